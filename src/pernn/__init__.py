@@ -1,0 +1,57 @@
+"""pernn: position-encoded recurrent neural networks.
+
+Names are imported on first use: `import pernn` alone loads neither torch nor NumPy.
+"""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+if TYPE_CHECKING:
+    from pernn.cores import GRU, LSTM, Elman
+    from pernn.encodings import Double, Learned, NoEncoding, Random, Sinusoidal
+    from pernn.errors import PernnError
+    from pernn.models import PositionEncoded, PositionEncodedRNN
+    from pernn.runs import RunSpec, execute
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "Double",
+    "Elman",
+    "Learned",
+    "NoEncoding",
+    "PernnError",
+    "PositionEncoded",
+    "PositionEncodedRNN",
+    "Random",
+    "RunSpec",
+    "Sinusoidal",
+    "__version__",
+    "execute",
+]
+
+__getattr__ = exports(
+    __name__,
+    {
+        "Double": "pernn.encodings",
+        "Elman": "pernn.cores",
+        "GRU": "pernn.cores",
+        "LSTM": "pernn.cores",
+        "Learned": "pernn.encodings",
+        "NoEncoding": "pernn.encodings",
+        "PernnError": "pernn.errors",
+        "PositionEncoded": "pernn.models",
+        "PositionEncodedRNN": "pernn.models",
+        "Random": "pernn.encodings",
+        "RunSpec": "pernn.runs",
+        "Sinusoidal": "pernn.encodings",
+        "execute": "pernn.runs",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""`python -m pernn`."""
+
+from pernn.cli import main
+
+main()

@@ -1,0 +1,131 @@
+"""The verbs together, and what an exception means on the command line."""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+import pernn
+from pernn.errors import ConfigError, MachineError, PernnError, StoreError, TrialError
+
+INTERRUPTED = 130
+EXIT_STATUSES = {
+    0: "done",
+    1: "some trials failed or are still to do; the others are kept",
+    2: "the command, a spec or a value cannot be meant",
+    3: "this machine lacks a device or an optional package",
+    4: "a results directory cannot be read or written",
+    INTERRUPTED: "interrupted; everything is checkpointed, the same command goes on",
+}
+
+# Typer ships its own Click and exports only some of its exceptions: this is BadParameter's base.
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(
+    name="pernn",
+    help="Position-encoded recurrent networks: rerun the study, trust its numbers, extend it.",
+    epilog="Exit statuses: " + "; ".join(f"{n} {text}" for n, text in EXIT_STATUSES.items()) + ".",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pernn {pernn.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """Position-encoded recurrent networks: rerun the study, trust its numbers, extend it."""
+
+
+VERBS = {
+    "list": "listing:list_experiments",
+    "show": "show:show",
+    "run": "run:run",
+    "train": "train:train",
+    "status": "status:status",
+    "resume": "resume:resume",
+    "report": "report:report",
+    "claims": "claims:claims",
+    "export": "export:export",
+    "doctor": "doctor:doctor",
+}
+"""Verb → file and function; a file is imported only when its verb may be needed."""
+
+
+def register(arguments: Sequence[str]) -> None:
+    """Add the verb that is called; all of them where none is (help, completion, a misspelling)."""
+    called = arguments[0] if arguments else ""
+    wanted = [called] if called in VERBS else list(VERBS)
+    for verb in wanted:
+        module, _, function = VERBS[verb].partition(":")
+        app.command(verb)(getattr(import_module(f".{module}", __package__), function))
+
+
+def exit_status(error: PernnError) -> int:
+    """Give the exit status of an exception."""
+    match error:
+        case ConfigError():
+            return 2
+        case MachineError():
+            return 3
+        case StoreError():
+            return 4
+        case TrialError():
+            return 1
+        case _:
+            return 1
+
+
+def run() -> int:
+    """Parse the command line, run the verb, and say in one line what went wrong."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        status = _call(sys.argv[1:])
+        sys.stdout.flush()
+    except PernnError as error:
+        typer.echo(f"pernn: {error}", err=True)
+        return exit_status(error)
+    except UsageError as error:
+        error.show()  # type: ignore[attr-defined]
+        return 2
+    except BrokenPipeError:
+        # The reader of a pipe left: nothing more to say, and nothing to flush at exit.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if status == INTERRUPTED:
+        typer.echo("pernn: interrupted; the same command goes on from here", err=True)
+    return status
+
+
+def _call(arguments: Sequence[str]) -> int:
+    """Run the verb and give its status; Typer makes some of them exceptions."""
+    register(arguments)
+    try:
+        status = app(standalone_mode=False)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    return status if isinstance(status, int) else 0
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Treat SIGTERM as Ctrl-C: checkpoint and leave."""
+    raise KeyboardInterrupt

@@ -1,0 +1,85 @@
+"""What `pernn doctor` looks at."""
+
+import os
+import platform
+import shutil
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+REQUIRED = (
+    "torch",
+    "numpy",
+    "pydantic",
+    "typer",
+    "rich",
+    "safetensors",
+    "rapidfuzz",
+    "matplotlib",
+    "jinja2",
+    "jaxtyping",
+)
+OPTIONAL = {"pyarrow": "pip install 'pernn[parquet]' (export as Parquet)"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for.
+
+    Attributes:
+        what: What it is.
+        present: Whether it is there and works.
+        found: What was seen.
+        required: Whether pernn needs it.
+        remedy: How to get it.
+    """
+
+    what: str
+    present: bool
+    found: str
+    required: bool = True
+    remedy: str = ""
+
+
+def examine(results: Path) -> list[Finding]:
+    """Look at packages, processor, accelerators, memory and the results directory."""
+    packages = [_package(name, f"pip install {name}", required=True) for name in REQUIRED]
+    extras = [_package(name, remedy, required=False) for name, remedy in OPTIONAL.items()]
+    python = Finding("Python", True, platform.python_version())
+    cores = Finding("CPU cores", True, str(len(os.sched_getaffinity(0))))
+    return [python, *packages, *extras, cores, _memory(), _accelerator(), _directory(results)]
+
+
+def _package(name: str, remedy: str, *, required: bool) -> Finding:
+    try:
+        return Finding(f"package {name}", True, version(name), required, remedy)
+    except PackageNotFoundError:
+        return Finding(f"package {name}", False, "", required, remedy)
+
+
+def _memory() -> Finding:
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Finding("memory", True, f"{size / 2**30:.0f} GiB")
+
+
+def _accelerator() -> Finding:
+    remedy = "a CUDA build of torch and an NVIDIA driver; everything also runs on the CPU"
+    try:
+        import torch
+    except ImportError as error:
+        return Finding("CUDA device", False, str(error), False, remedy)
+    if not torch.cuda.is_available():
+        return Finding("CUDA device", False, "none", False, remedy)
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return Finding("CUDA device", True, ", ".join(names), False)
+
+
+def _directory(results: Path) -> Finding:
+    """Look whether results can be written, and how much room there is."""
+    place = results.absolute()
+    while not place.exists():
+        place = place.parent
+    writable = place.is_dir() and os.access(place, os.W_OK)
+    free = shutil.disk_usage(place).free / 2**30
+    found = f"{results}: {free:.0f} GiB free" if writable else f"{results}: not writable"
+    return Finding("results directory", writable, found, True, "choose another with --results")

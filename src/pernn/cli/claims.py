@@ -1,0 +1,35 @@
+"""`pernn claims`."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pernn.experiments import find_experiment
+from pernn.reports import judge
+from pernn.store import load_sweep, read_records
+
+from .options import RESULTS, Json, Results, Scale
+from .report import sweep_name
+from .verdicts import print_verdicts
+
+
+def claims(
+    sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
+    scale: Scale = "demo",
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> None:
+    """Judge the paper's claims by what is finished.
+
+    Example: pernn claims vocabulary_size --scale demo --json
+    """
+    found = load_sweep(results, sweep_name(sweep, scale))
+    records = read_records(results, found.runs)
+    verdicts = [judge(claim, records) for claim in find_experiment(found.experiment).claims]
+    if as_json:
+        rows = [verdict.dump() for verdict in verdicts]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        print_verdicts(verdicts, Console(), brief=False)

@@ -1,0 +1,36 @@
+"""`pernn list`."""
+
+import json
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pernn.experiments import CATALOGUE, registered
+
+from .options import Json
+
+
+def list_experiments(as_json: Json = False) -> None:
+    """List the experiments: name, question, source.
+
+    Of another package's experiment the entry point stands for the source: its module, which knows
+    the question, is not imported.
+
+    Example: pernn list --json
+    """
+    rows = [
+        {"name": name, "question": entry.question, "source": entry.source}
+        for name, entry in CATALOGUE.items()
+    ]
+    rows += [
+        {"name": name, "question": "", "source": point.value}
+        for name, point in registered().items()
+    ]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    table = Table("Experiment", "Question", "Source")
+    for row in rows:
+        table.add_row(row["name"], row["question"], row["source"])
+    Console().print(table)

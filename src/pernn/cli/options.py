@@ -1,0 +1,44 @@
+"""Options that several verbs share."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pernn.config import parse_assignment
+
+Results = Annotated[
+    Path,
+    typer.Option("--results", "-r", envvar="PERNN_RESULTS", help="Results directory."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+Scale = Annotated[str, typer.Option("--scale", "-s", help="demo, small or paper.")]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Override a value in every spec, e.g. core.hidden_size=256; may be repeated.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="Trials at a time; by default one per CPU core."),
+]
+Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each trial.")]
+Device = Annotated[
+    str, typer.Option("--device", help="auto (first CUDA device, else CPU), cpu, cuda, cuda:1 …")
+]
+
+RESULTS = Path("results")
+
+
+def overrides(assignments: list[str] | None) -> dict[str, object]:
+    """Read the values of `--set`."""
+    return dict(parse_assignment(text) for text in assignments or [])
+
+
+def number_of_jobs(jobs: int | None, threads: int) -> int:
+    """Give the jobs asked for, or as many as there are cores for."""
+    return jobs or max(1, len(os.sched_getaffinity(0)) // threads)

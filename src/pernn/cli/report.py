@@ -1,0 +1,36 @@
+"""`pernn report`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from pernn.experiments import experiment_names
+from pernn.store import load_sweep
+
+from .options import RESULTS, Json, Results, Scale
+from .sweep import make_report, summary
+
+
+def report(
+    sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
+    scale: Scale = "demo",
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> None:
+    """Write figure, tables, verdicts and page from what is finished.
+
+    Example: pernn report vocabulary_size --scale demo
+    """
+    found = load_sweep(results, sweep_name(sweep, scale))
+    made = make_report(results, found)
+    if as_json:
+        typer.echo(json.dumps(summary(found, results, made), indent=2, ensure_ascii=False))
+    else:
+        for path in made.paths:
+            typer.echo(str(path))
+
+
+def sweep_name(word: str, scale: str) -> str:
+    """Take an experiment's name for its sweep at a scale; a sweep's name stays."""
+    return f"{word}-{scale}" if word in experiment_names() else word

@@ -1,0 +1,232 @@
+"""Strict frozen parameters: load, dump, override, fingerprint; parts are named by `kind`."""
+
+import difflib
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pernn.errors import ConfigError
+
+MAX_FILE_BYTES = 1_000_000
+"""A spec is a page of text; a larger file is a mistake or an attack."""
+
+C = TypeVar("C", bound="Config")
+
+
+class Config(BaseModel):
+    """Base of all parameters: frozen, strict types, unknown keys refused, no NaN or infinity."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, validate_default=True
+    )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise InvalidConfigError(type(self), error) from None
+
+    # Tells pydantic that validation need not pass through `__init__`: `load` keeps JSON's rules
+    # (a list is a tuple) and a complaint is not explained twice.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def load(cls: type[C], values: Mapping[str, Any]) -> C:
+        """Build from plain JSON values.
+
+        Raises:
+            ConfigError: On an unknown key, a wrong type or a value out of range; all are listed.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(values))
+        except ValidationError as error:
+            raise InvalidConfigError(cls, error) from None
+        except ConfigError:
+            raise
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{cls.__name__}: not plain values: {error}") from None
+
+    def dump(self) -> dict[str, Any]:
+        """Give plain JSON values; `load(dump(x)) == x`."""
+        return self.model_dump(mode="json", serialize_as_any=True)
+
+    def override(self: C, assignments: Mapping[str, Any]) -> C:
+        """Replace values by dotted path, `{"core.hidden_size": 256}`; a new `kind` starts afresh.
+
+        Raises:
+            ConfigError: If a path names nothing or the result is invalid.
+        """
+        values = self.dump()
+        # A part's kind decides which keys it has, so kinds are replaced first.
+        for path, value in sorted(assignments.items(), key=lambda item: not is_kind(item[0])):
+            *parents, leaf = path.split(".")
+            node = values
+            for depth, key in enumerate(parents):
+                if not isinstance(node.get(key), dict):
+                    known = ", ".join(node)
+                    here = ".".join(parents[:depth]) or "the spec"
+                    raise ConfigError(f"--set {path}: {here} has no part {key!r} (known: {known})")
+                node = node[key]
+            if leaf == "kind" and node.get("kind") != value:
+                node.clear()
+            node[leaf] = value
+        return type(self).load(values)
+
+    def fingerprint(self) -> str:
+        """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""
+        text = json.dumps(self.dump(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_kind(path: str) -> bool:
+    """Whether a dotted path names a part's kind."""
+    return path.rpartition(".")[2] == "kind"
+
+
+class Kinds(Generic[C]):
+    """The variants of one room by their `kind`; each is imported only when it is named.
+
+    Args:
+        group: Entry point group in which other packages register their own, `pernn.cores`.
+        builtin: Kind → `module:Config`.
+        base: What every config of the room derives from.
+    """
+
+    def __init__(self, group: str, builtin: Mapping[str, str], base: type[C]) -> None:
+        self.group, self.builtin, self.base = group, dict(builtin), base
+
+    def names(self) -> list[str]:
+        """List every kind that can be named here, those of other packages included."""
+        return [*self.builtin, *(point.name for point in entry_points(group=self.group))]
+
+    def find(self, kind: str) -> type[C]:
+        """Import the config class of a kind.
+
+        Raises:
+            ConfigError: If no part has this kind, its package cannot be imported, or what it
+                registered is no config of this room.
+        """
+        try:
+            found = self._import(kind)
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(f"{self.group}: {kind!r} cannot be imported: {error}") from error
+        if found is None:
+            hint = suggestion(kind, self.names())
+            known = ", ".join(self.names())
+            raise ConfigError(f"{self.group}: no kind {kind!r}{hint} (known: {known})")
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            raise ConfigError(
+                f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, got {found!r}"
+            )
+        return found
+
+    def _import(self, kind: str) -> Any:
+        if kind in self.builtin:
+            module, _, name = self.builtin[kind].partition(":")
+            return getattr(import_module(module), name)
+        for point in entry_points(group=self.group, name=kind):
+            return point.load()
+        return None
+
+    def validate(self, value: Any) -> C:
+        """Turn a kind, a table with a kind, or a config into the config it means.
+
+        Raises:
+            ConfigError: If it means none of this room.
+        """
+        if isinstance(value, self.base):
+            return value
+        if isinstance(value, Config):
+            raise ConfigError(f"needs a {self.base.__name__}, got a {type(value).__name__}")
+        if isinstance(value, str):
+            value = {"kind": value}
+        if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
+            raise ConfigError(f"needs a kind: one of {', '.join(self.names())}")
+        return self.find(value["kind"]).load(value)
+
+
+class Part(Config):
+    """A config that stands for one variant of a room; `build` makes the live object."""
+
+    kind: str
+
+
+def suggestion(word: str, known: list[str]) -> str:
+    """Say "did you mean" when a known word is close."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+class InvalidConfigError(ConfigError):
+    """Every complaint of a validation on one line, each with the path of its value."""
+
+    def __init__(self, owner: type[BaseModel], error: ValidationError) -> None:
+        self.problems = list(_problems(owner, error))
+        lines = (f"{path}: {message}" if path else message for path, message in self.problems)
+        super().__init__("; ".join(lines))
+
+
+def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[tuple[str, str]]:
+    for item in error.errors(include_url=False):
+        path = ".".join(str(part) for part in item["loc"])
+        cause = item.get("ctx", {}).get("error")
+        message = item["msg"].removeprefix("Value error, ")
+        if isinstance(cause, InvalidConfigError):
+            # A part was refused: its own complaints, under the part's path.
+            for inner, text in cause.problems:
+                yield ".".join(filter(None, [path, inner])), text
+            continue
+        if item["type"] == "extra_forbidden":
+            known = list(owner.model_fields)
+            hint = suggestion(str(item["loc"][-1]), known)
+            message = f"unknown key{hint} (known: {', '.join(known)})"
+        elif item["type"] not in ("value_error", "missing"):
+            message += f", got {str(item['input'])[:60]!r}"
+        yield path, message
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Read a TOML or JSON file of parameters.
+
+    Raises:
+        ConfigError: If the file is missing, too large, or not a table of plain finite values.
+    """
+    try:
+        too_large = path.stat().st_size > MAX_FILE_BYTES
+        text = "" if too_large else path.read_text(encoding="utf-8")
+        values = json.loads(text or "null") if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid {path.suffix[1:].upper()}: {error}") from None
+    if too_large:
+        raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes: not a spec")
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a table of keys and values")
+    return values
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Read one `path=value`; the value is JSON if it can be, else a word.
+
+    Raises:
+        ConfigError: If there is no `=`, or the number is not finite.
+    """
+    path, separator, word = text.partition("=")
+    if not separator or not path:
+        raise ConfigError(f"--set {text}: expected path=value, for example core.hidden_size=256")
+    try:
+        value = json.loads(word)
+    except (ValueError, RecursionError):
+        return path, word
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"--set {text}: the value must be finite")
+    return path, value

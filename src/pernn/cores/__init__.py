@@ -1,0 +1,31 @@
+"""Cores: vectors → states. Adding one: a module with its config, and a line in `CORES`."""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConfig
+
+if TYPE_CHECKING:
+    from .elman import Elman
+    from .gru import GRU
+    from .lstm import LSTM
+    from .recurrent import RecurrentCore
+
+__all__ = [
+    "CORES",
+    "GRU",
+    "LSTM",
+    "AnyCore",
+    "CoreConfig",
+    "Elman",
+    "ElmanConfig",
+    "GRUConfig",
+    "LSTMConfig",
+    "RecurrentCore",
+]
+
+__getattr__ = exports(
+    __name__,
+    {"Elman": ".elman", "GRU": ".gru", "LSTM": ".lstm", "RecurrentCore": ".recurrent"},
+)

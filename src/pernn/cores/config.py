@@ -1,0 +1,88 @@
+"""Parameters of the built-in cores; never loads torch until a core is built."""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, SerializeAsAny
+
+from pernn.config import Kinds, Part
+
+if TYPE_CHECKING:
+    import torch
+
+    from pernn.interfaces import Recurrence
+
+
+class CoreConfig(Part):
+    """What every core has; a third-party core derives its config from this.
+
+    Attributes:
+        hidden_size: Width of the state.
+        num_layers: Number of stacked layers.
+        num_gates: Blocks of `hidden_size` rows in the weights, for estimates of cost.
+    """
+
+    num_gates: ClassVar[int] = 4
+    hidden_size: Annotated[int, Field(ge=1)] = 512
+    num_layers: Annotated[int, Field(ge=1)] = 1
+
+    @abstractmethod
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Make the module, with initial weights from `generator`."""
+
+    def sizes(self) -> dict[str, Any]:
+        """Give the sizes as the modules' keywords."""
+        return {"hidden_size": self.hidden_size, "num_layers": self.num_layers}
+
+
+CORES = Kinds(
+    "pernn.cores",
+    {
+        "elman": "pernn.cores.config:ElmanConfig",
+        "gru": "pernn.cores.config:GRUConfig",
+        "lstm": "pernn.cores.config:LSTMConfig",
+    },
+    CoreConfig,
+)
+
+
+class ElmanConfig(CoreConfig):
+    """Elman network (tanh)."""
+
+    kind: Literal["elman"] = "elman"
+    num_gates: ClassVar[int] = 1
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Make the module."""
+        from .elman import Elman
+
+        return Elman(input_size, **self.sizes(), generator=generator)
+
+
+class GRUConfig(CoreConfig):
+    """Gated recurrent unit."""
+
+    kind: Literal["gru"] = "gru"
+    num_gates: ClassVar[int] = 3
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Make the module."""
+        from .gru import GRU
+
+        return GRU(input_size, **self.sizes(), generator=generator)
+
+
+class LSTMConfig(CoreConfig):
+    """Long short-term memory."""
+
+    kind: Literal["lstm"] = "lstm"
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Make the module."""
+        from .lstm import LSTM
+
+        return LSTM(input_size, **self.sizes(), generator=generator)
+
+
+AnyCore = Annotated[SerializeAsAny[CoreConfig], PlainValidator(CORES.validate)]
+"""A field that takes any core by its kind."""

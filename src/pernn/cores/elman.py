@@ -1,0 +1,65 @@
+"""Elman's simple recurrent network: h_t = tanh(W x_t + U h_{t−1} + b).
+
+Source: Elman (1990), "Finding structure in time"; parametrised as `torch.nn.RNN`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .recurrent import RecurrentCore, add_product, first_order, matmul_dtype, recurrent_gradient
+
+
+class Elman(RecurrentCore):
+    """Elman network with tanh units, interchangeable with `torch.nn.RNN`.
+
+    Example:
+        >>> outputs, state = Elman(4, 8)(torch.zeros(2, 5, 4))
+        >>> tuple(outputs.shape), tuple(state.shape)
+        ((2, 5, 8), (1, 2, 8))
+    """
+
+    num_gates = 1
+    reference = nn.RNN
+
+    def scan(
+        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Run one layer with the hand-written backward pass."""
+        weight = self.weight("hh", layer)
+        outputs = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
+        return outputs, (outputs[-1],)
+
+
+class _Scan(torch.autograd.Function):
+    """The recurrence and its adjoint; weight gradients in one product over all steps."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, hidden: Tensor) -> Tensor:
+        dtype = matmul_dtype(gates)
+        gates = gates.to(hidden.dtype)
+        transposed = weight.t().to(dtype)
+        outputs = torch.empty_like(gates)
+        outs, inputs = outputs.unbind(0), gates.unbind(0)
+        previous = hidden
+        for step in range(gates.shape[0]):
+            previous = add_product(inputs[step], previous, transposed, outs[step]).tanh_()
+        ctx.save_for_backward(outputs, hidden, weight)
+        ctx.dtype = dtype
+        return outputs
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        outputs, hidden, weight = ctx.saved_tensors
+        recurrent = weight.to(ctx.dtype)
+        slopes = (1 - outputs * outputs).unbind(0)
+        grad_gates = torch.empty_like(outputs)
+        grads = grad_outputs.clone()
+        steps, inners = grads.unbind(0), grad_gates.unbind(0)
+        for step in range(outputs.shape[0] - 1, -1, -1):
+            torch.mul(steps[step], slopes[step], out=inners[step])
+            grad = steps[step - 1] if step else torch.zeros_like(hidden)
+            add_product(grad, inners[step], recurrent, grad)
+        return grad_gates, recurrent_gradient(grad_gates, hidden, outputs, ctx.dtype), grad

@@ -1,0 +1,122 @@
+"""Gated recurrent unit: h_t = (1 − z) ⊙ n + z ⊙ h_{t−1}, n = tanh(W x + r ⊙ (U h_{t−1} + b)).
+
+Source: Cho et al. (2014); gates in the order reset, update, new, the reset applied after the
+recurrent product, parametrised as `torch.nn.GRU`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .recurrent import RecurrentCore, add_product, first_order, matmul_dtype, recurrent_gradient
+
+
+class GRU(RecurrentCore):
+    """GRU, interchangeable with `torch.nn.GRU`.
+
+    Example:
+        >>> outputs, state = GRU(4, 8)(torch.zeros(2, 5, 4))
+        >>> tuple(outputs.shape), tuple(state.shape)
+        ((2, 5, 8), (1, 2, 8))
+    """
+
+    num_gates = 3
+    reference = nn.GRU
+
+    def _input_bias(self, layer: int) -> Tensor:
+        # The new gate's recurrent bias stands inside the reset product: it stays behind.
+        recurrent = self.bias_of("hh", layer)
+        early = torch.cat(
+            [recurrent[: 2 * self.hidden_size], recurrent.new_zeros(self.hidden_size)]
+        )
+        return self.bias_of("ih", layer) + early
+
+    def scan(
+        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Run one layer with the hand-written backward pass."""
+        weight = self.weight("hh", layer)
+        late = (
+            self.bias_of("hh", layer)[2 * self.hidden_size :]
+            if self.bias
+            else weight.new_zeros(self.hidden_size)
+        )
+        outputs = _Scan.apply(gates, weight, late, *state)  # type: ignore[no-untyped-call]
+        return outputs, (outputs[-1],)
+
+
+class _Scan(torch.autograd.Function):
+    """The recurrence and its adjoint; weight gradients in one product over all steps."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, late: Tensor, hidden: Tensor) -> Tensor:
+        dtype = matmul_dtype(gates)
+        gates = gates.to(hidden.dtype)
+        size = hidden.shape[1]
+        transposed = weight.t().to(dtype)
+        # The recurrent bias of the new gate rides on the product: zero for the other two.
+        shift = torch.cat([late.new_zeros(2 * size), late])
+        active = torch.empty_like(gates)
+        raw = gates.new_empty(gates.shape[0], *hidden.shape)
+        outputs = torch.empty_like(raw)
+        # One view per step and block, made all at once: indexing in the loop costs more.
+        blocks = active.unbind(0)
+        boths, resets, keeps, news = (
+            active[:, :, part].unbind(0)
+            for part in (
+                slice(0, 2 * size),
+                slice(0, size),
+                slice(size, 2 * size),
+                slice(2 * size, None),
+            )
+        )
+        early, late_inputs = (
+            gates[:, :, part].unbind(0) for part in (slice(0, 2 * size), slice(2 * size, None))
+        )
+        raws, outs = raw.unbind(0), outputs.unbind(0)
+        previous = hidden
+        for step in range(gates.shape[0]):
+            add_product(shift, previous, transposed, blocks[step])
+            new = news[step]
+            raws[step].copy_(new)
+            boths[step].add_(early[step]).sigmoid_()
+            torch.addcmul(late_inputs[step], resets[step], raws[step], out=new).tanh_()
+            previous = torch.lerp(new, previous, keeps[step], out=outs[step])
+        ctx.save_for_backward(active, raw, outputs, weight, hidden)
+        ctx.dtype = dtype
+        return outputs
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        active, raw, outputs, weight, hidden = ctx.saved_tensors
+        recurrent = weight.to(ctx.dtype)
+        size = hidden.shape[1]
+        time, batch = active.shape[:2]
+        reset, keep, new = active.view(time, batch, 3, size).unbind(2)
+        # Everything that does not wait for the adjoint is computed for all steps at once.
+        fresh = (1 - keep) * (1 - new * new)
+        slopes = torch.empty_like(active).view(time, batch, 3, size)
+        torch.mul(fresh * raw, reset * (1 - reset), out=slopes[:, :, 0])
+        torch.mul(keep, 1 - keep, out=slopes[:, :, 1])
+        slopes[0, :, 1] *= hidden - new[0]
+        slopes[1:, :, 1] *= outputs[:-1] - new[1:]
+        torch.mul(fresh, reset, out=slopes[:, :, 2])
+        # The adjoint of the recurrent product; it differs from the gates' in the new gate alone.
+        grad_inner = torch.empty_like(active)
+        grads = grad_outputs.clone()
+        blocks = grad_inner.view(time, batch, 3, size).unbind(0)
+        inners, steps = grad_inner.unbind(0), grads.unbind(0)
+        wide = grads.unsqueeze(2).unbind(0)
+        slope, leak = slopes.unbind(0), keep.unbind(0)
+        for step in range(time - 1, -1, -1):
+            torch.mul(wide[step], slope[step], out=blocks[step])
+            grad = steps[step - 1] if step else torch.zeros_like(hidden)
+            grad.addcmul_(steps[step], leak[step])
+            add_product(grad, inners[step], recurrent, grad)
+        grad_weight = recurrent_gradient(grad_inner, hidden, outputs, ctx.dtype)
+        grad_late = grad_inner[:, :, 2 * size :].sum((0, 1))
+        grad_gates = grad_inner
+        torch.mul(grads, fresh, out=grad_gates[:, :, 2 * size :])
+        return grad_gates, grad_weight, grad_late, grad

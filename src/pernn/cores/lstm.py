@@ -1,0 +1,114 @@
+"""Long short-term memory: c_t = f ⊙ c_{t−1} + i ⊙ g, h_t = o ⊙ tanh(c_t).
+
+Source: Hochreiter and Schmidhuber (1997), with the forget gate of Gers et al. (2000);
+gates in the order input, forget, cell, output, parametrised as `torch.nn.LSTM`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .recurrent import RecurrentCore, add_product, first_order, matmul_dtype, recurrent_gradient
+
+
+class LSTM(RecurrentCore):
+    """LSTM, interchangeable with `torch.nn.LSTM`; the cell is as wide as the hidden state.
+
+    Example:
+        >>> outputs, (hidden, cell) = LSTM(4, 8)(torch.zeros(2, 5, 4))
+        >>> tuple(outputs.shape), tuple(cell.shape)
+        ((2, 5, 8), (1, 2, 8))
+    """
+
+    num_gates = 4
+    num_states = 2
+    reference = nn.LSTM
+
+    def scan(
+        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Run one layer with the hand-written backward pass."""
+        weight = self.weight("hh", layer)
+        outputs, cell = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
+        return outputs, (outputs[-1], cell)
+
+
+class _Scan(torch.autograd.Function):
+    """The recurrence and its adjoint; weight gradients in one product over all steps."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        dtype = matmul_dtype(gates)
+        gates = gates.to(hidden.dtype)
+        size = hidden.shape[1]
+        transposed = weight.t().to(dtype)
+        active = torch.empty_like(gates)
+        cells = gates.new_empty(gates.shape[0], *cell.shape)
+        squashed, outputs = torch.empty_like(cells), torch.empty_like(cells)
+        # One view per step and block, made all at once: indexing in the loop costs more.
+        blocks, inputs = active.unbind(0), gates.unbind(0)
+        entries, forgets, updates, exits = (
+            part.unbind(0) for part in active.view(*active.shape[:2], 4, size).unbind(2)
+        )
+        memories, flats, outs = cells.unbind(0), squashed.unbind(0), outputs.unbind(0)
+        previous, memory = hidden, cell
+        for step in range(gates.shape[0]):
+            block = add_product(inputs[step], previous, transposed, blocks[step])
+            update = torch.tanh(updates[step])
+            block.sigmoid_()
+            updates[step].copy_(update)
+            kept = torch.mul(forgets[step], memory, out=memories[step])
+            memory = kept.addcmul_(entries[step], update)
+            flat = torch.tanh(memory, out=flats[step])
+            previous = torch.mul(exits[step], flat, out=outs[step])
+        ctx.save_for_backward(active, cells, squashed, outputs, weight, hidden, cell)
+        ctx.dtype = dtype
+        return outputs, memory.clone()
+
+    @staticmethod
+    @first_order
+    def backward(
+        ctx: Any, grad_outputs: Tensor, grad_memory: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        active, cells, squashed, outputs, weight, hidden, cell = ctx.saved_tensors
+        recurrent = weight.to(ctx.dtype)
+        size = hidden.shape[1]
+        time, batch = active.shape[:2]
+        entry, forget, update, exit_ = active.view(time, batch, 4, size).unbind(2)
+        # Everything that does not wait for the adjoint is computed for all steps at once.
+        slopes = torch.empty_like(active).view(time, batch, 4, size)
+        torch.mul(update * entry, 1 - entry, out=slopes[:, :, 0])
+        torch.mul(forget, 1 - forget, out=slopes[:, :, 1])
+        slopes[0, :, 1] *= cell
+        slopes[1:, :, 1] *= cells[:-1]
+        torch.mul(entry, 1 - update * update, out=slopes[:, :, 2])
+        torch.mul(squashed * exit_, 1 - exit_, out=slopes[:, :, 3])
+        leak = exit_ * (1 - squashed * squashed)
+        grad_gates = torch.empty_like(active)
+        grad_cell = grad_memory.clone()
+        grads = grad_outputs.clone()
+        steps, inners = grads.unbind(0), grad_gates.unbind(0)
+        early, late = (
+            grad_gates.view(time, batch, 4, size)[:, :, part].unbind(0) for part in (slice(0, 3), 3)
+        )
+        early_slopes, late_slopes = slopes[:, :, :3].unbind(0), slopes[:, :, 3].unbind(0)
+        leaks, forgets = leak.unbind(0), forget.unbind(0)
+        wide = grad_cell.unsqueeze(1)
+        for step in range(time - 1, -1, -1):
+            grad = steps[step]
+            grad_cell.addcmul_(grad, leaks[step])
+            torch.mul(wide, early_slopes[step], out=early[step])
+            torch.mul(grad, late_slopes[step], out=late[step])
+            grad_cell.mul_(forgets[step])
+            previous = steps[step - 1] if step else torch.zeros_like(hidden)
+            add_product(previous, inners[step], recurrent, previous)
+        grad = previous
+        return (
+            grad_gates,
+            recurrent_gradient(grad_gates, hidden, outputs, ctx.dtype),
+            grad,
+            grad_cell,
+        )

@@ -1,0 +1,264 @@
+"""What Elman, GRU and LSTM share: PyTorch's parameters, and `project` apart from `recur`."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from typing import Literal, ParamSpec, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pernn.errors import ConfigError
+
+Args = ParamSpec("Args")
+Gradients = TypeVar("Gradients")
+
+
+class RecurrentCore(nn.Module, ABC):
+    """A stack of recurrent layers that separates the input projection from the recurrence.
+
+    Parameters carry the names, shapes and default initialisation of `torch.nn.RNN`,
+    `torch.nn.GRU` and `torch.nn.LSTM`, so a `state_dict` moves both ways unchanged.
+
+    Args:
+        input_size: Width of one input vector.
+        hidden_size: Width of one hidden state.
+        num_layers: Number of stacked layers.
+        bias: Whether the layers have the two bias vectors of PyTorch.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        generator: Source of the initial weights; PyTorch's default generator if absent.
+
+    Raises:
+        ConfigError: If a size is not positive.
+
+    Differs: `batch_first` defaults to true; no dropout, no projection, one direction.
+    """
+
+    num_gates: int
+    """Blocks of `hidden_size` rows in the weights."""
+    reference: type[nn.RNN | nn.GRU | nn.LSTM]
+    """The PyTorch module that computes the same function: the oracle."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        bias: bool = True,
+        batch_first: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (
+            ("input_size", input_size),
+            ("hidden_size", hidden_size),
+            ("num_layers", num_layers),
+        ):
+            if value < 1:
+                raise ConfigError(f"{type(self).__name__}: {name} must be at least 1, got {value}")
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first = bias, batch_first
+        rows = self.num_gates * hidden_size
+        for layer in range(num_layers):
+            columns = hidden_size if layer else input_size
+            self.register_parameter(f"weight_ih_l{layer}", nn.Parameter(torch.empty(rows, columns)))
+            self.register_parameter(
+                f"weight_hh_l{layer}", nn.Parameter(torch.empty(rows, hidden_size))
+            )
+            if bias:
+                self.register_parameter(f"bias_ih_l{layer}", nn.Parameter(torch.empty(rows)))
+                self.register_parameter(f"bias_hh_l{layer}", nn.Parameter(torch.empty(rows)))
+        self.reset_parameters(generator)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw every parameter from U(−1/√hidden_size, 1/√hidden_size), as PyTorch does."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+    @property
+    def gate_size(self) -> int:
+        """Width of one projected input."""
+        return self.num_gates * self.hidden_size
+
+    def project(
+        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
+    ) -> Float[Tensor, "*rows gate"]:
+        """Apply the first layer's input weights, and whatever bias does not depend on the state.
+
+        The projection is linear, so a part of the input can be projected on its own: the columns
+        `offset … offset + width` of the weights are applied, and the parts add up when exactly one
+        of them carries the bias.
+
+        Args:
+            inputs: Vectors that stand for input features `offset … offset + width`.
+            offset: First input feature that `inputs` covers.
+            bias: Whether to add the bias.
+
+        Returns:
+            Pre-activations of all gates.
+        """
+        return self._project(0, inputs, offset=offset, bias=bias)
+
+    def _project(self, layer: int, inputs: Tensor, *, offset: int = 0, bias: bool = True) -> Tensor:
+        weight = self.weight("ih", layer)
+        width = inputs.shape[-1]
+        if not 0 <= offset <= weight.shape[1] - width:
+            raise ConfigError(
+                f"{type(self).__name__}: inputs cover features {offset} … {offset + width - 1}, "
+                f"but the weights have {weight.shape[1]} columns"
+            )
+        if offset or width != weight.shape[1]:
+            weight = weight[:, offset : offset + width]
+        return F.linear(inputs, weight, self._input_bias(layer) if bias and self.bias else None)
+
+    def _input_bias(self, layer: int) -> Tensor:
+        """The bias that can be added before the recurrence: all of it, unless a core says less."""
+        return self.bias_of("ih", layer) + self.bias_of("hh", layer)
+
+    def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
+        """Give a layer's weights of its input (`ih`) or of its own state (`hh`)."""
+        return self.get_parameter(f"weight_{side}_l{layer}")
+
+    def bias_of(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
+        """Give a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
+        return self.get_parameter(f"bias_{side}_l{layer}")
+
+    @abstractmethod
+    def scan(
+        self, layer: int, gates: Float[Tensor, "time batch gate"], state: tuple[Tensor, ...]
+    ) -> tuple[Float[Tensor, "time batch hidden"], tuple[Tensor, ...]]:
+        """Run one layer over time from pre-activations; `state` holds `(batch, hidden)` tensors."""
+
+    num_states: int = 1
+    """Tensors in the state: 1 for a hidden state, 2 with a cell."""
+
+    def recur(
+        self,
+        gates: Float[Tensor, "batch time gate"],
+        state: "Tensor | tuple[Tensor, ...] | None" = None,
+    ) -> "tuple[Float[Tensor, 'batch time hidden'], Tensor | tuple[Tensor, ...]]":
+        """Run all layers over time.
+
+        Args:
+            gates: What `project` made of the inputs.
+            state: As PyTorch's: `(layers, batch, hidden)`, for the LSTM a pair of them; zeros
+                if absent.
+
+        Returns:
+            The top layer's hidden states, and the final state of every layer.
+
+        Raises:
+            ConfigError: If there is no time step, or the state has another shape.
+        """
+        # Time first inside: each step then reads and writes one contiguous block.
+        values = gates.transpose(0, 1).contiguous()
+        if not len(values):
+            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
+        layers = self._split(state, values)
+        finals: list[tuple[Tensor, ...]] = []
+        for layer, initial in enumerate(layers):
+            if layer:
+                values = self._project(layer, values)
+            values, final = self.scan(layer, values, initial)
+            finals.append(final)
+        stacked = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
+        return values.transpose(0, 1), stacked if self.num_states > 1 else stacked[0]
+
+    def _split(
+        self, state: "Tensor | tuple[Tensor, ...] | None", gates: Tensor
+    ) -> list[tuple[Tensor, ...]]:
+        if state is None:
+            zeros = self.weight("hh", 0).new_zeros(gates.shape[1], self.hidden_size)
+            return [(zeros,) * self.num_states] * self.num_layers
+        parts = state if isinstance(state, tuple) else (state,)
+        expected = [(self.num_layers, gates.shape[1], self.hidden_size)] * self.num_states
+        found = [tuple(part.shape) for part in parts]
+        if found != expected:
+            raise ConfigError(
+                f"{type(self).__name__}: the state must hold tensors of shapes {expected} "
+                f"(layers, batch, hidden), got {found}"
+            )
+        return [tuple(part[layer] for part in parts) for layer in range(self.num_layers)]
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "_ _ input"],
+        state: "Tensor | tuple[Tensor, ...] | None" = None,
+    ) -> "tuple[Float[Tensor, '_ _ hidden'], Tensor | tuple[Tensor, ...]]":
+        """Project and recur, with PyTorch's signature and return value.
+
+        Raises:
+            ConfigError: If the vectors are not `input_size` wide, there is no time step, or the
+                state has another shape.
+        """
+        # `project` takes parts of the input; a whole one must be complete.
+        if inputs.shape[-1] != self.input_size:
+            raise ConfigError(
+                f"{type(self).__name__}: takes vectors of {self.input_size}, got {inputs.shape[-1]}"
+            )
+        if not self.batch_first:
+            inputs = inputs.transpose(0, 1)
+        outputs, state = self.recur(self.project(inputs), state)
+        return outputs if self.batch_first else outputs.transpose(0, 1), state
+
+    def to_torch(self) -> nn.RNNBase:
+        """Make the PyTorch module of the same function, with a copy of the weights."""
+        module = self.reference(
+            self.input_size,
+            self.hidden_size,
+            self.num_layers,
+            bias=self.bias,
+            batch_first=self.batch_first,
+        )
+        module = module.to(self.weight("hh", 0))
+        module.load_state_dict(self.state_dict())
+        return module
+
+    def extra_repr(self) -> str:
+        """Say the sizes, as PyTorch's modules do."""
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+
+
+def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients]:
+    """Refuse to differentiate a hand-written backward pass again.
+
+    PyTorch's `once_differentiable` lets a second derivative through in silence, without the
+    recurrence's share, whenever the incoming gradient is a constant.
+    """
+
+    @wraps(backward)
+    def checked(*args: Args.args, **options: Args.kwargs) -> Gradients:
+        if torch.is_grad_enabled():
+            raise ConfigError(
+                "the cores of pernn have no second derivative (create_graph=True): "
+                "use core.to_torch()"
+            )
+        return backward(*args, **options)
+
+    return checked
+
+
+def matmul_dtype(gates: Tensor) -> torch.dtype:
+    """The precision of the recurrent products: autocast's if it is on, else the gates' own."""
+    device = gates.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else gates.dtype
+
+
+def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+    """`base + left @ right`, where `left` is rounded to `right`'s type and `base`'s is kept."""
+    if right.dtype == base.dtype:
+        return torch.addmm(base, left, right, out=out)
+    return torch.add(base, left.to(right.dtype) @ right, out=out)
+
+
+def recurrent_gradient(
+    grad_gates: Tensor, hidden: Tensor, outputs: Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Σ_t δ_t h_{t−1}ᵀ as one product, the first step with the initial hidden state."""
+    rest = grad_gates[1:].flatten(0, 1).to(dtype).t() @ outputs[:-1].flatten(0, 1).to(dtype)
+    return rest.to(hidden.dtype) + grad_gates[0].t() @ hidden

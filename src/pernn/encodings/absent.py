@@ -1,0 +1,29 @@
+"""The two controls that have no code: nothing, and the embedding twice."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .encoding import Encoding
+
+
+class NoEncoding(Encoding):
+    """No code: the vanilla network."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def codes(self, num_steps: int) -> Float[Tensor, "time 0"]:
+        """Give codes of width 0."""
+        return torch.empty(num_steps, 0)
+
+
+class Double(NoEncoding):
+    """No code: the embedding concatenated with itself.
+
+    As many input weights as an encoded network of the same code size, and no clock.
+
+    Source: Morita (2024), version 4, section 6.3.
+    """
+
+    embedding_copies = 2

@@ -1,0 +1,156 @@
+"""Parameters of the built-in encodings; never loads torch until one is built."""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
+
+from pernn.config import Kinds, Part
+
+if TYPE_CHECKING:
+    import torch
+
+    from .encoding import Encoding
+
+Layout = Literal["interleaved", "halves"]
+Attach = Literal["concat", "add"]
+Phase = Literal["input", "output"]
+
+
+class EncodingConfig(Part):
+    """What every encoding has; a third-party encoding derives its config from this."""
+
+    @abstractmethod
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Make the module for up to `num_positions` steps; `layout` is the protocol's."""
+
+
+ENCODINGS = Kinds(
+    "pernn.encodings",
+    {
+        "none": "pernn.encodings.config:NoneConfig",
+        "sinusoidal": "pernn.encodings.config:SinusoidalConfig",
+        "learned": "pernn.encodings.config:LearnedConfig",
+        "random": "pernn.encodings.config:RandomConfig",
+        "double": "pernn.encodings.config:DoubleConfig",
+    },
+    EncodingConfig,
+)
+
+
+class CodeConfig(EncodingConfig):
+    """An encoding that has a code.
+
+    Attributes:
+        size: Width D of the code.
+        attach: Concatenate the code to the embedding, or add it.
+        masked: Phase in which the code is replaced by zeros; none if absent.
+    """
+
+    size: Annotated[int, Field(ge=1)] = 512
+    attach: Attach = "concat"
+    masked: Phase | None = None
+
+    def placement(self) -> dict[str, Any]:
+        """Give what all codes take as keywords."""
+        return {"attach": self.attach, "masked": self.masked}
+
+
+class NoneConfig(EncodingConfig):
+    """No code: the vanilla network."""
+
+    kind: Literal["none"] = "none"
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Make the module."""
+        from .absent import NoEncoding
+
+        return NoEncoding()
+
+
+class DoubleConfig(EncodingConfig):
+    """No code: the embedding twice, the parameter-matched control."""
+
+    kind: Literal["double"] = "double"
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Make the module."""
+        from .absent import Double
+
+        return Double()
+
+
+class SinusoidalConfig(CodeConfig):
+    """Sines and cosines of unit norm.
+
+    Attributes:
+        layout: Order of the features; the protocol's if absent.
+    """
+
+    kind: Literal["sinusoidal"] = "sinusoidal"
+    layout: Layout | None = None
+
+    @model_validator(mode="after")
+    def _even(self) -> "SinusoidalConfig":
+        if self.size % 2:
+            raise ValueError(
+                f"size must be even (a sine and a cosine per frequency), got {self.size}"
+            )
+        return self
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Make the module."""
+        from .sinusoidal import Sinusoidal
+
+        return Sinusoidal(self.size, layout=self.layout or layout, **self.placement())
+
+
+class LearnedConfig(CodeConfig):
+    """A trainable table.
+
+    Attributes:
+        normalize: Scale every row to unit norm, as the other codes have.
+    """
+
+    kind: Literal["learned"] = "learned"
+    normalize: bool = False
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Make the module."""
+        from .tables import Learned
+
+        return Learned(
+            self.size,
+            num_positions,
+            normalize=self.normalize,
+            generator=generator,
+            **self.placement(),
+        )
+
+
+class RandomConfig(CodeConfig):
+    """A fixed table of random unit vectors."""
+
+    kind: Literal["random"] = "random"
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Make the module."""
+        from .tables import Random
+
+        return Random(self.size, num_positions, generator=generator, **self.placement())
+
+
+AnyEncoding = Annotated[SerializeAsAny[EncodingConfig], PlainValidator(ENCODINGS.validate)]
+"""A field that takes any encoding by its kind."""

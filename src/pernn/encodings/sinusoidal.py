@@ -1,0 +1,80 @@
+"""Sines and cosines of geometrically spaced frequencies, scaled to unit norm.
+
+Feature pair i = 0 … D/2 − 1 at step p = 0, 1, …: sin and cos of p / 10000^(2i/D), over √(D/2).
+Source: Vaswani et al. (2017), section 3.5; the scale: Morita (2024), equations 1 and 2.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pernn.errors import ConfigError
+
+from .encoding import Encoding
+
+
+class Sinusoidal(Encoding):
+    """Sinusoidal code of unit norm, for any number of steps.
+
+    Args:
+        size: Width D, even.
+        layout: `halves`, all sines then all cosines (the published runs), or `interleaved`
+            pairs (the published texts): a permutation of each other.
+        attach: Concatenate the code to the input, or add it.
+        masked: Phase in which the code is replaced by zeros.
+
+    Raises:
+        ConfigError: If the size is odd or the layout unknown.
+
+    Example:
+        >>> Sinusoidal(4)(num_steps=3).norm(dim=1).round(decimals=4)
+        tensor([1., 1., 1.])
+    """
+
+    anchor: Tensor
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        layout: Literal["interleaved", "halves"] = "halves",
+        attach: Literal["concat", "add"] = "concat",
+        masked: Literal["input", "output"] | None = None,
+    ) -> None:
+        super().__init__(size, attach=attach, masked=masked)
+        if size % 2 or not size:
+            raise ConfigError(
+                f"Sinusoidal: size must be even and positive (a sine and a cosine per frequency),"
+                f" got {size}"
+            )
+        if layout not in ("interleaved", "halves"):
+            raise ConfigError(f"Sinusoidal: layout must be interleaved or halves, got {layout!r}")
+        self.layout = layout
+        # Tells where the module lives and in which precision; frequencies stay in float64.
+        self.register_buffer("anchor", torch.empty(0), persistent=False)
+        self._table = torch.empty(0, size)
+
+    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
+        """Give the codes, computed in float64 and rounded once; the longest table is kept."""
+        table = self._table
+        if len(table) < num_steps or (table.device, table.dtype) != (
+            self.anchor.device,
+            self.anchor.dtype,
+        ):
+            self._table = table = self._compute(num_steps)
+        return table[:num_steps]
+
+    # The table outlives the call: made in inference mode it could never serve training.
+    @torch.inference_mode(mode=False)
+    def _compute(self, num_steps: int) -> Tensor:
+        exponents = -torch.arange(0, self.size, 2, dtype=torch.float64) / self.size
+        frequencies = torch.pow(10000.0, exponents)
+        angles = torch.arange(num_steps, dtype=torch.float64).unsqueeze(1) * frequencies
+        waves = torch.stack(
+            [angles.sin(), angles.cos()], dim=2 if self.layout == "interleaved" else 1
+        )
+        unit = waves.reshape(num_steps, self.size) / math.sqrt(self.size / 2)
+        return unit.to(self.anchor)

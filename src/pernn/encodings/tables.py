@@ -1,0 +1,97 @@
+"""Codes that are a table: learned with the network, or random and fixed."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pernn.errors import ConfigError
+
+from .encoding import Encoding
+
+
+class _Table(Encoding):
+    weight: Tensor
+
+    def _rows(self, num_steps: int) -> Tensor:
+        if num_steps > len(self.weight):
+            raise ConfigError(
+                f"{type(self).__name__}: {num_steps} steps, but only {len(self.weight)} positions; "
+                "raise num_positions"
+            )
+        return self.weight[:num_steps]
+
+
+class Learned(_Table):
+    """A trainable code, initially N(0, 1): its norm is about √D while the other codes have 1.
+
+    Args:
+        size: Width D.
+        num_positions: Longest sequence, both phases.
+        normalize: Scale every row to unit norm, which removes that confound.
+        attach: Concatenate the code to the input, or add it.
+        masked: Phase in which the code is replaced by zeros.
+        generator: Source of the initial values.
+
+    Source: Morita (2024), appendix C; Devlin et al. (2019).
+    """
+
+    def __init__(
+        self,
+        size: int,
+        num_positions: int,
+        *,
+        normalize: bool = False,
+        attach: Literal["concat", "add"] = "concat",
+        masked: Literal["input", "output"] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(size, attach=attach, masked=masked)
+        self.normalize = normalize
+        self.weight = nn.Parameter(torch.randn(num_positions, size, generator=generator))
+
+    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
+        """Give the first rows of the table.
+
+        Raises:
+            ConfigError: If there are more steps than positions.
+        """
+        rows = self._rows(num_steps)
+        return F.normalize(rows, dim=1) if self.normalize else rows
+
+
+class Random(_Table):
+    """Fixed random codes, independent and uniform on the unit hypersphere.
+
+    Args:
+        size: Width D.
+        num_positions: Longest sequence, both phases.
+        attach: Concatenate the code to the input, or add it.
+        masked: Phase in which the code is replaced by zeros.
+        generator: Source of the codes.
+
+    Source: Morita (2024), appendix C.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        num_positions: int,
+        *,
+        attach: Literal["concat", "add"] = "concat",
+        masked: Literal["input", "output"] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(size, attach=attach, masked=masked)
+        points = torch.randn(num_positions, size, generator=generator)
+        self.register_buffer("weight", F.normalize(points, dim=1))
+
+    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
+        """Give the first rows of the table.
+
+        Raises:
+            ConfigError: If there are more steps than positions.
+        """
+        return self._rows(num_steps)

@@ -1,0 +1,206 @@
+"""What an experiment is: specs per scale, claims as data, and the figure's layout as data.
+
+Records are flat: the run's spec by dotted path (`task.vocab_size`, `core.kind`, `seed`) beside its
+measured metrics (`token_accuracy`). Everything below selects and names columns of such records.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+from pernn.config import suggestion
+from pernn.errors import ConfigError
+from pernn.runs import RunSpec
+
+from .catalogue import CATALOGUE, GROUP, experiment_names, registered
+
+Where = Mapping[str, Any]
+"""Column → value, or a tuple of allowed values; a record must match all of them."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two conditions that differ in one column; the difference is `treated − baseline`."""
+
+    column: str
+    treated: str
+    baseline: str
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """In every cell, the mean over seeds reaches a threshold.
+
+    Attributes:
+        metric: Column that is compared.
+        where: Records that take part.
+        cells: Column whose values make the cells, each of which must reach the threshold.
+        required: Values of `cells` that must all be there for the claim to have been run.
+        threshold: In the metric's unit.
+    """
+
+    metric: str
+    where: Where
+    cells: str
+    required: tuple[Any, ...]
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Differs:
+    """The paired difference, averaged over the cells, has a sign (over seeds).
+
+    Attributes:
+        sign: +1 if the treated condition should measure more, −1 if less.
+        cells: Column over whose values the difference is averaged within a seed.
+    """
+
+    metric: str
+    where: Where
+    contrast: Contrast
+    cells: str
+    sign: Literal[1, -1] = 1
+
+
+@dataclass(frozen=True)
+class Grows:
+    """The paired difference grows with a column: its least-squares slope per doubling is > 0.
+
+    At least two distinct values of `along` are needed, else the claim was not run.
+    """
+
+    metric: str
+    where: Where
+    contrast: Contrast
+    along: str
+
+
+@dataclass(frozen=True)
+class LimitNear:
+    """The largest value of `along` up to which the threshold always holds lies near a number.
+
+    Near means within a factor of two either way; per seed, 0 if already the smallest value fails.
+
+    Attributes:
+        required: Values of `along` that must all be there for the claim to have been run.
+    """
+
+    metric: str
+    where: Where
+    along: str
+    required: tuple[float, ...]
+    threshold: float
+    near: float
+
+
+Predicate = AtLeast | Differs | Grows | LimitNear
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of the paper that records can support or contradict.
+
+    Attributes:
+        name: Short, unique in the experiment.
+        statement: The claim in our words.
+        source: Text and figure it stands in.
+        predicate: What must hold of the records.
+    """
+
+    name: str
+    statement: str
+    source: str
+    predicate: Predicate
+
+
+@dataclass(frozen=True)
+class FigureLayout:
+    """How records become panels: columns of panels × rows of metrics, one line per condition.
+
+    Attributes:
+        x: Column on the horizontal axis.
+        panels: Column whose values get a panel each, side by side.
+        lines: Column whose values get a line each.
+        metrics: One row of panels each, from the top.
+        contrast: If given, the last row shows this paired difference of the first metric.
+        x_base: Base of the logarithmic axis; linear if absent.
+    """
+
+    x: str
+    panels: str
+    lines: str
+    metrics: tuple[str, ...]
+    contrast: Contrast | None = None
+    x_base: int | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question of the paper and all that answers it.
+
+    Attributes:
+        name: The question's short name, as on the command line.
+        question: One sentence.
+        source: Where the paper asks it.
+        scales: `demo`, `small`, `paper` → the specs of all trials, paired by seed.
+        claims: What the paper says the answer is.
+        figure: The figure's layout.
+        labels: Display names of columns and values (`token_accuracy` → "Token accuracy").
+    """
+
+    name: str
+    question: str
+    source: str
+    scales: Mapping[str, Callable[[], tuple[RunSpec, ...]]]
+    claims: tuple[Claim, ...]
+    figure: FigureLayout
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_experiment(name: str) -> Experiment:
+    """Import an experiment by name: a built-in one, or another package's by its entry point.
+
+    Raises:
+        ConfigError: If there is none of that name, it cannot be imported, or what was registered
+            is no experiment of that name.
+    """
+    if name in CATALOGUE:
+        experiment: Experiment = import_module(CATALOGUE[name].module).EXPERIMENT
+        return experiment
+    point = registered().get(name)
+    if point is None:
+        known = experiment_names()
+        hint = suggestion(name, known)
+        raise ConfigError(f"no experiment {name!r}{hint} (known: {', '.join(known)})")
+    try:
+        found = point.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{GROUP}: {name!r} cannot be imported: {error}") from error
+    if not isinstance(found, Experiment):
+        raise ConfigError(f"{GROUP}: {name!r} must be an Experiment, got {found!r}")
+    if found.name != name:
+        raise ConfigError(
+            f"{GROUP}: {point.value} calls itself {found.name!r}, but is registered as {name!r}: "
+            "make the names equal"
+        )
+    return found
+
+
+def trials(
+    experiment: Experiment, scale: str, overrides: Mapping[str, Any] | None = None
+) -> tuple[RunSpec, ...]:
+    """Give the specs of an experiment at a scale, with values overridden by dotted path.
+
+    Specs that the overrides made equal are listed once.
+
+    Raises:
+        ConfigError: If there is no such scale, or an override fits no spec.
+    """
+    if scale not in experiment.scales:
+        known = ", ".join(experiment.scales)
+        raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")
+    specs = experiment.scales[scale]()
+    if overrides:
+        specs = tuple(dict.fromkeys(spec.override(overrides) for spec in specs))
+    return specs

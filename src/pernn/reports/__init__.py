@@ -1,0 +1,56 @@
+"""Reports: finished trials → tables, figures, verdicts and a page; never loads torch."""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+if TYPE_CHECKING:
+    from .claims import Outcome, Verdict, judge
+    from .exports import export_records
+    from .figures import draw, render
+    from .page import Report, write_report
+    from .statistics import Interval, bootstrap_interval, paired_differences, student_interval
+    from .tables import Measured, Row, summarise, to_csv, to_markdown
+
+__all__ = [
+    "Interval",
+    "Measured",
+    "Outcome",
+    "Report",
+    "Row",
+    "Verdict",
+    "bootstrap_interval",
+    "draw",
+    "export_records",
+    "judge",
+    "paired_differences",
+    "render",
+    "student_interval",
+    "summarise",
+    "to_csv",
+    "to_markdown",
+    "write_report",
+]
+
+__getattr__ = exports(
+    __name__,
+    {
+        "Interval": ".statistics",
+        "Measured": ".tables",
+        "Outcome": ".claims",
+        "Report": ".page",
+        "Row": ".tables",
+        "Verdict": ".claims",
+        "bootstrap_interval": ".statistics",
+        "draw": ".figures",
+        "export_records": ".exports",
+        "judge": ".claims",
+        "paired_differences": ".statistics",
+        "render": ".figures",
+        "student_interval": ".statistics",
+        "summarise": ".tables",
+        "to_csv": ".tables",
+        "to_markdown": ".tables",
+        "write_report": ".page",
+    },
+)

@@ -1,0 +1,71 @@
+"""Records as CSV, JSON or Parquet, for other people's tools."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import ConfigError, MachineError
+from pernn.store import storing, write_atomically
+
+Records = Sequence[dict[str, Any]]
+
+
+def export_records(records: Records, path: Path) -> None:
+    """Write one row per record in the form that the file's ending names.
+
+    Columns are all keys that occur, in the order of their first appearance; a record without one
+    has an empty cell.
+
+    Raises:
+        ConfigError: If the ending is none of .csv, .json, .parquet.
+        MachineError: If Parquet is wanted and pyarrow is missing.
+        StoreError: If the file cannot be written.
+    """
+    writers = {".csv": to_csv, ".json": to_json_rows, ".parquet": to_parquet}
+    writer = writers.get(path.suffix)
+    if writer is None:
+        raise ConfigError(f"{path}: the ending must be one of {', '.join(writers)}")
+    content = writer(records)
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+
+
+def columns(records: Records) -> list[str]:
+    """List all keys in the order of their first appearance."""
+    return list(dict.fromkeys(key for record in records for key in record))
+
+
+def to_csv(records: Records) -> bytes:
+    """Give records as CSV with a header."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns(records), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue().encode()
+
+
+def to_json_rows(records: Records) -> bytes:
+    """Give records as a JSON array."""
+    return json.dumps(list(records), indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def to_parquet(records: Records) -> bytes:
+    """Give records as a Parquet file.
+
+    Raises:
+        MachineError: If pyarrow is missing.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MachineError("Parquet needs pyarrow: pip install 'pernn[parquet]'") from None
+    names = columns(records)
+    table = pa.table({name: [record.get(name) for record in records] for name in names})
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return bytes(sink.getvalue())

@@ -1,0 +1,195 @@
+"""Tables: one row per condition, over its seeds, as CSV for machines and Markdown for people."""
+
+import csv
+import io
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pernn.errors import ConfigError
+
+from .statistics import (
+    Interval,
+    Record,
+    bootstrap_interval,
+    number,
+    rank,
+    student_interval,
+)
+
+UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories: control, format, lone surrogate, line and paragraph break."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One metric of one condition.
+
+    Attributes:
+        bootstrap: Mean over seeds with the interval of the paper.
+        student: The same mean with Student's t interval.
+        values: Seed → value, in the seeds' order.
+    """
+
+    bootstrap: Interval
+    student: Interval
+    values: Mapping[Any, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One condition.
+
+    Attributes:
+        condition: Column → value.
+        num_seeds: Finished trials.
+        num_parameters: Sizes of their networks; one, unless the condition mixes networks.
+        metrics: Name → what was measured; a metric that no trial has is absent.
+    """
+
+    condition: Mapping[str, Any]
+    num_seeds: int
+    num_parameters: tuple[int, ...]
+    metrics: Mapping[str, Measured]
+
+
+def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[str]) -> list[Row]:
+    """Summarise each condition over its seeds.
+
+    Args:
+        records: Finished trials.
+        by: Columns whose values make a condition.
+        metrics: Columns to average.
+
+    Returns:
+        One row per condition, sorted by its values.
+
+    Raises:
+        ConfigError: If two trials of one seed share a condition: `by` has too few columns.
+    """
+    groups: dict[tuple[Any, ...], dict[Any, Record]] = {}
+    for record in records:
+        condition = tuple(record.get(column) for column in by)
+        group = groups.setdefault(condition, {})
+        if record["seed"] in group:
+            place = ", ".join(f"{name} = {part}" for name, part in zip(by, condition, strict=True))
+            raise ConfigError(f"two trials of seed {record['seed']} at {place}: one must be chosen")
+        group[record["seed"]] = record
+    rows = []
+    for condition in sorted(groups, key=lambda condition: [rank(part) for part in condition]):
+        group = dict(sorted(groups[condition].items(), key=lambda item: rank(item[0])))
+        sizes = {record["num_parameters"] for record in group.values() if _sized(record)}
+        measured = {metric: _measure(group, metric) for metric in metrics}
+        rows.append(
+            Row(
+                condition=dict(zip(by, condition, strict=True)),
+                num_seeds=len(group),
+                num_parameters=tuple(sorted(sizes)),
+                metrics={name: found for name, found in measured.items() if found},
+            )
+        )
+    return rows
+
+
+def _sized(record: Record) -> bool:
+    return isinstance(record.get("num_parameters"), int)
+
+
+def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
+    found = {seed: number(record, metric) for seed, record in group.items()}
+    values = {seed: value for seed, value in found.items() if value is not None}
+    if not values:
+        return None
+    data = list(values.values())
+    return Measured(bootstrap_interval(data), student_interval(data), values)
+
+
+def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
+    """Give all digits: per metric the mean, both intervals and the value of every seed.
+
+    Args:
+        rows: From `summarise`.
+        metrics: Metrics to write, in this order.
+
+    Returns:
+        CSV text with a header line; without bounds where there is one seed only.
+    """
+    by = list(rows[0].condition) if rows else []
+    bounds = ("mean", "low", "high", "t_low", "t_high", "values")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    named = [f"{metric}.{bound}" for metric in metrics for bound in bounds]
+    writer.writerow([*map(_cell, by), "num_seeds", "num_parameters", *map(_cell, named)])
+    for row in rows:
+        line: list[Any] = [*row.condition.values(), row.num_seeds]
+        line.append(" ".join(str(size) for size in row.num_parameters))
+        for metric in metrics:
+            line += _csv_bounds(row.metrics.get(metric))
+        writer.writerow([_cell(value) for value in line])
+    return text.getvalue()
+
+
+def _csv_bounds(found: Measured | None) -> list[Any]:
+    if found is None:
+        return [""] * 6
+    bounds: list[Any] = [found.bootstrap.estimate]
+    for interval in (found.bootstrap, found.student):
+        bounds += [interval.low, interval.high] if interval.bounded else ["", ""]
+    return [*bounds, " ".join(f"{seed}:{value!r}" for seed, value in found.values.items())]
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    value = clean(value)
+    # A spreadsheet runs a text that begins like this as a formula.
+    return f"'{value}" if value.startswith(("=", "+", "-", "@")) else value
+
+
+def to_markdown(
+    rows: Sequence[Row], metrics: Sequence[str], label: Callable[[Any], str] = str
+) -> str:
+    """Give a short table: mean [low, high] by bootstrap, and n.
+
+    Args:
+        rows: From `summarise`.
+        metrics: Metrics to show, in this order.
+        label: Value or column → how it is displayed.
+
+    Returns:
+        Markdown text; one sentence if there are no rows.
+    """
+    if not rows:
+        return "No finished trials yet.\n"
+    by = list(rows[0].condition)
+    lines = [
+        [*(label(column) for column in by), "n", *(label(metric) for metric in metrics)],
+        *(
+            [
+                *(label(value) for value in row.condition.values()),
+                str(row.num_seeds),
+                *(show(row.metrics.get(metric)) for metric in metrics),
+            ]
+            for row in rows
+        ),
+    ]
+    texts = ["| " + " | ".join(escape_markdown(cell) for cell in line) + " |" for line in lines]
+    texts.insert(1, "|" + " --- |" * len(lines[0]))
+    return "\n".join(texts) + "\n"
+
+
+def show(found: Measured | None) -> str:
+    """Give mean [low, high] in four digits, or a dash."""
+    return "–" if found is None else str(found.bootstrap)
+
+
+def clean(text: str) -> str:
+    """Replace control, format and line-break characters by spaces."""
+    return "".join(" " if unicodedata.category(sign) in UNPRINTABLE else sign for sign in text)
+
+
+def escape_markdown(text: str) -> str:
+    """Make any text safe in a cell of a Markdown table: one line, no markup, no HTML."""
+    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(f"\\{sign}" if sign in "\\`*[]|" else sign for sign in text)

@@ -1,0 +1,83 @@
+"""Trials one after another in this process."""
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, current_thread, main_thread
+
+from pernn.errors import BusyError, PernnError
+from pernn.runs import RunSpec, execute
+
+from .runner import Hear, TrialEvent
+
+
+@dataclass(frozen=True)
+class InlineRunner:
+    """Runs trials in this process: for notebooks, debuggers and tests.
+
+    Attributes:
+        device: As for `execute`.
+        threads: As for `execute`.
+    """
+
+    device: str = "auto"
+    threads: int = 1
+
+    def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
+        """Carry every trial to its end, in order; Ctrl-C finishes the update and checkpoints."""
+        with deferred_interrupt() as interrupted:
+            for spec in specs:
+                hear(
+                    run_one(
+                        spec,
+                        root,
+                        hear,
+                        device=self.device,
+                        threads=self.threads,
+                        may_go_on=lambda: not interrupted.is_set(),
+                    )
+                )
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Event]:
+    """Turn SIGINT into an event to be looked at between updates; the main thread's only."""
+    interrupted = Event()
+    if current_thread() is not main_thread():
+        yield interrupted
+        return
+    previous = signal.signal(signal.SIGINT, lambda number, frame: interrupted.set())
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def run_one(
+    spec: RunSpec,
+    root: Path,
+    hear: Hear,
+    *,
+    device: str,
+    threads: int,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> TrialEvent:
+    """Carry one trial to its end, or to a checkpoint where it may not go on; say how it ended."""
+    run = spec.fingerprint()
+
+    def listener(update: int) -> bool:
+        hear(TrialEvent("progress", run, update))
+        return may_go_on()
+
+    hear(TrialEvent("started", run))
+    try:
+        outcome = execute(spec, root, device=device, threads=threads, listener=listener)
+    except BusyError as error:
+        return TrialEvent("busy", run, message=str(error))
+    except PernnError as error:
+        return TrialEvent("failed", run, message=str(error))
+    return TrialEvent(outcome.status, run, spec.training.iterations)

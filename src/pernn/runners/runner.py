@@ -1,0 +1,46 @@
+"""The seam between specs and machines: who runs them, and what is heard meanwhile."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
+
+from pernn.runs import RunSpec
+
+Kind = Literal["started", "progress", "finished", "already done", "stopped", "failed", "busy"]
+ENDS: frozenset[Kind] = frozenset({"finished", "already done", "stopped", "failed", "busy"})
+
+STOP = {"stop": True}
+"""Tells a worker process to checkpoint what it runs and leave."""
+
+
+@dataclass(frozen=True)
+class TrialEvent:
+    """Something that happened to a trial.
+
+    Attributes:
+        kind: What happened; those in `ENDS` are the last of a trial.
+        run: The trial's fingerprint.
+        update: Number of updates done, if known.
+        message: Why, if it failed or is busy.
+    """
+
+    kind: Kind
+    run: str
+    update: int = 0
+    message: str = ""
+
+
+Hear = Callable[[TrialEvent], None]
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """A way of running trials; all of them give the same records for the same specs."""
+
+    def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
+        """Carry every trial to its end; a failed one does not end the others.
+
+        On `KeyboardInterrupt` every running trial is checkpointed, then it is raised again.
+        """
+        ...

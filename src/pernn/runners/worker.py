@@ -1,0 +1,88 @@
+"""A worker process: trials come in as JSON lines on standard input, events go out the same way.
+
+It ends when its input does, so that it never outlives its driver, and checkpoints first.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TextIO
+
+from pernn.runs import RunSpec
+
+from .inline import run_one
+from .runner import STOP, TrialEvent
+
+PROGRESS_SECONDS = 0.25
+"""Least time between two progress events."""
+
+
+class Worker:
+    """Runs the trials that its driver names.
+
+    Args:
+        output: Where events go.
+    """
+
+    def __init__(self, output: TextIO) -> None:
+        self.output = output
+        self.orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self.stopping = threading.Event()
+        self.last_progress = 0.0
+
+    def listen(self, lines: TextIO) -> None:
+        """Take orders until the input ends; a stop order or the end stops the running trial."""
+        for line in lines:
+            order = json.loads(line)
+            if order == STOP:
+                break
+            self.orders.put(order)
+        self.stopping.set()
+        self.orders.put(None)
+
+    def tell(self, event: TrialEvent) -> None:
+        """Send an event; progress only now and then."""
+        now = time.monotonic()
+        if event.kind == "progress":
+            if now - self.last_progress < PROGRESS_SECONDS:
+                return
+            self.last_progress = now
+        self.output.write(json.dumps(asdict(event)) + "\n")
+        self.output.flush()
+
+    def work(self) -> None:
+        """Carry out orders until there are no more."""
+        while (order := self.orders.get()) is not None and not self.stopping.is_set():
+            spec = RunSpec.load(order["spec"])
+            end = run_one(
+                spec,
+                Path(order["root"]),
+                self.tell,
+                device=order["device"],
+                threads=order["threads"],
+                may_go_on=lambda: not self.stopping.is_set(),
+            )
+            self.tell(end)
+
+
+def main() -> None:
+    """Serve the driver that started this process."""
+    # Whatever a library prints must not mix with the events.
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    worker = Worker(output)
+    threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
+    try:
+        worker.work()
+    except BrokenPipeError:
+        # The driver is gone; what was checkpointed is on disk.
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Spec → live objects: the one file that knows every part."""
+
+from dataclasses import dataclass
+
+import torch
+
+from pernn.interfaces import BatchStream
+from pernn.models import PositionEncodedRNN
+from pernn.randomness import RandomStream, Split
+from pernn.training import PROTOCOLS, Protocol
+
+from .spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a spec describes, ready to train.
+
+    Attributes:
+        model: The network with its initial weights, on the device.
+        stream: Its data.
+        protocol: The settings of its protocol.
+    """
+
+    model: PositionEncodedRNN
+    stream: BatchStream
+    protocol: Protocol
+
+
+def build(spec: RunSpec, device: torch.device) -> Trial:
+    """Make a trial's parts; each draws its weights from a stream of its own.
+
+    Networks of one seed that share a part (embedding, read-out) thus share its initial weights:
+    trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
+    depend on the device.
+    """
+    protocol = PROTOCOLS[spec.protocol]
+    task = spec.task.build()
+    encoding = spec.encoding.build(task.num_steps, protocol.layout, _generator(spec, "encoding"))
+    joined_size = encoding.joined_size(spec.embedding_size)
+    core = spec.core.build(joined_size, _generator(spec, "core"))
+    model = PositionEncodedRNN(
+        task.vocab_size,
+        core,
+        encoding,
+        embedding_size=spec.embedding_size,
+        generator=_generator(spec, "embedding"),
+    )
+    model.reset_readout(_generator(spec, "readout"))
+    return Trial(model.to(device), task.stream(spec.seed), protocol)
+
+
+def _generator(spec: RunSpec, part: str) -> torch.Generator:
+    """Make a generator of a part's initial weights from the trial's seed."""
+    stream = RandomStream(spec.seed, f"weights/{part}", Split.WEIGHTS)
+    return torch.Generator().manual_seed(stream.seed_word())

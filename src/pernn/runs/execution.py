@@ -1,0 +1,178 @@
+"""Carry a run to its end: new, resumed or already done."""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+
+from pernn.errors import CorruptError, MachineError, TrialError
+from pernn.store import Checkpoint, RunDirectory
+from pernn.training import (
+    CheckpointDue,
+    Measured,
+    TrainState,
+    advance,
+    choose_device,
+    computing,
+    evaluate,
+)
+
+from .assembly import Trial, build
+from .environment import describe_environment
+from .spec import RunSpec
+
+Listener = Callable[[int], bool]
+"""Told the number of updates done after each; returns false to have the run stop there."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an execution ended.
+
+    Attributes:
+        status: `finished` now, `already done` before, or `stopped` with a checkpoint.
+        result: The content of `result.json`; `None` if stopped.
+    """
+
+    status: Literal["finished", "already done", "stopped"]
+    result: Mapping[str, Any] | None
+
+
+def execute(
+    spec: RunSpec,
+    root: Path,
+    *,
+    device: str = "auto",
+    threads: int = 1,
+    listener: Listener = lambda update: True,
+) -> Outcome:
+    """Carry a run to its end from wherever it stands.
+
+    The same spec gives the same bits on the same machine, whatever was killed in between. A run
+    goes on with the threads and on the kind of device that it began with.
+
+    Args:
+        spec: What to run.
+        root: Results directory.
+        device: `auto`, `cpu`, `cuda`, `cuda:1` …
+        threads: CPU threads of a new run; their number can change the last bits.
+        listener: Hears of progress and may stop the run.
+
+    Raises:
+        BusyError: If another process works on the run.
+        MachineError: If the device is missing.
+        StoreError: If the directory cannot be read or written.
+        TrialError: If the loss is no longer a number.
+    """
+    directory = RunDirectory(root, spec.fingerprint())
+    result = directory.read_result()
+    if result is not None:
+        return Outcome("already done", result)
+    chosen = choose_device(device)
+    with directory.locked():
+        directory.write_spec(spec.dump())
+        started = directory.read_environment()
+        torch.set_num_threads(threads if started is None else int(started["threads"]))
+        environment = describe_environment(chosen)
+        if started is None:
+            directory.write_environment(environment)
+        else:
+            _check_device(started, chosen, directory)
+        trial = build(spec, chosen)
+        state = TrainState.fresh(trial.model, trial.protocol)
+        _restore(directory, state, started, environment)
+        try:
+            with computing(spec.training.precision, chosen):
+                return _carry_on(spec, directory, trial, state, chosen, listener)
+        except TrialError as error:
+            directory.note("failed", update=state.update, reason=str(error))
+            raise
+
+
+def _check_device(started: Mapping[str, Any], device: torch.device, run: RunDirectory) -> None:
+    before = torch.device(started["device"]).type
+    if before != device.type:
+        raise MachineError(
+            f"{run.path}: this run began on {before} and would not end in the same bits on "
+            f"{device.type}: resume with --device {before}, or delete the directory"
+        )
+
+
+def _restore(
+    directory: RunDirectory,
+    state: TrainState,
+    started: Mapping[str, Any] | None,
+    environment: Mapping[str, Any],
+) -> None:
+    """Go back to the newest sound checkpoint, or to the beginning."""
+    checkpoint, complaints = directory.checkpoints.load_latest()
+    for complaint in complaints:
+        directory.note("damaged checkpoint set aside", reason=complaint)
+    size = 0
+    if checkpoint is not None:
+        state.restore(checkpoint.arrays, checkpoint.update)
+        stored = checkpoint.state.get("metrics_bytes")
+        if not isinstance(stored, int) or stored < 0:
+            raise CorruptError(f"{directory.path}: a checkpoint without metrics_bytes")
+        size = stored
+    directory.truncate_metrics(size)
+    changed = {
+        key: [started.get(key), value]
+        for key, value in environment.items()
+        if started is not None and started.get(key) != value
+    }
+    event = "started" if started is None else "resumed"
+    directory.note(event, update=state.update, **({"changed": changed} if changed else {}))
+
+
+def _carry_on(
+    spec: RunSpec,
+    directory: RunDirectory,
+    trial: Trial,
+    state: TrainState,
+    device: torch.device,
+    listener: Listener,
+) -> Outcome:
+    begun, first = time.perf_counter(), state.update
+    for event in advance(state, trial.stream, spec.training, trial.protocol, device):
+        if isinstance(event, Measured):
+            directory.append_metrics({"update": event.update, "kind": event.kind, **event.values})
+        elif isinstance(event, CheckpointDue):
+            _save(directory, state, spec.training.keep_interval)
+        elif not listener(event.update):
+            _save(directory, state, spec.training.keep_interval)
+            directory.note("stopped", update=state.update)
+            return Outcome("stopped", None)
+    metrics = evaluate(state.model, trial.stream.test(), device)
+    seconds = time.perf_counter() - begun
+    directory.note("finished", update=state.update, updates=state.update - first, seconds=seconds)
+    result = {
+        "fingerprint": directory.fingerprint,
+        "metrics": metrics,
+        "num_parameters": trial.model.num_parameters,
+        "weights_sha256": weights_digest(state.dump()),
+    }
+    directory.write_result(result)
+    return Outcome("finished", result)
+
+
+def _save(directory: RunDirectory, state: TrainState, keep_interval: int | None) -> None:
+    position = {"metrics_bytes": directory.metrics_size()}
+    directory.checkpoints.save(Checkpoint(state.update, state.dump(), position))
+    directory.checkpoints.prune(keep_interval)
+
+
+def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:
+    """Give the SHA-256 of all model tensors, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        if name.startswith("model."):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,141 @@
+"""Checkpoints: tensors as safetensors, the rest as JSON, both under checksums; never a pickle."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Shaped
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from pernn.errors import CorruptError, StoreError
+
+from .files import read_json, storing, sync_directory, to_json, write_atomically
+
+NUM_LATEST = 2
+"""Newest checkpoints that are always kept: if one is damaged there is another."""
+
+TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint holds.
+
+    Attributes:
+        update: Number of updates done.
+        arrays: Tensors by flat name.
+        state: The rest, as plain JSON values.
+    """
+
+    update: int
+    arrays: Mapping[str, Shaped[np.ndarray, "..."]]
+    state: Mapping[str, Any]
+
+
+class CheckpointFolder:
+    """The checkpoints of one run: `update-000005000/` each, appearing whole or not at all.
+
+    Args:
+        path: The folder; made on the first save.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def updates(self) -> list[int]:
+        """List the updates with a checkpoint, ascending."""
+        if not self.path.is_dir():
+            return []
+        names = (entry.name for entry in self.path.iterdir() if entry.is_dir())
+        found = (name.removeprefix("update-") for name in names if name.startswith("update-"))
+        return sorted(int(digits) for digits in found if digits.isascii() and digits.isdigit())
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint; one of the same update stays as it is.
+
+        Raises:
+            StoreError: If it cannot be written; older ones are untouched.
+        """
+        final = self._folder(checkpoint.update)
+        if final.exists():
+            return
+        parts = {
+            TENSORS: save({n: np.asarray(a, order="C") for n, a in checkpoint.arrays.items()}),
+            STATE: to_json({"update": checkpoint.update, **checkpoint.state}),
+        }
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
+        temporary = self.path / f".{final.name}.{os.getpid()}.partial"
+        with storing(final):
+            try:
+                temporary.mkdir(parents=True)
+                for name, content in {**parts, MANIFEST: to_json({"sha256": digests})}.items():
+                    write_atomically(temporary / name, content)
+                temporary.rename(final)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+            sync_directory(self.path)
+
+    def load(self, update: int) -> Checkpoint:
+        """Read a checkpoint and check it.
+
+        Raises:
+            CorruptError: If anything differs from what was written.
+        """
+        folder = self._folder(update)
+        digests = read_json(folder / MANIFEST).get("sha256")
+        contents = {}
+        for name in (TENSORS, STATE):
+            try:
+                contents[name] = (folder / name).read_bytes()
+            except OSError as error:
+                raise CorruptError(f"{folder / name}: {error.strerror}") from None
+            digest = hashlib.sha256(contents[name]).hexdigest()
+            if not isinstance(digests, dict) or digests.get(name) != digest:
+                raise CorruptError(f"{folder / name}: its SHA-256 is not the manifest's")
+        state = read_json(folder / STATE)
+        if state.pop("update", None) != update:
+            raise CorruptError(f"{folder}: holds another update")
+        try:
+            return Checkpoint(update, load(contents[TENSORS]), state)
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise CorruptError(f"{folder / TENSORS}: not safetensors: {error}") from None
+
+    def load_latest(self) -> tuple[Checkpoint | None, list[str]]:
+        """Read the newest sound checkpoint; damaged ones are renamed, not deleted.
+
+        Returns:
+            The checkpoint, or `None` if there is no sound one, and a complaint per damaged one.
+        """
+        complaints: list[str] = []
+        for update in reversed(self.updates()):
+            try:
+                return self.load(update), complaints
+            except StoreError as error:
+                complaints.append(str(error))
+                self.set_aside(update)
+        return None, complaints
+
+    def set_aside(self, update: int) -> None:
+        """Rename a damaged checkpoint so that it is not read again."""
+        folder = self._folder(update)
+        target = folder.with_name(f"damaged-{folder.name}")
+        with storing(folder):
+            shutil.rmtree(target, ignore_errors=True)
+            folder.rename(target)
+
+    def prune(self, keep_interval: int | None) -> None:
+        """Delete all but the newest two and those kept for good, and a killed save's remains."""
+        for update in self.updates()[:-NUM_LATEST]:
+            if keep_interval is None or update % keep_interval:
+                shutil.rmtree(self._folder(update), ignore_errors=True)
+        for remains in self.path.glob(".update-*.partial"):
+            shutil.rmtree(remains, ignore_errors=True)
+
+    def _folder(self, update: int) -> Path:
+        return self.path / f"update-{update:09d}"

@@ -1,0 +1,216 @@
+"""One run's directory: the contract of docs/run_directory.md."""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import BusyError, ConfigError, CorruptError, VersionError
+
+from .checkpoints import CheckpointFolder
+from .files import FORMAT, read_json, read_lines, storing, to_json, write_atomically
+
+SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
+METRICS, JOURNAL, LOCK = "metrics.jsonl", "journal.jsonl", "lock"
+
+
+class RunDirectory:
+    """Files of one run, named by the fingerprint of its spec.
+
+    Deterministic: `spec.json`, `metrics.jsonl`, `checkpoints/`, `result.json`. About this machine
+    and this day: `environment.json`, `journal.jsonl`.
+
+    Args:
+        root: Results directory.
+        fingerprint: 16 hexadecimal digits.
+
+    Raises:
+        ConfigError: If the fingerprint is not one.
+    """
+
+    def __init__(self, root: Path, fingerprint: str) -> None:
+        if not re.fullmatch(r"[0-9a-f]{16}", fingerprint):
+            raise ConfigError(f"a run is named by 16 hexadecimal digits, got {fingerprint[:40]!r}")
+        self.fingerprint = fingerprint
+        self.path = root / "runs" / fingerprint
+        self.checkpoints = CheckpointFolder(self.path / "checkpoints")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only writer; the system frees the lock however the process ends.
+
+        Raises:
+            BusyError: If another process holds it.
+            StoreError: If the directory cannot be written.
+        """
+        with storing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(f"{self.path}: another process is working on this run") from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def write_spec(self, spec: Mapping[str, Any]) -> None:
+        """Write the spec, or check that the one on disk is the same.
+
+        Raises:
+            CorruptError: If the one on disk was edited.
+        """
+        stored = self.read_spec()
+        if stored is None:
+            content = {"format": FORMAT, "fingerprint": self.fingerprint, "spec": spec}
+            write_atomically(self.path / SPEC, to_json(content))
+        elif stored != spec:
+            raise CorruptError(
+                f"{self.path / SPEC} was changed since the run began: restore it, or delete the "
+                "directory to begin again"
+            )
+
+    def read_spec(self) -> dict[str, Any] | None:
+        """Read the spec as plain values; `None` if the run was never begun.
+
+        Raises:
+            VersionError: If a newer version wrote it.
+            CorruptError: If it is not a spec of this run.
+        """
+        path = self.path / SPEC
+        if not path.exists():
+            return None
+        values = read_json(path)
+        check_format(path, values)
+        spec = values.get("spec")
+        if values.get("fingerprint") != self.fingerprint or not isinstance(spec, dict):
+            raise CorruptError(f"{path}: not the spec of run {self.fingerprint}")
+        return spec
+
+    def write_environment(self, environment: Mapping[str, Any]) -> None:
+        """Record the machine that the run began on."""
+        write_atomically(self.path / ENVIRONMENT, to_json(environment))
+
+    def read_environment(self) -> dict[str, Any] | None:
+        """Read the machine that the run began on."""
+        path = self.path / ENVIRONMENT
+        return read_json(path) if path.exists() else None
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """Add one line of metrics."""
+        self._append(METRICS, to_json(record, indent=None))
+
+    def metrics_size(self) -> int:
+        """Put the metrics on disk and give their length in bytes, for a checkpoint to remember."""
+        path = self.path / METRICS
+        with storing(path), path.open("ab") as file:
+            os.fsync(file.fileno())
+            return file.tell()
+
+    def truncate_metrics(self, size: int) -> None:
+        """Forget what was measured after a checkpoint: it will be measured again.
+
+        Raises:
+            CorruptError: If there is less than that.
+        """
+        path = self.path / METRICS
+        with storing(path), path.open("ab") as file:
+            if file.tell() < size:
+                raise CorruptError(
+                    f"{path}: {file.tell()} bytes where the checkpoint saw {size}: "
+                    "delete the run directory to begin again"
+                )
+            file.truncate(size)
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Read all lines of metrics."""
+        return read_lines(self.path / METRICS)
+
+    def note(self, event: str, **details: Any) -> None:
+        """Add a line to the journal: what happened when; never part of a result."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"time": now, "event": event, "process": os.getpid(), **details}
+        self._append(JOURNAL, to_json(line, indent=None))
+
+    def read_journal(self) -> list[dict[str, Any]]:
+        """Read what happened."""
+        return read_lines(self.path / JOURNAL)
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write the result, last of all: its presence means done."""
+        write_atomically(self.path / RESULT, to_json({"format": FORMAT, **result}))
+
+    def read_result(self) -> dict[str, Any] | None:
+        """Read the result; `None` if the run is not done."""
+        path = self.path / RESULT
+        if not path.exists():
+            return None
+        values = read_json(path)
+        check_format(path, values)
+        metrics = values.get("metrics")
+        if values.get("fingerprint") != self.fingerprint or not isinstance(metrics, dict):
+            raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
+        return values
+
+    def _append(self, name: str, line: bytes) -> None:
+        path = self.path / name
+        with storing(path), path.open("ab+") as file:
+            # A kill can cut the last line short: end it, unreadable, before the next.
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    self._drop_torn_line(file.fileno())
+            os.write(file.fileno(), line)
+
+    def _drop_torn_line(self, descriptor: int) -> None:
+        size = os.fstat(descriptor).st_size
+        content = os.pread(descriptor, size, 0)
+        os.ftruncate(descriptor, content.rfind(b"\n") + 1)
+
+
+def check_format(path: Path, values: Mapping[str, Any]) -> None:
+    """Refuse what a newer version wrote.
+
+    Raises:
+        VersionError: If the format is newer than this one.
+        CorruptError: If there is none.
+    """
+    found = values.get("format")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise CorruptError(f"{path}: has no format number")
+    if found > FORMAT:
+        raise VersionError(
+            f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
+            "upgrade with pip install --upgrade pernn"
+        )
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Give nested values by dotted path.
+
+    Example:
+        >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
+        {'core.kind': 'lstm', 'seed': 1}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
+    return flat
+
+
+def read_record(run: RunDirectory) -> dict[str, Any] | None:
+    """Give a finished run as one flat record: its spec beside its metrics."""
+    spec, result = run.read_spec(), run.read_result()
+    if spec is None or result is None:
+        return None
+    extra = {"num_parameters": result.get("num_parameters")}
+    return {"run": run.fingerprint, **flatten(spec), **extra, **result["metrics"]}

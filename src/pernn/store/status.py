@@ -1,0 +1,91 @@
+"""Where a run stands, from its files alone."""
+
+import fcntl
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pernn.errors import StoreError
+
+from .run_directory import LOCK, RESULT, SPEC, RunDirectory, read_record
+
+Standing = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """Where one run stands.
+
+    Attributes:
+        run: Its fingerprint.
+        standing: `running` while a process holds it; `stopped` if it can be taken up again.
+        update: Newest checkpoint, or the end.
+        reason: Why it failed or is damaged.
+    """
+
+    run: str
+    standing: Standing
+    update: int = 0
+    reason: str = ""
+
+
+def is_done(root: Path, run: str) -> bool:
+    """Say whether a run has a result, without reading it."""
+    return (RunDirectory(root, run).path / RESULT).exists()
+
+
+def read_status(root: Path, run: str) -> RunStatus:
+    """Say where a run stands."""
+    directory = RunDirectory(root, run)
+    try:
+        if directory.read_result() is not None:
+            return RunStatus(run, "done")
+        if not (directory.path / SPEC).exists():
+            return RunStatus(run, "waiting")
+        directory.read_spec()
+        update = max(directory.checkpoints.updates(), default=0)
+        if is_held(directory.path / LOCK):
+            return RunStatus(run, "running", update)
+        journal = directory.read_journal()
+        if journal and journal[-1].get("event") == "failed":
+            return RunStatus(run, "failed", update, str(journal[-1].get("reason")))
+        return RunStatus(run, "stopped", update)
+    except StoreError as error:
+        return RunStatus(run, "damaged", reason=str(error))
+
+
+def is_held(lock: Path) -> bool:
+    """Say whether a process holds a lock file."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def read_records(root: Path, runs: Sequence[str]) -> list[dict[str, Any]]:
+    """Give the finished ones of these runs as flat records, in their order."""
+    records = (read_record(RunDirectory(root, run)) for run in runs)
+    return [record for record in records if record is not None]
+
+
+def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
+    """Say on what the finished ones of these runs ran, a sentence per kind of machine."""
+    count: Counter[str] = Counter()
+    for run in runs:
+        directory = RunDirectory(root, run)
+        if not is_done(root, run) or (found := directory.read_environment()) is None:
+            continue
+        device = found.get("device_name") if found.get("device") != "cpu" else "CPU"
+        packages = found.get("packages")
+        torch = packages.get("torch") if isinstance(packages, dict) else None
+        count[
+            f"{device} of {found.get('processor')}, {found.get('threads')} thread(s), "
+            f"torch {torch}, Python {found.get('python')}"
+        ] += 1
+    return [f"{number} trials ran on: {machine}." for machine, number in count.items()]

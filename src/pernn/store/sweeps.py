@@ -1,0 +1,82 @@
+"""Sweeps: which runs belong together, under a name, with their report."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import ConfigError, CorruptError
+
+from .files import FORMAT, read_json, storing, to_json, write_atomically
+from .run_directory import check_format
+
+MANIFEST = "sweep.json"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of one experiment at one scale.
+
+    Attributes:
+        name: Folder name, `vocabulary_size-demo`, with a suffix if values were overridden.
+        experiment: The experiment's name.
+        scale: Its scale.
+        overrides: Dotted path → value that replaced the experiment's own.
+        runs: Fingerprints of all trials, finished or not, in the order of the grid.
+    """
+
+    name: str
+    experiment: str
+    scale: str
+    overrides: Mapping[str, Any]
+    runs: Sequence[str]
+
+
+def sweep_directory(root: Path, name: str) -> Path:
+    """Give a sweep's folder.
+
+    Raises:
+        ConfigError: If the name could lead elsewhere.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}", name):
+        raise ConfigError(f"not a sweep's name: {name[:60]!r}")
+    return root / "sweeps" / name
+
+
+def save_sweep(root: Path, sweep: Sweep) -> Path:
+    """Write a sweep's list of runs and give its folder."""
+    directory = sweep_directory(root, sweep.name)
+    with storing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    write_atomically(directory / MANIFEST, to_json({"format": FORMAT, **asdict(sweep)}))
+    return directory
+
+
+def load_sweep(root: Path, name: str) -> Sweep:
+    """Read a sweep's list of runs.
+
+    Raises:
+        ConfigError: If there is no such sweep.
+        CorruptError: If its file is not one.
+    """
+    path = sweep_directory(root, name) / MANIFEST
+    if not path.exists():
+        known = ", ".join(list_sweeps(root)) or "none yet: start one with `pernn run`"
+        raise ConfigError(f"no sweep {name!r} in {root} (there: {known})")
+    values = read_json(path)
+    check_format(path, values)
+    del values["format"]
+    try:
+        sweep = Sweep(**values)
+    except TypeError:
+        raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
+    if not isinstance(sweep.runs, list) or not all(isinstance(run, str) for run in sweep.runs):
+        raise CorruptError(f"{path}: not a list of runs: run the experiment again")
+    return sweep
+
+
+def list_sweeps(root: Path) -> list[str]:
+    """List the sweeps of a results directory."""
+    folder = root / "sweeps"
+    return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))

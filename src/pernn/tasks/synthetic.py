@@ -1,0 +1,147 @@
+"""A task is a composition: rule × token source × length × feedback, over counter-based streams."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Int64, UInt64
+
+from pernn.errors import ConfigError
+from pernn.interfaces import Batch
+from pernn.randomness import RandomStream, Split
+
+from .feedback import Query
+from .lengths import Fixed
+from .rules import Rule
+from .sources import Uniform
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticTask:
+    """Fresh samples at every step, none of them held out, all a function of their address.
+
+    Args:
+        name: Canonical description; two tasks of one name show the same data.
+        rule: Inputs → targets.
+        source: Random words → tokens.
+        length: Length of the inputs.
+        feedback: What is given in the output phase.
+        num_held_out: Distinct test sequences, which training never shows.
+
+    Raises:
+        ConfigError: If there are not enough distinct sequences to hold that many out and train
+            on others.
+    """
+
+    name: str
+    rule: Rule
+    source: Uniform
+    length: Fixed
+    feedback: Query = field(default_factory=Query)
+    num_held_out: int = 1024
+
+    def __post_init__(self) -> None:
+        if self.num_held_out < 1:
+            raise ConfigError(f"num_held_out must be at least 1, got {self.num_held_out}")
+        possible = self.source.num_sequences(self.length.length)
+        if self.num_held_out >= possible:
+            raise ConfigError(
+                f"num_held_out must lie in 1 … {possible - 1:,}: only {possible:,} sequences of "
+                f"{self.length.length} tokens exist and one must be left to train on; "
+                f"got {self.num_held_out:,}"
+            )
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K."""
+        return self.source.vocab_size
+
+    @property
+    def num_steps(self) -> int:
+        """Number of time steps of the longest sequence, both phases."""
+        return self.length.length + self.feedback.num_queries(self.length.length)
+
+    def stream(self, seed: int) -> "SyntheticStream":
+        """Give the data of one seed."""
+        return SyntheticStream(self, seed)
+
+
+class SyntheticStream:
+    """The data of one task and seed: a `BatchStream`.
+
+    Args:
+        task: What to sample.
+        seed: Which samples.
+    """
+
+    def __init__(self, task: SyntheticTask, seed: int) -> None:
+        self.task, self.seed = task, seed
+        self._train = RandomStream(seed, task.name, Split.TRAIN)
+        self._test = RandomStream(seed, task.name, Split.TEST)
+        # Odd multipliers of a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
+        words = self._test.words(0, task.length.length, lane=2**63)
+        self._multipliers = words | np.uint64(1)
+
+    def train(self, step: int, batch_size: int) -> Batch:
+        """Give the training batch of update `step`, counted from 0.
+
+        A row that is held out is drawn again, from the next lane of the same step.
+        """
+        inputs = self._draw(self._train, step, batch_size, lane=0)
+        rejected = np.flatnonzero(self.is_held_out(inputs))
+        lane = 1
+        while rejected.size:
+            inputs[rejected] = self._draw(self._train, step, rejected.size, lane)
+            rejected = rejected[self.is_held_out(inputs[rejected])]
+            lane += 1
+        return self._batch(inputs)
+
+    def test(self) -> Batch:
+        """Give all held-out sequences."""
+        return self._batch(self.held_out)
+
+    @cached_property
+    def held_out(self) -> Int64[np.ndarray, "held_out input_time"]:
+        """The first `num_held_out` distinct sequences of the test stream."""
+        wanted = self.task.num_held_out
+        rows = np.empty((0, self.task.length.length), dtype=np.int64)
+        lane = 0
+        while len(rows) < wanted:
+            rows = np.concatenate([rows, self._draw(self._test, 0, wanted, lane)])
+            _, first = np.unique(rows, axis=0, return_index=True)
+            rows = rows[np.sort(first)]
+            lane += 1
+        return rows[:wanted]
+
+    def is_held_out(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Bool[np.ndarray, " batch"]:
+        """Say which rows have the hash of a held-out sequence.
+
+        Every held-out row is found. Another row is taken for one with probability
+        below num_held_out · vocab_size / 2⁶² and then merely drawn again.
+        """
+        hashes = self._hash(inputs)
+        nearest = np.searchsorted(self._hashes, hashes)
+        found: Bool[np.ndarray, " batch"] = (
+            self._hashes[np.minimum(nearest, len(self._hashes) - 1)] == hashes
+        )
+        return found
+
+    @cached_property
+    def _hashes(self) -> UInt64[np.ndarray, " held_out"]:
+        return np.sort(self._hash(self.held_out))
+
+    def _hash(self, inputs: Int64[np.ndarray, "batch input_time"]) -> UInt64[np.ndarray, " batch"]:
+        return inputs.astype(np.uint64) @ self._multipliers
+
+    def _draw(
+        self, stream: RandomStream, step: int, rows: int, lane: int
+    ) -> Int64[np.ndarray, "rows input_time"]:
+        length = self.task.length.length
+        words = stream.words(step, rows * length, lane)
+        return self.task.source.draw(words.reshape(rows, length))
+
+    def _batch(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
+        targets = self.task.rule.targets(inputs)
+        return Batch(inputs, self.task.feedback.num_queries(targets.shape[1]), targets)

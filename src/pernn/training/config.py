@@ -1,0 +1,61 @@
+"""Parameters of training, and the two protocols; never loads torch."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pernn.config import Config
+
+Precision = Literal["fp32", "tf32", "bf16"]
+ProtocolName = Literal["as-run", "as-written"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Settings in which the published runs and the published texts differ.
+
+    Attributes:
+        betas: Adam's decay rates.
+        epsilon: Adam's epsilon.
+        clip_norm: Largest global gradient norm; no clipping if absent.
+        layout: Order of the sinusoidal features.
+    """
+
+    betas: tuple[float, float]
+    epsilon: float
+    clip_norm: float | None
+    layout: Literal["interleaved", "halves"]
+
+
+PROTOCOLS: dict[ProtocolName, Protocol] = {
+    "as-run": Protocol(betas=(0.9, 0.98), epsilon=1e-9, clip_norm=1.0, layout="halves"),
+    "as-written": Protocol(betas=(0.9, 0.999), epsilon=1e-8, clip_norm=None, layout="interleaved"),
+}
+
+
+class TrainingConfig(Config):
+    """How long and how fast to train; the defaults are the paper's.
+
+    Attributes:
+        iterations: Number of updates, N.
+        batch_size: Sequences per update.
+        learning_rate: Peak rate of Adam.
+        warmup_updates: Updates of linear warm-up, W.
+        precision: `fp32`; `tf32` (CUDA only); `bf16`: products in bfloat16, the rest in float32.
+        log_interval: Updates per line of training metrics (means over them).
+        evaluation_interval: Updates between evaluations on the held-out sequences.
+        checkpoint_interval: Updates between checkpoints.
+        keep_interval: Keep every checkpoint at a multiple of this for good, for analyses; none if
+            absent. The last two are always kept.
+    """
+
+    iterations: Annotated[int, Field(ge=1, le=10**9)] = 300_000
+    batch_size: Annotated[int, Field(ge=1, le=10**6)] = 512
+    learning_rate: Annotated[float, Field(gt=0, le=1e3)] = 1e-3
+    warmup_updates: Annotated[int, Field(ge=0, le=10**9)] = 1_000
+    precision: Precision = "fp32"
+    log_interval: Annotated[int, Field(ge=1)] = 100
+    evaluation_interval: Annotated[int, Field(ge=1)] = 5_000
+    checkpoint_interval: Annotated[int, Field(ge=1)] = 5_000
+    keep_interval: Annotated[int, Field(ge=1)] | None = None

@@ -1,0 +1,100 @@
+"""The training loop: one update after another, events in between."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from pernn.errors import TrialError
+from pernn.interfaces import BatchStream
+
+from .config import Protocol, TrainingConfig
+from .evaluation import evaluate
+from .schedule import learning_rate
+from .state import TrainState
+
+
+@dataclass(frozen=True)
+class Updated:
+    """One more update is done; the state is whole and may be saved."""
+
+    update: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Metrics of training (means over the log interval) or of the held-out sequences."""
+
+    update: int
+    kind: str
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CheckpointDue:
+    """The spec wants a checkpoint here."""
+
+    update: int
+
+
+Event = Updated | Measured | CheckpointDue
+
+
+def advance(
+    state: TrainState,
+    stream: BatchStream,
+    config: TrainingConfig,
+    protocol: Protocol,
+    device: torch.device,
+) -> Iterator[Event]:
+    """Train until `config.iterations`, yielding after every update what happened.
+
+    The state may be saved whenever an event arrives; a saved state continues with the same bits.
+
+    Raises:
+        TrialError: If the loss is not finite at the end of a log interval.
+    """
+    parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
+    clip_norm = math.inf if protocol.clip_norm is None else protocol.clip_norm
+    while state.update < config.iterations:
+        batch = stream.train(state.update, config.batch_size)
+        tokens = torch.from_numpy(batch.tokens).to(device)
+        targets = torch.from_numpy(batch.targets).to(device)
+        logits = state.model(tokens, batch.num_queries, num_scored=targets.shape[1])
+        loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+        state.optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(parameters, clip_norm)
+        state.update += 1
+        for group in state.optimizer.param_groups:
+            group["lr"] = learning_rate(state.update, config)
+        state.optimizer.step()
+        state.sums += torch.stack([loss.detach(), norm])
+        yield from _events(state, stream, config, device)
+
+
+def _events(
+    state: TrainState, stream: BatchStream, config: TrainingConfig, device: torch.device
+) -> Iterator[Event]:
+    """Say what is due after an update, in an order that a checkpoint can rely on."""
+    update, last = state.update, state.update == config.iterations
+    if update % config.log_interval == 0 or last:
+        count = (update - 1) % config.log_interval + 1
+        loss, norm = (state.sums / count).tolist()
+        if not math.isfinite(loss):
+            raise TrialError(
+                f"the loss became {loss} within updates {update - count + 1}–{update}: "
+                "lower training.learning_rate or clip gradients (protocol as-run)"
+            )
+        state.sums.zero_()
+        rate = learning_rate(update, config)
+        values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
+        yield Measured(update, "train", values)
+    if update % config.evaluation_interval == 0 and not last:
+        yield Measured(update, "test", evaluate(state.model, stream.test(), device))
+    if update % config.checkpoint_interval == 0 or last:
+        yield CheckpointDue(update)
+    yield Updated(update)

@@ -1,0 +1,58 @@
+"""Where and how precisely to compute: named, checked, never mixed in silence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from pernn.errors import MachineError
+
+from .config import Precision
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """Find the device of a name; `auto` is the first CUDA device, else the CPU.
+
+    Raises:
+        MachineError: If there is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise MachineError(
+            f"no device {name!r} here ({reason}); `pernn doctor` lists what there is"
+        ) from None
+    if device.type not in ("cpu", "cuda"):
+        raise MachineError(f"device {name!r}: only cpu and cuda devices are supported")
+    return device
+
+
+@contextmanager
+def computing(precision: Precision, device: torch.device) -> Iterator[None]:
+    """Compute under a precision policy, and leave PyTorch's settings as they were.
+
+    `fp32`: IEEE float32 everywhere. `tf32`: float32 with TensorFloat-32 products. `bf16`: products
+    in bfloat16 with float32 accumulation; weights, states, loss and optimiser in float32.
+
+    Raises:
+        MachineError: If the policy means nothing on the device.
+    """
+    if precision == "tf32" and device.type != "cuda":
+        raise MachineError(
+            f"precision tf32 needs a CUDA device and this run is on {device}: use fp32 or bf16"
+        )
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    matmul.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
+    flushed = torch.set_flush_denormal(True)
+    try:
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+            yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before
+        if flushed:
+            torch.set_flush_denormal(False)

@@ -1,0 +1,93 @@
+"""All that changes in training, listed once, and its form on disk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor, nn
+
+from pernn.errors import CorruptError
+
+from .config import Protocol
+
+Arrays = dict[str, Shaped[np.ndarray, "..."]]
+
+
+@dataclass
+class TrainState:
+    """What an update changes. Data need no cursor: they are a function of the update's number.
+
+    Attributes:
+        model: The network, on its device.
+        optimizer: Adam over its trainable parameters.
+        update: Number of updates done.
+        sums: Sums since the last log line: loss, gradient norm.
+    """
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    update: int = 0
+    sums: Tensor = field(default_factory=lambda: torch.zeros(2, dtype=torch.float64))
+
+    @classmethod
+    def fresh(cls, model: nn.Module, protocol: Protocol) -> "TrainState":
+        """Start training a model under a protocol."""
+        trainable = [p for p in model.parameters() if p.requires_grad]
+        optimizer = torch.optim.Adam(
+            trainable, lr=0.0, betas=protocol.betas, eps=protocol.epsilon, fused=True
+        )
+        device = trainable[0].device
+        return cls(model, optimizer, sums=torch.zeros(2, dtype=torch.float64, device=device))
+
+    def _moments(self) -> dict[str, tuple[nn.Parameter, str]]:
+        trainable = ((n, p) for n, p in self.model.named_parameters() if p.requires_grad)
+        return {
+            f"optimizer.{key}.{name}": (parameter, key)
+            for name, parameter in trainable
+            for key in ("exp_avg", "exp_avg_sq", "step")
+        }
+
+    def dump(self) -> Arrays:
+        """Give every tensor by a flat name, on the CPU."""
+        tensors: dict[str, Tensor] = {
+            f"model.{name}": value for name, value in self.model.state_dict().items()
+        }
+        for name, (parameter, key) in self._moments().items():
+            tensors[name] = self.optimizer.state[parameter][key]
+        tensors["sums"] = self.sums
+        return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+
+    def restore(self, arrays: Mapping[str, Shaped[np.ndarray, "..."]], update: int) -> None:
+        """Take over what `dump` gave after so many updates.
+
+        Raises:
+            CorruptError: If names, shapes or types are not those of this model.
+        """
+        moments = self._moments()
+        model = self.model.state_dict()
+        expected = {f"model.{name}": (tuple(v.shape), v.dtype) for name, v in model.items()}
+        for name, (parameter, key) in moments.items():
+            expected[name] = (
+                ((), torch.float32)
+                if key == "step"
+                else (
+                    tuple(parameter.shape),
+                    parameter.dtype,
+                )
+            )
+        expected["sums"] = ((2,), torch.float64)
+        found = {n: (a.shape, torch.from_numpy(np.asarray(a)).dtype) for n, a in arrays.items()}
+        if found != expected:
+            odd = sorted(
+                n for n in found.keys() | expected.keys() if found.get(n) != expected.get(n)
+            )
+            raise CorruptError(f"checkpoint does not fit the model: {', '.join(odd[:5])}")
+        tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        self.model.load_state_dict({name: tensors[f"model.{name}"] for name in model})
+        for name, (parameter, key) in moments.items():
+            # Fused Adam keeps its step count beside the parameter.
+            self.optimizer.state[parameter][key] = tensors[name].to(parameter.device)
+        self.sums = tensors["sums"].to(self.sums.device)
+        self.update = update

@@ -1,0 +1,317 @@
+"""The command line as a user meets it: real processes, exit statuses, one clear line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pernn.cli.app import VERBS
+
+TINY = [
+    "training.iterations=20",
+    "training.batch_size=4",
+    "core.hidden_size=8",
+    "encoding.size=8",
+    "embedding_size=8",
+    "task.length=6",
+    "task.num_held_out=16",
+    "training.checkpoint_interval=5",
+]
+TRIAL = """
+seed = 3
+embedding_size = 8
+[task]
+kind = "reverse_ordering"
+vocab_size = 4
+length = 6
+num_held_out = 16
+[core]
+kind = "lstm"
+hidden_size = 8
+[encoding]
+kind = "sinusoidal"
+size = 8
+[training]
+iterations = 20
+batch_size = 4
+checkpoint_interval = 5
+"""
+
+
+def pernn(*words: object, cwd: Path | None = None, **more) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pernn", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+        check=False,
+        env={**os.environ, "COLUMNS": "200"},
+        **more,
+    )
+
+
+def tiny_run(root: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    # Codes without a size refuse one, so every trial here has a code.
+    settings = [word for text in TINY for word in ("--set", text)]
+    settings += ["--set", "encoding.kind=sinusoidal", "--set", "task.vocab_size=4"]
+    return pernn("run", "vocabulary_size", "-r", root, "-j", 2, *settings, *more)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("cli") / "results"
+    done = tiny_run(root)
+    assert done.returncode == 0, done.stderr
+    assert "[5/5] finished" in done.stderr
+    assert (sweep(root) / "index.html").exists()
+    return root
+
+
+def sweep(root: Path) -> Path:
+    (directory,) = (root / "sweeps").iterdir()
+    return directory
+
+
+def test_a_second_run_does_nothing_and_says_so(finished: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")}
+    again = tiny_run(finished)
+    assert again.returncode == 0
+    assert "All 5 trials" in again.stdout
+    assert "nothing to do" in again.stdout
+    assert {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")} == before
+
+
+def test_a_deleted_run_is_redone_alone_in_the_same_bits(finished: Path) -> None:
+    import shutil
+
+    runs = sorted((finished / "runs").iterdir())
+    victim = runs[2]
+    before = {path.name: (path / "result.json").read_bytes() for path in runs}
+    times = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
+    shutil.rmtree(victim)
+    assert "Running 1 trials (4 are done)" in tiny_run(finished).stdout
+    after = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
+    assert {name for name in times if times[name] != after[name]} == {victim.name}
+    assert {path.name: (path / "result.json").read_bytes() for path in runs} == before
+
+
+@pytest.mark.slow
+def test_killed_with_all_its_processes_it_ends_in_the_same_bits(
+    finished: Path, tmp_path: Path
+) -> None:
+    settings = [word for text in TINY for word in ("--set", text)]
+    command = [sys.executable, "-m", "pernn", "run", "vocabulary_size", "-r", str(tmp_path)]
+    command += ["-j", "2", *settings, "--set", "encoding.kind=sinusoidal"]
+    command += ["--set", "task.vocab_size=4"]
+    for moment in (2.0, 3.0, 4.0):
+        driver = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        time.sleep(moment)
+        workers = subprocess.run(
+            ["pgrep", "--parent", str(driver.pid)], capture_output=True, text=True, check=False
+        )
+        for process in [driver.pid, *map(int, workers.stdout.split())]:
+            os.kill(process, signal.SIGKILL)
+        driver.wait()
+    assert tiny_run(tmp_path).returncode == 0
+    for run in (finished / "runs").iterdir():
+        for name in ("spec.json", "metrics.jsonl", "result.json"):
+            assert (tmp_path / "runs" / run.name / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_json_is_all_that_scripts_read(finished: Path) -> None:
+    summary = json.loads(tiny_run(finished, "--json").stdout)
+    assert (summary["num_trials"], summary["num_finished"]) == (5, 5)
+    assert {verdict["verdict"] for verdict in summary["verdicts"]} == {"not run"}
+    name = summary["sweep"]
+    assert json.loads(pernn("status", "-r", finished, "--json").stdout) == {name: {"done": 5}}
+    rows = json.loads(pernn("status", name, "-r", finished, "--json").stdout)[name]
+    assert {row["standing"] for row in rows} == {"done"}
+    claims = json.loads(pernn("claims", name, "-r", finished, "--json").stdout)
+    assert len(claims) == len(summary["verdicts"])
+    report = json.loads(pernn("report", name, "-r", finished, "--json").stdout)
+    assert Path(report["page"]).exists()
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_export(finished: Path, tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"records.{form}"
+    done = pernn("export", sweep(finished).name, "-r", finished, "-o", path)
+    assert done.returncode == 0, done.stderr
+    match form:
+        case "csv":
+            import csv
+
+            with path.open() as file:
+                rows = list(csv.DictReader(file))
+        case "json":
+            rows = json.loads(path.read_text())
+        case _:
+            from pyarrow import parquet
+
+            rows = parquet.read_table(path).to_pylist()
+    assert len(rows) == 5
+    assert {str(row["seed"]) for row in rows} == {"111", "222", "333", "444", "555"}
+    assert all(0 <= float(row["token_accuracy"]) <= 1 for row in rows)
+    assert all(row["core.kind"] == "gru" for row in rows)
+
+
+def test_resume_does_nothing_when_all_is_done(finished: Path) -> None:
+    done = pernn("resume", "-r", finished)
+    assert done.returncode == 0
+    assert "nothing to do" in done.stdout
+
+
+def test_train_goes_on_from_its_own_spec(tmp_path: Path) -> None:
+    (tmp_path / "trial.toml").write_text(TRIAL)
+    first = pernn("train", "trial.toml", "--json", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    result = json.loads(first.stdout)
+    spec = Path(result["directory"]) / "spec.json"
+    again = json.loads(pernn("train", tmp_path / spec, "--json", cwd=tmp_path).stdout)
+    assert again == result
+    plain = pernn("train", "trial.toml", cwd=tmp_path)
+    assert "token_accuracy" in plain.stdout
+
+
+def test_list_and_help_never_load_torch() -> None:
+    script = (
+        "import sys; sys.argv = ['pernn', {verb}];\n"
+        "from pernn.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as leaving: assert not leaving.code\n"
+        "assert 'torch' not in sys.modules"
+    )
+    for verb in ("'list'", "'status'", "'--help'", "'show', 'vocabulary_size'"):
+        done = subprocess.run(
+            [sys.executable, "-c", script.format(verb=verb)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_second_run_never_loads_torch(finished: Path) -> None:
+    script = (
+        "import sys; from pernn.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as leaving: assert not leaving.code\n"
+        "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules"
+    )
+    words = ["resume", "-r", str(finished)]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_show_tells_grid_cost_claims_and_command() -> None:
+    shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
+    assert shown["num_trials"] == 420
+    assert shown["estimated_hours"] > 1000
+    assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
+    text = pernn("show", "vocabulary_size").stdout
+    assert "40 trials" in text
+    assert "gain_grows_gru" in text
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    done = pernn(verb, "--help")
+    assert done.returncode == 0
+    assert f"pernn {verb}" in done.stdout.replace("Usage: python -m", "")
+    assert "Example" in done.stdout
+
+
+def blocked(tmp_path: Path) -> Path:
+    """A results directory that cannot be made: a file stands in its place."""
+    (tmp_path / "file").write_text("")
+    return tmp_path / "file" / "results"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["run", "vocabulary_sise"], 2, "did you mean 'vocabulary_size'"),
+        (["run", "vocabulary_size", "-s", "tiny"], 2, "no scale 'tiny'"),
+        (["run", "vocabulary_size", "--set", "core.hiden_size=3"], 2, "did you mean 'hidden_size'"),
+        (["run", "vocabulary_size", "--set", "core.hidden_size"], 2, "expected path=value"),
+        (["run", "vocabulary_size", "--set", "task.vocab_size=1"], 2, "greater than or equal to 2"),
+        (["train", "{trial}", "--set", "encoding.size=7"], 2, "size must be even"),
+        (["train", "{trial}", "--set", "task.num_held_out=5000"], 2, "only 4,096 sequences"),
+        (["train", "absent.toml"], 2, "absent.toml"),
+        (["train", "{trial}", "--device", "cuda:99"], 1, "no device 'cuda:99' here"),
+        (["train", "{trial}", "-r", "{blocked}"], 4, "Not a directory"),
+        (["run", "vocabulary_size", "-r", "{blocked}"], 4, "Not a directory"),
+        (["status", "nothing", "-r", "{here}"], 2, "no sweep 'nothing'"),
+        (["claims", "../../etc", "-r", "{here}"], 2, "not a sweep's name"),
+        (["export", "x", "-o", "records.xls", "-r", "{here}"], 2, "no sweep 'x'"),
+        (["lst"], 2, "No such command"),
+        (["run", "vocabulary_size", "--jobs", "0"], 2, "jobs"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(
+    tmp_path: Path, words: list[str], status: int, said: str
+) -> None:
+    (tmp_path / "trial.toml").write_text(TRIAL)
+    places = {"trial": tmp_path / "trial.toml", "blocked": blocked(tmp_path), "here": tmp_path}
+    done = pernn(*(word.format(**places) for word in words), cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
+    assert said in done.stderr
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("pernn: ")]
+    assert len(complaints) <= 1
+
+
+def test_an_unwritable_export_is_said_and_records_are_kept(finished: Path, tmp_path: Path) -> None:
+    path = blocked(tmp_path) / "records.csv"
+    done = pernn("export", sweep(finished).name, "-r", finished, "-o", path)
+    assert done.returncode == 4
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "trial.toml").write_text(TRIAL.replace("iterations = 20", "iterations = 1000000"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pernn", "train", "trial.toml"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("results/runs/*/checkpoints/update-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "goes on from here" in said
+    assert "Traceback" not in said
+    (journal,) = tmp_path.glob("results/runs/*/journal.jsonl")
+    assert json.loads(journal.read_text().splitlines()[-1])["event"] == "stopped"
+
+
+def test_doctor_finds_what_is_here(tmp_path: Path) -> None:
+    done = pernn("doctor", "-r", tmp_path, "--json")
+    assert done.returncode == 0
+    found = {one["what"]: one for one in json.loads(done.stdout)}
+    assert found["package torch"]["present"]
+    assert found["results directory"]["present"]
+    assert pernn("doctor", "-r", blocked(tmp_path)).returncode == 3
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m pernn show vocabulary_size --json | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,297 @@
+"""Every core through the same invariants, with PyTorch's own modules as the oracle."""
+
+from itertools import product
+
+import pytest
+import torch
+
+from pernn.cores import CORES
+from pernn.errors import ConfigError
+from pernn.interfaces import Recurrence
+
+KINDS = CORES.names()
+INPUT, HIDDEN, BATCH, TIME = 3, 4, 2, 6
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def build(kind, layers=1, seed=1, **options):
+    config = CORES.validate({"kind": kind, "hidden_size": HIDDEN, "num_layers": layers})
+    generator = torch.Generator().manual_seed(seed)
+    core = config.build(INPUT, generator)
+    if options:
+        core = type(core)(INPUT, HIDDEN, layers, generator=generator, **options)
+    return core.double()
+
+
+def draw(*shape, seed=2):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def initial(core, batch=BATCH):
+    parts = tuple(
+        draw(core.num_layers, batch, HIDDEN, seed=3 + i).requires_grad_()
+        for i in range(core.num_states)
+    )
+    return parts if core.num_states > 1 else parts[0]
+
+
+def parts_of(state):
+    return state if isinstance(state, tuple) else (state,)
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@each_kind
+def test_a_core_is_a_recurrence(kind):
+    assert isinstance(build(kind), Recurrence)
+
+
+@each_kind
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_forward_equals_folded_single_steps(kind, layers):
+    core, inputs = build(kind, layers), draw(BATCH, TIME, INPUT)
+    outputs, final = core(inputs, initial(core))
+    state, steps = initial(core), []
+    for step in range(TIME):
+        output, state = core(inputs[:, step : step + 1], state)
+        steps.append(output)
+    close(torch.cat(steps, dim=1), outputs)
+    for one, other in zip(parts_of(state), parts_of(final), strict=True):
+        close(one, other)
+
+
+@each_kind
+def test_forward_is_project_then_recur(kind):
+    core, inputs = build(kind, 2), draw(BATCH, TIME, INPUT)
+    assert torch.equal(core.recur(core.project(inputs))[0], core(inputs)[0])
+
+
+@each_kind
+@pytest.mark.parametrize("layers", [1, 2])
+def test_causal(kind, layers):
+    core, inputs = build(kind, layers), draw(BATCH, TIME, INPUT)
+    before = core(inputs)[0]
+    for step in range(TIME):
+        changed = inputs.clone()
+        changed[:, step:] += 1
+        after = core(changed)[0]
+        assert torch.equal(after[:, :step], before[:, :step])
+        assert not torch.isclose(after[:, step], before[:, step]).all()
+
+
+@each_kind
+def test_batch_rows_are_independent(kind):
+    core, inputs = build(kind, 2), draw(3, TIME, INPUT).requires_grad_()
+    outputs = core(inputs)[0]
+    close(core(inputs[1:2])[0], outputs[1:2])
+    (gradient,) = torch.autograd.grad(outputs[1].sum(), inputs)
+    assert gradient[1].all()
+    assert not gradient[[0, 2]].any()
+
+
+@each_kind
+@pytest.mark.parametrize(
+    ("layers", "bias", "batch_first", "given"),
+    list(product([1, 2, 3], [True, False], [True, False], [True, False])),
+)
+def test_outputs_state_and_gradients_are_pytorchs(kind, layers, bias, batch_first, given):
+    core = build(kind, layers, bias=bias, batch_first=batch_first)
+    oracle = core.to_torch()
+    shape = (BATCH, TIME) if batch_first else (TIME, BATCH)
+    weights = draw(*shape, HIDDEN, seed=9)
+    results = []
+    for module in (core, oracle):
+        inputs = draw(*shape, INPUT).requires_grad_()
+        state = initial(core) if given else None
+        outputs, final = module(inputs, state)
+        finals = parts_of(final)
+        loss = (outputs * weights).sum()
+        loss = loss + sum((part * draw(*part.shape, seed=8)).sum() for part in finals)
+        wanted = [inputs, *(parts_of(state) if given else ()), *module.parameters()]
+        results.append([outputs, *finals, *torch.autograd.grad(loss, wanted)])
+    assert isinstance(final, tuple) == (core.num_states > 1)
+    assert len(results[0]) == len(results[1])
+    for found, expected in zip(*results, strict=True):
+        close(found, expected)
+
+
+@each_kind
+@pytest.mark.parametrize("which", ["outputs", "final"])
+def test_gradients_are_pytorchs_when_only_one_result_is_used(kind, which):
+    core = build(kind, 2)
+    gradients = []
+    for module in (core, core.to_torch()):
+        outputs, final = module(draw(BATCH, TIME, INPUT))
+        loss = outputs[:, 2].sum() if which == "outputs" else parts_of(final)[-1].square().sum()
+        gradients.append(torch.autograd.grad(loss, list(module.parameters())))
+    for found, expected in zip(*gradients, strict=True):
+        close(found, expected)
+
+
+@each_kind
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_state_dict_moves_both_ways(kind, bias):
+    core = build(kind, 2, bias=bias)
+    module = core.reference(INPUT, HIDDEN, 2, bias=bias, batch_first=True).double()
+    assert list(core.state_dict()) == list(module.state_dict())
+    core.load_state_dict(module.state_dict())
+    inputs = draw(BATCH, TIME, INPUT)
+    close(core(inputs)[0], module(inputs)[0])
+    other = build(kind, 2, seed=5, bias=bias)
+    module.load_state_dict(other.state_dict())
+    close(module(inputs)[0], other(inputs)[0])
+
+
+@each_kind
+def test_initial_weights_are_distributed_as_pytorchs(kind):
+    core = build(kind, 2)
+    bound = HIDDEN**-0.5
+    for name, parameter in core.named_parameters():
+        assert parameter.abs().max() <= bound, name
+    values = torch.cat([p.detach().flatten() for p in core.parameters()])
+    assert values.abs().max() > 0.9 * bound
+    assert abs(values.mean()) < 0.15 * bound
+
+
+@each_kind
+def test_the_generator_alone_decides_the_weights(kind):
+    state = torch.get_rng_state()
+    one, same, other = build(kind), build(kind), build(kind, seed=2)
+    assert torch.equal(torch.get_rng_state(), state)
+    for name, value in one.state_dict().items():
+        assert torch.equal(value, same.state_dict()[name])
+        assert not torch.equal(value, other.state_dict()[name])
+
+
+@each_kind
+@pytest.mark.parametrize("layers", [1, 2])
+def test_gradcheck(kind, layers):
+    core = build(kind, layers)
+    inputs = draw(BATCH, 3, INPUT).requires_grad_()
+    state = parts_of(initial(core))
+    names = [name for name, _ in core.named_parameters()]
+
+    def run(inputs, *rest):
+        held = rest[: len(state)] if len(state) > 1 else rest[0]
+        values = dict(zip(names, rest[len(state) :], strict=True))
+        outputs, final = torch.func.functional_call(core, values, (inputs, held))
+        return outputs, *parts_of(final)
+
+    assert torch.autograd.gradcheck(run, (inputs, *state, *core.parameters()))
+
+
+@each_kind
+@pytest.mark.parametrize("bias", [True, False])
+def test_project_is_additive_over_column_parts(kind, bias):
+    core, inputs = build(kind, bias=bias), draw(BATCH, TIME, INPUT)
+    whole = core.project(inputs)
+    assert whole.shape == (BATCH, TIME, core.gate_size)
+    for cut in range(1, INPUT):
+        left = core.project(inputs[..., :cut])
+        right = core.project(inputs[..., cut:], offset=cut, bias=False)
+        close(left + right, whole)
+
+
+@each_kind
+def test_project_without_bias_is_linear(kind):
+    core, inputs = build(kind), draw(5, INPUT)
+    assert not core.project(torch.zeros_like(inputs), bias=False).any()
+    assert core.project(torch.zeros_like(inputs)).any()
+    close(core.project(3 * inputs, bias=False), 3 * core.project(inputs, bias=False))
+
+
+@each_kind
+def test_projecting_outside_the_columns_is_refused(kind):
+    core = build(kind)
+    for width, offset in ((INPUT + 1, 0), (INPUT, 1), (1, INPUT), (1, -1)):
+        with pytest.raises(ConfigError, match="but the weights have 3 columns"):
+            core.project(draw(2, width), offset=offset)
+
+
+@each_kind
+@pytest.mark.parametrize("width", [INPUT - 1, INPUT + 1])
+def test_vectors_of_another_width_are_refused(kind, width):
+    with pytest.raises(ConfigError, match=f"takes vectors of 3, got {width}"):
+        build(kind)(draw(BATCH, TIME, width))
+
+
+@each_kind
+def test_no_time_step_is_refused(kind):
+    with pytest.raises(ConfigError, match="needs at least one time step"):
+        build(kind)(draw(BATCH, 0, INPUT))
+
+
+@each_kind
+def test_no_sequence_gives_no_output(kind):
+    outputs, final = build(kind, 2)(draw(0, TIME, INPUT))
+    assert outputs.shape == (0, TIME, HIDDEN)
+    assert all(part.shape == (2, 0, HIDDEN) for part in parts_of(final))
+
+
+@each_kind
+def test_a_state_of_another_shape_is_refused(kind):
+    core = build(kind, 2)
+    good = parts_of(initial(core))
+    for bad in ((*good, good[0]), tuple(part[:1] for part in good), good[0][:, :1]):
+        with pytest.raises(
+            ConfigError, match=r"the state must hold tensors of shapes \[\(2, 2, 4\)"
+        ):
+            core(draw(BATCH, TIME, INPUT), bad)
+
+
+@each_kind
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_without_gradients_the_outputs_are_the_same(kind, mode):
+    core, inputs = build(kind, 2), draw(BATCH, TIME, INPUT)
+    with mode():
+        silent = core(inputs)[0]
+    assert not silent.requires_grad
+    assert torch.equal(silent, core(inputs)[0])
+
+
+@each_kind
+def test_inputs_and_state_are_left_as_they_were(kind):
+    core, inputs = build(kind, 2), draw(BATCH, TIME, INPUT)
+    gates, state = core.project(inputs).detach(), initial(core)
+    kept = [gates.clone(), *(part.detach().clone() for part in parts_of(state))]
+    core.recur(gates, state)[0].sum().backward()
+    for value, copy in zip([gates, *parts_of(state)], kept, strict=True):
+        assert torch.equal(value, copy)
+
+
+@each_kind
+def test_a_second_derivative_is_refused_not_wrong(kind):
+    core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
+    with pytest.raises(ConfigError, match=r"no second derivative .* use core\.to_torch\(\)"):
+        torch.autograd.grad(core(inputs)[0].sum(), inputs, create_graph=True)
+
+
+@each_kind
+def test_autocast_keeps_states_and_gradients_in_float32(kind):
+    core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
+    exact, _ = core(inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs, final = core(inputs)
+    outputs.sum().backward()
+    assert {outputs.dtype, *(part.dtype for part in parts_of(final))} == {torch.float32}
+    assert {p.grad.dtype for p in core.parameters()} == {torch.float32}
+    torch.testing.assert_close(outputs, exact, rtol=0, atol=0.03)
+    assert not torch.equal(outputs, exact)
+
+
+@each_kind
+@pytest.mark.parametrize("sizes", [(0, 4, 1), (3, 0, 1), (3, 4, 0)])
+def test_sizes_below_one_are_refused(kind, sizes):
+    with pytest.raises(ConfigError, match="must be at least 1, got 0"):
+        type(build(kind))(*sizes)
+
+
+@each_kind
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_the_same_on_another_device(kind):
+    core, inputs = build(kind, 2), draw(BATCH, TIME, INPUT)
+    expected = core(inputs)[0]
+    close(core.cuda()(inputs.cuda())[0].cpu(), expected)

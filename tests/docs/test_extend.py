@@ -1,0 +1,273 @@
+"""The recipes of docs/extend.md: pasted, tried against the laws, trained, installed."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from cores import test_laws as core_laws
+from pernn.cores import CORES
+from pernn.encodings import ENCODINGS
+from pernn.errors import ConfigError
+from pernn.experiments import CATALOGUE, experiment_names, find_experiment, registered, trials
+from pernn.interfaces import BatchStream
+from pernn.reports import judge
+from pernn.tasks import TASKS, Rule
+
+PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+RECIPES = ("core", "encoding", "task", "experiment")
+
+
+def blocks(language, text):
+    return [block for found, block in BLOCK.findall(text) if found == language]
+
+
+def recipe(part):
+    """The two Python blocks of a section: the module, and what runs it."""
+    text = PAGE.read_text(encoding="utf-8")
+    section = re.split(r"^## ", text, flags=re.MULTILINE)[1 + RECIPES.index(part)]
+    module, usage = blocks("python", section)
+    assert module.startswith(f'"""my_parts/{part}.py: ')
+    return module, usage
+
+
+@pytest.fixture
+def pasted(monkeypatch):
+    """Pastes a recipe's module, as a file of its name would be imported."""
+
+    def paste(part):
+        name = f"my_parts_{part}"
+        module = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(recipe(part)[0], f"{PAGE.name}: {part}", "exec"), vars(module))  # noqa: S102
+        return module
+
+    return paste
+
+
+@pytest.fixture
+def minimal_gated(pasted, monkeypatch):
+    pasted("core")
+    monkeypatch.setitem(CORES.builtin, "minimal_gated", "my_parts_core:MinimalGatedConfig")
+    return "minimal_gated"
+
+
+LAWS = [
+    (core_laws.test_a_core_is_a_recurrence, []),
+    (core_laws.test_forward_equals_folded_single_steps, [1]),
+    (core_laws.test_forward_equals_folded_single_steps, [3]),
+    (core_laws.test_forward_is_project_then_recur, []),
+    (core_laws.test_causal, [2]),
+    (core_laws.test_batch_rows_are_independent, []),
+    (core_laws.test_initial_weights_are_distributed_as_pytorchs, []),
+    (core_laws.test_the_generator_alone_decides_the_weights, []),
+    (core_laws.test_gradcheck, [2]),
+    (core_laws.test_project_is_additive_over_column_parts, [True]),
+    (core_laws.test_project_without_bias_is_linear, []),
+    (core_laws.test_projecting_outside_the_columns_is_refused, []),
+    (core_laws.test_vectors_of_another_width_are_refused, [2]),
+    (core_laws.test_no_time_step_is_refused, []),
+    (core_laws.test_no_sequence_gives_no_output, []),
+    (core_laws.test_a_state_of_another_shape_is_refused, []),
+    (core_laws.test_without_gradients_the_outputs_are_the_same, [torch.no_grad]),
+    (core_laws.test_inputs_and_state_are_left_as_they_were, []),
+    (core_laws.test_autocast_keeps_states_and_gradients_in_float32, []),
+]
+
+
+@pytest.mark.parametrize(("law", "rest"), LAWS, ids=lambda x: getattr(x, "__name__", str(x)))
+def test_the_core_obeys_the_laws(minimal_gated, law, rest):
+    law(minimal_gated, *rest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_encodings_steps_are_a_prefix(pasted, dtype):
+    config = pasted("encoding").TriangleConfig(size=12)
+    full = config.build(60, "halves").to(dtype)(60)
+    assert full.shape == (60, 12)
+    assert full.dtype == dtype
+    for steps in range(60):
+        assert torch.equal(config.build(60, "halves").to(dtype)(steps), full[:steps])
+    assert full.abs().max() == 1
+    assert len({tuple(row) for row in full.tolist()}) == 60
+    # Period 4: 1, 0, −1, 0, and a quarter later.
+    assert full[:5, 0].tolist() == [1, 0, -1, 0, 1]
+    assert full[:5, 6].tolist() == [0, -1, 0, 1, 0]
+
+
+def test_the_encoding_takes_what_every_code_takes(pasted):
+    config = pasted("encoding").TriangleConfig(size=4, attach="add", masked="output")
+    code = config.build(8, "halves")
+    assert code.joined_size(4) == 4
+    assert not code(8, 3)[5:].any()
+
+
+def test_the_tasks_splits_are_disjoint_and_its_targets_the_rule(pasted):
+    module = pasted("task")
+    assert isinstance(module.Copy(), Rule)
+    stream = module.CopyConfig(vocab_size=3, length=5, num_held_out=100).build().stream(111)
+    assert isinstance(stream, BatchStream)
+    test = stream.test()
+    held_out = set(map(tuple, test.tokens.tolist()))
+    assert len(held_out) == 100
+    for step in range(20):
+        batch = stream.train(step, 64)
+        assert not held_out & set(map(tuple, batch.tokens.tolist()))
+        assert batch.targets.tolist() == batch.tokens.tolist()
+        assert batch.num_queries == 5
+
+
+def test_the_tasks_data_are_not_those_of_another_task(pasted):
+    sizes = {"vocab_size": 64, "length": 8, "num_held_out": 16}
+    one = pasted("task").CopyConfig(**sizes).build().stream(1).train(0, 4)
+    other = TASKS.validate({"kind": "reverse_ordering", **sizes}).build().stream(1).train(0, 4)
+    assert one.tokens.tolist() != other.tokens.tolist()
+
+
+@pytest.mark.parametrize("part", ["core", "encoding", "task"])
+def test_a_trial_with_it_trains_from_python(pasted, part, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    module = pasted(part)
+    exec(recipe(part)[1], vars(module))  # noqa: S102
+    assert capsys.readouterr().out.startswith("finished 0.")
+    assert module.outcome.result["metrics"]["token_accuracy"] > 0.25
+    (run,) = (tmp_path / "results" / "runs").iterdir()
+    assert run.name == module.spec.fingerprint()
+
+
+def test_the_experiment_runs_and_is_judged_from_python(pasted, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    module = pasted("experiment")
+    exec(recipe("experiment")[1], vars(module))  # noqa: S102
+    assert "'not run', 'not run'" in capsys.readouterr().out  # of one seed
+    assert len(module.records) == 8
+    assert module.report.page.is_file()
+
+
+def test_the_experiments_trials_are_paired_and_its_claims_can_be_judged(pasted):
+    experiment = pasted("experiment").EXPERIMENT
+    for scale, lengths in (("demo", 2), ("small", 3), ("paper", 4)):
+        specs = trials(experiment, scale)
+        assert len({spec.fingerprint() for spec in specs}) == 5 * lengths * 2 * 2
+        assert [spec.seed for spec in specs] == sorted(spec.seed for spec in specs)
+    records = [
+        {
+            "core.kind": spec.core.kind,
+            "encoding.kind": spec.encoding.kind,
+            "task.length": spec.task.length,
+            "seed": spec.seed,
+            "token_accuracy": 0.5 + 0.1 * (spec.encoding.kind == "none") + spec.seed * 1e-5,
+        }
+        for spec in trials(experiment, "demo")
+    ]
+    harms, grows = (judge(claim, records).verdict for claim in experiment.claims)
+    assert (harms, grows) == ("supported", "inconclusive")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A package as pip would have installed it: the recipes' modules beside their metadata."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "my_parts").mkdir()
+    (site / "my_parts" / "__init__.py").write_text("")
+    for part in RECIPES:
+        (site / "my_parts" / f"{part}.py").write_text(recipe(part)[0], encoding="utf-8")
+    project, trial = blocks("toml", PAGE.read_text(encoding="utf-8"))
+    project = tomllib.loads(project)["project"]
+    metadata = site / "my_pernn_parts-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    (site / "trial.toml").write_text(trial)
+    return site
+
+
+def pernn(site, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(site), "PERNN_RESULTS": str(site / "results")}
+    return subprocess.run(
+        [sys.executable, "-m", "pernn", *arguments],
+        cwd=site, env=environment, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_an_installed_package_is_named_by_a_file(installed):
+    done = pernn(installed, "train", "trial.toml", "--device", "cpu", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    spec = json.loads((Path(result["directory"]) / "spec.json").read_text())["spec"]
+    kinds = [spec[part]["kind"] for part in ("task", "core", "encoding")]
+    assert kinds == ["copy", "minimal_gated", "triangle"]
+    assert spec["training"]["iterations"] == 40
+
+
+@pytest.mark.slow
+def test_an_installed_experiment_is_listed_and_run(installed):
+    rows = json.loads(pernn(installed, "list", "--json").stdout)
+    assert rows[-1] == {
+        "name": "binary_length",
+        "question": "",
+        "source": "my_parts.experiment:EXPERIMENT",
+    }
+    settings = ("training.iterations=2", "core.hidden_size=8", "task.num_held_out=8", "seed=1")
+    sets = [word for setting in settings for word in ("--set", setting)]
+    done = pernn(installed, "run", "binary_length", *sets, "--jobs", "1", "--device", "cpu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (sweep,) = (installed / "results" / "sweeps").iterdir()
+    assert sweep.name.startswith("binary_length-demo-")
+    assert json.loads((sweep / "claims.json").read_text())["num_finished"] == 8
+
+
+class Point:
+    """An entry point that is not of an installed package."""
+
+    def __init__(self, found):
+        self.found, self.value = found, "somewhere:EXPERIMENT"
+
+    def load(self):
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+def test_a_registered_experiment_is_checked(pasted, monkeypatch):
+    where = "pernn.experiments.experiment.registered"
+    experiment = pasted("experiment").EXPERIMENT
+    monkeypatch.setattr(where, lambda: {"binary_length": Point(experiment)})
+    assert find_experiment("binary_length") is experiment
+    for found, complaint in (
+        (ImportError("no module"), "cannot be imported: no module"),
+        ({"name": "binary_length"}, "must be an Experiment, got"),
+    ):
+        monkeypatch.setattr(where, lambda found=found: {"binary_length": Point(found)})
+        with pytest.raises(ConfigError, match=complaint):
+            find_experiment("binary_length")
+    monkeypatch.setattr(where, lambda: {"other": Point(experiment)})
+    with pytest.raises(ConfigError, match="calls itself 'binary_length', but is registered as"):
+        find_experiment("other")
+
+
+def test_without_other_packages_only_ours_are_known():
+    assert registered() == {}
+    assert experiment_names() == list(CATALOGUE)
+
+
+def test_the_page_claims_no_kind_that_is_built_in():
+    project, _ = blocks("toml", PAGE.read_text(encoding="utf-8"))
+    groups = tomllib.loads(project)["project"]["entry-points"]
+    assert set(groups) == {CORES.group, ENCODINGS.group, TASKS.group, "pernn.experiments"}
+    for kinds in (CORES, ENCODINGS, TASKS):
+        assert not set(groups[kinds.group]) & set(kinds.builtin)

@@ -1,0 +1,149 @@
+"""The README's example, commands and rooms, and the links of every page."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pernn.cli.app import EXIT_STATUSES, VERBS
+from pernn.experiments import find_experiment
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+SHELL_PAGES = [page for page in PAGES if "```sh\n" in page.read_text(encoding="utf-8")]
+name = {"ids": lambda page: str(page.relative_to(ROOT))}
+
+
+def blocks(language, text):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_example_is_short_and_learns(capsys):
+    import torch
+
+    (example,) = blocks("python", README)
+    assert len(example.splitlines()) <= 12
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        exec(example, {})  # noqa: S102
+    found = re.fullmatch(r"token accuracy: tensor\((.*)\)\n", capsys.readouterr().out)
+    assert float(found[1]) > 0.2  # chance is 1/16
+
+
+TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+
+
+def commands(text):
+    """The lines of a page's shell blocks, without prompts and comments."""
+    for block in blocks("sh", text):
+        for line in block.splitlines():
+            yield from filter(None, [line.partition(" #")[0].strip()])
+
+
+def test_the_readme_starts_with_the_two_commands():
+    first, second, *_ = commands(README)
+    assert (first, second) == ("make demo", "make test")
+
+
+@pytest.mark.parametrize("page", SHELL_PAGES, **name)
+def test_make_targets_and_verbs_exist(page):
+    for line in commands(page.read_text(encoding="utf-8")):
+        words = line.split()
+        program = words[0].rpartition("/")[2]
+        if program == "make":
+            assert set(words[1:]) <= TARGETS, line
+        elif program == "pernn":
+            assert words[1] in VERBS, line
+            if "--scale" in words and words[2] == "vocabulary_size":
+                assert words[words.index("--scale") + 1] in find_experiment(words[2]).scales
+
+
+@pytest.mark.parametrize("page", PAGES, **name)
+def test_verbs_in_running_text_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for verb in re.findall(r"`pernn ([a-z]+)", text):
+        assert verb in VERBS
+
+
+def test_the_plain_commands_are_those_of_make():
+    done = subprocess.run(
+        ["make", "-n", "-B", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for line in commands(README):
+        if "pernn run" in line:
+            assert line in done.stdout
+    assert "-c constraints.txt -e ." in done.stdout
+
+
+def test_the_table_of_verbs_is_complete():
+    assert re.findall(r"^\| `pernn ([a-z]+)` \|", README, flags=re.MULTILINE) == list(VERBS)
+
+
+def test_the_table_of_exit_statuses_is_the_programs():
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", README, flags=re.MULTILINE)
+    assert {int(status): meaning for status, meaning in rows} == EXIT_STATUSES
+
+
+@pytest.mark.slow
+def test_the_options_that_the_readme_names_exist():
+    done = subprocess.run(
+        [sys.executable, "-m", "pernn", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "--install-completion" in done.stdout
+    for option in ("--set", "--json", "--results"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pernn", "run", "--help"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert option in done.stdout
+
+
+def rooms():
+    source = ROOT / "src" / "pernn"
+    packages = {path.parent.name + "/" for path in source.glob("*/__init__.py")}
+    return packages | {path.name for path in source.glob("*.py") if "__" not in path.name}
+
+
+def test_the_map_of_rooms_is_complete():
+    (tree,) = blocks("text", README)
+    lines = re.findall(r"^[├└]── (\S+) +(\S.*)$", tree, flags=re.MULTILINE)
+    assert {room for room, _ in lines} == rooms()
+    assert len(lines) == len(rooms())
+
+
+def test_the_architectures_table_has_the_contracts_rows():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    listed = {}
+    for row, room in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, flags=re.MULTILINE):
+        listed.setdefault(int(row), []).append(room)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    layers = [sorted(row.split(" | ")) for row in contract["layers"]]
+    assert [sorted(listed[row]) for row in sorted(listed)] == layers
+
+
+@pytest.mark.parametrize("page", PAGES, **name)
+def test_relative_links_lead_somewhere(page):
+    text = re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target) or target.startswith("#"):
+            continue
+        assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_every_decision_is_indexed():
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    files = sorted(path.name for path in folder.glob("0*.md"))
+    assert re.findall(r"\((0\S+\.md)\)", index) == files
+    for number, file in enumerate(files, start=1):
+        assert file.startswith(f"{number:04d}-")
+        text = (folder / file).read_text(encoding="utf-8")
+        heads = re.findall(r"^\*\*(\w+)\.\*\*", text, flags=re.MULTILINE)
+        assert heads == ["Context", "Decision", "Why", "Consequences"]

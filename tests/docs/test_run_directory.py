@@ -1,0 +1,200 @@
+"""docs/run_directory.md against what is really written, both ways: nothing more, nothing less."""
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from pernn import runs
+from pernn.errors import BusyError, TrialError
+from pernn.experiments import find_experiment
+from pernn.reports import write_report
+from pernn.runners.local import LOG
+from pernn.runs import RunSpec, execute
+from pernn.store import FORMAT, RunDirectory, Sweep, read_records, save_sweep
+
+PAGE = (Path(__file__).parents[2] / "docs" / "run_directory.md").read_text(encoding="utf-8")
+SPEC = RunSpec.load(
+    {
+        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
+        "core": {"kind": "gru", "hidden_size": 8},
+        "encoding": {"kind": "sinusoidal", "size": 8},
+        "embedding_size": 8,
+        "training": {
+            "iterations": 12,
+            "batch_size": 4,
+            "log_interval": 3,
+            "evaluation_interval": 4,
+            "checkpoint_interval": 4,
+        },
+    }
+)
+
+
+def diverge(*arguments):
+    raise TrialError("the loss became nan")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A directory in which everything that can happen to a run has happened."""
+    root = tmp_path_factory.mktemp("results")
+    run = RunDirectory(root, SPEC.fingerprint())
+    execute(SPEC, root, device="cpu", listener=lambda update: update != 9)
+    (run.path / "checkpoints" / "update-000000009" / "manifest.json").write_text("{}")
+    environment = run.read_environment()
+    run.write_environment({**environment, "processor": "another"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs.execution, "advance", diverge)
+        with pytest.raises(TrialError):
+            execute(SPEC, root, device="cpu")
+    assert execute(SPEC, root, device="cpu").status == "finished"
+    sweep = Sweep("vocabulary_size-test", "vocabulary_size", "demo", {}, [SPEC.fingerprint()])
+    folder = save_sweep(root, sweep)
+    experiment = find_experiment("vocabulary_size")
+    write_report(experiment, "demo", read_records(root, sweep.runs), 1, folder, "pernn run")
+    (root / LOG).touch()  # by the runner of processes, which is not needed here
+    return root
+
+
+def general(name):
+    """A path with the page's placeholders."""
+    name = re.sub(r"update-\d{9}", "update-<n>", name)
+    name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
+    return name.replace("sweeps/vocabulary_size-test", "sweeps/<sweep>")
+
+
+def drawn_tree():
+    """The paths of the page's tree; a folder ends with a slash."""
+    (tree,) = re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    parents, paths = [], set()
+    for line in tree.splitlines()[1:]:
+        name = re.sub(r"^[│├└─ ]+", "", line)
+        depth = (len(line) - len(name)) // 4 - 1
+        name, phrase = re.split(r"\s{2,}", name, maxsplit=1) if "  " in name else (name, "folder")
+        assert phrase
+        parents[depth:] = [name]
+        paths.add("".join(parents))
+    return paths
+
+
+def test_the_tree_is_what_is_written(results):
+    found = {
+        general(str(path.relative_to(results))) + "/" * path.is_dir() for path in results.rglob("*")
+    }
+    damaged = "runs/<run>/checkpoints/damaged-update-<n>/"
+    found = {path for path in found if not path.startswith(damaged)} | (found & {damaged})
+    assert found == drawn_tree()
+
+
+def documented(name):
+    """The fields of a file's table."""
+    (section,) = re.findall(
+        rf"^### `{re.escape(name)}`\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE
+    )
+    return set(re.findall(r"^\| `([^`]+)` \|", section, flags=re.MULTILINE))
+
+
+def written(root):
+    """File name → top-level keys of all files of that name."""
+    keys = defaultdict(set)
+    for path in root.rglob("*"):
+        if "damaged-" in str(path):
+            continue
+        if path.suffix == ".json":
+            keys[path.name] |= json.loads(path.read_text(encoding="utf-8")).keys()
+        elif path.suffix == ".jsonl":
+            for line in path.read_text(encoding="utf-8").splitlines():
+                keys[path.name] |= json.loads(line).keys()
+        elif path.suffix == ".safetensors":
+            names = load_file(path)
+            prefixes = (
+                r"model",
+                r"optimizer\.exp_avg",
+                r"optimizer\.exp_avg_sq",
+                r"optimizer.step",
+            )
+            known = re.compile(rf"({'|'.join(prefixes)})\..+")
+            for tensor in names:
+                found = known.fullmatch(tensor)
+                keys[path.name].add(f"{found[1]}.*" if found else tensor)
+    return keys
+
+
+def test_every_field_is_documented_and_every_documented_field_is_written(results):
+    found = written(results)
+    assert found == {name: documented(name) for name in found}
+    sections = set(re.findall(r"^### `([^`]+)`", PAGE, flags=re.MULTILINE))
+    assert sections == set(found)
+
+
+def test_the_events_are_those_of_the_page(results):
+    journal = RunDirectory(results, SPEC.fingerprint()).read_journal()
+    (row,) = re.findall(r"^\| `event` \|(.*)\|$", PAGE, flags=re.MULTILINE)
+    assert {line["event"] for line in journal} == set(re.findall(r"`([^`]+)`", row))
+    for line in journal:
+        special = line.keys() - {"time", "event", "process", "update"}
+        assert (
+            special
+            <= {
+                "started": set(),
+                "resumed": {"changed"},
+                "stopped": set(),
+                "failed": {"reason"},
+                "finished": {"updates", "seconds"},
+                "damaged checkpoint set aside": {"reason"},
+            }[line["event"]]
+        )
+
+
+def test_kinds_of_lines_have_the_fields_that_the_page_says(results):
+    lines = RunDirectory(results, SPEC.fingerprint()).read_metrics()
+    table = re.findall(r"^\| `(\w+)` \| `(train|test)` only:", PAGE, flags=re.MULTILINE)
+    common = {"update", "kind", "loss"}
+    for kind in ("train", "test"):
+        expected = common | {name for name, only in table if only == kind}
+        assert {frozenset(line) for line in lines if line["kind"] == kind} == {frozenset(expected)}
+    result = RunDirectory(results, SPEC.fingerprint()).read_result()
+    assert {"update", "kind", *result["metrics"]} == common | {n for n, o in table if o == "test"}
+
+
+def test_every_claim_has_the_fields_of_the_page(results):
+    claims = json.loads((results / "sweeps/vocabulary_size-test/claims.json").read_text())["claims"]
+    (row,) = re.findall(r"^\| `claims` \| one object per claim:(.*)\|$", PAGE, flags=re.MULTILINE)
+    assert {tuple(claim) for claim in claims} == {tuple(re.findall(r"`([^`]+)`", row))}
+
+
+def test_the_format_number_is_the_pages():
+    assert f"`sweep.json` is {FORMAT}. It rises" in PAGE
+
+
+def test_a_checkpoint_does_not_depend_on_where_the_run_was_stopped(results, tmp_path):
+    execute(SPEC, tmp_path, device="cpu")
+    for name in ("spec.json", "metrics.jsonl", "result.json", "checkpoints/update-000000012"):
+        one, other = (RunDirectory(r, SPEC.fingerprint()).path / name for r in (results, tmp_path))
+        files = [(one, other)]
+        if one.is_dir():
+            files = [(path, other / path.name) for path in one.iterdir()]
+        assert all(left.read_bytes() == right.read_bytes() for left, right in files)
+
+
+def test_a_second_process_is_told_that_the_run_is_busy(results):
+    run = RunDirectory(results, SPEC.fingerprint())
+    with run.locked(), pytest.raises(BusyError), run.locked():
+        pass
+
+
+def test_the_pages_python_runs(results, monkeypatch, capsys):
+    monkeypatch.chdir(results.parent)
+    if results.name != "results":
+        (results.parent / "results").symlink_to(results)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, {})  # noqa: S102
+    printed = capsys.readouterr().out
+    assert "vocabulary_size-test ['done']" in printed
+    assert f"{SPEC.fingerprint()} gru 111 0." in printed

@@ -1,0 +1,244 @@
+"""Every encoding through the same invariants, then what each one promises alone."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pernn import PositionEncoded
+from pernn.encodings import (
+    ENCODINGS,
+    CodeConfig,
+    Learned,
+    LearnedConfig,
+    NoEncoding,
+    Random,
+    RandomConfig,
+    Sinusoidal,
+    SinusoidalConfig,
+)
+from pernn.errors import ConfigError
+
+STEPS = 24
+CODES = [
+    SinusoidalConfig(size=6),
+    SinusoidalConfig(size=6, layout="interleaved"),
+    LearnedConfig(size=6),
+    LearnedConfig(size=6, normalize=True),
+    RandomConfig(size=6),
+]
+ALL = [*CODES, ENCODINGS.validate("none"), ENCODINGS.validate("double")]
+named = {"ids": repr}
+
+
+def build(config, layout="halves"):
+    return config.build(STEPS, layout, torch.Generator().manual_seed(1))
+
+
+def test_every_kind_is_among_those_tested():
+    assert {config.kind for config in ALL} == set(ENCODINGS.names())
+
+
+@pytest.mark.parametrize("config", ALL, **named)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_fewer_steps_are_a_prefix(config, dtype):
+    full = build(config).to(dtype)(STEPS)
+    assert full.shape == (STEPS, build(config).size)
+    for steps in range(STEPS):
+        # A fresh module each time: a longer table must not be what makes the prefix.
+        assert torch.equal(build(config).to(dtype)(steps), full[:steps])
+
+
+@pytest.mark.parametrize("config", ALL, **named)
+def test_asking_for_more_steps_changes_nothing_said_before(config):
+    encoding = build(config)
+    before = encoding(5).detach().clone()
+    encoding(STEPS)
+    assert torch.equal(encoding(5), before)
+
+
+@pytest.mark.parametrize("config", [c for c in CODES if c != LearnedConfig(size=6)], **named)
+def test_unit_norm_where_promised(config):
+    norms = build(config)(STEPS).norm(dim=1)
+    torch.testing.assert_close(norms, torch.ones(STEPS))
+
+
+def test_a_learned_code_is_standard_normal_at_first(generator):
+    weight = Learned(512, 200, generator=generator).weight
+    assert abs(weight.mean()) < 0.01
+    assert abs(weight.std() - 1) < 0.01
+    assert abs(weight.norm(dim=1).mean() - math.sqrt(512)) < 0.2
+
+
+def test_random_codes_are_uniform_on_the_sphere(generator):
+    codes = Random(64, 4000, generator=generator)(4000)
+    assert codes.mean(dim=0).norm() < 0.05
+    covariance = codes.T @ codes / 4000 * 64
+    torch.testing.assert_close(covariance, torch.eye(64), atol=0.12, rtol=0)
+
+
+@pytest.mark.parametrize("config", CODES, **named)
+@pytest.mark.parametrize("phase", ["input", "output"])
+@pytest.mark.parametrize("queries", [0, 3, STEPS])
+def test_a_mask_silences_its_phase_alone(config, phase, queries):
+    masked = build(config.override({"masked": phase}))(STEPS, queries)
+    plain = build(config)(STEPS, queries)
+    boundary = STEPS - queries
+    silent = slice(0, boundary) if phase == "input" else slice(boundary, STEPS)
+    heard = slice(boundary, STEPS) if phase == "input" else slice(0, boundary)
+    assert not masked[silent].any()
+    assert torch.equal(masked[heard], plain[heard])
+
+
+@pytest.mark.parametrize("config", ALL, **named)
+def test_join_concatenates_the_same_code_for_every_sequence(config, generator):
+    vectors = torch.randn(3, 5, 4, generator=generator)
+    encoding = build(config)
+    joined = encoding.join(vectors)
+    assert joined.shape == (3, 5, encoding.joined_size(4))
+    copies = 4 * encoding.embedding_copies
+    assert torch.equal(joined[..., :copies], torch.cat([vectors] * encoding.embedding_copies, 2))
+    for row in joined[..., copies:]:
+        assert torch.equal(row, encoding(5))
+
+
+@pytest.mark.parametrize("config", CODES, **named)
+def test_join_may_add(config, generator):
+    vectors = torch.randn(3, 5, 6, generator=generator)
+    encoding = build(config.override({"attach": "add"}))
+    assert encoding.joined_size(6) == 6
+    assert torch.equal(encoding.join(vectors), vectors + encoding(5))
+
+
+@pytest.mark.parametrize("config", CODES, **named)
+def test_join_masks_by_the_number_of_queries(config):
+    encoding = build(config.override({"masked": "output"}))
+    code = encoding.join(torch.zeros(1, 5, 4), num_queries=2)[0, :, 4:]
+    assert torch.equal(code, encoding(5, 2))
+    assert not code[3:].any()
+
+
+@pytest.mark.parametrize("config", CODES, **named)
+def test_a_code_of_another_width_cannot_be_added(config):
+    with pytest.raises(ConfigError, match="a code of size 6 cannot be added to vectors of 5"):
+        build(config.override({"attach": "add"})).joined_size(5)
+
+
+@pytest.mark.parametrize("config", ALL, **named)
+def test_moving_there_and_back_keeps_the_code_exact(config):
+    encoding = build(config)
+    before = encoding(STEPS).detach().clone()
+    there = encoding.double()(STEPS)
+    assert there.dtype == torch.float64 or not encoding.size
+    assert torch.equal(encoding.float()(STEPS), before)
+
+
+@pytest.mark.parametrize("layout", ["halves", "interleaved"])
+def test_sinusoids_are_rounded_once_in_every_precision(layout):
+    exact = Sinusoidal(8, layout=layout).double()(STEPS)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        encoding = Sinusoidal(8, layout=layout)
+        encoding(STEPS)
+        assert torch.equal(encoding.to(dtype)(STEPS), exact.to(dtype))
+
+
+def test_a_code_made_in_inference_mode_still_trains():
+    encoding = Sinusoidal(4)
+    with torch.inference_mode():
+        encoding(3)
+    weight = torch.ones(2, 4, requires_grad=True)
+    torch.nn.functional.linear(encoding(3), weight).sum().backward()
+    assert weight.grad is not None
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("config", CODES, **named)
+def test_the_code_is_the_same_on_another_device(config):
+    encoding = build(config)
+    before = encoding(STEPS).detach().clone()
+    assert torch.equal(encoding.cuda()(STEPS).cpu(), before)
+
+
+@given(st.integers(1, 20), st.integers(1, 30), st.sampled_from(["halves", "interleaved"]))
+def test_sinusoids_equal_an_independent_loop(half, steps, layout):
+    size = 2 * half
+    found = Sinusoidal(size, layout=layout).double()(steps)
+    for p in range(steps):
+        for i in range(half):
+            angle = p / 10000 ** (2 * i / size)
+            sine, cosine = (i, half + i) if layout == "halves" else (2 * i, 2 * i + 1)
+            scale = 1 / math.sqrt(size / 2)
+            assert abs(found[p, sine] - math.sin(angle) * scale) < 1e-13
+            assert abs(found[p, cosine] - math.cos(angle) * scale) < 1e-13
+
+
+def test_the_layouts_are_a_permutation_of_each_other():
+    halves, pairs = Sinusoidal(8)(STEPS), Sinusoidal(8, layout="interleaved")(STEPS)
+    order = torch.arange(8).view(2, 4).T.flatten()
+    assert torch.equal(halves[:, order], pairs)
+    assert not torch.equal(halves, pairs)
+
+
+def test_the_protocol_chooses_the_layout_unless_the_config_does():
+    assert build(SinusoidalConfig(size=6), "interleaved").layout == "interleaved"
+    assert build(SinusoidalConfig(size=6, layout="halves"), "interleaved").layout == "halves"
+
+
+@pytest.mark.parametrize("size", [1, 3, 511])
+def test_an_odd_size_is_refused(size):
+    with pytest.raises(ConfigError, match="size must be even"):
+        Sinusoidal(size)
+    with pytest.raises(ConfigError, match="size must be even"):
+        SinusoidalConfig(size=size)
+
+
+@pytest.mark.parametrize("config", [LearnedConfig(size=6), RandomConfig(size=6)], **named)
+def test_a_table_says_when_it_is_too_short(config):
+    with pytest.raises(ConfigError, match=r"25 steps, but only 24 positions; raise num_positions"):
+        build(config)(STEPS + 1)
+
+
+@pytest.mark.parametrize("config", ALL, **named)
+def test_the_generator_alone_decides(config):
+    state = torch.get_rng_state()
+    one, other = build(config), build(config)
+    assert torch.equal(one(STEPS), other(STEPS))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("config", ALL, **named)
+def test_only_a_learned_code_is_trained(config):
+    trained = sum(p.numel() for p in build(config).parameters())
+    assert trained == (STEPS * 6 if config.kind == "learned" else 0)
+
+
+@pytest.mark.parametrize("config", ALL, **named)
+def test_a_state_dict_moves_the_code(config):
+    source = build(config)
+    target = config.build(STEPS, "halves", torch.Generator().manual_seed(2))
+    target.load_state_dict(source.state_dict())
+    assert torch.equal(target(STEPS), source(STEPS))
+
+
+def test_gradients_reach_a_learned_code_only_where_it_is_heard():
+    encoding = Learned(6, STEPS, masked="output")
+    encoding.join(torch.zeros(2, 8, 3), num_queries=3).sum().backward()
+    assert encoding.weight.grad[:5].eq(2).all()
+    assert not encoding.weight.grad[5:].any()
+
+
+@pytest.mark.parametrize("values", [{"attach": "multiply"}, {"masked": "both"}, {"size": 0}])
+def test_values_outside_the_range_are_refused(values):
+    for config in (SinusoidalConfig, LearnedConfig, RandomConfig):
+        assert issubclass(config, CodeConfig)
+        with pytest.raises(ConfigError, match=next(iter(values))):
+            config(**values)
+
+
+def test_no_code_leaves_a_layer_as_it_was(generator):
+    layer = torch.nn.GRU(4, 5, batch_first=True)
+    vectors = torch.randn(2, 3, 4, generator=generator)
+    assert torch.equal(PositionEncoded(layer, NoEncoding())(vectors)[0], layer(vectors)[0])

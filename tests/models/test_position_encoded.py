@@ -1,0 +1,254 @@
+"""The folded path against the plain one: concatenate, PyTorch's layer, all logits."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from pernn import GRU, LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn.cores import CORES
+from pernn.encodings import ENCODINGS, Learned, NoEncoding
+from pernn.errors import ConfigError
+from pernn.interfaces import SequenceModel
+from pernn.models import PlainRNN
+
+WIDTH, HIDDEN, BATCH, TIME, QUERIES = 6, 5, 3, 4, 3
+PLACES = [
+    {"attach": attach, "masked": masked}
+    for attach, masked in product(["concat", "add"], [None, "input", "output"])
+]
+ENCODED = [
+    (kind, place)
+    for kind in ENCODINGS.names()
+    for place in ([{}] if kind in ("none", "double") else PLACES)
+]
+
+
+def build(core="lstm", encoding="sinusoidal", vocab_size=7, layers=1, **place):
+    generator = torch.Generator().manual_seed(1)
+    size = {} if encoding in ("none", "double") else {"size": WIDTH}
+    code = ENCODINGS.validate({"kind": encoding, **size, **place})
+    code = code.build(TIME + QUERIES, "halves", generator)
+    sizes = CORES.validate({"kind": core, "hidden_size": HIDDEN, "num_layers": layers})
+    return PositionEncodedRNN(
+        vocab_size,
+        sizes.build(code.joined_size(WIDTH), generator),
+        code,
+        embedding_size=WIDTH,
+        generator=generator,
+    )
+
+
+def draw(vocab_size, *shape, seed=2):
+    return torch.randint(vocab_size, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def measured(model, tokens, targets, **scored):
+    logits = model(tokens, QUERIES, **scored)
+    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    loss.backward()
+    return {
+        "logits": logits,
+        "loss": loss,
+        **{name.replace("core.", ""): p.grad for name, p in model.named_parameters()},
+    }
+
+
+@pytest.mark.parametrize("core", CORES.names())
+@pytest.mark.parametrize(("encoding", "place"), ENCODED, ids=str)
+@pytest.mark.parametrize("layers", [1, 2])
+# Twelve tokens a batch: of 7 ids every row is projected, of 50 only those that occur.
+@pytest.mark.parametrize("vocab_size", [7, 11, 50])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+def test_the_folded_path_equals_the_plain_one(
+    core, encoding, place, layers, vocab_size, dtype, tolerance
+):
+    model = build(core, encoding, vocab_size, layers, **place).to(dtype)
+    tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
+    found, expected = (measured(m, tokens, targets) for m in (model, PlainRNN(model)))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert value is not None, name
+        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-6)
+        assert error < tolerance, name
+
+
+def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
+    rows = []
+    for vocab_size in (11, 12):
+        model = build(vocab_size=vocab_size)
+        project = model.core.project
+        monkeypatch.setattr(
+            model.core,
+            "project",
+            lambda x, project=project, **options: (
+                rows.append(tuple(x.shape[:-1])),
+                project(x, **options),
+            )[1],
+        )
+        model(draw(vocab_size, BATCH, TIME), QUERIES)
+    # 11 + 1 rows for 12 tokens: all at once; one more id: token by token, and the query.
+    assert rows == [(12,), (7,), (TIME, BATCH), (), (7,)]
+
+
+@pytest.mark.parametrize("num_queries", [0, 3])
+@pytest.mark.parametrize("num_scored", [None, 1, 4])
+def test_which_steps_are_scored(num_queries, num_scored):
+    model = build().double()
+    plain = PlainRNN(model)
+    tokens = draw(7, BATCH, TIME)
+    every = plain(tokens, num_queries, num_scored=TIME + num_queries)
+    wanted = num_scored or num_queries or TIME
+    for one in (model, plain):
+        logits = one(tokens, num_queries, num_scored=num_scored)
+        assert logits.shape == (BATCH, wanted, 7)
+        torch.testing.assert_close(logits, every[:, -wanted:])
+
+
+@pytest.mark.parametrize("num_scored", [0, -1, TIME + QUERIES + 1])
+@pytest.mark.parametrize("plain", [False, True])
+def test_scoring_steps_that_do_not_exist_is_refused(num_scored, plain):
+    model = PlainRNN(build()) if plain else build()
+    with pytest.raises(ConfigError, match=rf"num_scored must lie in 1 … 7 steps, got {num_scored}"):
+        model(draw(7, BATCH, TIME), QUERIES, num_scored=num_scored)
+
+
+def test_both_are_sequence_models():
+    assert isinstance(build(), SequenceModel)
+    assert isinstance(PlainRNN(build()), SequenceModel)
+
+
+def test_the_plain_path_has_its_own_weights():
+    model = build()
+    plain = PlainRNN(model)
+    plain.embedding.weight.data.zero_()
+    plain.core.weight_ih_l0.data.zero_()
+    assert model.embedding.weight.any()
+    assert model.core.weight_ih_l0.any()
+
+
+def test_answers_never_depend_on_other_sequences():
+    model = build(vocab_size=50).double()
+    tokens = draw(50, BATCH, TIME)
+    torch.testing.assert_close(model(tokens[1:2], QUERIES)[0], model(tokens, QUERIES)[1])
+
+
+@pytest.mark.parametrize(
+    ("core", "vocab_size", "vanilla", "encoded"),
+    [
+        ("gru", 64, 1_642_048, 2_428_480),
+        ("lstm", 1024, 3_151_360, 4_199_936),
+        ("lstm", 16_384, 18_895_360, 19_943_936),
+    ],
+)
+def test_parameter_counts_of_the_paper(core, vocab_size, vanilla, encoded):
+    assert PositionEncodedRNN(vocab_size, core, "none").num_parameters == vanilla
+    assert PositionEncodedRNN(vocab_size, core, "sinusoidal").num_parameters == encoded
+    # The parameter-matched control.
+    assert PositionEncodedRNN(vocab_size, core, "double").num_parameters == encoded
+
+
+def test_a_learned_code_adds_its_table():
+    sizes = {"embedding_size": 8, "hidden_size": 8}
+    learned = PositionEncodedRNN(9, "gru", "learned", num_positions=20, **sizes)
+    sinusoidal = PositionEncodedRNN(9, "gru", "sinusoidal", **sizes)
+    assert learned.num_parameters - sinusoidal.num_parameters == 20 * 8
+
+
+def test_the_generator_alone_decides_the_weights():
+    state = torch.get_rng_state()
+    one, same = build(encoding="learned"), build(encoding="learned")
+    assert torch.equal(torch.get_rng_state(), state)
+    for name, value in one.state_dict().items():
+        assert torch.equal(value, same.state_dict()[name]), name
+
+
+def test_initial_weights_are_distributed_as_described(generator):
+    model = PositionEncodedRNN(500, "gru", hidden_size=64, generator=generator)
+    assert abs(model.embedding.weight.std() - 1) < 0.01
+    assert abs(model.embedding.weight.mean()) < 0.01
+    for parameter in model.readout.parameters():
+        assert 0.9 / 8 < parameter.abs().max() <= 1 / 8
+
+
+def test_the_query_row_is_trained_by_the_sum_over_steps():
+    model = build(vocab_size=7).double()
+    model(draw(7, BATCH, TIME), QUERIES).sum().backward()
+    assert model.embedding.weight.grad[7].any()
+    model.zero_grad()
+    model(draw(7, BATCH, TIME)).sum().backward()
+    assert not model.embedding.weight.grad[7].any()
+
+
+def test_a_vanilla_network_has_no_clock_and_an_encoded_one_has():
+    tokens = torch.full((1, 4), 3)
+    for encoding, differs in (("none", False), ("double", False), ("sinusoidal", True)):
+        gates = build(encoding=encoding).project(tokens, 2)
+        assert torch.equal(gates[:, 0], gates[:, 3]) != differs
+        assert torch.equal(gates[:, 4], gates[:, 5]) != differs
+
+
+def test_too_few_ids_are_refused():
+    with pytest.raises(ConfigError, match="vocab_size must be at least 2, got 1"):
+        PositionEncodedRNN(1)
+
+
+def test_a_core_of_another_width_is_refused():
+    message = (
+        r"the core takes vectors of 6, but embedding and code together have 10: "
+        r"build it with input_size=10"
+    )
+    with pytest.raises(ConfigError, match=message):
+        PositionEncodedRNN(9, GRU(6, 8), Sinusoidal(4), embedding_size=6)
+
+
+def test_kinds_that_do_not_exist_are_refused():
+    with pytest.raises(ConfigError, match=r"no kind 'lstn', did you mean 'lstm'\?"):
+        PositionEncodedRNN(9, "lstn")
+    with pytest.raises(ConfigError, match=r"no kind 'sine'"):
+        PositionEncodedRNN(9, "lstm", "sine")
+
+
+def test_a_core_without_a_plain_twin_is_named():
+    class Own(nn.Module):
+        input_size, hidden_size = WIDTH, HIDDEN
+
+        def project(self, inputs, *, offset=0, bias=True):
+            return inputs
+
+        def recur(self, gates, state=None):
+            return gates, None
+
+    model = PositionEncodedRNN(9, Own(), NoEncoding(), embedding_size=WIDTH)
+    with pytest.raises(ConfigError, match="no plain twin is known of the core Own"):
+        PlainRNN(model)
+
+
+@pytest.mark.parametrize("batch_first", [True])
+def test_a_layer_of_pytorch_and_ours_give_the_same(batch_first, generator):
+    encoding = Sinusoidal(4)
+    ours = LSTM(encoding.joined_size(6), HIDDEN, generator=generator)
+    layer = nn.LSTM(encoding.joined_size(6), HIDDEN, batch_first=batch_first)
+    layer.load_state_dict(ours.state_dict())
+    vectors = torch.randn(BATCH, TIME, 6, generator=generator)
+    state = tuple(torch.randn(1, BATCH, HIDDEN, generator=generator) for _ in range(2))
+    results = []
+    for wrapped in (ours, layer):
+        outputs, (hidden, cell) = PositionEncoded(wrapped, encoding)(vectors, state)
+        assert outputs.shape == (BATCH, TIME, HIDDEN)
+        results.append((outputs, hidden, cell))
+    torch.testing.assert_close(*results)
+
+
+def test_a_wrapped_layer_trains_its_code():
+    wrapped = PositionEncoded(GRU(10, HIDDEN), Learned(4, TIME))
+    wrapped(torch.zeros(BATCH, TIME, 6))[0].sum().backward()
+    assert wrapped.encoding.weight.grad.any()
+    assert set(dict(wrapped.named_children())) == {"layer", "encoding"}
+
+
+def test_a_wrapped_layer_of_another_width_is_refused():
+    with pytest.raises(ConfigError, match="takes vectors of 9, got 10"):
+        PositionEncoded(LSTM(9, HIDDEN), Sinusoidal(4))(torch.zeros(1, 2, 6))

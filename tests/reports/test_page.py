@@ -1,0 +1,218 @@
+"""The page: what it says, that nothing in it runs or loads, and that it is written whole."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pernn.errors import StoreError
+from pernn.experiments import AtLeast, Claim, Differs
+from pernn.reports import Report, write_report
+from reports.trials import CODE, experiment, trials
+
+HOSTILE = '<script>alert("x")</script><img src=http://evil/ onerror=1>|\n\x1b[31m{{ 7*7 }}'
+NAMES = {
+    "index.html",
+    "report.md",
+    "figure.svg",
+    "figure.pdf",
+    "figure.png",
+    "table.csv",
+    "table.md",
+    "claims.json",
+}
+CLAIMS = (
+    Claim(
+        "helps",
+        "It helps.",
+        "Fig. 2",
+        Differs("loss", {"core.kind": "gru"}, CODE, "task.vocab_size", -1),
+    ),
+    Claim(
+        "harms",
+        "It harms.",
+        "Fig. 2",
+        Differs("loss", {"core.kind": "gru"}, CODE, "task.vocab_size"),
+    ),
+    Claim(
+        "masters",
+        "It masters all.",
+        "Fig. 3",
+        AtLeast("token_accuracy", {"core.kind": "elman"}, "task.vocab_size", (4,), 0.95),
+    ),
+)
+
+
+class Reader(HTMLParser):
+    """Tags, attributes and visible words; complains about tags that do not close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        names = dict(attrs)
+        assert not [name for name in names if name.startswith("on")]
+        self.links += [str(names[name]) for name in ("href", "src", "xlink:href") if name in names]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def write(directory: Path, records: list[dict[str, Any]] | None = None, **changes: Any) -> Report:
+    records = trials() if records is None else records
+    about = experiment(**{"claims": CLAIMS, **changes})
+    return write_report(about, "demo", records, 80, directory, "pernn run it", ["Two cores."])
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A finished sweep's report, only to be read."""
+    return write(tmp_path_factory.mktemp("finished") / "new" / "sweep")
+
+
+def read(report: Report) -> Reader:
+    reader = Reader()
+    reader.feed(report.page.read_text())
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def test_all_files_are_there_and_nothing_else(report: Report) -> None:
+    assert {path.name for path in report.paths} == NAMES
+    assert {path.name for path in report.page.parent.iterdir()} == NAMES
+    assert report.page.name == "index.html"
+    assert [verdict.verdict for verdict in report.verdicts] == [
+        "supported",
+        "contradicted",
+        "not run",
+    ]
+
+
+def test_equal_records_are_equal_bytes(report: Report, tmp_path: Path) -> None:
+    again = write(tmp_path, trials()[::-1])
+    for first, second in zip(report.paths, again.paths, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+
+
+def test_the_page_says_it_all(report: Report) -> None:
+    text = " ".join(" ".join(read(report).words).split())
+    assert text.index("✔ supported") < text.index("✘ contradicted") < text.index("Figure")
+    assert "– not run" in text
+    assert "80 of 80 trials finished" in text
+    assert "incomplete" not in text
+    assert "pernn run it" in text
+    assert "Two cores." in text
+    assert "training.precision fp32" in text
+    assert "core.kind gru" not in text
+    assert f"{trials()[0]['token_accuracy']:.6g}" in text
+    assert trials()[-1]["run"] in text
+
+
+def test_the_page_is_self_contained(report: Report) -> None:
+    reader = read(report)
+    assert "svg" in reader.tags
+    assert not {"script", "link", "iframe", "img", "object"} & set(reader.tags)
+    inside = [link for link in reader.links if link.startswith("#")]
+    assert set(reader.links) - set(inside) <= NAMES
+    styles = re.findall(r"url\(([^)]*)\)", report.page.read_text())
+    assert all(target.strip("'\"").startswith("#") for target in styles)
+    assert "default-src 'none'" in report.page.read_text()
+
+
+def test_an_unfinished_sweep_says_so(tmp_path: Path) -> None:
+    report = write(tmp_path, trials()[:-5])
+    line = "75 of 80 trials finished: this report is incomplete"
+    assert line in report.page.read_text()
+    assert line in (tmp_path / "report.md").read_text()
+    values = json.loads((tmp_path / "claims.json").read_text())
+    assert (values["num_finished"], values["num_planned"]) == (75, 80)
+
+
+def test_nothing_finished_makes_a_report(tmp_path: Path) -> None:
+    report = write(tmp_path, [])
+    assert "0 of 80 trials finished" in report.page.read_text()
+    assert "No finished trials yet." in " ".join(read(report).words)
+    assert {verdict.verdict for verdict in report.verdicts} == {"not run"}
+    assert (tmp_path / "table.md").read_text() == "No finished trials yet.\n"
+
+
+def test_hostile_words_are_shown_and_do_nothing(tmp_path: Path) -> None:
+    records = [
+        {**record, "core.kind": HOSTILE, "protocol": HOSTILE, "run": HOSTILE, HOSTILE: HOSTILE}
+        for record in trials(cores=("gru",))
+    ]
+    hostile = Claim("x", HOSTILE, HOSTILE, CLAIMS[0].predicate)
+    about = experiment(question=HOSTILE, source=HOSTILE, claims=(hostile, *CLAIMS))
+    report = write_report(about, HOSTILE, records, 40, tmp_path, HOSTILE, [HOSTILE])
+    reader = read(report)
+    assert not {"script", "img"} & set(reader.tags)
+    page = report.page.read_text()
+    assert "<script" not in page
+    assert "{{ 7*7 }}" in page
+    assert "\x1b" not in "".join(report.verdicts[0].detail)
+    markdown = (tmp_path / "report.md").read_text()
+    # The command stands in a block of code, where nothing is markup.
+    outside = [line for line in markdown.splitlines() if not line.startswith("    ")]
+    assert not [line for line in outside if "<" in line]
+    assert "\x1b" not in markdown
+    table = (tmp_path / "table.csv").read_text()
+    (kind,) = {line["core.kind"] for line in csv.DictReader(io.StringIO(table))}
+    assert "\n" not in kind
+    assert "\x1b" not in table
+
+
+def test_claims_are_stored_with_their_intervals(report: Report) -> None:
+    stored = json.loads((report.page.parent / "claims.json").read_text())["claims"]
+    assert [one["claim"] for one in stored] == ["helps", "harms", "masters"]
+    assert stored[0]["interval"]["high"] < 0
+    assert stored[2]["interval"] is None
+
+
+def test_csv_has_metrics_beside_those_of_the_figure(report: Report) -> None:
+    header = (report.page.parent / "table.csv").read_text().splitlines()[0]
+    assert "loss.mean" in header
+    assert "sequence_accuracy" not in header
+
+
+def test_an_experiment_without_claims_says_so(tmp_path: Path) -> None:
+    report = write(tmp_path, [], claims=())
+    assert "No claims are attached" in report.page.read_text()
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file"):
+        write(tmp_path / "file", [])
+
+
+def test_reports_load_neither_torch_nor_pyplot_and_nothing_before_use() -> None:
+    code = (
+        "import sys, pernn.reports\n"
+        "assert 'matplotlib' not in sys.modules and 'jinja2' not in sys.modules\n"
+        "pernn.reports.write_report, pernn.reports.judge\n"
+        "assert 'matplotlib' in sys.modules\n"
+        "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

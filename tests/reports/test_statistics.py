@@ -1,0 +1,184 @@
+"""Intervals against SciPy, and the laws they keep."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pernn.errors import ConfigError
+from pernn.reports import bootstrap_interval, paired_differences, student_interval
+from pernn.reports.statistics import number, rank, student_quantile
+from reports.trials import CODE, trial, trials
+
+VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
+ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99, 0.999])
+def test_student_quantile_agrees_with_scipy(level: float) -> None:
+    degrees = np.arange(1, 201)
+    expected = scipy.stats.t.ppf((1 + level) / 2, degrees)
+    found = [student_quantile(level, int(one)) for one in degrees]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 7])
+def test_student_interval_agrees_with_scipy(count: int) -> None:
+    values = ACCURACIES[:count]
+    found = student_interval(values, level=0.9)
+    low, high = scipy.stats.t.interval(
+        0.9, count - 1, loc=np.mean(values), scale=scipy.stats.sem(values)
+    )
+    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
+    assert found.estimate == pytest.approx(np.mean(values), rel=1e-12)
+
+
+@pytest.mark.parametrize("count", [3, 5, 7])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_bootstrap_agrees_with_scipy(count: int, level: float) -> None:
+    values = ACCURACIES[:count]
+    expected = scipy.stats.bootstrap(
+        (values,),
+        np.mean,
+        method="percentile",
+        n_resamples=100_000,
+        confidence_level=level,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    found = bootstrap_interval(values, level, num_resamples=100_000)
+    # Two samples of the same distribution; its steps are single values divided by their number.
+    tolerance = 0.03 * (max(values) - min(values))
+    assert (found.low, found.high) == pytest.approx(tuple(expected), abs=tolerance)
+
+
+def test_bootstrap_agrees_with_all_resamples() -> None:
+    values = [0.9, 0.95, 0.8, 0.99]
+    means = [sum(chosen) / 4 for chosen in product(values, repeat=4)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    found = bootstrap_interval(values)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.004)
+
+
+def test_bootstrap_is_the_papers() -> None:
+    assert bootstrap_interval([0.0, 1.0, 0.5]) == bootstrap_interval(
+        [0.0, 1.0, 0.5], level=0.95, num_resamples=10_000, seed=0
+    )
+
+
+def test_other_seeds_draw_other_resamples() -> None:
+    found = {bootstrap_interval(ACCURACIES, seed=seed, num_resamples=99).low for seed in range(5)}
+    assert len(found) > 1
+
+
+@given(VALUES)
+def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(
+    values: list[float],
+) -> None:
+    slack = 1e-9
+    for interval in (bootstrap_interval(values), student_interval(values)):
+        assert interval.low - slack <= interval.estimate <= interval.high + slack
+        assert interval.estimate == pytest.approx(math.fsum(values) / len(values), abs=slack)
+    found = bootstrap_interval(values)
+    assert min(values) - slack <= found.low <= found.high <= max(values) + slack
+
+
+@given(VALUES, st.floats(-50, 50), st.floats(-8, 8))
+def test_intervals_follow_shift_and_scale(values: list[float], shift: float, factor: float) -> None:
+    for make in (bootstrap_interval, student_interval):
+        plain, moved = make(values), make([factor * value + shift for value in values])
+        expected = sorted((factor * plain.low + shift, factor * plain.high + shift))
+        assert [moved.low, moved.high] == pytest.approx(expected, abs=1e-7)
+
+
+@given(VALUES, st.floats(0.5, 0.9))
+def test_more_confidence_is_wider(values: list[float], level: float) -> None:
+    for make in (bootstrap_interval, student_interval):
+        narrow, wide = make(values, level), make(values, level + 0.09)
+        assert wide.low <= narrow.low
+        assert narrow.high <= wide.high
+
+
+@pytest.mark.parametrize("value", [0.1, 0.95, 1 / 3])
+def test_equal_values_have_an_interval_without_width(value: float) -> None:
+    for make in (bootstrap_interval, student_interval):
+        interval = make([value] * 5)
+        assert interval.low == interval.estimate == interval.high == value
+
+
+def test_one_value_has_no_interval() -> None:
+    for make in (bootstrap_interval, student_interval):
+        interval = make([0.5])
+        assert math.isnan(interval.low)
+        assert math.isnan(interval.high)
+        assert not interval.bounded
+        assert str(interval) == "0.5 (n = 1: no interval)"
+
+
+def test_text_of_an_interval() -> None:
+    assert str(student_interval([0.0, 1.0])) == "0.5 [-5.853, 6.853]"
+
+
+@pytest.mark.parametrize("values", [[], [0.5, math.nan], [math.inf]])
+def test_what_has_no_mean_is_refused(values: list[float]) -> None:
+    for make in (bootstrap_interval, student_interval):
+        with pytest.raises(ConfigError, match="an interval needs"):
+            make(values)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
+def test_level_out_of_range_is_refused(level: float) -> None:
+    for make in (bootstrap_interval, student_interval):
+        with pytest.raises(ConfigError, match="level must lie between 0 and 1"):
+            make([0.5, 0.6], level)
+    with pytest.raises(ConfigError, match="0 < level < 1"):
+        student_quantile(level, 3)
+
+
+def test_other_bad_parameters_are_refused() -> None:
+    with pytest.raises(ConfigError, match="degrees"):
+        student_quantile(0.95, 0)
+    with pytest.raises(ConfigError, match="num_resamples"):
+        bootstrap_interval([0.5, 0.6], num_resamples=0)
+
+
+def test_pairs_match_by_seed_and_cell() -> None:
+    records = [
+        trial(seed=2, k=8, encoding__kind="sinusoidal", m=0.75),
+        trial(seed=1, k=8, encoding__kind="none", m=0.25),
+        trial(seed=1, k=4, encoding__kind="sinusoidal", m=1.0),
+        trial(seed=1, k=8, encoding__kind="sinusoidal", m=0.5),
+        trial(seed=1, k=8, encoding__kind="random", m=0.0),
+        trial(seed=2, k=8, encoding__kind="none", m=1.0),
+        trial(seed=3, k=8, encoding__kind="none", m=1.0),
+    ]
+    found = paired_differences(records, "m", CODE, ["k"])
+    assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
+
+
+def test_pairs_come_in_the_order_of_their_keys() -> None:
+    records = trials()
+    keys = list(paired_differences(records, "loss", CODE, ["core.kind", "task.vocab_size"]))
+    assert keys == sorted(keys)
+    assert keys == list(
+        paired_differences(records[::-1], "loss", CODE, ["core.kind", "task.vocab_size"])
+    )
+
+
+def test_competing_trials_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"two trials of encoding\.kind = none at seed = 111"):
+        paired_differences(trials(), "loss", CODE, ["task.vocab_size"])
+
+
+@pytest.mark.parametrize("value", [None, "0.5", True, math.nan, math.inf])
+def test_only_finite_numbers_are_numbers(value: object) -> None:
+    assert number({"m": value}, "m") is None
+    assert number({}, "m") is None
+    assert number({"m": 2}, "m") == 2.0
+
+
+def test_numbers_stand_before_words() -> None:
+    assert sorted(["b", 16, 2.5, "a", None], key=rank) == [2.5, 16, None, "a", "b"]

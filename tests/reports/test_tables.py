@@ -1,0 +1,123 @@
+"""Rows over seeds, and texts that cannot break out of their cells."""
+
+import csv
+import io
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pernn.errors import ConfigError
+from pernn.reports import bootstrap_interval, student_interval, summarise, to_csv, to_markdown
+from pernn.reports.tables import clean, escape_markdown
+from reports.trials import SEEDS, trial, trials
+
+BY = ("core.kind", "encoding.kind", "task.vocab_size")
+METRICS = ("token_accuracy", "loss")
+TEXTS = st.text(max_size=30) | st.text("|\\<>&\n\r`[]=+-@' \u2028a", max_size=12)
+
+
+def test_one_row_per_condition_sorted_by_value() -> None:
+    rows = summarise(trials(vocab_sizes=(16, 4, 8)), BY, METRICS)
+    assert [tuple(row.condition.values()) for row in rows] == [
+        (core, code, size)
+        for core in ("gru", "lstm")
+        for code in ("none", "sinusoidal")
+        for size in (4, 8, 16)
+    ]
+    assert {row.num_seeds for row in rows} == {5}
+    assert rows[0].num_parameters == (1004,)
+
+
+def test_a_row_holds_the_values_and_both_intervals() -> None:
+    records = trials(cores=("gru",), vocab_sizes=(4,))
+    row = summarise(records[::-1], BY, METRICS)[1]
+    values = [one["loss"] for one in records if one["encoding.kind"] == "sinusoidal"]
+    found = row.metrics["loss"]
+    assert dict(found.values) == dict(zip(SEEDS, values, strict=True))
+    assert list(found.values) == list(SEEDS)
+    assert found.bootstrap == bootstrap_interval(values)
+    assert found.student == student_interval(values)
+
+
+def test_a_seed_stands_once_in_a_condition() -> None:
+    with pytest.raises(ConfigError, match=r"two trials of seed 111 at core\.kind = gru"):
+        summarise(trials(), ("core.kind", "task.vocab_size"), METRICS)
+
+
+def test_metrics_that_are_missing_stay_blank() -> None:
+    records = [trial(seed=1, k=2, m=0.5), trial(seed=2, k=2), trial(seed=1, k=4, m=None)]
+    rows = summarise(records, ["k"], ["m"])
+    assert dict(rows[0].metrics["m"].values) == {1: 0.5}
+    assert rows[0].num_parameters == ()
+    assert "m" not in rows[1].metrics
+    assert to_csv(rows, ["m"]) == (
+        "k,num_seeds,num_parameters,m.mean,m.low,m.high,m.t_low,m.t_high,m.values\n"
+        "2,2,,0.5,,,,,1:0.5\n"
+        "4,1,,,,,,,\n"
+    )
+    assert to_markdown(rows, ["m"]).splitlines()[2:] == [
+        "| 2 | 2 | 0.5 (n = 1: no interval) |",
+        "| 4 | 1 | – |",
+    ]
+
+
+def test_csv_keeps_all_digits() -> None:
+    rows = summarise(trials(), BY, METRICS)
+    lines = list(csv.DictReader(io.StringIO(to_csv(rows, METRICS))))
+    assert len(lines) == len(rows)
+    for line, row in zip(lines, rows, strict=True):
+        found = row.metrics["loss"]
+        assert line["core.kind"] == row.condition["core.kind"]
+        assert float(line["loss.mean"]) == found.bootstrap.estimate
+        assert float(line["loss.high"]) == found.bootstrap.high
+        assert float(line["loss.t_low"]) == found.student.low
+        raw = dict(pair.split(":") for pair in line["loss.values"].split())
+        assert {int(seed): float(value) for seed, value in raw.items()} == dict(found.values)
+
+
+def test_markdown_is_short_and_labelled() -> None:
+    rows = summarise(trials(cores=("gru",), vocab_sizes=(1024,)), BY, ["loss"])
+    text = to_markdown(rows, ["loss"], lambda value: {"gru": "GRU"}.get(value, str(value)))
+    head, rule, first, _ = text.splitlines()
+    assert head == "| core.kind | encoding.kind | task.vocab_size | n | loss |"
+    assert rule == "| --- | --- | --- | --- | --- |"
+    assert first.startswith("| GRU | none | 1024 | 5 | ")
+    interval = str(rows[0].metrics["loss"].bootstrap)
+    assert first.endswith(f"{interval.replace('[', chr(92) + '[').replace(']', chr(92) + ']')} |")
+
+
+def test_nothing_finished_is_said() -> None:
+    assert to_markdown([], METRICS) == "No finished trials yet.\n"
+    assert to_csv([], ["m"]).startswith("num_seeds,num_parameters,m.mean")
+
+
+@given(TEXTS)
+def test_any_text_stays_in_its_markdown_cell(text: str) -> None:
+    rows = summarise([trial(seed=1, word=text, m=0.5)], ["word"], ["m"])
+    lines = to_markdown(rows, ["m"]).split("\n")
+    assert len(lines) == 4
+    bare = lines[2].replace("\\\\", "")
+    assert bare.count("|") - bare.count("\\|") == 4
+    assert "<" not in lines[2]
+    assert len(lines[2].splitlines()) == 1
+
+
+@given(TEXTS)
+def test_any_text_stays_in_its_csv_cell_and_is_no_formula(text: str) -> None:
+    rows = summarise([trial(seed=1, word=text, m=0.5)], ["word"], ["m"])
+    _, line = csv.reader(io.StringIO(to_csv(rows, ["m"])))
+    assert len(line) == 9
+    assert not line[0].startswith(("=", "+", "-", "@"))
+    assert line[0].removeprefix("'") == clean(text).removeprefix("'")
+
+
+def test_escapes() -> None:
+    assert escape_markdown("a|b\n<b>&`*[x](y)") == "a\\|b &lt;b&gt;&amp;\\`\\*\\[x\\](y)"
+    assert clean("a\x1b[31m\u202eb\u2028\ud800c–é") == "a [31m b  c–é"
+
+
+def test_infinite_values_are_left_out() -> None:
+    rows = summarise([trial(seed=1, k=2, m=math.inf), trial(seed=2, k=2, m=1.0)], ["k"], ["m"])
+    assert dict(rows[0].metrics["m"].values) == {2: 1.0}

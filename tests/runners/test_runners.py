@@ -1,0 +1,177 @@
+"""Runners: the same records everywhere, whatever dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import ConfigError
+from pernn.runners import InlineRunner, LocalRunner, Runner, TrialEvent
+from pernn.runners.local import MAX_DEATHS
+from pernn.runs import RunSpec
+from pernn.store import RunDirectory, read_status
+
+SPEC = RunSpec.load(
+    {
+        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
+        "core": {"kind": "elman", "hidden_size": 8},
+        "encoding": {"kind": "none"},
+        "embedding_size": 8,
+        "training": {"iterations": 30, "batch_size": 4, "checkpoint_interval": 10},
+    }
+)
+SPECS = [SPEC.override({"seed": seed}) for seed in range(4)]
+LONG = SPEC.override({"training.iterations": 1_000_000, "training.checkpoint_interval": 20})
+
+
+class Ear(list[TrialEvent]):
+    """Remembers what it hears."""
+
+    def __call__(self, event: TrialEvent) -> None:
+        self.append(event)
+
+    def ends(self) -> dict[str, str]:
+        return {e.run: e.kind for e in self if e.kind not in ("started", "progress")}
+
+
+def results(root: Path, specs: list[RunSpec]) -> list[bytes]:
+    return [(root / "runs" / s.fingerprint() / "result.json").read_bytes() for s in specs]
+
+
+def wait_for_checkpoint(root: Path, spec: RunSpec, after: int = 0) -> None:
+    directory = RunDirectory(root, spec.fingerprint())
+    deadline = time.monotonic() + 60
+    while not any(update > after for update in directory.checkpoints.updates()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def inline(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    root = tmp_path_factory.mktemp("inline")
+    ear = Ear()
+    runner = InlineRunner(device="cpu")
+    assert isinstance(runner, Runner)
+    runner.run(SPECS, root, ear)
+    assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS}
+    return results(root, SPECS)
+
+
+def test_local_processes_give_the_same_results(tmp_path: Path, inline: list[bytes]) -> None:
+    ear = Ear()
+    LocalRunner(jobs=2, device="cpu").run(SPECS, tmp_path, ear)
+    assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS}
+    assert results(tmp_path, SPECS) == inline
+
+
+def test_a_failed_trial_does_not_end_the_others(tmp_path: Path, inline: list[bytes]) -> None:
+    bad = SPEC.override({"training.precision": "tf32"})
+    ear = Ear()
+    LocalRunner(jobs=1, device="cpu").run([bad, *SPECS], tmp_path, ear)
+    ends = ear.ends()
+    assert ends.pop(bad.fingerprint()) == "failed"
+    assert set(ends.values()) == {"finished"}
+    assert results(tmp_path, SPECS) == inline
+    assert "tf32 needs a CUDA device" in next(e.message for e in ear if e.kind == "failed")
+
+
+def test_a_trial_of_another_process_is_left_to_it(tmp_path: Path) -> None:
+    ear = Ear()
+    with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
+        LocalRunner(jobs=1, device="cpu").run([SPEC], tmp_path, ear)
+    assert ear.ends() == {SPEC.fingerprint(): "busy"}
+
+
+def workers_of(process: int) -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "--parent", str(process), "--full", "pernn.runners.worker"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [int(word) for word in found.stdout.split()]
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from pernn.runners import LocalRunner
+from pernn.runs import RunSpec
+specs = [RunSpec.read(Path(name)) for name in sys.argv[2:]]
+LocalRunner(jobs=2, device="cpu").run(specs, Path(sys.argv[1]), lambda event: None)
+"""
+
+
+@pytest.fixture
+def driver(tmp_path: Path):
+    """A driver in a process of its own, over one endless trial."""
+    import json
+
+    (tmp_path / "long.json").write_text(json.dumps(LONG.dump()))
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path / "results"), str(tmp_path / "long.json")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    for worker in workers_of(process.pid):
+        os.kill(worker, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    process.stderr.close()
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path: Path) -> None:
+    ear = Ear()
+    killed: list[int] = []
+
+    def hear(event: TrialEvent) -> None:
+        ear(event)
+        if event.kind == "started":
+            wait_for_checkpoint(tmp_path, LONG, after=20 * len(killed))
+            (worker,) = workers_of(os.getpid())
+            os.kill(worker, signal.SIGKILL)
+            killed.append(worker)
+
+    LocalRunner(jobs=1, device="cpu").run([LONG], tmp_path, hear)
+    assert len(killed) == MAX_DEATHS
+    assert ear.ends() == {LONG.fingerprint(): "failed"}
+    assert "signal 9" in ear[-1].message
+    events = [line["event"] for line in RunDirectory(tmp_path, LONG.fingerprint()).read_journal()]
+    assert events == ["started", "resumed", "resumed"]
+
+
+@pytest.mark.slow
+def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None:
+    root = tmp_path / "results"
+    wait_for_checkpoint(root, LONG)
+    driver.kill()
+    driver.wait()
+    deadline = time.monotonic() + 30
+    while read_status(root, LONG.fingerprint()).standing != "stopped":
+        assert time.monotonic() < deadline, read_status(root, LONG.fingerprint())
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_an_interrupt_checkpoints_and_leaves(tmp_path: Path, driver) -> None:
+    root = tmp_path / "results"
+    wait_for_checkpoint(root, LONG)
+    driver.send_signal(signal.SIGINT)
+    assert driver.wait(timeout=60) != 0
+    assert "KeyboardInterrupt" in driver.stderr.read()
+    directory = RunDirectory(root, LONG.fingerprint())
+    last = directory.read_journal()[-1]
+    assert last["event"] == "stopped"
+    assert directory.checkpoints.updates()[-1] == last["update"]
+
+
+@pytest.mark.parametrize("values", [{"jobs": 0}, {"threads": 0}])
+def test_no_processes_or_threads_is_refused(values: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        LocalRunner(**values)

@@ -1,0 +1,152 @@
+"""Executing a run: new, stopped, resumed, done, damaged."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from pernn.errors import CorruptError, MachineError, StoreError, TrialError
+from pernn.runs import RunSpec, execute
+from pernn.store import RunDirectory
+
+SPEC = RunSpec.load(
+    {
+        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
+        "core": {"kind": "lstm", "hidden_size": 8},
+        "encoding": {"kind": "sinusoidal", "size": 8},
+        "embedding_size": 8,
+        "training": {
+            "iterations": 20,
+            "batch_size": 4,
+            "warmup_updates": 2,
+            "log_interval": 3,
+            "evaluation_interval": 7,
+            "checkpoint_interval": 5,
+        },
+    }
+)
+RUN = SPEC.fingerprint()
+DETERMINISTIC = ("spec.json", "metrics.jsonl", "result.json")
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Everything of a run that must not depend on the day, checkpoints included."""
+    folder = RunDirectory(root, RUN).path
+    files = [folder / name for name in DETERMINISTIC]
+    files += sorted((folder / "checkpoints" / "update-000000020").iterdir())
+    return {file.name: file.read_bytes() for file in files}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    root = tmp_path_factory.mktemp("undisturbed")
+    assert execute(SPEC, root, device="cpu").status == "finished"
+    return contents(root)
+
+
+def test_a_done_run_is_not_done_again(tmp_path: Path) -> None:
+    first = execute(SPEC, tmp_path, device="cpu")
+    before = {p: p.stat().st_mtime_ns for p in RunDirectory(tmp_path, RUN).path.rglob("*")}
+    second = execute(SPEC, tmp_path, device="cpu")
+    assert second.status == "already done"
+    assert second.result == {"format": 1, **(first.result or {})}
+    after = {p: p.stat().st_mtime_ns for p in RunDirectory(tmp_path, RUN).path.rglob("*")}
+    assert after == before
+
+
+@pytest.mark.parametrize("cuts", [[1], [5], [6], [19], [20], [3, 4, 11]])
+def test_stopped_and_resumed_ends_in_the_same_bits(
+    tmp_path: Path, undisturbed: dict[str, bytes], cuts: list[int]
+) -> None:
+    for cut in cuts:
+        outcome = execute(SPEC, tmp_path, device="cpu", listener=lambda n, cut=cut: n != cut)
+        assert outcome.status == "stopped"
+    assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+    assert contents(tmp_path) == undisturbed
+
+
+def test_a_damaged_checkpoint_costs_time_only(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 12)
+    folder = RunDirectory(tmp_path, RUN).path
+    newest = folder / "checkpoints" / "update-000000012" / "tensors.safetensors"
+    newest.write_bytes(newest.read_bytes()[:100])
+    assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+    assert contents(tmp_path) == undisturbed
+    events = [line["event"] for line in RunDirectory(tmp_path, RUN).read_journal()]
+    assert "damaged checkpoint set aside" in events
+
+
+def test_no_sound_checkpoint_means_from_the_beginning(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 12)
+    for manifest in RunDirectory(tmp_path, RUN).path.glob("checkpoints/*/manifest.json"):
+        manifest.write_text("{}")
+    assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+    assert contents(tmp_path) == undisturbed
+
+
+def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 3)
+    path = RunDirectory(tmp_path, RUN).path / "spec.json"
+    path.write_text(path.read_text().replace('"batch_size": 4', '"batch_size": 5'))
+    with pytest.raises(CorruptError, match="was changed"):
+        execute(SPEC, tmp_path, device="cpu")
+
+
+def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu", threads=2, listener=lambda n: n != 3)
+    try:
+        execute(SPEC, tmp_path, device="cpu", threads=1, listener=lambda n: n != 4)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    path = RunDirectory(tmp_path, RUN).path / "environment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "device": "cuda:0"}))
+    with pytest.raises(MachineError, match="began on cuda"):
+        execute(SPEC, tmp_path, device="cpu")
+
+
+def test_a_missing_device_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(MachineError):
+        execute(SPEC, tmp_path, device="cuda:99")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_diverged_trial_is_noted(tmp_path: Path) -> None:
+    wild = SPEC.override(
+        {
+            "training.learning_rate": 1e3,
+            "protocol": "as-written",
+            "training.warmup_updates": 0,
+            "core.kind": "elman",
+            "core.hidden_size": 8,
+        }
+    )
+    # Rates this large saturate the units rather than overflow; damage a weight instead.
+    execute(wild, tmp_path, device="cpu", listener=lambda n: n != 1)
+    directory = RunDirectory(tmp_path, wild.fingerprint())
+    checkpoint = directory.checkpoints.load(1)
+    arrays = {name: array.copy() for name, array in checkpoint.arrays.items()}
+    arrays["model.readout.bias"][:] = float("nan")
+    directory.checkpoints.set_aside(1)
+    directory.checkpoints.save(type(checkpoint)(1, arrays, checkpoint.state))
+    with pytest.raises(TrialError, match="loss became nan"):
+        execute(wild, tmp_path, device="cpu")
+    assert directory.read_journal()[-1]["event"] == "failed"
+    assert directory.read_result() is None
+
+
+def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 6)
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        execute(SPEC, tmp_path, device="cpu")
+    monkeypatch.undo()
+    assert execute(SPEC, tmp_path, device="cpu").status == "finished"

@@ -1,0 +1,122 @@
+"""Checkpoints: whole or absent, checked, never unpickled."""
+
+import hashlib
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pernn.errors import CorruptError
+from pernn.store import Checkpoint, CheckpointFolder
+from pernn.store.checkpoints import MANIFEST, STATE, TENSORS
+
+ARRAYS = {
+    "model.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "step": np.array(3.0, dtype=np.float32),
+    "sums": np.zeros(2),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> CheckpointFolder:
+    folder = CheckpointFolder(tmp_path / "checkpoints")
+    for update in (1, 2):
+        folder.save(Checkpoint(update, ARRAYS, {"metrics_bytes": 10 * update}))
+    return folder
+
+
+def newest(folder: CheckpointFolder) -> Path:
+    return folder.path / "update-000000002"
+
+
+def test_load_gives_what_was_saved(folder: CheckpointFolder) -> None:
+    found = folder.load(2)
+    assert found.state == {"metrics_bytes": 20}
+    assert found.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert found.arrays[name].dtype == array.dtype
+        assert found.arrays[name].shape == array.shape
+        assert np.array_equal(found.arrays[name], array)
+
+
+@pytest.mark.parametrize("name", [TENSORS, STATE, MANIFEST])
+def test_truncated_anywhere_falls_back_to_the_previous(folder: CheckpointFolder, name: str) -> None:
+    path = newest(folder) / name
+    whole = path.read_bytes()
+    for size in sorted({0, 1, 7, 8, 9, len(whole) // 2, len(whole) - 2}):
+        if size >= len(whole):
+            continue
+        path.write_bytes(whole[:size])
+        with pytest.raises(CorruptError):
+            folder.load(2)
+    found, complaints = folder.load_latest()
+    assert found is not None
+    assert found.update == 1
+    assert len(complaints) == 1
+    assert "\n" not in complaints[0]
+    # Set aside under another name: nothing is lost, and it is not read again.
+    assert folder.updates() == [1]
+    assert (folder.path / "damaged-update-000000002" / name).exists()
+
+
+@pytest.mark.parametrize("name", [TENSORS, STATE])
+def test_every_flipped_bit_is_noticed(folder: CheckpointFolder, name: str) -> None:
+    path = newest(folder) / name
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 5):
+        flipped = bytearray(whole)
+        flipped[position] ^= 1 << (position % 8)
+        path.write_bytes(bytes(flipped))
+        with pytest.raises(CorruptError):
+            folder.load(2)
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Path.touch, (Path("exploded"),)
+
+
+def test_a_pickle_is_never_run(folder: CheckpointFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.path)
+    content = pickle.dumps(Bomb())
+    (newest(folder) / TENSORS).write_bytes(content)
+    manifest = json.loads((newest(folder) / MANIFEST).read_text())
+    manifest["sha256"][TENSORS] = hashlib.sha256(content).hexdigest()
+    (newest(folder) / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(CorruptError, match="not safetensors"):
+        folder.load(2)
+    assert not Path("exploded").exists()
+
+
+def test_missing_files_and_renamed_folders_are_noticed(folder: CheckpointFolder) -> None:
+    newest(folder).rename(folder.path / "update-000000003")
+    with pytest.raises(CorruptError, match="another update"):
+        folder.load(3)
+    (folder.path / "update-000000001" / TENSORS).unlink()
+    assert folder.load_latest()[0] is None
+
+
+@pytest.mark.parametrize(("interval", "kept"), [(None, [9, 10]), (4, [4, 8, 9, 10])])
+def test_the_last_two_are_kept_and_those_asked_for(
+    tmp_path: Path, interval: int | None, kept: list[int]
+) -> None:
+    folder = CheckpointFolder(tmp_path)
+    for update in range(1, 11):
+        folder.save(Checkpoint(update, ARRAYS, {}))
+        folder.prune(interval)
+    assert folder.updates() == kept
+
+
+def test_a_killed_save_leaves_no_checkpoint(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    folder.save(Checkpoint(1, ARRAYS, {}))
+    remains = tmp_path / ".update-000000002.77.partial"
+    remains.mkdir()
+    (remains / TENSORS).write_bytes(b"half")
+    found, complaints = folder.load_latest()
+    assert found is not None
+    assert (found.update, complaints) == (1, [])
+    folder.prune(None)
+    assert not remains.exists()

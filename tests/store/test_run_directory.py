@@ -1,0 +1,134 @@
+"""The run directory: a contract that survives kills, edits and newer versions."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
+from pernn.store import RunDirectory, read_record, read_status
+from pernn.store.files import FORMAT
+
+RUN = "0123456789abcdef"
+SPEC = {"task": {"kind": "reverse_ordering"}, "seed": 1}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory(tmp_path, RUN)
+    with run.locked():
+        run.write_spec(SPEC)
+    return run
+
+
+@pytest.mark.parametrize("name", ["", "..", "../../etc", "0123456789abcdeF", "a" * 17, "<b>"])
+def test_only_fingerprints_name_runs(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError):
+        RunDirectory(tmp_path, name)
+
+
+def test_one_writer_at_a_time(run: RunDirectory) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+from pernn.store import RunDirectory
+with RunDirectory(Path({str(run.path.parents[1])!r}), {RUN!r}).locked():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(BusyError), run.locked():
+            pass
+        assert read_status(run.path.parents[1], RUN).standing == "running"
+        # The system frees the lock, however the holder ends.
+        holder.kill()
+        holder.wait()
+        with run.locked():
+            pass
+
+
+def test_an_edited_spec_is_noticed(run: RunDirectory) -> None:
+    path = run.path / "spec.json"
+    path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
+    with pytest.raises(CorruptError, match="was changed"):
+        run.write_spec(SPEC)
+
+
+@pytest.mark.parametrize("name", ["spec.json", "result.json"])
+def test_a_newer_format_is_refused(run: RunDirectory, name: str) -> None:
+    content = {"format": FORMAT + 1, "fingerprint": RUN, "spec": SPEC, "metrics": {}}
+    (run.path / name).write_text(json.dumps(content))
+    with pytest.raises(VersionError, match="newer pernn"):
+        run.read_spec() if name == "spec.json" else run.read_result()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", "{}", '{"format": true}', '{"format": 1}', "[" * 100_000]
+)
+def test_damaged_results_are_no_results(run: RunDirectory, content: str) -> None:
+    (run.path / "result.json").write_text(content)
+    with pytest.raises(CorruptError) as caught:
+        run.read_result()
+    assert "\n" not in str(caught.value)
+    assert read_status(run.path.parents[1], RUN).standing == "damaged"
+
+
+def test_a_torn_last_line_is_dropped_by_the_next(run: RunDirectory) -> None:
+    run.append_metrics({"update": 1})
+    with (run.path / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"upda')
+    assert run.read_metrics() == [{"update": 1}]
+    run.append_metrics({"update": 2})
+    assert run.read_metrics() == [{"update": 1}, {"update": 2}]
+
+
+def test_a_torn_line_in_the_middle_is_damage(run: RunDirectory) -> None:
+    (run.path / "metrics.jsonl").write_text('{"update": 1}\n{"upd\n{"update": 3}\n')
+    with pytest.raises(CorruptError, match="line 2"):
+        run.read_metrics()
+
+
+def test_metrics_go_back_to_a_checkpoint(run: RunDirectory) -> None:
+    run.append_metrics({"update": 1})
+    size = run.metrics_size()
+    run.append_metrics({"update": 2})
+    run.truncate_metrics(size)
+    assert run.read_metrics() == [{"update": 1}]
+    with pytest.raises(CorruptError):
+        run.truncate_metrics(size + 1)
+
+
+def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file where a directory should be")
+    with pytest.raises(StoreError) as caught, RunDirectory(tmp_path, RUN).locked():
+        pass
+    assert "\n" not in str(caught.value)
+
+
+def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory) -> None:
+    assert read_record(run) is None
+    result = {"fingerprint": RUN, "metrics": {"loss": 0.5}, "num_parameters": 7}
+    run.write_result(result)
+    assert read_record(run) == {
+        "run": RUN,
+        "task.kind": "reverse_ordering",
+        "seed": 1,
+        "num_parameters": 7,
+        "loss": 0.5,
+    }
+
+
+def test_standings(run: RunDirectory, tmp_path: Path) -> None:
+    assert read_status(tmp_path, RUN).standing == "stopped"
+    assert read_status(tmp_path, "f" * 16).standing == "waiting"
+    run.note("failed", update=3, reason="nan")
+    status = read_status(tmp_path, RUN)
+    assert (status.standing, status.reason) == ("failed", "nan")
+    run.write_result({"fingerprint": RUN, "metrics": {}})
+    assert read_status(tmp_path, RUN).standing == "done"

@@ -1,0 +1,42 @@
+"""Lists of runs under a name."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import ConfigError, CorruptError, VersionError
+from pernn.store import Sweep, list_sweeps, load_sweep, save_sweep
+
+SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
+
+
+def test_load_gives_what_was_saved(tmp_path: Path) -> None:
+    save_sweep(tmp_path, SWEEP)
+    assert load_sweep(tmp_path, "study-demo") == SWEEP
+    assert list_sweeps(tmp_path) == ["study-demo"]
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "a/b", "", ".hidden", "<script>", "a\nb"])
+def test_names_cannot_lead_elsewhere(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError):
+        load_sweep(tmp_path, name)
+
+
+def test_an_unknown_sweep_is_answered_with_the_known(tmp_path: Path) -> None:
+    save_sweep(tmp_path, SWEEP)
+    with pytest.raises(ConfigError, match="study-demo"):
+        load_sweep(tmp_path, "other")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [({"format": 99}, VersionError), ({"more": 1}, CorruptError), ({"runs": "x"}, CorruptError)],
+)
+def test_damaged_lists_are_refused(
+    tmp_path: Path, change: dict[str, object], error: type[Exception]
+) -> None:
+    path = save_sweep(tmp_path, SWEEP) / "sweep.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(error):
+        load_sweep(tmp_path, "study-demo")

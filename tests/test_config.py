@@ -1,0 +1,260 @@
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from typing import Annotated
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from pernn.config import Config, Kinds, Part, parse_assignment, read_file
+from pernn.cores import CORES, AnyCore, GRUConfig, LSTMConfig
+from pernn.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
+from pernn.errors import ConfigError
+
+
+class Whole(Config):
+    """A spec as small as can be, with every kind of field."""
+
+    core: AnyCore = LSTMConfig()
+    encoding: AnyEncoding = SinusoidalConfig()
+    seed: int = 111
+    rate: Annotated[float, Field(gt=0)] = 1e-3
+    widths: tuple[int, ...] = (8, 16)
+    note: str | None = None
+
+
+wholes = st.builds(
+    Whole,
+    core=st.one_of(
+        st.builds(GRUConfig, hidden_size=st.integers(1, 9), num_layers=st.integers(1, 3)),
+        st.builds(LSTMConfig, hidden_size=st.integers(1, 9), num_layers=st.integers(1, 3)),
+    ),
+    encoding=st.one_of(
+        st.builds(SinusoidalConfig, size=st.integers(1, 9).map(lambda half: 2 * half)),
+        st.builds(LearnedConfig, size=st.integers(1, 9), normalize=st.booleans()),
+    ),
+    seed=st.integers(0, 2**63 - 1),
+    rate=st.floats(min_value=1e-300, allow_nan=False, allow_infinity=False),
+    widths=st.lists(st.integers(-5, 5)).map(tuple),
+    note=st.none() | st.text(),
+)
+
+
+@given(wholes)
+def test_load_undoes_dump(spec):
+    assert Whole.load(spec.dump()) == spec
+    assert Whole.load(json.loads(json.dumps(spec.dump()))) == spec
+
+
+@given(wholes, wholes)
+def test_fingerprints_agree_exactly_when_specs_do(one, other):
+    assert (one.fingerprint() == other.fingerprint()) == (one.dump() == other.dump())
+
+
+def test_the_fingerprint_is_the_same_in_another_process_and_forever():
+    code = "from pernn.cores import GRUConfig; print(GRUConfig(hidden_size=7).fingerprint())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == GRUConfig(hidden_size=7).fingerprint() == "e249e93f592c9baf"
+
+
+def test_the_fingerprint_ignores_the_order_of_keys():
+    values = GRUConfig().dump()
+    assert GRUConfig.load(dict(reversed(values.items()))).fingerprint() == GRUConfig().fingerprint()
+
+
+def test_a_config_is_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        Whole().seed = 2
+
+
+REFUSED = [
+    ({"sed": 1}, r"^sed: unknown key, did you mean 'seed'\? \(known: core, encoding"),
+    ({"seed": "1"}, r"^seed: Input should be a valid integer, got '1'"),
+    ({"seed": 1.0}, "seed: Input should be a valid integer"),
+    ({"seed": True}, "seed: Input should be a valid integer"),
+    ({"rate": 0.0}, "rate: Input should be greater than 0"),
+    ({"rate": float("inf")}, "rate: Input should be a finite number"),
+    ({"rate": float("nan")}, "rate: "),
+    ({"core": {"kind": "lstn"}}, r"core: pernn\.cores: no kind 'lstn', did you mean 'lstm'\?"),
+    ({"core": {}}, "core: needs a kind: one of elman, gru, lstm"),
+    ({"core": 3}, "core: needs a kind"),
+    (
+        {"core": {"kind": "gru", "hiden_size": 1}},
+        r"^core\.hiden_size: unknown key, did you mean 'hidden_size'\?",
+    ),
+    ({"encoding": {"kind": "sinusoidal", "size": 3}}, "^encoding: size must be even"),
+    ({"encoding": {"kind": "gru"}}, r"pernn\.encodings: no kind 'gru'"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), REFUSED, ids=[str(v) for v, _ in REFUSED])
+@pytest.mark.parametrize(
+    "build", [Whole.load, lambda values: Whole(**values)], ids=["load", "init"]
+)
+def test_what_is_refused_and_how(build, values, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        build(values)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_complaint_is_listed():
+    with pytest.raises(ConfigError, match=r"seed: .*; rate: "):
+        Whole.load({"seed": "x", "rate": -1.0})
+
+
+def test_values_that_are_not_plain_are_refused():
+    with pytest.raises(ConfigError, match="not plain values"):
+        Whole.load({"seed": {1, 2}})
+
+
+def test_a_part_may_be_named_given_as_a_table_or_as_a_config():
+    assert Whole(core="gru") == Whole(core={"kind": "gru"}) == Whole(core=GRUConfig())
+
+
+def test_a_config_of_another_room_is_refused():
+    with pytest.raises(ConfigError, match="needs a CoreConfig, got a SinusoidalConfig"):
+        Whole(core=SinusoidalConfig())
+
+
+def test_override_follows_paths():
+    spec = Whole().override({"core.hidden_size": 7, "seed": 5})
+    assert (spec.core.hidden_size, spec.seed) == (7, 5)
+    assert Whole().seed == 111
+
+
+def test_a_new_kind_starts_afresh_whatever_the_order():
+    spec = Whole(core=LSTMConfig(hidden_size=7))
+    for assignments in (
+        {"core.kind": "gru", "core.num_layers": 2},
+        {"core.num_layers": 2, "core.kind": "gru"},
+    ):
+        assert spec.override(assignments).core == GRUConfig(num_layers=2)
+
+
+def test_the_same_kind_keeps_its_values():
+    spec = Whole(core=LSTMConfig(hidden_size=7))
+    assert spec.override({"core.kind": "lstm"}) == spec
+
+
+@pytest.mark.parametrize("path", ["cor.hidden_size", "core.deep.er", "seed.x", ".seed", "core."])
+def test_a_path_to_nothing_is_refused(path):
+    with pytest.raises(ConfigError):
+        Whole().override({path: 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("seed=5", ("seed", 5)),
+        ("core.kind=gru", ("core.kind", "gru")),
+        ("rate=1e-3", ("rate", 0.001)),
+        ("note=a=b", ("note", "a=b")),
+        ("note=", ("note", "")),
+        ("note=null", ("note", None)),
+        ("widths=[1,2]", ("widths", [1, 2])),
+    ],
+)
+def test_assignments(text, expected):
+    assert parse_assignment(text) == expected
+
+
+@pytest.mark.parametrize("text", ["seed", "=5", "rate=NaN", "rate=-Infinity", "rate=1e999"])
+def test_assignments_that_are_refused(text):
+    with pytest.raises(ConfigError, match="--set"):
+        parse_assignment(text)
+
+
+def test_files(tmp_path):
+    (tmp_path / "spec.toml").write_text('seed = 3\n[core]\nkind = "gru"\n')
+    (tmp_path / "spec.json").write_text('{"seed": 3, "core": {"kind": "gru"}}')
+    specs = [Whole.load(read_file(tmp_path / name)) for name in ("spec.toml", "spec.json")]
+    assert specs == [Whole(seed=3, core="gru")] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.toml", b"seed = ", "not valid TOML"),
+        ("a.json", b"{", "not valid JSON"),
+        ("a.json", b"[1]", "expected a table"),
+        ("a.json", b"[" * 200_000, "not valid JSON"),
+        ("a.toml", b"\xff\xfe", "not valid TOML"),
+        ("a.toml", b"#" * 1_000_001, r"a\.toml: larger than"),
+    ],
+)
+def test_files_that_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_file(tmp_path / name)
+    assert str(caught.value).count(name) == 1
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_file(tmp_path / "none.toml")
+
+
+@given(st.binary(max_size=200))
+def test_no_file_breaks_the_reader(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("fuzz") / "spec.toml"
+    path.write_bytes(content)
+    with suppress(ConfigError):
+        assert isinstance(read_file(path), dict)
+
+
+@pytest.mark.parametrize("kinds", [CORES, ENCODINGS], ids=lambda kinds: kinds.group)
+def test_every_kind_is_tagged_with_its_own_name(kinds):
+    for kind in kinds.names():
+        assert kinds.find(kind).model_fields["kind"].default == kind
+        assert kinds.validate(kind).kind == kind
+
+
+class Point:
+    """An entry point of another package."""
+
+    def __init__(self, target):
+        self.name, self.target = "theirs", target
+
+    def load(self):
+        if isinstance(self.target, Exception):
+            raise self.target
+        return self.target
+
+
+class Theirs(Part):
+    """A config of another package."""
+
+    kind: str = "theirs"
+
+
+@pytest.fixture
+def install(monkeypatch):
+    def register(target):
+        def entry_points(group, name="theirs"):
+            return [Point(target)] if (group, name) == ("test.parts", "theirs") else []
+
+        monkeypatch.setattr("pernn.config.entry_points", entry_points)
+        return Kinds("test.parts", {}, Part)
+
+    return register
+
+
+def test_a_part_of_another_package_is_found_by_its_entry_point(install):
+    kinds = install(Theirs)
+    assert kinds.names() == ["theirs"]
+    assert kinds.validate("theirs") == Theirs()
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (ImportError("no wheel"), "cannot be imported: no wheel"),
+        (int, "must be a subclass of Part"),
+    ],
+)
+def test_a_broken_entry_point_is_named(install, target, message):
+    with pytest.raises(ConfigError, match=f"'theirs' {message}"):
+        install(target).validate("theirs")

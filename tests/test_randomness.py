@@ -1,0 +1,106 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pernn.errors import ConfigError
+from pernn.randomness import MAX_SEED, RandomStream, Split, integers, uniform
+from pernn.tasks import ReverseOrderingConfig
+
+GOLDEN = Path(__file__).parent / "golden" / "streams.json"
+
+addresses = st.tuples(
+    st.integers(0, MAX_SEED),
+    st.sampled_from(["", "task", "tásk"]),
+    st.sampled_from(Split),
+    st.integers(0, 2**63),
+    st.integers(0, 2**63),
+)
+
+
+def words(address, count=8):
+    seed, name, split, step, lane = address
+    return RandomStream(seed, name, split).words(step, count, lane)
+
+
+@given(addresses, st.integers(0, 20))
+def test_words_depend_on_the_address_alone(address, count):
+    np.random.seed(count)  # noqa: NPY002 (global state must not matter)
+    np.testing.assert_array_equal(words(address, count), words(address, 20)[:count])
+
+
+@given(addresses, addresses)
+def test_different_addresses_share_no_word(one, other):
+    shared = np.intersect1d(words(one), words(other)).size
+    assert shared == (8 if one == other else 0)
+
+
+@pytest.mark.parametrize("field", range(5))
+def test_every_field_of_the_address_matters(field):
+    base = (111, "task", Split.TRAIN, 5, 0)
+    changed = (112, "other", Split.TEST, 6, 1)
+    other = tuple(changed[i] if i == field else base[i] for i in range(5))
+    assert not np.intersect1d(words(base, 1000), words(other, 1000)).size
+
+
+def test_steps_do_not_overlap_however_many_words_are_taken():
+    stream = RandomStream(1, "task", Split.TRAIN)
+    taken = np.concatenate([stream.words(step, 4096) for step in range(16)])
+    assert np.unique(taken).size == taken.size
+
+
+@pytest.mark.parametrize("seed", [-1, MAX_SEED + 1])
+def test_a_seed_out_of_range_is_refused(seed):
+    with pytest.raises(ConfigError, match="seed must lie in"):
+        RandomStream(seed, "task", Split.TRAIN)
+
+
+def test_seed_words_fit_torch_and_differ_by_step():
+    stream = RandomStream(1, "task", Split.WEIGHTS)
+    seeds = [stream.seed_word(step) for step in range(100)]
+    assert len(set(seeds)) == 100
+    assert all(0 <= seed <= MAX_SEED for seed in seeds)
+
+
+def test_uniform_spans_the_half_open_unit_interval():
+    extremes = np.array([0, 2**11 - 1, 2**11, 2**64 - 1], dtype=np.uint64)
+    assert uniform(extremes).tolist() == [0.0, 0.0, 2.0**-53, 1 - 2.0**-53]
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1), st.integers(1, 2**31))
+def test_integers_stay_below_their_bound_and_follow_exact_arithmetic(values, bound):
+    numbers = integers(np.array([*values, 2**64 - 1], dtype=np.uint64), bound)
+    assert numbers.min() >= 0
+    assert numbers.max() < bound
+    exact = np.array([(value >> 11) * bound >> 53 for value in [*values, 2**64 - 1]])
+    # Rounding the product may carry over a boundary, by one.
+    assert np.all((numbers - exact >= 0) & (numbers - exact <= 1))
+
+
+@pytest.mark.parametrize("bound", [2, 3, 64, 1000])
+def test_integers_are_uniform(bound):
+    numbers = integers(RandomStream(7, "chi", Split.TRAIN).words(0, 200 * bound), bound)
+    counts = np.bincount(numbers, minlength=bound)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_neighbouring_words_are_uncorrelated():
+    numbers = uniform(RandomStream(7, "pairs", Split.TRAIN).words(0, 20_000))
+    assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 0.03
+
+
+def test_the_streams_never_change():
+    """If this fails, every trial's data changed: that needs a Numerics entry, not a new file."""
+    golden = json.loads(GOLDEN.read_text())
+    for case in golden["words"]:
+        stream = RandomStream(case["seed"], case["name"], Split[case["split"]])
+        found = stream.words(case["step"], len(case["words"]), case["lane"])
+        assert [f"{word:016x}" for word in found] == case["words"]
+    for case in golden["batches"]:
+        stream = ReverseOrderingConfig.load(case["task"]).build().stream(case["seed"])
+        assert stream.train(case["step"], len(case["train"])).tokens.tolist() == case["train"]
+        assert stream.test().tokens[: len(case["test"])].tolist() == case["test"]

@@ -1,0 +1,169 @@
+"""The loop against a plain script, and cut at every step."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pernn.errors import CorruptError, TrialError
+from pernn.models import PlainRNN
+from pernn.runs import RunSpec, Trial, build
+from pernn.training import (
+    CheckpointDue,
+    Event,
+    Measured,
+    TrainState,
+    Updated,
+    advance,
+    evaluate,
+    predict,
+)
+
+CPU = torch.device("cpu")
+SPEC = RunSpec.load(
+    {
+        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
+        "core": {"kind": "gru", "hidden_size": 12},
+        "encoding": {"kind": "sinusoidal", "size": 8},
+        "embedding_size": 8,
+        "training": {
+            "iterations": 12,
+            "batch_size": 8,
+            "learning_rate": 0.01,
+            "warmup_updates": 3,
+            "log_interval": 5,
+            "evaluation_interval": 6,
+            "checkpoint_interval": 4,
+        },
+    }
+)
+
+
+def start(spec: RunSpec = SPEC) -> tuple[Trial, TrainState]:
+    trial = build(spec, CPU)
+    return trial, TrainState.fresh(trial.model, trial.protocol)
+
+
+def events(trial: Trial, state: TrainState, spec: RunSpec = SPEC) -> list[Event]:
+    return list(advance(state, trial.stream, spec.training, trial.protocol, CPU))
+
+
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize("protocol", ["as-run", "as-written"])
+def test_equals_a_plain_script(core: str, protocol: str) -> None:
+    spec = SPEC.override({"core.kind": core, "core.hidden_size": 12, "protocol": protocol})
+    trial, state = start(spec)
+    plain = PlainRNN(trial.model)
+    betas, eps = ((0.9, 0.98), 1e-9) if protocol == "as-run" else ((0.9, 0.999), 1e-8)
+    adam = torch.optim.Adam(plain.parameters(), betas=betas, eps=eps, foreach=False)
+    losses = []
+    for step in range(spec.training.iterations):
+        batch = trial.stream.train(step, 8)
+        rate = 0.01 * (step / 3 if step < 3 else (1 + math.cos(math.pi * (step - 3) / 12)) / 2)
+        adam.param_groups[0]["lr"] = rate
+        logits = plain(torch.from_numpy(batch.tokens), 5)
+        loss = F.cross_entropy(logits.transpose(1, 2), torch.from_numpy(batch.targets))
+        adam.zero_grad()
+        loss.backward()
+        if protocol == "as-run":
+            torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        adam.step()
+        losses.append(loss.item())
+    measured = [e for e in events(trial, state, spec) if isinstance(e, Measured)]
+    logged = [e.values["loss"] for e in measured if e.kind == "train"]
+    expected = [np.mean(losses[:5]), np.mean(losses[5:10]), np.mean(losses[10:])]
+    assert logged == pytest.approx(expected, rel=1e-5)
+    for name, value in plain.state_dict().items():
+        torch.testing.assert_close(trial.model.state_dict()[name], value, rtol=1e-3, atol=1e-5)
+
+
+def test_cut_at_every_step_and_resumed_gives_the_same_bits() -> None:
+    trial, whole = start()
+    expected_events = events(trial, whole)
+    expected = whole.dump()
+    for cut in range(1, SPEC.training.iterations):
+        trial, state = start()
+        heard: list[Event] = []
+        for event in advance(state, trial.stream, SPEC.training, trial.protocol, CPU):
+            heard.append(event)
+            if event == Updated(cut):
+                break
+        saved = {name: array.copy() for name, array in state.dump().items()}
+        trial, state = start()
+        state.restore(saved, cut)
+        heard += events(trial, state)
+        assert heard == expected_events
+        found = state.dump()
+        assert found.keys() == expected.keys()
+        assert all(np.array_equal(found[name], expected[name]) for name in expected), cut
+
+
+def test_events_come_when_they_are_due() -> None:
+    heard = events(*start())
+    assert [e.update for e in heard if isinstance(e, Updated)] == list(range(1, 13))
+    assert [e.update for e in heard if isinstance(e, CheckpointDue)] == [4, 8, 12]
+    measured = [(e.update, e.kind) for e in heard if isinstance(e, Measured)]
+    assert measured == [(5, "train"), (6, "test"), (10, "train"), (12, "train")]
+
+
+def test_first_update_has_rate_zero() -> None:
+    trial, state = start()
+    before = {name: value.clone() for name, value in trial.model.state_dict().items()}
+    next(advance(state, trial.stream, SPEC.training, trial.protocol, CPU))
+    after = trial.model.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+
+
+def test_a_loss_that_is_no_number_ends_the_trial() -> None:
+    trial, state = start()
+    with torch.no_grad():
+        trial.model.readout.bias[0] = math.nan
+    with pytest.raises(TrialError, match=r"loss became nan within updates 1–5"):
+        events(trial, state)
+
+
+@pytest.mark.parametrize("change", ["missing", "shape", "type", "extra"])
+def test_checkpoints_of_another_model_are_refused(change: str) -> None:
+    trial, state = start()
+    events(trial, state)
+    arrays = state.dump()
+    match change:
+        case "missing":
+            del arrays["model.readout.bias"]
+        case "shape":
+            arrays["model.readout.bias"] = np.zeros(5, np.float32)
+        case "type":
+            arrays["sums"] = np.zeros(2, np.float32)
+        case "extra":
+            arrays["model.more"] = np.zeros(1, np.float32)
+    with pytest.raises(CorruptError, match="does not fit the model"):
+        start()[1].restore(arrays, 12)
+
+
+def test_it_learns() -> None:
+    spec = SPEC.override(
+        {
+            "task.length": 4,
+            "training.iterations": 400,
+            "training.batch_size": 32,
+            "core.hidden_size": 32,
+            "training.checkpoint_interval": 400,
+        }
+    )
+    trial, state = start(spec)
+    events(trial, state, spec)
+    metrics = evaluate(trial.model, trial.stream.test(), CPU)
+    assert metrics["token_accuracy"] > 0.9
+    assert metrics["sequence_accuracy"] <= metrics["token_accuracy"]
+
+
+def test_evaluation_in_chunks_equals_evaluation_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial, _ = start()
+    batch = trial.stream.test()
+    whole, loss = predict(trial.model, batch, CPU)
+    monkeypatch.setattr("pernn.training.evaluation.CHUNK_SIZE", 7)
+    parts, other = predict(trial.model, batch, CPU)
+    assert np.array_equal(whole, parts)
+    assert loss == pytest.approx(other, rel=1e-6)

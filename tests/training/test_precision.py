@@ -1,0 +1,57 @@
+"""Precision policies: named, checked, and gone when the block ends."""
+
+import pytest
+import torch
+
+from pernn.errors import MachineError
+from pernn.models import PositionEncodedRNN
+from pernn.training import choose_device, computing
+
+CPU = torch.device("cpu")
+
+
+def test_settings_are_left_as_they_were() -> None:
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    with computing("bf16", CPU):
+        assert torch.is_autocast_enabled("cpu")
+    assert not torch.is_autocast_enabled("cpu")
+    assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
+
+
+def test_tf32_means_nothing_on_a_cpu() -> None:
+    with pytest.raises(MachineError, match="tf32 needs a CUDA device"), computing("tf32", CPU):
+        pass
+
+
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
+def test_bf16_rounds_products_only(core: str, generator: torch.Generator) -> None:
+    model = PositionEncodedRNN(8, core, embedding_size=16, hidden_size=16, generator=generator)
+    tokens = torch.randint(8, (4, 6), generator=generator)
+    with computing("fp32", CPU):
+        exact = model(tokens, 6)
+    with computing("bf16", CPU):
+        rounded = model(tokens, 6)
+        states, _ = model.core.recur(model.project(tokens, 6))
+        rounded.float().square().sum().backward()
+    assert states.dtype == torch.float32
+    assert all(p.dtype == p.grad.dtype == torch.float32 for p in model.parameters())
+    difference = (rounded.float() - exact).abs().max()
+    assert 0 < difference < 0.05
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "nonsense", "meta"])
+def test_missing_device_is_said_in_one_line(name: str) -> None:
+    with pytest.raises(MachineError) as caught:
+        choose_device(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def test_training_step_on_a_gpu(precision: str) -> None:
+    device = choose_device("cuda")
+    model = PositionEncodedRNN(8, "lstm", embedding_size=16, hidden_size=16).to(device)
+    with computing(precision, device):
+        model(torch.zeros(2, 3, dtype=torch.long, device=device), 3).sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
