@@ -5,11 +5,12 @@ import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from functools import reduce
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -59,7 +60,9 @@ class Config(BaseModel):
         return self.model_dump(mode="json", serialize_as_any=True)
 
     def override(self: C, assignments: Mapping[str, Any]) -> C:
-        """Replace values by dotted path, `{"core.hidden_size": 256}`; a new `kind` starts afresh.
+        """Replace values by dotted path, `{"core.hidden_size": 256}`.
+
+        A new `kind` keeps the values of the old one that it has too, and its own defaults else.
 
         Raises:
             ConfigError: If a path names nothing or the result is invalid.
@@ -76,7 +79,9 @@ class Config(BaseModel):
                     raise ConfigError(f"--set {path}: {here} has no part {key!r} (known: {known})")
                 node = node[key]
             if leaf == "kind" and node.get("kind") != value:
-                node.clear()
+                shared = _keys_of_kind(reduce(getattr, parents, self), value)
+                for key in node.keys() - shared:
+                    del node[key]
             node[leaf] = value
         return type(self).load(values)
 
@@ -91,6 +96,14 @@ def is_kind(path: str) -> bool:
     return path.rpartition(".")[2] == "kind"
 
 
+def _keys_of_kind(part: Any, kind: Any) -> Set[str]:
+    """List the keys of another kind of the same room; none if there is no such kind."""
+    for kinds in Kinds.rooms:
+        if isinstance(part, kinds.base) and isinstance(kind, str):
+            return set(kinds.find(kind).model_fields)
+    return frozenset()
+
+
 class Kinds(Generic[C]):
     """The variants of one room by their `kind`; each is imported only when it is named.
 
@@ -100,12 +113,17 @@ class Kinds(Generic[C]):
         base: What every config of the room derives from.
     """
 
+    rooms: ClassVar[list["Kinds[Any]"]] = []
+    """All registries, so that a part's room can be found from the part."""
+
     def __init__(self, group: str, builtin: Mapping[str, str], base: type[C]) -> None:
         self.group, self.builtin, self.base = group, dict(builtin), base
+        self.rooms.append(self)
 
     def names(self) -> list[str]:
         """List every kind that can be named here, those of other packages included."""
-        return [*self.builtin, *(point.name for point in entry_points(group=self.group))]
+        registered = (point.name for point in entry_points(group=self.group))
+        return list(dict.fromkeys([*self.builtin, *registered]))
 
     def find(self, kind: str) -> type[C]:
         """Import the config class of a kind.

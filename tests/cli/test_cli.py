@@ -217,7 +217,7 @@ def test_show_tells_grid_cost_claims_and_command() -> None:
     assert shown["estimated_hours"] > 1000
     assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
     text = pernn("show", "vocabulary_size").stdout
-    assert "40 trials" in text
+    assert "30 trials" in text
     assert "gain_grows_gru" in text
 
 
@@ -246,7 +246,7 @@ def blocked(tmp_path: Path) -> Path:
         (["train", "{trial}", "--set", "encoding.size=7"], 2, "size must be even"),
         (["train", "{trial}", "--set", "task.num_held_out=5000"], 2, "only 4,096 sequences"),
         (["train", "absent.toml"], 2, "absent.toml"),
-        (["train", "{trial}", "--device", "cuda:99"], 1, "no device 'cuda:99' here"),
+        (["train", "{trial}", "--device", "cuda:99"], 3, "no device 'cuda:99' here"),
         (["train", "{trial}", "-r", "{blocked}"], 4, "Not a directory"),
         (["run", "vocabulary_size", "-r", "{blocked}"], 4, "Not a directory"),
         (["status", "nothing", "-r", "{here}"], 2, "no sweep 'nothing'"),

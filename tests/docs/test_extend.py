@@ -182,7 +182,7 @@ def installed(tmp_path_factory):
         (site / "my_parts" / f"{part}.py").write_text(recipe(part)[0], encoding="utf-8")
     project, trial = blocks("toml", PAGE.read_text(encoding="utf-8"))
     project = tomllib.loads(project)["project"]
-    metadata = site / "my_pernn_parts-0.1.0.dist-info"
+    metadata = site / "my_parts-0.1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(
         f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"

@@ -12,17 +12,9 @@ from typing import Annotated, NoReturn
 import typer
 
 import pernn
-from pernn.errors import ConfigError, MachineError, PernnError, StoreError, TrialError
+from pernn.errors import PernnError
 
-INTERRUPTED = 130
-EXIT_STATUSES = {
-    0: "done",
-    1: "some trials failed or are still to do; the others are kept",
-    2: "the command, a spec or a value cannot be meant",
-    3: "this machine lacks a device or an optional package",
-    4: "a results directory cannot be read or written",
-    INTERRUPTED: "interrupted; everything is checkpointed, the same command goes on",
-}
+from .statuses import EXIT_STATUSES, INTERRUPTED, exit_status
 
 # Typer ships its own Click and exports only some of its exceptions: this is BadParameter's base.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -77,21 +69,6 @@ def register(arguments: Sequence[str]) -> None:
         app.command(verb)(getattr(import_module(f".{module}", __package__), function))
 
 
-def exit_status(error: PernnError) -> int:
-    """Give the exit status of an exception."""
-    match error:
-        case ConfigError():
-            return 2
-        case MachineError():
-            return 3
-        case StoreError():
-            return 4
-        case TrialError():
-            return 1
-        case _:
-            return 1
-
-
 def run() -> int:
     """Parse the command line, run the verb, and say in one line what went wrong."""
     signal.signal(signal.SIGTERM, _interrupt)
@@ -100,7 +77,7 @@ def run() -> int:
         sys.stdout.flush()
     except PernnError as error:
         typer.echo(f"pernn: {error}", err=True)
-        return exit_status(error)
+        return exit_status(type(error))
     except UsageError as error:
         error.show()  # type: ignore[attr-defined]
         return 2

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from .options import num_cores
+
 REQUIRED = (
     "torch",
     "numpy",
@@ -46,7 +48,7 @@ def examine(results: Path) -> list[Finding]:
     packages = [_package(name, f"pip install {name}", required=True) for name in REQUIRED]
     extras = [_package(name, remedy, required=False) for name, remedy in OPTIONAL.items()]
     python = Finding("Python", True, platform.python_version())
-    cores = Finding("CPU cores", True, str(len(os.sched_getaffinity(0))))
+    cores = Finding("CPU cores", True, str(num_cores()))
     return [python, *packages, *extras, cores, _memory(), _accelerator(), _directory(results)]
 
 

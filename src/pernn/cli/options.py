@@ -41,4 +41,12 @@ def overrides(assignments: list[str] | None) -> dict[str, object]:
 
 def number_of_jobs(jobs: int | None, threads: int) -> int:
     """Give the jobs asked for, or as many as there are cores for."""
-    return jobs or max(1, len(os.sched_getaffinity(0)) // threads)
+    return jobs or max(1, num_cores() // threads)
+
+
+def num_cores() -> int:
+    """Count the CPU cores that this process may use."""
+    # Only Linux tells which ones; elsewhere all are taken to be.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

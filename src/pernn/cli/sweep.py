@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
+from pernn.errors import StoreError
 from pernn.experiments import find_experiment, trials
 from pernn.runners import LocalRunner
 from pernn.runs import RunSpec
@@ -16,12 +18,14 @@ from pernn.store import (
     Sweep,
     describe_machines,
     is_done,
+    read_json,
     read_records,
     save_sweep,
     sweep_directory,
 )
 
 from .progress import Tally, showing
+from .statuses import failure_status
 
 if TYPE_CHECKING:
     from pernn.reports import Report
@@ -37,8 +41,10 @@ def name_sweep(experiment: str, scale: str, overrides: dict[str, Any]) -> str:
 
 def repeat_command(sweep: Sweep) -> str:
     """Give the command that makes a sweep."""
-    settings = [f"--set {path}={value}" for path, value in sweep.overrides.items()]
-    return " ".join(["pernn run", sweep.experiment, "--scale", sweep.scale, *settings])
+    words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
+    for path, value in sweep.overrides.items():
+        words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
 
 
 def carry_out(
@@ -64,7 +70,7 @@ def carry_out(
     else:
         failures = []
         console.print(f"All {len(specs)} trials of {sweep.name} are done: nothing to do.")
-    if not missing and (directory / "index.html").exists() and not as_json:
+    if not missing and _is_reported(directory, len(specs)) and not as_json:
         console.print(f"Report: {directory / 'index.html'}", soft_wrap=True)
         return 0
     report = make_report(root, sweep)
@@ -77,7 +83,7 @@ def carry_out(
         console.print(f"Report: {report.page}", soft_wrap=True)
     for failure in failures:
         typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
-    return 1 if failures else 0
+    return failure_status(failures)
 
 
 def _run(
@@ -94,6 +100,14 @@ def _run(
     with showing(tally, console) as hear:
         runner.run(missing, root, hear)
     return tally
+
+
+def _is_reported(directory: Path, num_finished: int) -> bool:
+    """Say whether the report on disk already has that many trials."""
+    try:
+        return bool(read_json(directory / "claims.json").get("num_finished") == num_finished)
+    except StoreError:
+        return False
 
 
 def make_report(root: Path, sweep: Sweep) -> "Report":

@@ -13,6 +13,7 @@ from pernn.store import RunDirectory
 
 from .options import RESULTS, Assignments, Device, Json, Results, Threads, overrides
 from .progress import Tally, showing
+from .statuses import failure_status
 
 
 def train(
@@ -35,7 +36,7 @@ def train(
     for failure in tally.failures:
         typer.echo(f"pernn: {failure.kind}: {failure.message}", err=True)
     if tally.failures:
-        return 1
+        return failure_status(tally.failures)
     result = directory.read_result() or {}
     if as_json:
         typer.echo(json.dumps({"directory": str(directory.path), **result}, indent=2))

@@ -69,7 +69,7 @@ def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores."""
     return grid(
         ["gru"],
-        [2, 4, 8, 16],
+        [4, 8, 16],
         length=32,
         hidden_size=128,
         training={

@@ -1,11 +1,13 @@
 """Trials one after another in this process."""
 
 import signal
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, current_thread, main_thread
+from typing import Literal
 
 from pernn.errors import BusyError, PernnError
 from pernn.runs import RunSpec, execute
@@ -77,7 +79,17 @@ def run_one(
     try:
         outcome = execute(spec, root, device=device, threads=threads, listener=listener)
     except BusyError as error:
-        return TrialEvent("busy", run, message=str(error))
-    except PernnError as error:
-        return TrialEvent("failed", run, message=str(error))
+        return failure(run, error, "busy")
+    except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
+        return failure(run, error)
     return TrialEvent(outcome.status, run, spec.training.iterations)
+
+
+def failure(run: str, error: Exception, kind: Literal["failed", "busy"] = "failed") -> TrialEvent:
+    """Say that a trial failed; what pernn did not foresee is logged whole."""
+    name = type(error).__name__
+    if isinstance(error, PernnError):
+        return TrialEvent(kind, run, message=str(error), error=name)
+    traceback.print_exception(error)
+    first = str(error).partition("\n")[0]
+    return TrialEvent(kind, run, message=f"{name}: {first}", error=name)

@@ -73,7 +73,17 @@ class LocalRunner:
             )
 
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
-        """Carry every trial to its end, as many at a time as there are jobs."""
+        """Carry every trial to its end, as many at a time as there are jobs.
+
+        Raises:
+            MachineError: If the device was named and is missing.
+            StoreError: If the results directory cannot be made.
+        """
+        if self.device not in ("auto", "cpu"):
+            # Said once, before the start, rather than by every trial.
+            from pernn.training import choose_device
+
+            choose_device(self.device)
         with storing(root):
             root.mkdir(parents=True, exist_ok=True)
         waiting, deaths = deque(specs), dict[str, int]()
@@ -112,7 +122,7 @@ class LocalRunner:
             slots.append(slot)
         slot.spec = spec
         order = {"root": str(root), "device": self.device, "threads": self.threads}
-        slot.order({"spec": spec.dump(), **order})
+        slot.order({"run": spec.fingerprint(), "spec": spec.dump(), **order})
 
     def _spawn(self, root: Path) -> _Slot:
         environment = {**ALLOCATOR, "OMP_NUM_THREADS": str(self.threads), **os.environ}

@@ -23,12 +23,14 @@ class TrialEvent:
         run: The trial's fingerprint.
         update: Number of updates done, if known.
         message: Why, if it failed or is busy.
+        error: Name of the exception's class, if one was the reason.
     """
 
     kind: Kind
     run: str
     update: int = 0
     message: str = ""
+    error: str = ""
 
 
 Hear = Callable[[TrialEvent], None]

@@ -13,9 +13,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
+from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
-from .inline import run_one
+from .inline import failure, run_one
 from .runner import STOP, TrialEvent
 
 PROGRESS_SECONDS = 0.25
@@ -58,7 +59,12 @@ class Worker:
     def work(self) -> None:
         """Carry out orders until there are no more."""
         while (order := self.orders.get()) is not None and not self.stopping.is_set():
-            spec = RunSpec.load(order["spec"])
+            try:
+                spec = RunSpec.load(order["spec"])
+            except ConfigError as error:
+                # A part of another package that the driver has and this process has not.
+                self.tell(failure(order["run"], error))
+                continue
             end = run_one(
                 spec,
                 Path(order["root"]),

@@ -46,9 +46,17 @@ def _processor() -> str:
 
 def _commit() -> str | None:
     """Name the commit of a source checkout, with a mark if it was changed."""
+    # Installed below somebody else's checkout, this file is not one of theirs.
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=40", "--match=")
+
+
+def _git(*words: str) -> str | None:
+    """Ask Git about the folder of this file; `None` if it has no answer."""
     try:
         done = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--match="],
+            ["git", *words],
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,

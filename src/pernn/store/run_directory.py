@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from .checkpoints import CheckpointFolder
 from .files import FORMAT, read_json, read_lines, storing, to_json, write_atomically
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
+NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
 METRICS, JOURNAL, LOCK = "metrics.jsonl", "journal.jsonl", "lock"
 
 
@@ -52,13 +54,23 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BusyError(f"{self.path}: another process is working on this run") from None
+            self._acquire(descriptor)
+            for remains in self.path.glob(".*.partial"):
+                remains.unlink(missing_ok=True)
             yield
         finally:
             os.close(descriptor)
+
+    def _acquire(self, descriptor: int) -> None:
+        """Take the lock; whoever looks at the status holds it for a moment, so try again."""
+        for _ in range(NUM_LOCK_TRIES):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(LOCK_SECONDS)
+            else:
+                return
+        raise BusyError(f"{self.path}: another process is working on this run")
 
     def write_spec(self, spec: Mapping[str, Any]) -> None:
         """Write the spec, or check that the one on disk is the same.

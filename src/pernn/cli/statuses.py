@@ -1,0 +1,35 @@
+"""Exit statuses: what they mean, and which one an exception or a failed trial has."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pernn import errors
+from pernn.errors import ConfigError, MachineError, StoreError
+
+if TYPE_CHECKING:
+    from pernn.runners import TrialEvent
+
+INTERRUPTED = 130
+EXIT_STATUSES = {
+    0: "done",
+    1: "some trials failed or are still to do; the others are kept",
+    2: "the command, a spec or a value cannot be meant",
+    3: "this machine lacks a device or an optional package",
+    4: "a results directory cannot be read or written",
+    INTERRUPTED: "interrupted; everything is checkpointed, the same command goes on",
+}
+
+
+def exit_status(error: type[Exception]) -> int:
+    """Give the exit status of an exception's class."""
+    classes = {ConfigError: 2, MachineError: 3, StoreError: 4}
+    return next((n for parent, n in classes.items() if issubclass(error, parent)), 1)
+
+
+def failure_status(failures: "Sequence[TrialEvent]") -> int:
+    """Give the exit status of trials that failed: their common reason's, else 1; 0 if none did."""
+    if not failures:
+        return 0
+    statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}
+    busy = any(one.kind == "busy" for one in failures)
+    return statuses.pop() if len(statuses) == 1 and not busy else 1
