@@ -125,13 +125,13 @@ def test_override_follows_paths():
     assert Whole().seed == 111
 
 
-def test_a_new_kind_starts_afresh_whatever_the_order():
+def test_a_new_kind_keeps_what_it_shares_whatever_the_order():
     spec = Whole(core=LSTMConfig(hidden_size=7))
     for assignments in (
         {"core.kind": "gru", "core.num_layers": 2},
         {"core.num_layers": 2, "core.kind": "gru"},
     ):
-        assert spec.override(assignments).core == GRUConfig(num_layers=2)
+        assert spec.override(assignments).core == GRUConfig(hidden_size=7, num_layers=2)
 
 
 def test_the_same_kind_keeps_its_values():

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 from pernn.runners import InlineRunner, LocalRunner, Runner, TrialEvent
 from pernn.runners.local import MAX_DEATHS
-from pernn.runs import RunSpec
+from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, read_status
 
 SPEC = RunSpec.load(
@@ -77,6 +77,34 @@ def test_a_failed_trial_does_not_end_the_others(tmp_path: Path, inline: list[byt
     assert set(ends.values()) == {"finished"}
     assert results(tmp_path, SPECS) == inline
     assert "tf32 needs a CUDA device" in next(e.message for e in ear if e.kind == "failed")
+
+
+def test_what_nobody_foresaw_ends_one_trial_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from pernn.runners import inline
+
+    def broken(spec: RunSpec, *words: object, **more: object) -> object:
+        if spec.seed == 1:
+            raise RuntimeError("a part of another package\nis broken")
+        return execute(spec, *words, **more)
+
+    monkeypatch.setattr(inline, "execute", broken)
+    ear = Ear()
+    InlineRunner(device="cpu").run(SPECS, tmp_path, ear)
+    assert list(ear.ends().values()) == ["finished", "failed", "finished", "finished"]
+    failed = next(event for event in ear if event.kind == "failed")
+    assert failed.message == "RuntimeError: a part of another package"
+    # What pernn did not foresee is logged whole.
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_a_missing_device_is_said_before_the_start(tmp_path: Path) -> None:
+    ear = Ear()
+    with pytest.raises(MachineError, match="no device 'cuda:99'"):
+        LocalRunner(device="cuda:99").run(SPECS, tmp_path / "results", ear)
+    assert not ear
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_trial_of_another_process_is_left_to_it(tmp_path: Path) -> None:

@@ -53,6 +53,35 @@ with RunDirectory(Path({str(run.path.parents[1])!r}), {RUN!r}).locked():
             pass
 
 
+def test_looking_at_the_status_never_costs_a_run_its_lock(
+    run: RunDirectory, tmp_path: Path
+) -> None:
+    from threading import Event, Thread
+
+    stop = Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            read_status(tmp_path, RUN)
+
+    watcher = Thread(target=look)
+    watcher.start()
+    try:
+        for _ in range(300):
+            with run.locked():
+                pass
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def test_the_remains_of_a_killed_write_are_swept_up(run: RunDirectory) -> None:
+    (run.path / ".result.json.77.partial").write_text('{"half')
+    with run.locked():
+        pass
+    assert not list(run.path.glob(".*.partial"))
+
+
 def test_an_edited_spec_is_noticed(run: RunDirectory) -> None:
     path = run.path / "spec.json"
     path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))

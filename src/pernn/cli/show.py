@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from pernn.experiments import find_experiment, trials
-from pernn.runs import RunSpec, estimate_cost, measure_rate
+from pernn.runs import Cost, RunSpec, estimate_cost, measure_rate
 from pernn.store import flatten
 
-from .options import Assignments, Jobs, Json, Scale, Threads, number_of_jobs, overrides
+from .options import Assignments, Jobs, Json, Scale, Threads, num_cores, number_of_jobs, overrides
 
 
 def show(
@@ -31,8 +31,9 @@ def show(
     specs = trials(found, scale, overrides(assignments))
     slots = number_of_jobs(jobs, threads)
     rate = measure_rate()
-    costs = [estimate_cost(spec) for spec in specs]
-    hours = sum(cost.seconds(rate) for cost in costs) / 3600 / slots
+    share = min(1.0, slots * threads / num_cores())
+    cost = sum(map(estimate_cost, specs), Cost(0, 0))
+    hours = cost.seconds(rate * share, slots) / 3600
     command = " ".join(
         ["pernn run", experiment, "--scale", scale, "--jobs", str(slots)]
         + [f"--set {text}" for text in assignments or []]
@@ -43,7 +44,7 @@ def show(
             "scale": scale,
             "num_trials": len(specs),
             "estimated_hours": hours,
-            "operations": sum(cost.operations for cost in costs),
+            "operations": cost.operations,
             "measured_operations_per_second": rate,
             "jobs": slots,
             "claims": [{"name": c.name, "statement": c.statement} for c in found.claims],
@@ -55,10 +56,9 @@ def show(
     console = Console()
     console.print(f"[bold]{found.question}[/bold]  ({found.source})\n")
     console.print(_grid(specs))
-    operations = sum(cost.operations for cost in costs)
     console.print(
-        f"{len(specs)} trials, {operations:.2g} floating-point operations: about "
-        f"[bold]{_duration(hours)}[/bold] on {slots} of these CPU cores "
+        f"{len(specs)} trials, {cost.operations:.2g} floating-point operations: about "
+        f"[bold]{_duration(hours)}[/bold] on {slots} of {num_cores()} CPU cores "
         f"({rate / 1e9:.0f} GFLOP/s measured now; an estimate, good to a factor of two)"
     )
     claims = Table("Claim", "Statement", "Source")

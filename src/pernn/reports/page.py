@@ -174,6 +174,9 @@ class Summary:
             notes=self.notes,
         )
 
+    def _judged_first(self) -> list[Verdict]:
+        return sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
+
     def markdown(self) -> str:
         """Say the same as the page in Markdown."""
         safe = escape_markdown
@@ -182,7 +185,7 @@ class Summary:
             f"{safe(self.experiment.name)} · {safe(self.scale)} · {safe(self.experiment.source)}",
             f"**{self.progress}**",
             "## Claims",
-            "\n".join(_bullet(verdict) for verdict in self.verdicts) or "None.",
+            "\n".join(_bullet(verdict) for verdict in self._judged_first()) or "None.",
             "## Means over trials",
             "Mean \\[95 % bootstrap interval\\] over seeds.",
             self.table().rstrip(),

@@ -17,7 +17,7 @@ work. Measured with the GRU at H = 128, B = 32, T = 64 on one thread of a Xeon (
 
 @dataclass(frozen=True)
 class Cost:
-    """Work of one trial.
+    """Work of one trial, or of several.
 
     Attributes:
         operations: Floating-point operations of all updates, forward and backward.
@@ -27,13 +27,17 @@ class Cost:
     operations: float
     steps: int
 
-    def seconds(self, rate: float) -> float:
-        """Estimate the time on one thread.
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.operations + other.operations, self.steps + other.steps)
+
+    def seconds(self, rate: float, jobs: int = 1) -> float:
+        """Estimate the time with `jobs` trials at a time.
 
         Args:
-            rate: Floating-point operations per second of a matrix product.
+            rate: Matrix operations per second of all the trials together.
+            jobs: Trials at a time.
         """
-        return self.operations / rate + self.steps * STEP_SECONDS
+        return self.operations / rate + self.steps * STEP_SECONDS / jobs
 
 
 def estimate_cost(spec: RunSpec) -> Cost:
@@ -56,7 +60,7 @@ def estimate_cost(spec: RunSpec) -> Cost:
 
 
 def measure_rate(size: int = 512, num_trials: int = 5) -> float:
-    """Measure this machine's float32 matrix products in operations per second; about 0.1 s."""
+    """Measure float32 matrix products on all cores, in operations per second; about 0.1 s."""
     left = np.ones((size, size), dtype=np.float32)
     best = float("inf")
     for _ in range(num_trials):
