@@ -15,6 +15,9 @@ from .lengths import Fixed
 from .rules import Rule
 from .sources import Uniform
 
+STEPS_AT_ONCE = 16
+"""Training batches that are made together; no number depends on it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticTask:
@@ -80,21 +83,37 @@ class SyntheticStream:
         self._test = RandomStream(seed, task.name, Split.TEST)
         # Odd multipliers of a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
         words = self._test.words(0, task.length.length, lane=2**63)
+        self._block: tuple[int, int, Batch] | None = None
         self._multipliers = words | np.uint64(1)
 
     def train(self, step: int, batch_size: int) -> Batch:
         """Give the training batch of update `step`, counted from 0.
 
-        A row that is held out is drawn again, from the next lane of the same step.
+        A row that is held out is drawn again, from the next lane of the same step. Neighbouring
+        steps are made together and kept: what is the same for all of them is then paid once.
         """
-        inputs = self._draw(self._train, step, batch_size, lane=0)
+        first = step - step % STEPS_AT_ONCE
+        if self._block is None or self._block[:2] != (first, batch_size):
+            self._block = first, batch_size, self._batch(self._inputs(first, batch_size))
+        block = self._block[2]
+        rows = slice((step - first) * batch_size, (step - first + 1) * batch_size)
+        # Copies: whoever changes a batch must not change what the next caller gets.
+        return Batch(block.tokens[rows].copy(), block.num_queries, block.targets[rows].copy())
+
+    def _inputs(self, first: int, batch_size: int) -> Int64[np.ndarray, "batch input_time"]:
+        """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""
+        count = batch_size * self.task.length.length
+        words = [self._train.words(first + offset, count) for offset in range(STEPS_AT_ONCE)]
+        inputs = self.task.source.draw(np.concatenate(words).reshape(-1, self.task.length.length))
         rejected = np.flatnonzero(self.is_held_out(inputs))
         lane = 1
         while rejected.size:
-            inputs[rejected] = self._draw(self._train, step, rejected.size, lane)
+            for offset in np.unique(rejected // batch_size):
+                rows = rejected[rejected // batch_size == offset]
+                inputs[rows] = self._draw(self._train, first + int(offset), rows.size, lane)
             rejected = rejected[self.is_held_out(inputs[rejected])]
             lane += 1
-        return self._batch(inputs)
+        return inputs
 
     def test(self) -> Batch:
         """Give all held-out sequences."""
