@@ -161,7 +161,13 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path: Path) -> 
     def hear(event: TrialEvent) -> None:
         ear(event)
         if event.kind == "started":
-            wait_for_checkpoint(tmp_path, LONG, after=20 * len(killed))
+            # The journal's line is written before the first update of a life.
+            directory = RunDirectory(tmp_path, LONG.fingerprint())
+            deadline = time.monotonic() + 60
+            while len(directory.read_journal()) <= len(killed):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            wait_for_checkpoint(tmp_path, LONG)
             (worker,) = workers_of(os.getpid())
             os.kill(worker, signal.SIGKILL)
             killed.append(worker)

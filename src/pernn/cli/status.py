@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from pernn.store import RunStatus, list_sweeps, load_sweep, read_status
 
@@ -46,7 +46,7 @@ def status(
                 one.run, one.standing, f"{one.update:,}" if one.update else "", one.reason
             )
     else:
-        table = Table("Sweep", "Trials", *STANDINGS)
+        table = Table(Column("Sweep", overflow="fold"), "Trials", *STANDINGS)
         for name, runs in found.items():
             count = _count(runs)
             table.add_row(name, str(len(runs)), *(str(count[key] or "") for key in STANDINGS))
