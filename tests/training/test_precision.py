@@ -5,7 +5,8 @@ import torch
 
 from pernn.errors import MachineError
 from pernn.models import PositionEncodedRNN
-from pernn.training import choose_device, computing
+from pernn.runs import RunSpec, build
+from pernn.training import TrainState, advance, choose_device, computing, evaluate, rounding
 
 CPU = torch.device("cpu")
 
@@ -13,9 +14,42 @@ CPU = torch.device("cpu")
 def test_settings_are_left_as_they_were() -> None:
     before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     with computing("bf16", CPU):
+        # Rounding is a matter of one forward pass, not of the whole training.
+        assert not torch.is_autocast_enabled("cpu")
+    with rounding("bf16", CPU):
         assert torch.is_autocast_enabled("cpu")
     assert not torch.is_autocast_enabled("cpu")
     assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
+
+
+def test_bf16_training_uses_the_weights_as_they_are() -> None:
+    """Autocast keeps rounded copies of weights: those of one update must not serve the next."""
+    spec = RunSpec.load(
+        {
+            "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32},
+            "core": {"kind": "gru", "hidden_size": 32},
+            "encoding": {"kind": "sinusoidal", "size": 8},
+            "embedding_size": 8,
+            "training": {
+                "iterations": 400,
+                "batch_size": 32,
+                "learning_rate": 0.01,
+                "warmup_updates": 10,
+            },
+        }
+    )
+    accuracies = {}
+    for precision in ("fp32", "bf16"):
+        changed = spec.override({"training.precision": precision})
+        trial = build(changed, CPU)
+        state = TrainState.fresh(trial.model, trial.protocol)
+        with computing(precision, CPU):
+            for _ in advance(state, trial.stream, changed.training, trial.protocol, CPU):
+                pass
+            metrics = evaluate(trial.model, trial.stream.test(), CPU, precision)
+        accuracies[precision] = metrics["token_accuracy"]
+    assert accuracies["fp32"] > 0.9
+    assert accuracies["bf16"] == pytest.approx(accuracies["fp32"], abs=0.05)
 
 
 def test_tf32_means_nothing_on_a_cpu() -> None:
@@ -29,10 +63,10 @@ def test_bf16_rounds_products_only(core: str, generator: torch.Generator) -> Non
     tokens = torch.randint(8, (4, 6), generator=generator)
     with computing("fp32", CPU):
         exact = model(tokens, 6)
-    with computing("bf16", CPU):
+    with rounding("bf16", CPU):
         rounded = model(tokens, 6)
         states, _ = model.core.recur(model.project(tokens, 6))
-        rounded.float().square().sum().backward()
+    rounded.float().square().sum().backward()
     assert states.dtype == torch.float32
     assert all(p.dtype == p.grad.dtype == torch.float32 for p in model.parameters())
     difference = (rounded.float() - exact).abs().max()
@@ -52,6 +86,6 @@ def test_missing_device_is_said_in_one_line(name: str) -> None:
 def test_training_step_on_a_gpu(precision: str) -> None:
     device = choose_device("cuda")
     model = PositionEncodedRNN(8, "lstm", embedding_size=16, hidden_size=16).to(device)
-    with computing(precision, device):
+    with computing(precision, device), rounding(precision, device):
         model(torch.zeros(2, 3, dtype=torch.long, device=device), 3).sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())

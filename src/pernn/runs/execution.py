@@ -149,7 +149,7 @@ def _carry_on(
             _save(directory, state, spec.training.keep_interval)
             directory.note("stopped", update=state.update)
             return Outcome("stopped", None)
-    metrics = evaluate(state.model, trial.stream.test(), device)
+    metrics = evaluate(state.model, trial.stream.test(), device, spec.training.precision)
     seconds = time.perf_counter() - begun
     directory.note("finished", update=state.update, updates=state.update - first, seconds=seconds)
     result = {

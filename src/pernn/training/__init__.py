@@ -10,7 +10,7 @@ from .schedule import learning_rate
 if TYPE_CHECKING:
     from .evaluation import evaluate, predict
     from .loop import CheckpointDue, Event, Measured, Updated, advance
-    from .precision import choose_device, computing
+    from .precision import choose_device, computing, rounding
     from .state import TrainState
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "evaluate",
     "learning_rate",
     "predict",
+    "rounding",
 ]
 
 __getattr__ = exports(
@@ -45,5 +46,6 @@ __getattr__ = exports(
         "computing": ".precision",
         "evaluate": ".evaluation",
         "predict": ".evaluation",
+        "rounding": ".precision",
     },
 )

@@ -13,6 +13,7 @@ from pernn.interfaces import BatchStream
 
 from .config import Protocol, TrainingConfig
 from .evaluation import evaluate
+from .precision import rounding
 from .schedule import learning_rate
 from .state import TrainState
 
@@ -63,7 +64,8 @@ def advance(
         batch = stream.train(state.update, config.batch_size)
         tokens = torch.from_numpy(batch.tokens).to(device)
         targets = torch.from_numpy(batch.targets).to(device)
-        logits = state.model(tokens, batch.num_queries, num_scored=targets.shape[1])
+        with rounding(config.precision, device):
+            logits = state.model(tokens, batch.num_queries, num_scored=targets.shape[1])
         loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
         state.optimizer.zero_grad()
         loss.backward()
@@ -94,7 +96,9 @@ def _events(
         values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
         yield Measured(update, "train", values)
     if update % config.evaluation_interval == 0 and not last:
-        yield Measured(update, "test", evaluate(state.model, stream.test(), device))
+        yield Measured(
+            update, "test", evaluate(state.model, stream.test(), device, config.precision)
+        )
     if update % config.checkpoint_interval == 0 or last:
         yield CheckpointDue(update)
     yield Updated(update)

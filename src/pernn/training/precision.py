@@ -33,10 +33,11 @@ def choose_device(name: str = "auto") -> torch.device:
 
 @contextmanager
 def computing(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Compute under a precision policy, and leave PyTorch's settings as they were.
+    """Set up the device for a precision policy, and leave PyTorch's settings as they were.
 
     `fp32`: IEEE float32 everywhere. `tf32`: float32 with TensorFloat-32 products. `bf16`: products
     in bfloat16 with float32 accumulation; weights, states, loss and optimiser in float32.
+    Forward passes inside must be wrapped in `rounding`.
 
     Raises:
         MachineError: If the policy means nothing on the device.
@@ -50,9 +51,17 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
     matmul.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
     flushed = torch.set_flush_denormal(True)
     try:
-        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-            yield
+        yield
     finally:
         matmul.allow_tf32, cudnn.allow_tf32 = before
         if flushed:
             torch.set_flush_denormal(False)
+
+
+def rounding(precision: Precision, device: torch.device) -> torch.autocast:
+    """Make the context of one forward pass: under `bf16`, products round their factors.
+
+    One forward pass only: inside the context PyTorch keeps rounded copies of the weights, which an
+    update would leave behind, and a backward pass would round what it should not.
+    """
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
