@@ -315,3 +315,18 @@ def test_a_closed_pipe_is_no_error() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_truncated_checkpoint_is_said_in_one_line_and_costs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "trial.toml").write_text(TRIAL)
+    first = json.loads(pernn("train", "trial.toml", "--json", cwd=tmp_path).stdout)
+    run = tmp_path / first["directory"]
+    (run / "result.json").unlink()
+    newest = max((run / "checkpoints").iterdir()) / "tensors.safetensors"
+    newest.write_bytes(newest.read_bytes()[:64])
+    again = pernn("train", "trial.toml", "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout) == first
+    lines = [line for line in again.stderr.splitlines() if line.startswith("warning: ")]
+    assert len(lines) == 1
+    assert "damaged checkpoint set aside" in lines[0]

@@ -73,7 +73,11 @@ def test_a_damaged_checkpoint_costs_time_only(
     folder = RunDirectory(tmp_path, RUN).path
     newest = folder / "checkpoints" / "update-000000012" / "tensors.safetensors"
     newest.write_bytes(newest.read_bytes()[:100])
-    assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+    said: list[str] = []
+    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).status == "finished"
+    assert len(said) == 1
+    assert "update-000000012" in said[0]
+    assert "\n" not in said[0]
     assert contents(tmp_path) == undisturbed
     events = [line["event"] for line in RunDirectory(tmp_path, RUN).read_journal()]
     assert "damaged checkpoint set aside" in events
@@ -85,7 +89,8 @@ def test_no_sound_checkpoint_means_from_the_beginning(
     execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 12)
     for manifest in RunDirectory(tmp_path, RUN).path.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{}")
-    assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+    with pytest.warns(UserWarning, match="damaged checkpoint set aside"):
+        assert execute(SPEC, tmp_path, device="cpu").status == "finished"
     assert contents(tmp_path) == undisturbed
 
 

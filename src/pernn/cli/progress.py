@@ -105,6 +105,8 @@ def showing(tally: Tally, console: Console) -> Iterator[Hear]:
 
 def _print_line(tally: Tally, event: TrialEvent) -> None:
     tally.hear(event)
+    if event.kind == "warning":
+        typer.echo(f"warning: {tally.specs[event.run].label}: {event.message}", err=True)
     if event.kind not in ENDS:
         return
     left = tally.seconds_left()

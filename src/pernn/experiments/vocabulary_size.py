@@ -3,25 +3,21 @@
 Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2.
 """
 
-from collections.abc import Sequence
-
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .experiment import (
     AtLeast,
     Claim,
-    Contrast,
     Differs,
     Experiment,
     FigureLayout,
     Grows,
     LimitNear,
 )
+from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
 
-SEEDS = (111, 222, 333, 444, 555)
 POWERS = tuple(2**exponent for exponent in range(1, 15))
-CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 PAPER_SETTING = {
     "task.length": 64,
     "core.hidden_size": 512,
@@ -29,81 +25,34 @@ PAPER_SETTING = {
 }
 
 
-def grid(
-    cores: Sequence[str],
-    vocab_sizes: Sequence[int],
-    *,
-    length: int,
-    hidden_size: int,
-    training: dict[str, float],
-) -> tuple[RunSpec, ...]:
-    """Cross seeds, vocabulary sizes, cores and codes; a seed's trials share their data.
-
-    Seeds are outermost, so that an unfinished sweep is a whole study with fewer seeds.
-    """
-    return tuple(
-        RunSpec.load(
-            {
-                "task": {
-                    "kind": "reverse_ordering",
-                    "vocab_size": vocab_size,
-                    "length": length,
-                },
-                "core": {"kind": core, "hidden_size": hidden_size},
-                "encoding": {"kind": "sinusoidal", "size": hidden_size}
-                if code == "sinusoidal"
-                else {"kind": code},
-                "embedding_size": hidden_size,
-                "training": training,
-                "seed": seed,
-            }
-        )
-        for seed in SEEDS
-        for vocab_size in vocab_sizes
-        for core in cores
-        for code in (CODE.baseline, CODE.treated)
-    )
-
-
 def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores."""
     return grid(
-        ["gru"],
-        [4, 8, 16],
-        length=32,
-        hidden_size=128,
-        training={
-            "iterations": 1_000,
-            "batch_size": 32,
-            "learning_rate": 1e-2,
-            "warmup_updates": 100,
-            "evaluation_interval": 250,
-            "checkpoint_interval": 250,
-        },
+        {"task.length": 32, **widths(128), **DEMO_TRAINING},
+        each("task.vocab_size", [4, 8, 16]),
+        each("core.kind", ["gru"]),
+        codes(),
     )
 
 
 def small() -> tuple[RunSpec, ...]:
     """A night on two CPU cores."""
     return grid(
-        ["elman", "gru", "lstm"],
-        [2, 4, 8, 16, 32, 64, 256],
-        length=32,
-        hidden_size=128,
-        training={
-            "iterations": 6_000,
-            "batch_size": 64,
-            "learning_rate": 3e-3,
-            "warmup_updates": 100,
-            "evaluation_interval": 1_000,
-            "checkpoint_interval": 1_000,
-        },
+        {"task.length": 32, **widths(128), **SMALL_TRAINING},
+        each("task.vocab_size", [2, 4, 8, 16, 32, 64, 256]),
+        each("core.kind", ["elman", "gru", "lstm"]),
+        codes(),
     )
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published grid; meant for GPUs."""
-    return grid(["elman", "gru", "lstm"], POWERS, length=64, hidden_size=512, training={})
+    return grid(
+        {},
+        each("task.vocab_size", POWERS),
+        each("core.kind", ["elman", "gru", "lstm"]),
+        codes(),
+    )
 
 
 def _helps(core: str, title: str) -> Claim:

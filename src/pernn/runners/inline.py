@@ -75,9 +75,12 @@ def run_one(
         hear(TrialEvent("progress", run, update))
         return may_go_on()
 
+    def warn(message: str) -> None:
+        hear(TrialEvent("warning", run, message=message))
+
     hear(TrialEvent("started", run))
     try:
-        outcome = execute(spec, root, device=device, threads=threads, listener=listener)
+        outcome = execute(spec, root, device=device, threads=threads, listener=listener, warn=warn)
     except BusyError as error:
         return failure(run, error, "busy")
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on

@@ -7,7 +7,9 @@ from typing import Literal, Protocol, runtime_checkable
 
 from pernn.runs import RunSpec
 
-Kind = Literal["started", "progress", "finished", "already done", "stopped", "failed", "busy"]
+Kind = Literal[
+    "started", "progress", "finished", "already done", "stopped", "failed", "busy", "warning"
+]
 ENDS: frozenset[Kind] = frozenset({"finished", "already done", "stopped", "failed", "busy"})
 
 STOP = {"stop": True}

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,7 @@ def execute(
     device: str = "auto",
     threads: int = 1,
     listener: Listener = lambda update: True,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Outcome:
     """Carry a run to its end from wherever it stands.
 
@@ -63,6 +65,7 @@ def execute(
         device: `auto`, `cpu`, `cuda`, `cuda:1` …
         threads: CPU threads of a new run; their number can change the last bits.
         listener: Hears of progress and may stop the run.
+        warn: Told in one line what was wrong but could be mended.
 
     Raises:
         BusyError: If another process works on the run.
@@ -86,7 +89,7 @@ def execute(
             _check_device(started, chosen, directory)
         trial = build(spec, chosen)
         state = TrainState.fresh(trial.model, trial.protocol)
-        _restore(directory, state, started, environment)
+        _restore(directory, state, started, environment, warn)
         try:
             with computing(spec.training.precision, chosen):
                 return _carry_on(spec, directory, trial, state, chosen, listener)
@@ -109,11 +112,13 @@ def _restore(
     state: TrainState,
     started: Mapping[str, Any] | None,
     environment: Mapping[str, Any],
+    warn: Callable[[str], None],
 ) -> None:
     """Go back to the newest sound checkpoint, or to the beginning."""
     checkpoint, complaints = directory.checkpoints.load_latest()
     for complaint in complaints:
         directory.note("damaged checkpoint set aside", reason=complaint)
+        warn(f"damaged checkpoint set aside, the run goes on from an earlier state: {complaint}")
     size = 0
     if checkpoint is not None:
         state.restore(checkpoint.arrays, checkpoint.update)

@@ -1,0 +1,67 @@
+"""What the experiments' grids share: seeds, conditions and their product."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from pernn.runs import RunSpec
+
+from .experiment import Contrast
+
+SEEDS = (111, 222, 333, 444, 555)
+"""The published seeds."""
+
+CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
+"""Vanilla against position-encoded: the comparison of most experiments."""
+
+Settings = Mapping[str, Any]
+"""Dotted path → value, as for `RunSpec.override`."""
+
+DEMO_TRAINING: Settings = {
+    "training.iterations": 1_000,
+    "training.batch_size": 32,
+    "training.learning_rate": 1e-2,
+    "training.warmup_updates": 100,
+    "training.evaluation_interval": 250,
+    "training.checkpoint_interval": 250,
+}
+"""Minutes; see docs/reproduce/vocabulary_size.md for how it was found."""
+
+SMALL_TRAINING: Settings = {
+    "training.iterations": 6_000,
+    "training.batch_size": 64,
+    "training.learning_rate": 3e-3,
+    "training.warmup_updates": 100,
+    "training.evaluation_interval": 1_000,
+    "training.checkpoint_interval": 1_000,
+}
+"""Hours."""
+
+
+def widths(size: int) -> Settings:
+    """Give embedding, state and code one width, as the paper does."""
+    return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
+
+
+def each(path: str, values: Sequence[Any]) -> list[Settings]:
+    """Make one condition per value of a setting."""
+    return [{path: value} for value in values]
+
+
+def codes(*kinds: str) -> list[Settings]:
+    """Make one condition per position code; by default vanilla and sinusoidal."""
+    return each("encoding.kind", kinds or (CODE.baseline, CODE.treated))
+
+
+def grid(base: Settings, *axes: Sequence[Settings]) -> tuple[RunSpec, ...]:
+    """Cross seeds and conditions over common settings; the first axis varies slowest.
+
+    Seeds are outermost, so that an unfinished sweep is a whole study with fewer seeds. Settings
+    that a condition's parts do not have (a width of no code) are left out for it.
+    """
+    start = RunSpec().override(base)
+    return tuple(
+        start.override({"seed": seed, **{k: v for part in parts for k, v in part.items()}})
+        for seed in SEEDS
+        for parts in product(*axes)
+    )
