@@ -134,6 +134,39 @@ def test_grows_reports_the_slope_per_doubling() -> None:
     assert found.quantity == "m, sinusoidal − none, change per doubling of k"
 
 
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.0, 0.005, -0.005], "supported"),
+        ([-0.2, -0.1, -0.3], "supported"),
+        ([0.05, 0.02, 0.04], "contradicted"),
+        ([0.0, 0.03, 0.005], "inconclusive"),
+    ],
+)
+def test_no_gain_to_speak_of(values: list[float], verdict: str) -> None:
+    """With sign −1 and a negative margin, small gains and all losses support the claim."""
+    about = claim(Differs("m", {"core.kind": "gru"}, CODE, cells="k", sign=-1, margin=-0.01))
+    found = judge(about, pairs({4: values}))
+    assert found.verdict == verdict
+    assert "against 0.01" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("cells", "verdict"),
+    [
+        ({4: [0.9, 0.8, 0.9], 8: [0.5, 0.4, 0.5]}, "supported"),
+        ({4: [0.5, 0.4, 0.5], 8: [0.9, 0.8, 0.9]}, "contradicted"),
+        ({4: [0.5, 0.9, 0.5], 8: [0.9, 0.5, 0.5]}, "inconclusive"),
+        ({4: [0.9, 0.8, 0.9]}, "not run"),
+        ({4: [0.9], 8: [0.5]}, "not run"),
+    ],
+)
+def test_a_metric_itself_falls(cells: Cells, verdict: str) -> None:
+    where = {"encoding.kind": "sinusoidal"}
+    found = judge(claim(Grows("m", where, None, along="k", sign=-1)), grid(cells))
+    assert found.verdict == verdict
+
+
 def test_what_cannot_be_doubled_is_refused() -> None:
     with pytest.raises(ConfigError, match="k must be positive numbers"):
         judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))

@@ -28,6 +28,11 @@ CATALOGUE = {
         "How large a vocabulary can a recurrent network reverse, with and without a code?",
         "000 Fig. 2, 001 Fig. 2",
     ),
+    "input_length": Entry(
+        "pernn.experiments.input_length",
+        "Does the code help with longer inputs, as it does with larger vocabularies?",
+        "001 Fig. 3",
+    ),
 }
 
 

@@ -54,6 +54,8 @@ class Differs:
     Attributes:
         sign: +1 if the treated condition should measure more, −1 if less.
         cells: Column over whose values the difference is averaged within a seed.
+        margin: What `sign · difference` must exceed, in the metric's unit. With −1 and a negative
+            margin the claim is that there is no gain to speak of.
     """
 
     metric: str
@@ -61,19 +63,25 @@ class Differs:
     contrast: Contrast
     cells: str
     sign: Literal[1, -1] = 1
+    margin: float = 0.0
 
 
 @dataclass(frozen=True)
 class Grows:
-    """The paired difference grows with a column: its least-squares slope per doubling is > 0.
+    """A metric grows with a column: its least-squares slope per doubling has a sign (over seeds).
 
     At least two distinct values of `along` are needed, else the claim was not run.
+
+    Attributes:
+        contrast: If given, it is this paired difference that grows, not the metric itself.
+        sign: +1 if it should grow, −1 if it should fall.
     """
 
     metric: str
     where: Where
-    contrast: Contrast
+    contrast: Contrast | None
     along: str
+    sign: Literal[1, -1] = 1
 
 
 @dataclass(frozen=True)

@@ -168,14 +168,22 @@ def _differs(predicate: Differs, records: list[Record]) -> _Sample:
     values = tuple(math.fsum(columns[seed][cell] for cell in cells) / len(cells) for seed in seeds)
 
     def decide(interval: Interval) -> Outcome:
-        return _sign(interval, predicate.sign)
+        return _sign(interval, predicate.sign, predicate.margin)
 
     quantity = f"{_contrast(predicate)}, mean over {predicate.cells}"
-    return _Sample(quantity, values, decide, f"over {predicate.cells} = {_list(cells)}{note}")
+    bound = f"; against {predicate.sign * predicate.margin:g}" if predicate.margin else ""
+    detail = f"over {predicate.cells} = {_list(cells)}{bound}{note}"
+    return _Sample(quantity, values, decide, detail)
 
 
 def _grows(predicate: Grows, records: list[Record]) -> _Sample:
-    columns = _differences(records, predicate.metric, predicate.contrast, predicate.along)
+    columns = (
+        _differences(records, predicate.metric, predicate.contrast, predicate.along)
+        if predicate.contrast
+        else _by_seed(records, predicate.metric, predicate.along)
+    )
+    if len(columns) < 2:
+        raise _NotRunError(f"needs at least 2 seeds, found {len(columns)}")
     seeds, cells, note = _complete(columns, predicate.along)
     if len(cells) < 2:
         raise _NotRunError(f"needs at least 2 values of {predicate.along}, found {_list(cells)}")
@@ -183,7 +191,7 @@ def _grows(predicate: Grows, records: list[Record]) -> _Sample:
     values = tuple(_slope(x, [columns[seed][cell] for cell in cells]) for seed in seeds)
 
     def decide(interval: Interval) -> Outcome:
-        return _sign(interval, 1)
+        return _sign(interval, predicate.sign)
 
     quantity = f"{_contrast(predicate)}, change per doubling of {predicate.along}"
     return _Sample(quantity, values, decide, f"over {predicate.along} = {_list(cells)}{note}")
@@ -298,11 +306,11 @@ def _limit(values: list[float], cells: list[Any], predicate: LimitNear) -> Any:
     return limit
 
 
-def _sign(interval: Interval, sign: int) -> Outcome:
+def _sign(interval: Interval, sign: int, margin: float = 0.0) -> Outcome:
     low, high = sorted((sign * interval.low, sign * interval.high))
-    if low > 0:
+    if low > margin:
         return "supported"
-    return "contradicted" if high < 0 else "inconclusive"
+    return "contradicted" if high < margin else "inconclusive"
 
 
 def _slope(x: list[float], y: list[float]) -> float:
@@ -319,6 +327,8 @@ def _log2(value: Any, column: str) -> float:
 
 def _contrast(predicate: Differs | Grows) -> str:
     contrast = predicate.contrast
+    if contrast is None:
+        return predicate.metric
     return f"{predicate.metric}, {contrast.treated} − {contrast.baseline}"
 
 

@@ -1,4 +1,4 @@
-"""The first experiment: its grids, pairs and claims."""
+"""Every experiment: its grids, pairs and claims."""
 
 import hashlib
 import json
@@ -9,10 +9,14 @@ import pytest
 
 from pernn.errors import ConfigError
 from pernn.experiments import CATALOGUE, find_experiment, trials
+from pernn.reports import write_report
+from pernn.runners import InlineRunner
 from pernn.runs import build
+from pernn.store import flatten, read_records
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
 EXPERIMENT = find_experiment("vocabulary_size")
+ALL = [find_experiment(name) for name in CATALOGUE]
 SCALES = ("demo", "small", "paper")
 
 
@@ -52,18 +56,28 @@ def test_paper_scale_is_the_papers_grid():
     assert (one.warmup_updates, one.checkpoint_interval) == (1_000, 5_000)
 
 
+def test_input_lengths_of_the_paper():
+    specs = trials(find_experiment("input_length"), "paper")
+    assert {spec.task.length for spec in specs} == {64, 128, 256, 512}
+    assert {spec.task.vocab_size for spec in specs} == {2}
+    assert len({spec.fingerprint() for spec in specs}) == len(specs) == 3 * 2 * 4 * 5
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_trial_has_its_pair(scale):
+def test_every_trial_has_its_pair(experiment, scale):
     cells = Counter(
-        (spec.core.kind, spec.task.vocab_size, spec.seed) for spec in trials(EXPERIMENT, scale)
+        (spec.core.kind, spec.task.vocab_size, spec.task.length, spec.seed)
+        for spec in trials(experiment, scale)
     )
     assert set(cells.values()) == {2}
-    assert len({seed for _, _, seed in cells}) >= 5
+    assert len({seed for *_, seed in cells}) >= 5
 
 
+@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 @pytest.mark.parametrize("scale", SCALES)
-def test_an_unfinished_sweep_is_a_study_with_fewer_seeds(scale):
-    seeds = [spec.seed for spec in trials(EXPERIMENT, scale)]
+def test_an_unfinished_sweep_is_a_study_with_fewer_seeds(experiment, scale):
+    seeds = [spec.seed for spec in trials(experiment, scale)]
     assert seeds == sorted(seeds)
 
 
@@ -92,22 +106,37 @@ def test_unknown_names_are_answered_with_the_known(name, scale, said):
         trials(find_experiment(name), scale)
 
 
-def test_claims_name_columns_that_records_have():
-    specs = trials(EXPERIMENT, "paper")
-    from pernn.store import flatten
-
-    columns = set().union(*(flatten(spec.dump()) for spec in specs))
-    for claim in EXPERIMENT.claims:
-        assert set(claim.predicate.where) <= columns
-    assert len({claim.name for claim in EXPERIMENT.claims}) == len(EXPERIMENT.claims)
-
-
-def test_claims_about_the_papers_setting_match_its_trials():
-    from pernn.store import flatten
-
-    specs = [flatten(spec.dump()) for spec in trials(EXPERIMENT, "paper")]
-    for claim in EXPERIMENT.claims:
+@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
+def test_every_claim_is_about_trials_of_the_papers_grid(experiment):
+    specs = [flatten(spec.dump()) for spec in trials(experiment, "paper")]
+    assert len({claim.name for claim in experiment.claims}) == len(experiment.claims)
+    for claim in experiment.claims:
         assert any(
             all(spec.get(key) == value for key, value in claim.predicate.where.items())
             for spec in specs
         ), claim.name
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
+def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path):
+    """Two seeds, two values of the horizontal axis, a few updates; real trials, a real report."""
+    tiny = {
+        "training.iterations": 3,
+        "training.batch_size": 4,
+        "core.hidden_size": 8,
+        "task.num_held_out": 8,
+    }
+    specs = [spec.override(tiny) for spec in trials(experiment, "demo")]
+    across = sorted({flatten(spec.dump())[experiment.figure.x] for spec in specs})[:2]
+    chosen = [
+        spec
+        for spec in specs
+        if spec.seed in (111, 222) and flatten(spec.dump())[experiment.figure.x] in across
+    ]
+    InlineRunner(device="cpu").run(chosen, tmp_path, lambda event: None)
+    records = read_records(tmp_path, [spec.fingerprint() for spec in chosen])
+    assert len(records) == len(chosen)
+    report = write_report(experiment, "demo", records, len(specs), tmp_path / "report", "command")
+    assert all(path.stat().st_size for path in report.paths)
+    judged = {verdict.verdict for verdict in report.verdicts}
+    assert judged & {"supported", "contradicted", "inconclusive"}
