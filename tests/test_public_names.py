@@ -17,7 +17,7 @@ ROOMS = sorted(
 )
 EXPECTED = {
     "Double", "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
-    "PositionEncodedRNN", "Random", "RunSpec", "Sinusoidal", "__version__", "execute",
+    "PositionEncodedRNN", "Random", "RunSpec", "S4D", "Sinusoidal", "__version__", "execute",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from pernn.errors import ConfigError
 from pernn.randomness import MAX_SEED, RandomStream, Split, integers, uniform
-from pernn.tasks import ReverseOrderingConfig
+from pernn.tasks import TASKS
 
 GOLDEN = Path(__file__).parent / "golden" / "streams.json"
 
@@ -101,6 +101,6 @@ def test_the_streams_never_change():
         found = stream.words(case["step"], len(case["words"]), case["lane"])
         assert [f"{word:016x}" for word in found] == case["words"]
     for case in golden["batches"]:
-        stream = ReverseOrderingConfig.load(case["task"]).build().stream(case["seed"])
+        stream = TASKS.validate(case["task"]).build().stream(case["seed"])
         assert stream.train(case["step"], len(case["train"])).tokens.tolist() == case["train"]
         assert stream.test().tokens[: len(case["test"])].tolist() == case["test"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pernn.lazy import exports
 
 if TYPE_CHECKING:
-    from pernn.cores import GRU, LSTM, Elman
+    from pernn.cores import GRU, LSTM, S4D, Elman
     from pernn.encodings import Double, Learned, NoEncoding, Random, Sinusoidal
     from pernn.errors import PernnError
     from pernn.models import PositionEncoded, PositionEncodedRNN
@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 __all__ = [
     "GRU",
     "LSTM",
+    "S4D",
     "Double",
     "Elman",
     "Learned",
@@ -47,6 +48,7 @@ __getattr__ = exports(
         "PositionEncodedRNN": "pernn.models",
         "Random": "pernn.encodings",
         "RunSpec": "pernn.runs",
+        "S4D": "pernn.cores",
         "Sinusoidal": "pernn.encodings",
         "execute": "pernn.runs",
     },

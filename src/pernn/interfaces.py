@@ -15,7 +15,7 @@ class Batch:
     """Sequences to answer: tokens in, then queries; the targets stand at the last steps.
 
     Attributes:
-        tokens: Ids of the input phase.
+        tokens: Ids of the input phase; K + 1 and above are further rows of the embedding.
         num_queries: Steps after them whose input is the query row, the same for all sequences.
         targets: Ids expected at the last `scored` of all steps; only these are scored.
     """

@@ -213,7 +213,7 @@ def test_a_second_run_never_loads_torch(finished: Path) -> None:
 
 def test_show_tells_grid_cost_claims_and_command() -> None:
     shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
-    assert shown["num_trials"] == 420
+    assert shown["num_trials"] == 560
     assert shown["estimated_hours"] > 1000
     assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
     text = pernn("show", "vocabulary_size").stdout

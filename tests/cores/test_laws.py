@@ -1,4 +1,7 @@
-"""Every core through the same invariants, with PyTorch's own modules as the oracle."""
+"""Every core through the same invariants, with PyTorch's own modules as the oracle.
+
+S4D has no twin in PyTorch: tests/cores/test_s4d.py compares it with its definition instead.
+"""
 
 from itertools import product
 
@@ -11,15 +14,27 @@ from pernn.interfaces import Recurrence
 
 KINDS = CORES.names()
 INPUT, HIDDEN, BATCH, TIME = 3, 4, 2, 6
+GATED = ["elman", "gru", "lstm"]
 each_kind = pytest.mark.parametrize("kind", KINDS)
+each_gated = pytest.mark.parametrize("kind", GATED)
+# S4D's projection always has its bias.
+each_bias = pytest.mark.parametrize(
+    ("kind", "bias"),
+    [*product(GATED, [True, False]), *((k, True) for k in KINDS if k not in GATED)],
+)
+
+
+def test_only_s4d_has_no_twin():
+    assert set(KINDS) - set(GATED) == {"s4d"}
 
 
 def build(kind, layers=1, seed=1, **options):
-    config = CORES.validate({"kind": kind, "hidden_size": HIDDEN, "num_layers": layers})
+    few = {"state_size": 6} if kind == "s4d" else {}
+    config = CORES.validate({"kind": kind, "hidden_size": HIDDEN, "num_layers": layers, **few})
     generator = torch.Generator().manual_seed(seed)
     core = config.build(INPUT, generator)
     if options:
-        core = type(core)(INPUT, HIDDEN, layers, generator=generator, **options)
+        core = type(core)(INPUT, HIDDEN, layers, generator=generator, **few, **options)
     return core.double()
 
 
@@ -28,11 +43,11 @@ def draw(*shape, seed=2):
 
 
 def initial(core, batch=BATCH):
+    _, final = core.recur(core.project(torch.zeros(batch, 1, INPUT, dtype=torch.float64)))
     parts = tuple(
-        draw(core.num_layers, batch, HIDDEN, seed=3 + i).requires_grad_()
-        for i in range(core.num_states)
+        draw(*part.shape, seed=3 + i).requires_grad_() for i, part in enumerate(parts_of(final))
     )
-    return parts if core.num_states > 1 else parts[0]
+    return parts if isinstance(final, tuple) else parts[0]
 
 
 def parts_of(state):
@@ -92,6 +107,19 @@ def test_batch_rows_are_independent(kind):
 
 
 @each_kind
+@pytest.mark.parametrize("given", [True, False])
+def test_batch_first_says_which_axis_is_time(kind, given):
+    core, other = build(kind, 2), build(kind, 2, batch_first=False)
+    other.load_state_dict(core.state_dict())
+    inputs, state = draw(BATCH, TIME, INPUT), initial(core) if given else None
+    outputs, final = core(inputs, state)
+    turned, same = other(inputs.transpose(0, 1), state)
+    assert torch.equal(turned.transpose(0, 1), outputs)
+    for one, part in zip(parts_of(same), parts_of(final), strict=True):
+        assert torch.equal(one, part)
+
+
+@each_gated
 @pytest.mark.parametrize(
     ("layers", "bias", "batch_first", "given"),
     list(product([1, 2, 3], [True, False], [True, False], [True, False])),
@@ -117,7 +145,7 @@ def test_outputs_state_and_gradients_are_pytorchs(kind, layers, bias, batch_firs
         close(found, expected)
 
 
-@each_kind
+@each_gated
 @pytest.mark.parametrize("which", ["outputs", "final"])
 def test_gradients_are_pytorchs_when_only_one_result_is_used(kind, which):
     core = build(kind, 2)
@@ -130,7 +158,7 @@ def test_gradients_are_pytorchs_when_only_one_result_is_used(kind, which):
         close(found, expected)
 
 
-@each_kind
+@each_gated
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_state_dict_moves_both_ways(kind, bias):
     core = build(kind, 2, bias=bias)
@@ -144,7 +172,7 @@ def test_a_state_dict_moves_both_ways(kind, bias):
     close(module(inputs)[0], other(inputs)[0])
 
 
-@each_kind
+@each_gated
 def test_initial_weights_are_distributed_as_pytorchs(kind):
     core = build(kind, 2)
     bound = HIDDEN**-0.5
@@ -162,7 +190,8 @@ def test_the_generator_alone_decides_the_weights(kind):
     assert torch.equal(torch.get_rng_state(), state)
     for name, value in one.state_dict().items():
         assert torch.equal(value, same.state_dict()[name])
-        assert not torch.equal(value, other.state_dict()[name])
+        constant = name.endswith(("log_decay", "frequency"))
+        assert torch.equal(value, other.state_dict()[name]) == constant
 
 
 @each_kind
@@ -182,10 +211,9 @@ def test_gradcheck(kind, layers):
     assert torch.autograd.gradcheck(run, (inputs, *state, *core.parameters()))
 
 
-@each_kind
-@pytest.mark.parametrize("bias", [True, False])
+@each_bias
 def test_project_is_additive_over_column_parts(kind, bias):
-    core, inputs = build(kind, bias=bias), draw(BATCH, TIME, INPUT)
+    core, inputs = build(kind, **({} if bias else {"bias": False})), draw(BATCH, TIME, INPUT)
     whole = core.project(inputs)
     assert whole.shape == (BATCH, TIME, core.gate_size)
     for cut in range(1, INPUT):
@@ -227,16 +255,20 @@ def test_no_time_step_is_refused(kind):
 def test_no_sequence_gives_no_output(kind):
     outputs, final = build(kind, 2)(draw(0, TIME, INPUT))
     assert outputs.shape == (0, TIME, HIDDEN)
-    assert all(part.shape == (2, 0, HIDDEN) for part in parts_of(final))
+    assert all(part.shape[:3] == (2, 0, HIDDEN) for part in parts_of(final))
 
 
 @each_kind
 def test_a_state_of_another_shape_is_refused(kind):
     core = build(kind, 2)
     good = parts_of(initial(core))
-    for bad in ((*good, good[0]), tuple(part[:1] for part in good), good[0][:, :1]):
+    shorter = tuple(part[:1] for part in good)
+    bads = [good[0][:, :1], good[0][:, :, :1]]
+    bads += [shorter[0], good[0][..., :1]] if kind == "s4d" else [(*good, good[0]), shorter]
+    shape = r"2, 2, 4, 3, 2" if kind == "s4d" else r"2, 2, 4"
+    for bad in bads:
         with pytest.raises(
-            ConfigError, match=r"the state must hold tensors of shapes \[\(2, 2, 4\)"
+            ConfigError, match=rf"the state must hold tensors of shapes \[\({shape}\)"
         ):
             core(draw(BATCH, TIME, INPUT), bad)
 
@@ -261,7 +293,7 @@ def test_inputs_and_state_are_left_as_they_were(kind):
         assert torch.equal(value, copy)
 
 
-@each_kind
+@each_gated
 def test_a_second_derivative_is_refused_not_wrong(kind):
     core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
     with pytest.raises(ConfigError, match=r"no second derivative .* use core\.to_torch\(\)"):

@@ -49,7 +49,8 @@ def results(tmp_path_factory):
     run.write_environment({**environment, "processor": "another"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs.execution, "advance", diverge)
-        with pytest.raises(TrialError):
+        warned = pytest.warns(UserWarning, match="damaged checkpoint set aside")
+        with warned, pytest.raises(TrialError):
             execute(SPEC, root, device="cpu")
     assert execute(SPEC, root, device="cpu").status == "finished"
     sweep = Sweep("vocabulary_size-test", "vocabulary_size", "demo", {}, [SPEC.fingerprint()])

@@ -42,13 +42,13 @@ def test_specs_are_those_of_the_golden_file():
 
 def test_paper_scale_is_the_papers_grid():
     specs = trials(EXPERIMENT, "paper")
-    assert {spec.core.kind for spec in specs} == {"elman", "gru", "lstm"}
+    assert {spec.core.kind for spec in specs} == {"elman", "gru", "lstm", "s4d"}
     assert {spec.encoding.kind for spec in specs} == {"none", "sinusoidal"}
     assert {spec.task.vocab_size for spec in specs} == {2**n for n in range(1, 15)}
     assert {spec.seed for spec in specs} == {111, 222, 333, 444, 555}
     assert {(spec.task.length, spec.task.num_held_out) for spec in specs} == {(64, 1024)}
     assert {spec.protocol for spec in specs} == {"as-run"}
-    assert len({spec.fingerprint() for spec in specs}) == len(specs) == 3 * 2 * 14 * 5
+    assert len({spec.fingerprint() for spec in specs}) == len(specs) == 4 * 2 * 14 * 5
     training = {json.dumps(spec.training.dump(), sort_keys=True) for spec in specs}
     assert len(training) == 1
     one = specs[0].training

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
-CORES = st.sampled_from(["elman", "gru", "lstm"])
+CORES = st.sampled_from(["elman", "gru", "lstm", "s4d"])
 CODES = st.sampled_from(["none", "double", "sinusoidal", "learned", "random"])
 
 
@@ -79,6 +79,10 @@ def test_defaults_are_the_papers() -> None:
         ({"encoding.attach": "add", "encoding.size": 128}, "make them equal"),
         ({"task": "<b>"}, "no kind '<b>'"),
         ({"core": 7}, "needs a kind"),
+        (
+            {"task.kind": "delayed_addition", "task.length": 16, "encoding.masked": "output"},
+            "needs an output phase of queries",
+        ),
     ],
 )
 def test_bad_values_are_said_in_one_line(change: dict[str, object], said: str) -> None:

@@ -50,7 +50,7 @@ def events(trial: Trial, state: TrainState, spec: RunSpec = SPEC) -> list[Event]
     return list(advance(state, trial.stream, spec.training, trial.protocol, CPU))
 
 
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
 @pytest.mark.parametrize("protocol", ["as-run", "as-written"])
 def test_equals_a_plain_script(core: str, protocol: str) -> None:
     spec = SPEC.override({"core.kind": core, "core.hidden_size": 12, "protocol": protocol})

@@ -57,7 +57,7 @@ def test_tf32_means_nothing_on_a_cpu() -> None:
         pass
 
 
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
 def test_bf16_rounds_products_only(core: str, generator: torch.Generator) -> None:
     model = PositionEncodedRNN(8, core, embedding_size=16, hidden_size=16, generator=generator)
     tokens = torch.randint(8, (4, 6), generator=generator)

@@ -1,5 +1,6 @@
 """`pernn show`."""
 
+import inspect
 import json
 from collections import Counter
 from typing import Annotated
@@ -8,26 +9,48 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pernn.experiments import find_experiment, trials
+from pernn.errors import ConfigError
+from pernn.experiments import experiment_names, find_experiment, trials
 from pernn.runs import Cost, RunSpec, estimate_cost, measure_rate
 from pernn.store import flatten
+from pernn.tasks import TASKS, draw_pictures
 
 from .options import Assignments, Jobs, Json, Scale, Threads, num_cores, number_of_jobs, overrides
 
 
 def show(
-    experiment: Annotated[str, typer.Argument(help="Name of an experiment, see `pernn list`.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of an experiment, see `pernn list`, or kind of a task.")
+    ],
     scale: Scale = "demo",
     assignments: Assignments = None,
     jobs: Jobs = None,
     threads: Threads = 1,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", min=1, max=1000, help="Of a task: how many sequences; by default one."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show an experiment before it runs: grid, cost estimate, claims, command.
+    """Show an experiment before it runs (grid, cost, claims, command), or what a task looks like.
 
     Example: pernn show vocabulary_size --scale paper --set protocol=as-written
+
+    Example: pernn show sorting --sample 3 --set length=6
     """
-    found = find_experiment(experiment)
+    if name in TASKS.names() and name not in experiment_names():
+        if (scale, jobs, threads) != ("demo", None, 1):
+            raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
+        _show_task(name, sample or 1, overrides(assignments), as_json)
+        return
+    found = find_experiment(name)
+    if sample is not None:
+        raise ConfigError(
+            f"--sample {sample}: {name} is an experiment; sequences are shown of a task "
+            f"({', '.join(TASKS.names())})"
+        )
     specs = trials(found, scale, overrides(assignments))
     slots = number_of_jobs(jobs, threads)
     rate = measure_rate()
@@ -35,12 +58,12 @@ def show(
     cost = sum(map(estimate_cost, specs), Cost(0, 0))
     hours = cost.seconds(rate * share, slots) / 3600
     command = " ".join(
-        ["pernn run", experiment, "--scale", scale, "--jobs", str(slots)]
+        ["pernn run", name, "--scale", scale, "--jobs", str(slots)]
         + [f"--set {text}" for text in assignments or []]
     )
     if as_json:
         content = {
-            "experiment": experiment,
+            "experiment": name,
             "scale": scale,
             "num_trials": len(specs),
             "estimated_hours": hours,
@@ -66,6 +89,29 @@ def show(
         claims.add_row(claim.name, claim.statement, claim.source)
     console.print(claims)
     console.print(f"Run it:  {command}", soft_wrap=True)
+
+
+def _show_task(kind: str, num_samples: int, changes: dict[str, object], as_json: bool) -> None:
+    """Show what a task asks for and some of its sequences."""
+    config = TASKS.validate({"kind": kind}).override(changes)
+    task = config.build()
+    summary = (inspect.getdoc(type(config)) or kind).splitlines()[0]
+    samples = draw_pictures(task, num_samples)
+    if as_json:
+        content = {
+            "task": config.dump(),
+            "summary": summary,
+            "name": task.name,
+            "num_steps": task.num_steps,
+            "num_scored": task.num_scored,
+            "num_extra_rows": task.num_extra_rows,
+            "samples": [{"input": one.inputs, "target": one.targets} for one in samples],
+        }
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"{summary}\n{task.name}")
+    for one in samples:
+        typer.echo(f"\n{one.text(Console().width)}")
 
 
 def _grid(specs: tuple[RunSpec, ...]) -> Table:

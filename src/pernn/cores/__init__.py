@@ -4,18 +4,20 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConfig
+from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConfig, S4DConfig
 
 if TYPE_CHECKING:
     from .elman import Elman
     from .gru import GRU
     from .lstm import LSTM
     from .recurrent import RecurrentCore
+    from .s4d import S4D
 
 __all__ = [
     "CORES",
     "GRU",
     "LSTM",
+    "S4D",
     "AnyCore",
     "CoreConfig",
     "Elman",
@@ -23,9 +25,16 @@ __all__ = [
     "GRUConfig",
     "LSTMConfig",
     "RecurrentCore",
+    "S4DConfig",
 ]
 
 __getattr__ = exports(
     __name__,
-    {"Elman": ".elman", "GRU": ".gru", "LSTM": ".lstm", "RecurrentCore": ".recurrent"},
+    {
+        "Elman": ".elman",
+        "GRU": ".gru",
+        "LSTM": ".lstm",
+        "RecurrentCore": ".recurrent",
+        "S4D": ".s4d",
+    },
 )

@@ -41,6 +41,7 @@ CORES = Kinds(
         "elman": "pernn.cores.config:ElmanConfig",
         "gru": "pernn.cores.config:GRUConfig",
         "lstm": "pernn.cores.config:LSTMConfig",
+        "s4d": "pernn.cores.config:S4DConfig",
     },
     CoreConfig,
 )
@@ -82,6 +83,26 @@ class LSTMConfig(CoreConfig):
         from .lstm import LSTM
 
         return LSTM(input_size, **self.sizes(), generator=generator)
+
+
+class S4DConfig(CoreConfig):
+    """Diagonal state-space model.
+
+    Attributes:
+        state_size: Modes of a channel, N; even, as they are conjugate pairs.
+    """
+
+    kind: Literal["s4d"] = "s4d"
+    # A layer's work is its pointwise map to twice the width. The convolution adds T/H of a block;
+    # the input projection is one block, not two, but of fewer rows than there are steps.
+    num_gates: ClassVar[int] = 2
+    state_size: Annotated[int, Field(ge=2, multiple_of=2)] = 64
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Make the module."""
+        from .s4d import S4D
+
+        return S4D(input_size, **self.sizes(), state_size=self.state_size, generator=generator)
 
 
 AnyCore = Annotated[SerializeAsAny[CoreConfig], PlainValidator(CORES.validate)]

@@ -53,13 +53,7 @@ class RecurrentCore(nn.Module, ABC):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        for name, value in (
-            ("input_size", input_size),
-            ("hidden_size", hidden_size),
-            ("num_layers", num_layers),
-        ):
-            if value < 1:
-                raise ConfigError(f"{type(self).__name__}: {name} must be at least 1, got {value}")
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first = bias, batch_first
         rows = self.num_gates * hidden_size
@@ -105,16 +99,8 @@ class RecurrentCore(nn.Module, ABC):
         return self._project(0, inputs, offset=offset, bias=bias)
 
     def _project(self, layer: int, inputs: Tensor, *, offset: int = 0, bias: bool = True) -> Tensor:
-        weight = self.weight("ih", layer)
-        width = inputs.shape[-1]
-        if not 0 <= offset <= weight.shape[1] - width:
-            raise ConfigError(
-                f"{type(self).__name__}: inputs cover features {offset} … {offset + width - 1}, "
-                f"but the weights have {weight.shape[1]} columns"
-            )
-        if offset or width != weight.shape[1]:
-            weight = weight[:, offset : offset + width]
-        return F.linear(inputs, weight, self._input_bias(layer) if bias and self.bias else None)
+        total = self._input_bias(layer) if bias and self.bias else None
+        return project_columns(self, self.weight("ih", layer), total, inputs, offset)
 
     def _input_bias(self, layer: int) -> Tensor:
         """The bias that can be added before the recurrence: all of it, unless a core says less."""
@@ -196,11 +182,7 @@ class RecurrentCore(nn.Module, ABC):
             ConfigError: If the vectors are not `input_size` wide, there is no time step, or the
                 state has another shape.
         """
-        # `project` takes parts of the input; a whole one must be complete.
-        if inputs.shape[-1] != self.input_size:
-            raise ConfigError(
-                f"{type(self).__name__}: takes vectors of {self.input_size}, got {inputs.shape[-1]}"
-            )
+        check_width(self, inputs, self.input_size)
         if not self.batch_first:
             inputs = inputs.transpose(0, 1)
         outputs, state = self.recur(self.project(inputs), state)
@@ -222,6 +204,48 @@ class RecurrentCore(nn.Module, ABC):
     def extra_repr(self) -> str:
         """Say the sizes, as PyTorch's modules do."""
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+
+
+def check_sizes(core: nn.Module, **sizes: int) -> None:
+    """Refuse sizes below one.
+
+    Raises:
+        ConfigError: If there is one.
+    """
+    for name, value in sizes.items():
+        if value < 1:
+            raise ConfigError(f"{type(core).__name__}: {name} must be at least 1, got {value}")
+
+
+def check_width(core: nn.Module, inputs: Tensor, input_size: int) -> None:
+    """Refuse vectors that are not whole: `project` takes parts of the input, `forward` does not.
+
+    Raises:
+        ConfigError: If they are narrower or wider.
+    """
+    if inputs.shape[-1] != input_size:
+        raise ConfigError(
+            f"{type(core).__name__}: takes vectors of {input_size}, got {inputs.shape[-1]}"
+        )
+
+
+def project_columns(
+    core: nn.Module, weight: Tensor, bias: Tensor | None, inputs: Tensor, offset: int
+) -> Tensor:
+    """Apply the columns of the weights that belong to features `offset …` of the input.
+
+    Raises:
+        ConfigError: If there are not that many.
+    """
+    width = inputs.shape[-1]
+    if not 0 <= offset <= weight.shape[1] - width:
+        raise ConfigError(
+            f"{type(core).__name__}: inputs cover features {offset} … {offset + width - 1}, "
+            f"but the weights have {weight.shape[1]} columns"
+        )
+    if offset or width != weight.shape[1]:
+        weight = weight[:, offset : offset + width]
+    return F.linear(inputs, weight, bias)
 
 
 def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients]:

@@ -17,6 +17,7 @@ from .experiment import (
 )
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
 
+CORES = (("elman", "Elman network"), ("gru", "GRU"), ("lstm", "LSTM"), ("s4d", "S4D model"))
 POWERS = tuple(2**exponent for exponent in range(1, 15))
 PAPER_SETTING = {
     "task.length": 64,
@@ -40,7 +41,7 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {"task.length": 32, **widths(128), **SMALL_TRAINING},
         each("task.vocab_size", [2, 4, 8, 16, 32, 64, 256]),
-        each("core.kind", ["elman", "gru", "lstm"]),
+        each("core.kind", [kind for kind, _ in CORES]),
         codes(),
     )
 
@@ -50,7 +51,7 @@ def paper() -> tuple[RunSpec, ...]:
     return grid(
         {},
         each("task.vocab_size", POWERS),
-        each("core.kind", ["elman", "gru", "lstm"]),
+        each("core.kind", [kind for kind, _ in CORES]),
         codes(),
     )
 
@@ -115,8 +116,6 @@ def _limit(core: str, title: str, near: int) -> Claim:
     )
 
 
-CORES = (("elman", "Elman network"), ("gru", "GRU"), ("lstm", "LSTM"))
-
 EXPERIMENT = Experiment(
     name="vocabulary_size",
     question=CATALOGUE["vocabulary_size"].question,
@@ -147,6 +146,7 @@ EXPERIMENT = Experiment(
         "elman": "Elman",
         "gru": "GRU",
         "lstm": "LSTM",
+        "s4d": "S4D",
         "none": "Vanilla",
         "sinusoidal": "Position-encoded",
         "token_accuracy": "Token accuracy",

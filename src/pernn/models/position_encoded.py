@@ -22,18 +22,20 @@ class PositionEncodedRNN(nn.Module):
     """Tokens and queries in, logits out.
 
     Args:
-        vocab_size: Number of token ids, K; the embedding has one more row, the query.
-        core: Module that recurs, or the kind of one (`elman`, `gru`, `lstm`).
+        vocab_size: Number of token ids, K.
+        core: Module that recurs, or the kind of one (`elman`, `gru`, `lstm`, `s4d`).
         encoding: Module that gives the codes, or the kind of one (`none`, `sinusoidal`, `learned`,
             `random`, `double`); a kind is made with code size `embedding_size`.
         embedding_size: Width of a token's vector.
         hidden_size: Width of the state if the core is given by kind.
         num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        num_extra_rows: Rows of the embedding after those of the ids: first the query's, K, then
+            those of tokens K + 1 …; none for a network that is never queried.
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If K < 2, the core is none of ours, or its input size is not the width of
-            what it gets.
+        ConfigError: If K < 2, the number of extra rows is negative, the core is none of ours, or
+            its input size is not the width of what it gets.
 
     Example:
         >>> model = PositionEncodedRNN(vocab_size=10, core="lstm", embedding_size=8, hidden_size=8)
@@ -53,11 +55,14 @@ class PositionEncodedRNN(nn.Module):
         embedding_size: int = 512,
         hidden_size: int = 512,
         num_positions: int = 1024,
+        num_extra_rows: int = 1,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         if vocab_size < 2:
             raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
+        if num_extra_rows < 0:
+            raise ConfigError(f"num_extra_rows must be at least 0, got {num_extra_rows}")
         if isinstance(encoding, str):
             found = ENCODINGS.find(encoding)
             sized = {"size": embedding_size} if issubclass(found, CodeConfig) else {}
@@ -77,9 +82,10 @@ class PositionEncodedRNN(nn.Module):
                 f"the core takes vectors of {core.input_size}, but embedding and code together "
                 f"have {joined_size}: build it with input_size={joined_size}"
             )
-        self.vocab_size = vocab_size
+        self.vocab_size, self.num_extra_rows = vocab_size, num_extra_rows
+        num_rows = vocab_size + num_extra_rows
         self.embedding = nn.Embedding(
-            vocab_size + 1, embedding_size, _weight=torch.empty(vocab_size + 1, embedding_size)
+            num_rows, embedding_size, _weight=torch.empty(num_rows, embedding_size)
         )
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
@@ -113,7 +119,7 @@ class PositionEncodedRNN(nn.Module):
         """Read the tokens, then answer the queries.
 
         Args:
-            tokens: Ids 0 … vocab_size − 1.
+            tokens: Ids 0 … vocab_size − 1, or of further rows of the embedding.
             num_queries: Output steps that follow, each with the query row as input.
             num_scored: Last steps to give logits for; by default the queries, or all steps if
                 there is none.
@@ -122,7 +128,7 @@ class PositionEncodedRNN(nn.Module):
             Logits of the last `num_scored` steps.
 
         Raises:
-            ConfigError: If there are not that many steps.
+            ConfigError: If there are not that many steps, or queries without a query row.
         """
         outputs, _ = self.core.recur(self.project(tokens, num_queries))
         logits: Tensor = self.readout(last_steps(outputs, num_queries, num_scored))
@@ -132,16 +138,23 @@ class PositionEncodedRNN(nn.Module):
         self, tokens: Int[Tensor, "batch input_time"], num_queries: int = 0
     ) -> Float[Tensor, "batch time gate"]:
         """Give the core's projected inputs of all steps, both phases."""
+        if num_queries and not self.num_extra_rows:
+            raise ConfigError(
+                f"{num_queries} queries, but the embedding has no query row: build the network "
+                "with num_extra_rows=1"
+            )
         batch, input_time = tokens.shape
+        # Without queries any row does: it is shown at no step.
+        query_row = self.vocab_size if num_queries else 0
         rows = torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)
         by_time = tokens.t()
         if len(rows) <= tokens.numel():
             table = self.core.project(rows)
-            inputs, query = F.embedding(by_time, table), table[self.vocab_size]
+            inputs, query = F.embedding(by_time, table), table[query_row]
         else:
             # More ids than tokens: project only what occurs.
             inputs = self.core.project(F.embedding(by_time, rows))
-            query = self.core.project(rows[self.vocab_size])
+            query = self.core.project(rows[query_row])
         queries = query.expand(num_queries, 1, -1)
         if self.encoding.size:
             codes = self.encoding(input_time + num_queries, num_queries)

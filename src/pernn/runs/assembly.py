@@ -44,6 +44,7 @@ def build(spec: RunSpec, device: torch.device) -> Trial:
         core,
         encoding,
         embedding_size=spec.embedding_size,
+        num_extra_rows=task.num_extra_rows,
         generator=_generator(spec, "embedding"),
     )
     model.reset_readout(_generator(spec, "readout"))

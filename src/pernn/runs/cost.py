@@ -50,10 +50,10 @@ def estimate_cost(spec: RunSpec) -> Cost:
     if isinstance(code, CodeConfig) and code.attach == "concat":
         width += code.size
     gates = core.num_gates * hidden
-    rows = min(task.vocab_size + 1, batch * task.length.length)
+    rows = min(task.vocab_size + task.num_extra_rows, batch * task.length.length)
     projection = rows * width * gates
     recurrence = batch * task.num_steps * hidden * gates * (2 * core.num_layers - 1)
-    readout = batch * task.length.length * hidden * task.vocab_size
+    readout = batch * task.num_scored * hidden * task.vocab_size
     # A product costs two operations per weight and row, and twice that again backwards.
     update = 6 * (projection + recurrence + readout)
     return Cost(update * spec.training.iterations, task.num_steps * spec.training.iterations)

@@ -38,9 +38,16 @@ class RunSpec(Config):
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
         code = self.encoding
-        if not isinstance(code, CodeConfig) or code.attach == "concat":
+        if not isinstance(code, CodeConfig):
             return self
-        if code.size != self.embedding_size:
+        if code.masked is not None:
+            task = self.task.build()
+            if not task.feedback.num_queries(task.num_scored):
+                raise ValueError(
+                    f"encoding.masked needs an output phase of queries, and task {self.task.kind} "
+                    "has none"
+                )
+        if code.attach == "add" and code.size != self.embedding_size:
             raise ValueError(
                 f"encoding.size {code.size} cannot be added to embedding_size "
                 f"{self.embedding_size}: make them equal or use encoding.attach=concat"

@@ -1,6 +1,32 @@
-"""What the network is given while it answers."""
+"""What the network is given after the inputs, while it answers."""
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int64
+
+from pernn.errors import ConfigError
+
+
+@runtime_checkable
+class Feedback(Protocol):
+    """What surrounds the inputs: further tokens, queries and their rows of the embedding."""
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Names of the embedding rows after those of the ids; the first one is the query's."""
+        ...
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count the query steps for so many targets."""
+        ...
+
+    def tokens(
+        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Give all tokens that are shown before the queries."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -10,6 +36,73 @@ class Query:
     Source: Morita (2024), section 4.1.
     """
 
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name the query's row."""
+        return ("?",)
+
     def num_queries(self, num_targets: int) -> int:
         """Count the query steps for so many targets: one each."""
         return num_targets
+
+    def tokens(
+        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs and nothing else."""
+        return inputs
+
+
+@dataclass(frozen=True)
+class Unprompted:
+    """No query: the answers are due while the last inputs are shown."""
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name no row."""
+        return ()
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count no query steps."""
+        return 0
+
+    def tokens(
+        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs and nothing else."""
+        return inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldAndEmit:
+    """A learnable vector while the inputs are to be kept, another one while they are asked for.
+
+    EMIT is the query, the embedding's row `vocab_size`; HOLD is the token `vocab_size + 1`.
+
+    Args:
+        hold_time: Steps between the inputs and the answers; without any there is no HOLD row.
+
+    Raises:
+        ConfigError: If the time is negative.
+    """
+
+    hold_time: int
+
+    def __post_init__(self) -> None:
+        if self.hold_time < 0:
+            raise ConfigError(f"hold_time must be at least 0, got {self.hold_time}")
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name the rows that are shown."""
+        return ("EMIT", "HOLD") if self.hold_time else ("EMIT",)
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count the EMIT steps for so many targets: one each."""
+        return num_targets
+
+    def tokens(
+        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs, then HOLD."""
+        holds = np.full((len(inputs), self.hold_time), vocab_size + 1, dtype=np.int64)
+        return np.concatenate([inputs, holds], axis=1)

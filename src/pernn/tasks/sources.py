@@ -1,12 +1,34 @@
-"""Where tokens come from: random words → ids."""
+"""Where tokens come from: random words → ids, one word for each id."""
 
+import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64, UInt64
 
 from pernn.errors import ConfigError
 from pernn.randomness import integers
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A pure function from random words to input ids, row by row."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K."""
+        ...
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Give a sequence for each row of words."""
+        ...
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length; all of them are equally likely."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +42,7 @@ class Uniform:
     vocab_size: int
 
     def __post_init__(self) -> None:
-        if self.vocab_size < 2:
-            raise ConfigError(f"vocab_size must be at least 2, got {self.vocab_size}")
+        _require_two_ids(self.vocab_size)
 
     def draw(
         self, words: UInt64[np.ndarray, "batch input_time"]
@@ -33,3 +54,89 @@ class Uniform:
         """Count the distinct sequences of a length."""
         count: int = self.vocab_size**length
         return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonRepeating:
+    """Distinct ids, every ordered choice of them equally likely.
+
+    Step t = 0, 1, … picks one of the vocab_size − t ids that are still free, by its rank among
+    them. The L ranks and the L ids determine each other, so the K!/(K − L)! sequences are exactly
+    as likely as the K!/(K − L)! combinations of ranks: uniform wherever `integers` is. Nothing of
+    the size of the vocabulary is held in memory.
+
+    Raises:
+        ConfigError: If there are fewer than two ids.
+    """
+
+    vocab_size: int
+
+    def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map one random word to each id, and none to an id that was before."""
+        ids = np.empty(words.shape, dtype=np.int64)
+        for step in range(words.shape[1]):
+            rank = integers(words[:, step], self.vocab_size - step)
+            # Below the n-th smallest used id v_n lie v_n − n free ones, n counted from 0: all used
+            # ids for which these do not suffice are to be skipped.
+            free_below = np.sort(ids[:, :step], axis=1) - np.arange(step)
+            ids[:, step] = rank + (free_below <= rank[:, None]).sum(axis=1)
+        return ids
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length.
+
+        Raises:
+            ConfigError: If there is none.
+        """
+        if self.vocab_size < length:
+            raise ConfigError(
+                f"vocab_size must be at least the length: there are no {length} distinct ids "
+                f"among {self.vocab_size}"
+            )
+        return math.perm(self.vocab_size, length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cued:
+    """Distinct ids, then one of them again, each but the first equally likely.
+
+    Args:
+        source: Where the distinct ids come from.
+    """
+
+    source: NonRepeating
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K."""
+        return self.source.vocab_size
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map the last word of each row to a place, the others to ids."""
+        ids = self.source.draw(words[:, :-1])
+        places = 1 + integers(words[:, -1:], ids.shape[1] - 1)
+        return np.concatenate([ids, np.take_along_axis(ids, places, axis=1)], axis=1)
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length, the repeated id included.
+
+        Raises:
+            ConfigError: If there is none.
+        """
+        if length < 3:
+            raise ConfigError(
+                f"length must be at least 2 distinct ids and the repeated one, got {length} in all"
+            )
+        return self.source.num_sequences(length - 1) * (length - 2)
+
+
+def _require_two_ids(vocab_size: int) -> None:
+    if vocab_size < 2:
+        raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")

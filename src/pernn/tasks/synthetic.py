@@ -10,10 +10,10 @@ from pernn.errors import ConfigError
 from pernn.interfaces import Batch
 from pernn.randomness import RandomStream, Split
 
-from .feedback import Query
+from .feedback import Feedback, Query
 from .lengths import Fixed
 from .rules import Rule
-from .sources import Uniform
+from .sources import Source
 
 STEPS_AT_ONCE = 16
 """Training batches that are made together; no number depends on it."""
@@ -26,9 +26,9 @@ class SyntheticTask:
     Args:
         name: Canonical description; two tasks of one name show the same data.
         rule: Inputs → targets.
-        source: Random words → tokens.
+        source: Random words → inputs, all that is random in a sequence.
         length: Length of the inputs.
-        feedback: What is given in the output phase.
+        feedback: What is given after them.
         num_held_out: Distinct test sequences, which training never shows.
 
     Raises:
@@ -38,9 +38,9 @@ class SyntheticTask:
 
     name: str
     rule: Rule
-    source: Uniform
+    source: Source
     length: Fixed
-    feedback: Query = field(default_factory=Query)
+    feedback: Feedback = field(default_factory=Query)
     num_held_out: int = 1024
 
     def __post_init__(self) -> None:
@@ -60,9 +60,33 @@ class SyntheticTask:
         return self.source.vocab_size
 
     @property
+    def num_extra_rows(self) -> int:
+        """Number of embedding rows beside those of the ids; the query's comes first."""
+        return len(self.feedback.extra_rows)
+
+    @property
+    def num_scored(self) -> int:
+        """Number of targets of the longest sequence."""
+        count: int = self._example.targets.shape[1]
+        return count
+
+    @property
     def num_steps(self) -> int:
         """Number of time steps of the longest sequence, both phases."""
-        return self.length.length + self.feedback.num_queries(self.length.length)
+        count: int = self._example.tokens.shape[1] + self._example.num_queries
+        return count
+
+    @cached_property
+    def _example(self) -> Batch:
+        """One sequence, for its shape."""
+        words = np.zeros((1, self.length.length), dtype=np.uint64)
+        return self.batch(self.source.draw(words))
+
+    def batch(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
+        """Put inputs, what is given after them, and targets together."""
+        targets = self.rule.targets(inputs)
+        tokens = self.feedback.tokens(inputs, self.vocab_size)
+        return Batch(tokens, self.feedback.num_queries(targets.shape[1]), targets)
 
     def stream(self, seed: int) -> "SyntheticStream":
         """Give the data of one seed."""
@@ -94,7 +118,7 @@ class SyntheticStream:
         """
         first = step - step % STEPS_AT_ONCE
         if self._block is None or self._block[:2] != (first, batch_size):
-            self._block = first, batch_size, self._batch(self._inputs(first, batch_size))
+            self._block = first, batch_size, self.task.batch(self._inputs(first, batch_size))
         block = self._block[2]
         rows = slice((step - first) * batch_size, (step - first + 1) * batch_size)
         # Copies: whoever changes a batch must not change what the next caller gets.
@@ -117,11 +141,11 @@ class SyntheticStream:
 
     def test(self) -> Batch:
         """Give all held-out sequences."""
-        return self._batch(self.held_out)
+        return self.task.batch(self.held_out)
 
     @cached_property
     def held_out(self) -> Int64[np.ndarray, "held_out input_time"]:
-        """The first `num_held_out` distinct sequences of the test stream."""
+        """The inputs of the first `num_held_out` distinct sequences of the test stream."""
         wanted = self.task.num_held_out
         rows = np.empty((0, self.task.length.length), dtype=np.int64)
         lane = 0
@@ -160,7 +184,3 @@ class SyntheticStream:
         length = self.task.length.length
         words = stream.words(step, rows * length, lane)
         return self.task.source.draw(words.reshape(rows, length))
-
-    def _batch(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
-        targets = self.task.rule.targets(inputs)
-        return Batch(inputs, self.task.feedback.num_queries(targets.shape[1]), targets)

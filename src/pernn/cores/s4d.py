@@ -1,0 +1,335 @@
+"""S4D: a diagonal state-space model, run as a convolution or as a recurrence.
+
+A channel h with input u, step width Δ and complex modes A_n, C_n, in two equal forms:
+
+    x_t = e^{ΔA} x_{t−1} + (e^{ΔA} − 1)/A · u_t        y_t = 2 Re Σ_n C_n x_{n,t}
+    k_l = 2 Re Σ_n C_n (e^{ΔA_n} − 1)/A_n · e^{ΔA_n l}   y_t = Σ_{l ≤ t} k_l u_{t−l}
+
+Source: Gu, Gupta, Goel and Ré (2022), "On the parameterization and initialization of diagonal
+state space models": S4D-Lin, zero-order hold, B = 1.
+"""
+
+import math
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pernn.errors import ConfigError
+
+from .recurrent import check_sizes, check_width, project_columns
+
+Method = Literal["auto", "toeplitz", "fft", "recurrence"]
+
+TOEPLITZ_STEPS = 128
+"""Longest sequence that `auto` runs as a Toeplitz product; docs/performance.md has the times."""
+
+
+class S4D(nn.Module):
+    """Linear projection to the hidden width, then S4D layers, each on the outputs of the one below.
+
+    A layer: state space, skip connection, GELU, pointwise linear map to twice the width, GLU. No
+    residual connection and no normalisation.
+
+    Args:
+        input_size: Width of one input vector.
+        hidden_size: Number of channels, H.
+        num_layers: Number of stacked layers.
+        state_size: Modes of a channel, N; even, as they are N/2 conjugate pairs, one of each kept.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        method: How to compute the state space: `toeplitz` multiplies with a triangular matrix of
+            real numbers, `fft` convolves by Fourier transforms, `recurrence` goes step by step;
+            `auto` takes the first up to 128 steps, the second above, the third for a single step.
+        generator: Source of the initial weights; PyTorch's default generator if absent.
+
+    Raises:
+        ConfigError: If a size is not positive, `state_size` is odd, or there is no such method.
+
+    Differs: From the published implementation in that one learning rate serves all parameters, and
+        that there is neither dropout nor an upper bound on the real part of A.
+
+    Example:
+        >>> outputs, state = S4D(4, 8)(torch.zeros(2, 5, 4))
+        >>> tuple(outputs.shape), tuple(state.shape)
+        ((2, 5, 8), (1, 2, 8, 32, 2))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        state_size: int = 64,
+        batch_first: bool = True,
+        method: Method = "auto",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        check_sizes(
+            self,
+            input_size=input_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            state_size=state_size,
+        )
+        if state_size % 2:
+            raise ConfigError(f"S4D: state_size must be even, got {state_size}")
+        if method not in get_args(Method):
+            raise ConfigError(
+                f"S4D: no method {method!r}: one of {', '.join(map(str, get_args(Method)))}"
+            )
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.state_size, self.batch_first = state_size, batch_first
+        self.method: Method = method
+        # Built empty: PyTorch's own initialisation would draw from the global generator.
+        self.input = nn.utils.skip_init(nn.Linear, input_size, hidden_size)
+        self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
+        self.reset_parameters(generator)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the projection as `torch.nn.Linear` does, and every layer."""
+        _reset_linear(self.input, generator)
+        for layer in self.layers.children():
+            if isinstance(layer, S4DLayer):
+                layer.reset_parameters(generator)
+
+    @property
+    def gate_size(self) -> int:
+        """Width of one projected input."""
+        return self.hidden_size
+
+    def project(
+        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
+    ) -> Float[Tensor, "*rows hidden"]:
+        """Apply the input projection; parts of the input add up as in `RecurrentCore.project`.
+
+        Args:
+            inputs: Vectors that stand for input features `offset … offset + width`.
+            offset: First input feature that `inputs` covers.
+            bias: Whether to add the bias.
+
+        Returns:
+            The first layer's inputs.
+
+        Raises:
+            ConfigError: If there are not that many features.
+        """
+        return project_columns(
+            self, self.input.weight, self.input.bias if bias else None, inputs, offset
+        )
+
+    def recur(
+        self,
+        gates: Float[Tensor, "batch time hidden"],
+        state: Float[Tensor, "_ _ ..."] | None = None,
+    ) -> tuple[Float[Tensor, "batch time hidden"], Float[Tensor, "layers batch hidden mode 2"]]:
+        """Run all layers over time.
+
+        Args:
+            gates: What `project` made of the inputs.
+            state: Of every layer, the complex states x as pairs of real and imaginary part; zeros
+                if absent.
+
+        Returns:
+            The top layer's outputs, and the final state of every layer.
+
+        Raises:
+            ConfigError: If there is no time step, or the state has another shape.
+        """
+        batch, num_steps = gates.shape[:2]
+        if not num_steps:
+            raise ConfigError("S4D: needs at least one time step, got none")
+        expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
+        if state is not None and state.shape != expected:
+            raise ConfigError(
+                f"S4D: the state must hold tensors of shapes {[expected]} "
+                f"(layers, batch, hidden, mode, part), got {[tuple(state.shape)]}"
+            )
+        method = self._choose(num_steps)
+        values, finals = gates, []
+        for index, layer in enumerate(self.layers):
+            values, final = layer(values, None if state is None else state[index], method)
+            finals.append(final)
+        return values, torch.stack(finals)
+
+    def _choose(self, num_steps: int) -> Literal["toeplitz", "fft", "recurrence"]:
+        if self.method != "auto":
+            return self.method
+        if num_steps == 1:
+            return "recurrence"
+        return "toeplitz" if num_steps <= TOEPLITZ_STEPS else "fft"
+
+    def forward(
+        self, inputs: Float[Tensor, "_ _ input"], state: Float[Tensor, "_ _ ..."] | None = None
+    ) -> tuple[Float[Tensor, "_ _ hidden"], Float[Tensor, "layers batch hidden mode 2"]]:
+        """Project and recur; the arguments and results are those of `recur`.
+
+        Raises:
+            ConfigError: If the vectors are not `input_size` wide, there is no time step, or the
+                state has another shape.
+        """
+        check_width(self, inputs, self.input_size)
+        if not self.batch_first:
+            inputs = inputs.transpose(0, 1)
+        outputs, state = self.recur(self.project(inputs), state)
+        return outputs if self.batch_first else outputs.transpose(0, 1), state
+
+    def extra_repr(self) -> str:
+        """Say the sizes, as PyTorch's modules do."""
+        return (
+            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
+            f"state_size={self.state_size}, method={self.method!r}"
+        )
+
+
+class S4DLayer(nn.Module):
+    """One state-space layer: a sequence of vectors to another of the same width.
+
+    All parameters are real: checkpoints hold no complex numbers, and `double()` leaves complex
+    tensors alone.
+
+    Args:
+        hidden_size: Number of channels, H.
+        state_size: Modes of a channel, N, even.
+    """
+
+    def __init__(self, hidden_size: int, state_size: int) -> None:
+        super().__init__()
+        modes = hidden_size, state_size // 2
+        self.log_step = nn.Parameter(torch.empty(hidden_size))
+        """log Δ."""
+        self.log_decay = nn.Parameter(torch.empty(modes))
+        """log(−Re A)."""
+        self.frequency = nn.Parameter(torch.empty(modes))
+        """Im A."""
+        self.readout = nn.Parameter(torch.empty(*modes, 2))
+        """C, as pairs of real and imaginary part."""
+        self.skip = nn.Parameter(torch.empty(hidden_size))
+        """D."""
+        self.mix = nn.utils.skip_init(nn.Linear, hidden_size, 2 * hidden_size)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw Δ log-uniformly from [0.001, 0.1], C and D from normals; A_n = −½ + iπn."""
+        nn.init.uniform_(self.log_step, math.log(1e-3), math.log(1e-1), generator=generator)
+        nn.init.constant_(self.log_decay, math.log(0.5))
+        with torch.no_grad():
+            self.frequency.copy_(math.pi * torch.arange(self.frequency.shape[1]))
+        # Half the variance of a standard complex number lies in each part.
+        nn.init.normal_(self.readout, std=math.sqrt(0.5), generator=generator)
+        nn.init.normal_(self.skip, generator=generator)
+        _reset_linear(self.mix, generator)
+
+    def forward(
+        self,
+        values: Float[Tensor, "batch time hidden"],
+        state: Float[Tensor, "batch hidden mode 2"] | None,
+        method: Literal["toeplitz", "fft", "recurrence"],
+    ) -> tuple[Float[Tensor, "batch time hidden"], Float[Tensor, "batch hidden mode 2"]]:
+        """Give the outputs and the final state."""
+        # Autocast would round the kernel, whose errors add up over time; only `mix` may round.
+        with torch.autocast(values.device.type, enabled=False):
+            # Hidden first inside: every channel is a sequence of its own.
+            inputs = values.to(self.skip.dtype).permute(2, 0, 1).contiguous()
+            before = None if state is None else torch.view_as_complex(state.contiguous())
+            before = None if before is None else before.transpose(0, 1)
+            if method == "recurrence":
+                sums, final = self._step(inputs, before)
+            else:
+                sums, final = self._convolve(inputs, before, method)
+            skipped = self.skip[:, None, None] * inputs
+            active = F.gelu(sums + skipped).permute(1, 2, 0)
+        outputs = F.glu(self.mix(active).to(active.dtype), dim=2)
+        return outputs, torch.view_as_real(final.transpose(0, 1))
+
+    def _discretise(self) -> tuple[Complex[Tensor, "hidden mode"], Complex[Tensor, "hidden mode"]]:
+        """Give ΔA, the rate per step, and (e^{ΔA} − 1)/A, the entry of an input into the state."""
+        modes = torch.complex(-self.log_decay.exp(), self.frequency)
+        rate = self.log_step.exp().unsqueeze(1) * modes
+        # ΔA may be as small as 0.0005: `exp(rate) - 1` would lose four digits.
+        return rate, torch.expm1(rate) / modes
+
+    def _step(
+        self,
+        inputs: Float[Tensor, "hidden batch time"],
+        state: Complex[Tensor, "hidden batch mode"] | None,
+    ) -> tuple[Float[Tensor, "hidden batch time"], Complex[Tensor, "hidden batch mode"]]:
+        """Run the recurrence, one step after the other."""
+        rate, entry = (values.unsqueeze(1) for values in self._discretise())
+        factor = torch.exp(rate)
+        readout = torch.view_as_complex(self.readout).unsqueeze(1)
+        if state is None:
+            state = torch.zeros_like(factor).expand(-1, inputs.shape[1], -1)
+        sums = []
+        for step in inputs.unbind(2):
+            state = factor * state + entry * step.unsqueeze(2)
+            sums.append(2 * (readout * state).real.sum(2))
+        return torch.stack(sums, dim=2), state
+
+    def _convolve(
+        self,
+        inputs: Float[Tensor, "hidden batch time"],
+        state: Complex[Tensor, "hidden batch mode"] | None,
+        method: Literal["toeplitz", "fft"],
+    ) -> tuple[Float[Tensor, "hidden batch time"], Complex[Tensor, "hidden batch mode"]]:
+        """Convolve with the kernel, and compute the final state for all modes at once."""
+        num_steps = inputs.shape[2]
+        rate, entry = self._discretise()
+        readout = torch.view_as_complex(self.readout)
+        # z^l = z^(m⌊l/m⌋) z^(l mod m): exponentials of 2√T numbers instead of T.
+        width = math.isqrt(num_steps - 1) + 1
+        steps = torch.arange(width, device=inputs.device).unsqueeze(1)
+        coarse, fine = (torch.exp(rate.unsqueeze(1) * count) for count in (width * steps, steps))
+        weights = (readout * entry).unsqueeze(1) * coarse
+        kernel = 2 * _real_product(weights, fine).flatten(1)[:, :num_steps]
+        sums = (toeplitz if method == "toeplitz" else fourier)(kernel, inputs)
+        powers = (coarse.unsqueeze(2) * fine.unsqueeze(1)).flatten(1, 2)[:, :num_steps]
+        # x_T = Σ_l z^(T−1−l) B̄ u_l, a real product with the two parts side by side.
+        parts = inputs @ torch.view_as_real(powers.flip(1)).flatten(2)
+        final = torch.view_as_complex(parts.unflatten(2, (-1, 2))) * entry.unsqueeze(1)
+        if state is not None:
+            factor = torch.exp(rate).unsqueeze(1)
+            late = readout.unsqueeze(1) * factor * powers
+            sums = sums + 2 * _real_product(state, late)
+            final = final + factor * powers[:, -1:] * state
+        return sums, final
+
+
+def toeplitz(
+    kernel: Float[Tensor, "hidden time"], inputs: Float[Tensor, "hidden batch time"]
+) -> Float[Tensor, "hidden batch time"]:
+    """Convolve causally by one matrix product per channel: O(time²), but without overhead."""
+    num_steps = kernel.shape[1]
+    # Row s holds k_{−s} … k_{T−1−s}, with k_l = 0 for l < 0.
+    matrix = F.pad(kernel, (num_steps - 1, 0)).unfold(1, num_steps, 1).flip(1)
+    return inputs @ matrix
+
+
+def fourier(
+    kernel: Float[Tensor, "hidden time"], inputs: Float[Tensor, "hidden batch time"]
+) -> Float[Tensor, "hidden batch time"]:
+    """Convolve causally by Fourier transforms, padded to twice the length: nothing wraps around."""
+    if not inputs.numel():  # some backends refuse to transform nothing
+        return torch.zeros_like(inputs)
+    num_steps = kernel.shape[1]
+    spectrum = torch.fft.rfft(kernel, n=2 * num_steps).unsqueeze(1)
+    product = spectrum * torch.fft.rfft(inputs, n=2 * num_steps)
+    sums: Tensor = torch.fft.irfft(product, n=2 * num_steps)
+    return sums[:, :, :num_steps]
+
+
+def _real_product(
+    left: Complex[Tensor, "hidden rows mode"], right: Complex[Tensor, "hidden columns mode"]
+) -> Float[Tensor, "hidden rows columns"]:
+    """Re(left · rightᵀ) as one product of real matrices: Re(ab) = Re a Re b − Im a Im b."""
+    mirrored = torch.view_as_real(right.conj_physical()).flatten(2)
+    return torch.view_as_real(left).flatten(2) @ mirrored.transpose(1, 2)
+
+
+def _reset_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
+    """Draw weights and biases from U(−1/√in, 1/√in), as `torch.nn.Linear` does."""
+    bound = 1 / math.sqrt(linear.in_features)
+    for parameter in linear.parameters():
+        nn.init.uniform_(parameter, -bound, bound, generator=generator)

@@ -1,0 +1,226 @@
+"""S4D: three ways to compute it, compared with each other and with the defining sum."""
+
+import cmath
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pernn.cores import CORES, S4D
+from pernn.cores.s4d import TOEPLITZ_STEPS
+from pernn.errors import ConfigError
+
+METHODS = ["toeplitz", "fft", "recurrence"]
+INPUT, HIDDEN, BATCH = 3, 4, 2
+each_method = pytest.mark.parametrize("method", METHODS)
+
+
+def build(method="auto", layers=1, seed=1, **options):
+    generator = torch.Generator().manual_seed(seed)
+    options = {"state_size": 8, **options}
+    core = S4D(INPUT, HIDDEN, layers, method=method, generator=generator, **options).double()
+    # Away from the initial values, which are the same for all channels.
+    with torch.no_grad():
+        for layer in core.layers:
+            layer.log_decay += 0.3 * draw(*layer.log_decay.shape, seed=seed + 7)
+            layer.frequency += 0.3 * draw(*layer.frequency.shape, seed=seed + 8)
+            layer.log_step += 2
+    return core
+
+
+def draw(*shape, seed=2):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def initial(layers, modes=4):
+    return draw(layers, BATCH, HIDDEN, modes, 2, seed=3)
+
+
+def close(found, expected, tolerance=1e-10):
+    error = (found - expected).abs().max() / expected.abs().max().clamp_min(1e-3)
+    assert error < tolerance, error
+
+
+def defining_sum(layer, inputs):
+    """The layer's output by the kernel's formula, in Python's own complex numbers."""
+    batch, num_steps, channels = inputs.shape
+    sums = torch.zeros_like(inputs)
+    for channel in range(channels):
+        delta = math.exp(layer.log_step[channel].item())
+        kernel = [0.0] * num_steps
+        for decay, frequency, (real, imag) in zip(
+            layer.log_decay[channel].tolist(),
+            layer.frequency[channel].tolist(),
+            layer.readout[channel].tolist(),
+            strict=True,
+        ):
+            a, c = complex(-math.exp(decay), frequency), complex(real, imag)
+            for lag in range(num_steps):
+                term = c * (cmath.exp(delta * a) - 1) / a * cmath.exp(delta * a * lag)
+                kernel[lag] += 2 * term.real
+        for row in range(batch):
+            for step in range(num_steps):
+                total = layer.skip[channel].item() * inputs[row, step, channel].item()
+                for lag in range(step + 1):
+                    total += kernel[lag] * inputs[row, step - lag, channel].item()
+                sums[row, step, channel] = total
+    first, second = layer.mix(F.gelu(sums)).chunk(2, dim=2)
+    return first * torch.sigmoid(second)
+
+
+@torch.no_grad()
+@each_method
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_outputs_are_those_of_the_defining_sum(method, layers):
+    core, inputs = build(method, layers), draw(BATCH, 13, INPUT)
+    expected = core.input(inputs)
+    for layer in core.layers:
+        expected = defining_sum(layer, expected)
+    close(core(inputs)[0], expected)
+
+
+# Squares, their neighbours and primes: powers are computed in blocks of √T.
+@pytest.mark.parametrize("num_steps", [1, 2, 3, 4, 5, 16, 17, 31, 150])
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("method", ["auto", "toeplitz", "fft"])
+def test_all_methods_give_the_same_outputs_state_and_gradients(method, num_steps, layers, given):
+    results = []
+    for core in (build(method, layers), build("recurrence", layers)):
+        inputs = draw(BATCH, num_steps, INPUT).requires_grad_()
+        state = initial(layers).requires_grad_() if given else None
+        outputs, final = core(inputs, state)
+        loss = (outputs * draw(*outputs.shape, seed=4)).sum()
+        loss = loss + (final * draw(*final.shape, seed=5)).sum()
+        wanted = [inputs, *([state] if given else []), *core.parameters()]
+        results.append([outputs, final, *torch.autograd.grad(loss, wanted)])
+    for found, expected in zip(*results, strict=True):
+        close(found, expected)
+
+
+@each_method
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_split_sequence_is_the_whole_one(method, layers):
+    core, inputs, state = build(method, layers), draw(BATCH, 9, INPUT), initial(layers)
+    outputs, final = core(inputs, state)
+    for cut in range(1, 9):
+        early, between = core(inputs[:, :cut], state)
+        late, last = core(inputs[:, cut:], between)
+        close(torch.cat([early, late], dim=1), outputs)
+        close(last, final)
+
+
+@each_method
+def test_causal(method):
+    core, inputs = build(method, 2), draw(BATCH, 9, INPUT)
+    before = core(inputs)[0]
+    for step in range(9):
+        changed = inputs.clone()
+        changed[:, step:] += 1
+        after = core(changed)[0]
+        torch.testing.assert_close(after[:, :step], before[:, :step], rtol=0, atol=1e-12)
+        assert not torch.isclose(after[:, step], before[:, step]).all()
+
+
+@each_method
+def test_long_memory_in_float32_is_close_to_float64(method):
+    """At the initial weights, the smallest steps included."""
+    generator = torch.Generator().manual_seed(1)
+    core = S4D(INPUT, 32, method=method, generator=generator)
+    inputs = draw(BATCH, 300, INPUT)
+    outputs, final = core(inputs.float())
+    exact, exact_final = core.double()(inputs)
+    close(outputs.double(), exact, 1e-5)
+    close(final.double(), exact_final, 1e-5)
+
+
+@each_method
+def test_no_sequence_gives_no_output(method):
+    outputs, final = build(method)(draw(0, 5, INPUT))
+    assert outputs.shape == (0, 5, HIDDEN)
+    assert final.shape == (1, 0, HIDDEN, 4, 2)
+
+
+def test_auto_takes_the_method_by_length(monkeypatch):
+    core, taken = build(), []
+    forward = core.layers[0].forward
+    monkeypatch.setattr(
+        core.layers[0], "forward", lambda *args: (taken.append(args[2]), forward(*args))[1]
+    )
+    for num_steps in (1, 2, TOEPLITZ_STEPS, TOEPLITZ_STEPS + 1):
+        core(draw(1, num_steps, INPUT))
+    assert taken == ["recurrence", "toeplitz", "toeplitz", "fft"]
+
+
+def test_one_layer_feeds_the_next_directly():
+    core, inputs = build(layers=2), draw(BATCH, 6, INPUT)
+    below, _ = core.layers[0](core.project(inputs), None, "recurrence")
+    above, _ = core.layers[1](below, None, "recurrence")
+    close(core(inputs)[0], above)
+
+
+def test_initial_weights_are_distributed_as_described(generator):
+    hidden = 400
+    core = S4D(100, hidden, generator=generator)
+    (layer,) = core.layers
+    log_step = layer.log_step.detach() / math.log(10)
+    assert -3 <= log_step.min() < -2.97
+    assert -1.03 < log_step.max() <= -1
+    assert abs(log_step.mean() + 2) < 0.1
+    assert torch.equal(layer.log_decay, torch.full((hidden, 32), 0.5).log())
+    assert torch.equal(layer.frequency, (math.pi * torch.arange(32)).expand(hidden, -1))
+    assert layer.readout.shape == (hidden, 32, 2)
+    for part in layer.readout.detach().unbind(2):
+        assert abs(part.mean()) < 0.03
+        assert abs(part.var() - 0.5) < 0.03
+    assert abs(layer.skip.mean()) < 0.2
+    assert abs(layer.skip.var() - 1) < 0.3
+    for linear, bound in ((core.input, 0.1), (layer.mix, 0.05)):
+        for parameter in linear.parameters():
+            assert 0.95 * bound < parameter.abs().max() <= bound
+            assert abs(parameter.mean()) < 0.1 * bound
+
+
+@pytest.mark.parametrize(("width", "layers"), [(512, 1), (1024, 1), (512, 3)])
+def test_parameter_counts(width, layers):
+    core = S4D(width, 512, layers)
+    layer = 512 + 3 * 512 * 32 + 512 * 32 + 512 + 512 * 1024 + 1024
+    assert sum(p.numel() for p in core.parameters()) == 512 * width + 512 + layers * layer
+
+
+def test_every_parameter_is_real_and_converts():
+    core = S4D(3, 4)
+    assert {p.dtype for p in core.parameters()} == {torch.float32}
+    assert not list(core.buffers())
+    outputs, final = core.double()(draw(2, 5, 3))
+    assert (outputs.dtype, final.dtype) == (torch.float64, torch.float64)
+
+
+@each_method
+def test_autocast_rounds_the_linear_layers_only(method):
+    core, inputs = build(method, 2).float(), draw(BATCH, 20, INPUT).float()
+    gates = core.project(inputs).detach()
+    exact = core.layers[0](gates, None, method)
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs, final = core.layers[0](gates, None, method)
+        whole, _ = core(inputs)
+    assert torch.equal(final, exact[1])
+    assert not torch.equal(outputs, exact[0])
+    torch.testing.assert_close(outputs, exact[0], rtol=0, atol=0.03)
+    assert (outputs.dtype, whole.dtype) == (torch.float32, torch.float32)
+
+
+def test_odd_sizes_and_unknown_methods_are_refused():
+    with pytest.raises(ConfigError, match="state_size must be even, got 7"):
+        S4D(3, 4, state_size=7)
+    with pytest.raises(ConfigError, match="state_size must be at least 1, got 0"):
+        S4D(3, 4, state_size=0)
+    with pytest.raises(ConfigError, match=r"state_size.*multiple of 2"):
+        CORES.validate({"kind": "s4d", "state_size": 7})
+
+
+def test_the_config_gives_its_sizes():
+    config = CORES.validate({"kind": "s4d", "hidden_size": 6, "num_layers": 2, "state_size": 10})
+    core = config.build(5, torch.Generator().manual_seed(1))
+    assert repr(core).startswith("S4D(\n  5, 6, num_layers=2, state_size=10, method='auto'\n")
