@@ -18,6 +18,7 @@ from pernn.tasks import (
     PredecessorQueryConfig,
     Query,
     Reverse,
+    ReverseOrderingConfig,
     Rule,
     Same,
     Sort,
@@ -134,3 +135,13 @@ def test_parts_that_do_not_fit_are_refused_with_the_reason():
         composed(Predecessor(), Cued(source=NonRepeating(vocab_size=4)), 2, Unprompted())
     with pytest.raises(ConfigError, match="hold_time must be at least 0, got -1"):
         HoldAndEmit(hold_time=-1)
+
+
+def test_one_sequence_left_to_train_on_is_found():
+    """The extreme: 2,047 of the 2,048 sequences of two tokens and length 11 are held out."""
+    config = ReverseOrderingConfig(vocab_size=2, length=11, num_held_out=2047)
+    stream = config.build().stream(1)
+    held_out = set(map(tuple, stream.test().tokens.tolist()))
+    assert len(held_out) == 2047
+    (left,) = stream.train(0, 1).tokens.tolist()
+    assert tuple(left) not in held_out
