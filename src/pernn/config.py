@@ -85,6 +85,15 @@ class Config(BaseModel):
             node[leaf] = value
         return type(self).load(values)
 
+    def has(self, path: str) -> bool:
+        """Say whether a dotted path names a value of this config and its parts."""
+        node: Any = self.dump()
+        for key in path.split("."):
+            if not isinstance(node, dict) or key not in node:
+                return False
+            node = node[key]
+        return True
+
     def fingerprint(self) -> str:
         """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""
         text = json.dumps(self.dump(), sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,13 +1,21 @@
 """The seams between rooms: what data, models and cores owe each other. Nothing here runs."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float32, Float64, Int64
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+UNSCORED = -100
+"""Stands in ids of targets where no answer is expected; the mark that PyTorch's losses skip."""
+
+Table = Mapping[str, Sequence[Any]]
+"""Column → its values, one per row; all columns are equally long."""
 
 
 @dataclass(frozen=True)
@@ -15,14 +23,42 @@ class Batch:
     """Sequences to answer: tokens in, then queries; the targets stand at the last steps.
 
     Attributes:
-        tokens: Ids of the input phase; K + 1 and above are further rows of the embedding.
+        tokens: Ids of the input phase; K and above are further rows of the embedding. Vectors if
+            the vocabulary is infinite.
         num_queries: Steps after them whose input is the query row, the same for all sequences.
-        targets: Ids expected at the last `scored` of all steps; only these are scored.
+        targets: Ids, or vectors, expected at the last `scored` of all steps; only these are
+            scored, and of the ids only those that are not `UNSCORED`.
     """
 
-    tokens: Int64[np.ndarray, "batch input_time"]
+    tokens: Int64[np.ndarray, "batch input_time"] | Float32[np.ndarray, "batch input_time width"]
     num_queries: int
-    targets: Int64[np.ndarray, "batch scored"]
+    targets: Int64[np.ndarray, "batch scored"] | Float32[np.ndarray, "batch scored width"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a network said to a batch.
+
+    Attributes:
+        predictions: The likeliest ids, or the vectors, at all steps that have a target.
+        losses: What each of them cost: nats, or 1 − cosine; NaN where nothing is scored.
+    """
+
+    predictions: Int64[np.ndarray, "batch scored"] | Float32[np.ndarray, "batch scored width"]
+    losses: Float64[np.ndarray, "batch scored"]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How good answers are.
+
+    Attributes:
+        metrics: Name → value over the whole batch.
+        tables: Name → values apart by position, by length or by condition; one row each.
+    """
+
+    metrics: Mapping[str, float]
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -37,15 +73,76 @@ class BatchStream(Protocol):
         """Give all held-out sequences, none of which `train` ever shows."""
         ...
 
+    def measure(self, answers: Answers) -> Measurement:
+        """Measure the answers to `test`."""
+        ...
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What is to be learnt: the shape of its sequences, and their data by seed."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K; the width of the vectors if the vocabulary is infinite."""
+        ...
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Names of the embedding rows K, K + 1 … after those of the ids; the query's first."""
+        ...
+
+    @property
+    def num_steps(self) -> int:
+        """Number of time steps of the longest sequence, both phases."""
+        ...
+
+    @property
+    def num_queries(self) -> int:
+        """How many of them, at the end, show the query row."""
+        ...
+
+    @property
+    def num_scored(self) -> int:
+        """Number of targets of the longest sequence."""
+        ...
+
+    def stream(self, seed: int) -> BatchStream:
+        """Give the data of one seed."""
+        ...
+
 
 @runtime_checkable
 class SequenceModel(Protocol):
-    """A network that answers queries about a sequence of tokens."""
+    """A network that answers queries about a sequence of tokens.
+
+    Attributes:
+        vocab_size: Width of its outputs.
+    """
+
+    vocab_size: int
 
     def __call__(
-        self, tokens: "Tensor", num_queries: int = 0, *, num_scored: int | None = None
-    ) -> "Float[Tensor, 'batch scored vocab']":
-        """Give the logits of the last `num_scored` of all `input_time + num_queries` steps."""
+        self,
+        tokens: "Tensor",
+        num_queries: int = 0,
+        *,
+        num_scored: int | None = None,
+        scored: "Tensor | None" = None,
+    ) -> "Float[Tensor, '*rows vocab']":
+        """Give the logits of the last `num_scored` of all `input_time + num_queries` steps.
+
+        With a mask `scored` over these, only the logits of what it marks, one row each.
+        """
+        ...
+
+
+@runtime_checkable
+class Decoder(SequenceModel, Protocol):
+    """A network whose inputs in the output phase are its own outputs."""
+
+    def decode(self, prompt: "Tensor", num_outputs: int) -> "Float[Tensor, 'batch scored vocab']":
+        """Give the logits of the last step of the prompt and of those fed with its answers."""
         ...
 
 

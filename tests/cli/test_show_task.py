@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pernn.interfaces import UNSCORED
 from pernn.tasks import TASKS
 
 
@@ -21,15 +22,25 @@ def show(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-SMALL = ("--set", "vocab_size=16", "--set", "length=4", "--set", "num_held_out=64")
+SMALL = {"vocab_size": 16, "length": 4, "num_held_out": 64}
+# What a kind has other than that.
+OPTIONS = {
+    "dual_frequency": {"vocab_size": 16, "length": 4, "num_per_cell": 3},
+    "variable_length": {**SMALL, "shortest": 2},
+    "vocabulary_extension": {**SMALL, "num_known": 8},
+}
+DRAWN = [
+    kind for kind in TASKS.names() if kind not in ("infinite_vocabulary", "language_modelling")
+]
 
 
-@pytest.mark.parametrize("kind", TASKS.names())
+@pytest.mark.parametrize("kind", DRAWN)
 def test_a_task_is_shown_by_samples(kind: str) -> None:
-    done = show(kind, "--sample", 2, *SMALL)
+    options = OPTIONS.get(kind, SMALL)
+    done = show(kind, "--sample", 2, *(f"--set={key}={value}" for key, value in options.items()))
     assert done.returncode == 0, done.stderr
     summary, name, *pictures = done.stdout.splitlines()
-    config = TASKS.find(kind)(vocab_size=16, length=4, num_held_out=64)
+    config = TASKS.find(kind)(**options)
     assert type(config).__doc__.startswith(summary)
     assert name == config.name
     assert len(pictures) == 8
@@ -37,19 +48,66 @@ def test_a_task_is_shown_by_samples(kind: str) -> None:
     for sample in range(2):
         gap, steps, shown, expected = (row.split() for row in pictures[4 * sample :][:4])
         assert not gap
-        assert steps == ["step", *map(str, range(1, config.build().num_steps + 1))]
         tokens = batch.tokens[sample].tolist()
-        query = "EMIT" if kind == "copying_memory" else "?"
-        words = ["HOLD" if token == 17 else str(token) for token in tokens]
-        assert shown == ["input", *words, *[query] * batch.num_queries]
-        targets = list(map(str, batch.targets[sample].tolist()))
-        assert expected == ["target", *["."] * (len(steps) - 1 - len(targets)), *targets]
+        query = {"copying_memory": "EMIT", "autoregressive": "DUMMY"}.get(kind, "?")
+        signs = {16: query, 17: "HOLD"}
+        words = [*(signs.get(token, str(token)) for token in tokens), *[query] * batch.num_queries]
+        targets = batch.targets[sample].tolist()
+        answers = ["." if target == UNSCORED else str(target) for target in targets]
+        answers = ["."] * (len(words) - len(answers)) + answers
+        if kind == "variable_length":
+            # A sequence ends with its last answer; what fills it up is not shown.
+            end = 2 * words.index(query)
+            assert set(answers[end:]) <= {"."}
+            words, answers = words[:end], answers[:end]
+        else:
+            assert len(words) == config.build().num_steps
+        assert steps == ["step", *map(str, range(1, len(words) + 1))]
+        assert shown == ["input", *words]
+        assert expected == ["target", *answers]
+
+
+def test_vectors_are_shown_by_their_first_components() -> None:
+    sizes = {"dimension": 8, "length": 3, "num_held_out": 4}
+    kind = "infinite_vocabulary"
+    done = show(kind, "--sample", 2, *(f"--set={key}={value}" for key, value in sizes.items()))
+    assert done.returncode == 0, done.stderr
+    config = TASKS.find(kind)(**sizes)
+    assert config.name == "infinite_vocabulary d=8 L=3 held_out=4"
+    pictures = done.stdout.splitlines()[2:]
+    firsts = config.build().stream(111).train(0, 2).tokens[:, :, 0]
+    for sample in range(2):
+        words = [f"{first:.2f}…" for first in firsts[sample]]
+        shown, expected = (row.split()[1:] for row in pictures[4 * sample + 2 :][:2])
+        assert shown == [*words, "0", "0", "0"]
+        assert expected == [".", ".", ".", *reversed(words)]
+
+
+def test_a_name_that_both_have_is_the_experiments_without_a_sample() -> None:
+    done = show("sorting")
+    assert "trials" in done.stdout
+    assert "pernn show sorting --sample 3" in done.stdout
+
+
+def test_a_corpus_is_shown_by_its_paragraphs() -> None:
+    corpus = '{"kind":"grammar","num_paragraphs":301,"num_held_out":40,"num_words":64}'
+    sizes = ("--set=vocab_size=320", "--set=length=6", f"--set=corpus={corpus}")
+    done = show("language_modelling", "--sample", 1, *sizes)
+    assert done.returncode == 0, done.stderr
+    shown, expected = (row.split()[1:] for row in done.stdout.splitlines()[4:6])
+    assert shown == ["BOS", *expected[:-1]]
 
 
 def test_json_has_the_same_for_scripts() -> None:
-    shown = json.loads(show("copying_memory", "--set", "hold_time=2", "--json").stdout)
+    shown = json.loads(
+        show("copying_memory", "--sample", 1, "--set", "hold_time=2", "--json").stdout
+    )
     assert shown["task"]["hold_time"] == 2
-    assert (shown["num_steps"], shown["num_scored"], shown["num_extra_rows"]) == (22, 10, 2)
+    assert (shown["num_steps"], shown["num_scored"], shown["extra_rows"]) == (
+        22,
+        10,
+        ["EMIT", "HOLD"],
+    )
     (sample,) = shown["samples"]
     assert sample["input"][10:] == ["HOLD"] * 2 + ["EMIT"] * 10
     assert sample["target"] == [None] * 12 + sample["input"][:10]
@@ -59,8 +117,12 @@ def test_json_has_the_same_for_scripts() -> None:
     ("words", "said"),
     [
         (["vocabulary_size", "--sample", 2], "vocabulary_size is an experiment"),
-        (["sorting", "--scale", "paper"], "sorting is a task: it takes --sample, --set and --json"),
-        (["sorting", "--set", "hold_time=2"], "hold_time: unknown key"),
+        (["input_length", "--sample", 2], "sequences are shown of a task"),
+        (
+            ["reverse_ordering", "--scale", "paper"],
+            "is a task: it takes --sample, --set and --json",
+        ),
+        (["sorting", "--sample", 1, "--set", "hold_time=2"], "hold_time: unknown key"),
         (["sortin"], "no experiment"),
     ],
 )

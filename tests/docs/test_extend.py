@@ -174,23 +174,23 @@ def test_the_experiments_trials_are_paired_and_its_claims_can_be_judged(pasted):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A package as pip would have installed it: the recipes' modules beside their metadata."""
-    site = tmp_path_factory.mktemp("site")
-    (site / "my_parts").mkdir()
-    (site / "my_parts" / "__init__.py").write_text("")
+    """The recipes' modules as a package: built into a wheel, installed by pip into a folder."""
+    source = tmp_path_factory.mktemp("source")
+    (source / "my_parts").mkdir()
+    (source / "my_parts" / "__init__.py").write_text("")
     for part in RECIPES:
-        (site / "my_parts" / f"{part}.py").write_text(recipe(part)[0], encoding="utf-8")
+        (source / "my_parts" / f"{part}.py").write_text(recipe(part)[0], encoding="utf-8")
     project, trial = blocks("toml", PAGE.read_text(encoding="utf-8"))
-    project = tomllib.loads(project)["project"]
-    metadata = site / "my_parts-0.1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    )
-    lines = []
-    for group, points in project["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
-    (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    (source / "pyproject.toml").write_text(project, encoding="utf-8")
+    site = tmp_path_factory.mktemp("site")
+    # The build backend is a development dependency: nothing is fetched.
+    run = (sys.executable, "-m")
+    wheels = source / "dist"
+    building = (*run, "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source))
+    subprocess.run(building, check=True, capture_output=True, timeout=120)
+    (wheel,) = wheels.glob("my_parts-*.whl")
+    installing = ("pip", "install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
+    subprocess.run((*run, *installing), check=True, capture_output=True, timeout=120)
     (site / "trial.toml").write_text(trial)
     return site
 

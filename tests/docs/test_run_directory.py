@@ -5,16 +5,19 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from pernn import runs
 from pernn.errors import BusyError, TrialError
 from pernn.experiments import find_experiment
+from pernn.interfaces import Answers
 from pernn.reports import write_report
 from pernn.runners.local import LOG
 from pernn.runs import RunSpec, execute
 from pernn.store import FORMAT, RunDirectory, Sweep, read_records, save_sweep
+from pernn.tasks import TASKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run_directory.md").read_text(encoding="utf-8")
 SPEC = RunSpec.load(
@@ -199,3 +202,46 @@ def test_the_pages_python_runs(results, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "vocabulary_size-test ['done']" in printed
     assert f"{SPEC.fingerprint()} gru 111 0." in printed
+
+
+def documented_tables():
+    """(Table, task) → what the page says about its columns."""
+    (section,) = re.findall(
+        r"^### Tables of some tasks\n(.*?)(?=^##)", PAGE, re.DOTALL | re.MULTILINE
+    )
+    return {
+        (name, task): text
+        for name, task, text in re.findall(
+            r"^\| `(\w+)` \| ([^|]+) \| (.*) \|$", section, re.MULTILINE
+        )
+    }
+
+
+def measured(task):
+    """What is measured of a small task when its network is right by luck."""
+    stream = TASKS.validate({"kind": task, **SMALL[task]}).build().stream(1)
+    test = stream.test()
+    return stream.measure(Answers(test.targets, np.zeros(test.targets.shape[:2])))
+
+
+SMALL = {
+    "variable_length": {"vocab_size": 8, "length": 6, "shortest": 4, "num_held_out": 8},
+    "dual_frequency": {"vocab_size": 8, "length": 8, "num_per_cell": 2, "rare_share": 0.25},
+    "copying_memory": {"hold_time": 3, "num_held_out": 8},
+    "sorting": {"vocab_size": 8, "length": 4, "num_held_out": 8},
+}
+
+
+@pytest.mark.parametrize("task", SMALL)
+def test_tables_and_metrics_of_tasks_are_documented(task):
+    found, said = measured(task), documented_tables()
+    assert found.tables.keys() == {name for name, of in said if of == task.replace("_", " ")}
+    for name, table in found.tables.items():
+        text = said[name, task.replace("_", " ")]
+        before = said["by_condition", "dual frequency"] if "as above" in text else ""
+        columns = set(re.findall(r"`(\w+)`", text + before)) - {"Frequent", "Rare"}
+        assert set(table) == columns
+    everything = documented("metrics.jsonl") | set(
+        re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+    )
+    assert found.metrics.keys() <= everything

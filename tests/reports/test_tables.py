@@ -53,13 +53,13 @@ def test_metrics_that_are_missing_stay_blank() -> None:
     assert rows[0].num_parameters == ()
     assert "m" not in rows[1].metrics
     assert to_csv(rows, ["m"]) == (
-        "k,num_seeds,num_parameters,m.mean,m.low,m.high,m.t_low,m.t_high,m.values\n"
-        "2,2,,0.5,,,,,1:0.5\n"
-        "4,1,,,,,,,\n"
+        "k,num_seeds,num_parameters,protocol,m.mean,m.low,m.high,m.t_low,m.t_high,m.values\n"
+        "2,2,,,0.5,,,,,1:0.5\n"
+        "4,1,,,,,,,,\n"
     )
     assert to_markdown(rows, ["m"]).splitlines()[2:] == [
-        "| 2 | 2 | 0.5 (n = 1: no interval) |",
-        "| 4 | 1 | – |",
+        "| 2 | 2 | – | 0.5 (n = 1: no interval) |",
+        "| 4 | 1 | – | – |",
     ]
 
 
@@ -81,16 +81,16 @@ def test_markdown_is_short_and_labelled() -> None:
     rows = summarise(trials(cores=("gru",), vocab_sizes=(1024,)), BY, ["loss"])
     text = to_markdown(rows, ["loss"], lambda value: {"gru": "GRU"}.get(value, str(value)))
     head, rule, first, _ = text.splitlines()
-    assert head == "| core.kind | encoding.kind | task.vocab_size | n | loss |"
-    assert rule == "| --- | --- | --- | --- | --- |"
-    assert first.startswith("| GRU | none | 1024 | 5 | ")
+    assert head == "| core.kind | encoding.kind | task.vocab_size | n | Parameters | loss |"
+    assert rule == "| --- | --- | --- | --- | --- | --- |"
+    assert first.startswith("| GRU | none | 1024 | 5 | 2024 | ")
     interval = str(rows[0].metrics["loss"].bootstrap)
     assert first.endswith(f"{interval.replace('[', chr(92) + '[').replace(']', chr(92) + ']')} |")
 
 
 def test_nothing_finished_is_said() -> None:
     assert to_markdown([], METRICS) == "No finished trials yet.\n"
-    assert to_csv([], ["m"]).startswith("num_seeds,num_parameters,m.mean")
+    assert to_csv([], ["m"]).startswith("num_seeds,num_parameters,protocol,m.mean")
 
 
 @given(TEXTS)
@@ -99,7 +99,7 @@ def test_any_text_stays_in_its_markdown_cell(text: str) -> None:
     lines = to_markdown(rows, ["m"]).split("\n")
     assert len(lines) == 4
     bare = lines[2].replace("\\\\", "")
-    assert bare.count("|") - bare.count("\\|") == 4
+    assert bare.count("|") - bare.count("\\|") == 5
     assert "<" not in lines[2]
     assert len(lines[2].splitlines()) == 1
 
@@ -108,7 +108,7 @@ def test_any_text_stays_in_its_markdown_cell(text: str) -> None:
 def test_any_text_stays_in_its_csv_cell_and_is_no_formula(text: str) -> None:
     rows = summarise([trial(seed=1, word=text, m=0.5)], ["word"], ["m"])
     _, line = csv.reader(io.StringIO(to_csv(rows, ["m"])))
-    assert len(line) == 9
+    assert len(line) == 10
     assert not line[0].startswith(("=", "+", "-", "@"))
     assert line[0].removeprefix("'") == clean(text).removeprefix("'")
 
@@ -116,6 +116,18 @@ def test_any_text_stays_in_its_csv_cell_and_is_no_formula(text: str) -> None:
 def test_escapes() -> None:
     assert escape_markdown("a|b\n<b>&`*[x](y)") == "a\\|b &lt;b&gt;&amp;\\`\\*\\[x\\](y)"
     assert clean("a\x1b[31m\u202eb\u2028\ud800c–é") == "a [31m b  c–é"
+
+
+def test_mixed_networks_and_protocols_are_said() -> None:
+    records = [
+        trial(seed=1, k=2, m=0.5, num_parameters=2000, protocol="as-run"),
+        trial(seed=2, k=2, m=0.5, num_parameters=1000, protocol="as-written"),
+        trial(seed=3, k=2, m=0.5, num_parameters=1500, protocol="as-run"),
+    ]
+    rows = summarise(records, ["k"], ["m"])
+    assert rows[0].protocols == ("as-run", "as-written")
+    assert "| 3 | 1000–2000 |" in to_markdown(rows, ["m"])
+    assert "\n2,3,1000 1500 2000,as-run as-written,0.5" in to_csv(rows, ["m"])
 
 
 def test_infinite_values_are_left_out() -> None:

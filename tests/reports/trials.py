@@ -7,6 +7,7 @@ from pernn.experiments import Contrast, Experiment, FigureLayout
 
 CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 SEEDS = (111, 222, 333, 444, 555)
+CLASSES = ("frequent", "rare")
 
 
 def trial(**columns: Any) -> dict[str, Any]:
@@ -74,3 +75,52 @@ def experiment(**changes: Any) -> Experiment:
         },
     }
     return Experiment(**{**values, **changes})
+
+
+def by_length(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
+    """Trials whose accuracy falls with the length."""
+    noise = random.Random(2)
+    lengths = list(range(5, 25))
+    records = trials(("lstm",), (32,), seeds)
+    for record in records:
+        ease = 0.01 if record["encoding.kind"] == "none" else 0.001
+        accuracies = [1 - ease * length - noise.uniform(0, 0.05) for length in lengths]
+        table = {"length": lengths, "token_accuracy": accuracies, "num_sequences": [4] * 20}
+        record["tables"] = {"by_length": table}
+    return records
+
+
+def by_condition(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
+    """Trials that are harmed by rare disturbants, whose networks differ in size by seed."""
+    noise = random.Random(3)
+    records = trials(("gru", "lstm"), (32,), seeds)
+    for record in records:
+        record["num_parameters"] = 1000 + 2 * (record["seed"] > 300)
+        cells = [(a, b, t) for a in CLASSES for b in CLASSES for t in range(1, 6)]
+        losing = record["encoding.kind"] == "none"
+        accuracies = [
+            1 - 0.4 * (losing and b == "rare") - noise.uniform(0, 0.05) for _, b, _ in cells
+        ]
+        target, disturbants, position = (list(column) for column in zip(*cells, strict=True))
+        record["tables"] = {
+            "by_position": {
+                "target": target,
+                "disturbants": disturbants,
+                "position": position,
+                "token_accuracy": accuracies,
+                "num_sequences": [4] * len(cells),
+            }
+        }
+    return records
+
+
+def distributions(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
+    """Trials with the quantiles of a similarity."""
+    noise = random.Random(4)
+    records = []
+    for record in trials(("elman", "gru"), (8, 16, 32), seeds):
+        middle = 0.9 - record["task.vocab_size"] / 100 + noise.uniform(0, 0.02)
+        row = {f"q{percent}": [middle + 0.002 * (percent - 50)] for percent in range(0, 101, 5)}
+        tables = {"cosine": {"dimension": [record["task.vocab_size"]], **row}}
+        records.append({**record, "cosine_similarity": middle, "tables": tables})
+    return records

@@ -11,6 +11,8 @@ import pytest
 
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory
+from pernn.tasks import TASKS
+from runs.test_tasks import tiny
 
 NUM_KILLS = 30
 
@@ -33,34 +35,40 @@ SPEC = RunSpec.load(
 )
 
 
-def contents(root: Path) -> dict[str, bytes]:
-    folder = RunDirectory(root, SPEC.fingerprint()).path
+def contents(spec: RunSpec, root: Path) -> dict[str, bytes]:
+    """Every deterministic file of a run, and of its pretraining."""
+    stages = [stage for stage in (spec, spec.first_stage()) if stage is not None]
+    folders = [RunDirectory(root, stage.fingerprint()).path for stage in stages]
     return {
-        str(path.relative_to(folder)): path.read_bytes()
+        str(path.relative_to(root)): path.read_bytes()
+        for folder in folders
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in ("environment.json", "journal.jsonl", "lock")
     }
 
 
-@pytest.mark.slow
-def test_killed_many_times_it_ends_in_the_same_bits(tmp_path: Path) -> None:
-    execute(SPEC, tmp_path / "undisturbed", device="cpu")
+def run_and_kill(spec: RunSpec, root: Path, num_kills: int) -> int:
+    """Run to the end, killed so many times on the way; gives how often it worked."""
     context = multiprocessing.get_context("forkserver")
     # Starting torch costs seconds: the server does it once and each victim is forked from it.
     # The first optimiser imports another heavy module.
     context.set_forkserver_preload(["pernn.runs.execution", "torch._dynamo"])
     moments = random.Random(7)
-    root = tmp_path / "killed"
-    directory = RunDirectory(root, SPEC.fingerprint())
+    stages = [stage for stage in (spec.first_stage(), spec) if stage is not None]
+    directories = [RunDirectory(root, stage.fingerprint()) for stage in stages]
+
+    def progress() -> list[int]:
+        return [update for one in directories for update in one.checkpoints.updates()[-1:]]
+
     kills = 0
-    while directory.read_result() is None:
-        victim = context.Process(target=execute, args=(SPEC, root), kwargs={"device": "cpu"})
+    while directories[-1].read_result() is None:
+        victim = context.Process(target=execute, args=(spec, root), kwargs={"device": "cpu"})
         victim.start()
-        if kills < NUM_KILLS:
-            before = directory.checkpoints.updates()[-1:]
+        if kills < num_kills:
+            before = progress()
             deadline = time.monotonic() + 30
             # Wait for some progress, so that the kills are spread over the whole run.
-            while directory.checkpoints.updates()[-1:] == before and victim.is_alive():
+            while progress() == before and victim.is_alive():
                 assert time.monotonic() < deadline
                 time.sleep(0.002)
             time.sleep(moments.random() * 0.03)
@@ -68,10 +76,42 @@ def test_killed_many_times_it_ends_in_the_same_bits(tmp_path: Path) -> None:
             kills += victim.is_alive()
         victim.join()
         assert victim.exitcode in (0, -signal.SIGKILL)
+    return kills
+
+
+@pytest.mark.slow
+def test_killed_many_times_it_ends_in_the_same_bits(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path / "undisturbed", device="cpu")
+    root = tmp_path / "killed"
+    kills = run_and_kill(SPEC, root, NUM_KILLS)
+    directory = RunDirectory(root, SPEC.fingerprint())
     events = [line["event"] for line in directory.read_journal()]
     print(f"{kills} kills, {events.count('resumed')} resumptions")
     assert kills >= NUM_KILLS // 2
     assert events.count("resumed") >= kills - 1
-    assert contents(root) == contents(tmp_path / "undisturbed")
+    assert contents(SPEC, root) == contents(SPEC, tmp_path / "undisturbed")
     result = json.loads((directory.path / "result.json").read_text())
     assert result["metrics"]["token_accuracy"] > 0.2
+
+
+LONGER = {"training.iterations": 120, "training.checkpoint_interval": 4}
+IN_TWO_STAGES = SPEC.override({**LONGER, "training.log_interval": 7}).override(
+    {
+        "pretraining": {
+            "task": SPEC.task.override({"vocab_size": 4}).dump(),
+            "training": SPEC.training.override({"iterations": 60}).dump(),
+        }
+    }
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spec",
+    [*(tiny(kind).override(LONGER) for kind in TASKS.names()), IN_TWO_STAGES],
+    ids=[*TASKS.names(), "two stages"],
+)
+def test_every_task_survives_kills(tmp_path: Path, spec: RunSpec) -> None:
+    execute(spec, tmp_path / "undisturbed", device="cpu")
+    assert run_and_kill(spec, tmp_path / "killed", 3) >= 1
+    assert contents(spec, tmp_path / "killed") == contents(spec, tmp_path / "undisturbed")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pernn.errors import ConfigError
 from pernn.runs import RunSpec, build, estimate_cost, execute
 from pernn.store import RunDirectory
 from pernn.tasks import TASKS
@@ -13,10 +14,26 @@ from pernn.tasks import TASKS
 DETERMINISTIC = ("spec.json", "metrics.jsonl", "result.json")
 
 
+# What a kind has beside `SIZES`, or other than it; None: it has no such option.
+SIZES = {"vocab_size": 6, "length": 4, "num_held_out": 32}
+OPTIONS = {
+    "infinite_vocabulary": {"vocab_size": None, "dimension": 6},
+    "dual_frequency": {"num_held_out": None, "num_per_cell": 3},
+    "variable_length": {"shortest": 2},
+    "vocabulary_extension": {"num_known": 3},
+    "language_modelling": {
+        "vocab_size": 320,
+        "num_held_out": None,
+        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 64},
+    },
+}
+
+
 def tiny(kind: str) -> RunSpec:
+    options = {"kind": kind, **SIZES, **OPTIONS.get(kind, {})}
     return RunSpec.load(
         {
-            "task": {"kind": kind, "vocab_size": 6, "length": 4, "num_held_out": 32},
+            "task": {name: value for name, value in options.items() if value is not None},
             "core": {"kind": "lstm", "hidden_size": 8},
             "encoding": {"kind": "sinusoidal", "size": 8},
             "embedding_size": 8,
@@ -45,7 +62,10 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path: Path, kind: str) ->
     whole = execute(spec, tmp_path / "whole", device="cpu")
     assert whole.status == "finished"
     assert whole.result is not None
-    assert 0 <= whole.result["metrics"]["token_accuracy"] <= 1
+    if kind == "infinite_vocabulary":
+        assert -1 <= whole.result["metrics"]["cosine_similarity"] <= 1
+    else:
+        assert 0 <= whole.result["metrics"]["token_accuracy"] <= 1
     for cut in (3, 8):
         stop = execute(spec, tmp_path / "cut", device="cpu", listener=lambda n, cut=cut: n != cut)
         assert stop.status == "stopped"
@@ -59,5 +79,51 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path: Path, kind: str) ->
 def test_the_network_has_the_rows_that_the_task_needs(kind: str) -> None:
     spec = tiny(kind)
     model = build(spec, torch.device("cpu")).model
-    assert len(model.embedding.weight) == 6 + spec.task.build().num_extra_rows
+    extra_rows = len(spec.task.build().extra_rows)
+    if kind == "infinite_vocabulary":
+        # A linear map instead of rows.
+        assert (tuple(model.embedding.weight.shape), extra_rows) == ((8, 6), 0)
+    else:
+        assert len(model.embedding.weight) == spec.task.build().vocab_size + extra_rows
     assert estimate_cost(spec).steps == 12 * spec.task.build().num_steps
+
+
+def test_what_is_fed_back_is_told_apart(tmp_path: Path) -> None:
+    result = execute(tiny("autoregressive"), tmp_path, device="cpu").result
+    assert result is not None
+    table, metrics = result["tables"]["by_feedback"], result["metrics"]
+    assert table["feedback"] == ["own output", "truth"]
+    assert {name: table[name][0] for name in metrics} == metrics
+    assert table["loss"][1] != metrics["loss"]
+
+
+def test_vectors_leave_their_distribution(tmp_path: Path) -> None:
+    result = execute(tiny("infinite_vocabulary"), tmp_path, device="cpu").result
+    assert result is not None
+    table = result["tables"]["cosine"]
+    assert list(table) == ["dimension", *(f"q{percent}" for percent in range(0, 101, 5))]
+    assert {len(column) for column in table.values()} == {1}
+    assert table["dimension"] == [6]
+    assert table["q50"] == [result["metrics"]["cosine_median"]]
+    # The loss is one minus the mean cosine.
+    metrics = result["metrics"]
+    assert abs(metrics["loss"] + metrics["cosine_similarity"] - 1) < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["autoregressive", "infinite_vocabulary"])
+def test_parts_draw_their_weights_from_streams_of_their_own(kind: str) -> None:
+    """Networks of one seed share what they have in common, whatever the code."""
+    specs = [tiny(kind).override({"encoding.kind": code}) for code in ("none", "sinusoidal")]
+    one, other = (build(spec, torch.device("cpu")).model.state_dict() for spec in specs)
+    shared = [name for name in one if not name.startswith("core.weight_ih")]
+    assert {"embedding.weight", "readout.weight", "readout.bias"} < set(shared)
+    assert ("phase" in shared) == (kind == "autoregressive")
+    for name in shared:
+        if not name.startswith("core."):
+            assert torch.equal(one[name], other[name]), name
+
+
+def test_a_masked_code_needs_queries() -> None:
+    with pytest.raises(ConfigError, match="task autoregressive has none"):
+        tiny("autoregressive").override({"encoding.masked": "output"})
+    assert tiny("infinite_vocabulary").override({"encoding.masked": "output"})

@@ -149,8 +149,14 @@ def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory) -> None:
         "task.kind": "reverse_ordering",
         "seed": 1,
         "num_parameters": 7,
+        "tables": {},
         "loss": 0.5,
     }
+    table = {"length": [1, 2], "token_accuracy": [0.5, 0.25]}
+    run.write_result({**result, "tables": {"by_length": table}})
+    record = read_record(run)
+    assert record is not None
+    assert record["tables"] == {"by_length": table}
 
 
 def test_standings(run: RunDirectory, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Every task through the same invariants: rule, disjoint splits, pure functions of the address."""
 
-import itertools
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,118 +10,29 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.interfaces import BatchStream
-from pernn.tasks import (
-    TASKS,
-    ReverseOrderingConfig,
+from pernn.interfaces import UNSCORED, BatchStream
+from pernn.tasks import TASKS, ReverseOrderingConfig
+from tasks.kinds import (
+    ELSEWHERE,
+    NAIVE,
+    SHAPES,
+    SPACES,
+    alike,
+    changed,
+    every_sequence,
+    every_task,
+    held,
+    num_test,
+    rows,
+    seeds,
+    space,
+    steps,
+    tasks,
 )
 
 
-def naive_reverse(config, tokens):
-    answer = []
-    for token in tokens:
-        answer.insert(0, token)
-    return answer
-
-
-def naive_sorting(config, tokens):
-    return [token for token in range(config.vocab_size) for _ in range(tokens.count(token))]
-
-
-def naive_delayed_addition(config, tokens):
-    answer = []
-    for j in range(1, config.length + 1):
-        total = tokens[config.length - j] + tokens[config.length + j - 1]
-        while total >= config.vocab_size:
-            total -= config.vocab_size
-        answer.append(total)
-    return answer
-
-
-def naive_predecessor(config, tokens):
-    *ids, asked = tokens
-    assert len(set(ids)) == len(ids) == config.length
-    for before, token in itertools.pairwise(ids):
-        if token == asked:
-            return [before]
-    raise AssertionError("the query is none of the ids, or the first")
-
-
-def naive_copying(config, tokens):
-    for token in tokens[config.length :]:
-        assert token == config.vocab_size + 1  # HOLD
-    assert len(tokens) == config.length + config.hold_time
-    return tokens[: config.length]
-
-
-NAIVE = {
-    "reverse_ordering": naive_reverse,
-    "sorting": naive_sorting,
-    "delayed_addition": naive_delayed_addition,
-    "predecessor_query": naive_predecessor,
-    "copying_memory": naive_copying,
-}
-# Kind → token steps, queries, extra rows, as the tables of the paper have them.
-SHAPES = {
-    "reverse_ordering": lambda c: (c.length, c.length, 1),
-    "sorting": lambda c: (c.length, c.length, 1),
-    "delayed_addition": lambda c: (2 * c.length, 0, 0),
-    "predecessor_query": lambda c: (c.length + 1, 0, 0),
-    "copying_memory": lambda c: (c.length + c.hold_time, c.length, 2 if c.hold_time else 1),
-}
-# Kind → a task of about a thousand sequences and their exact number.
-SPACES = {
-    "reverse_ordering": ({"vocab_size": 2, "length": 11}, 2048),
-    "sorting": ({"vocab_size": 2, "length": 11}, 2048),
-    "delayed_addition": ({"vocab_size": 2, "length": 5}, 1024),
-    "predecessor_query": ({"vocab_size": 6, "length": 4}, 6 * 5 * 4 * 3 * 3),
-    "copying_memory": ({"vocab_size": 2, "length": 11, "hold_time": 3}, 2048),
-}
-every_task = pytest.mark.parametrize("kind", TASKS.names())
-
-
-def num_possible(kind, vocab_size, length):
-    match kind:
-        case "delayed_addition":
-            return vocab_size ** (2 * length)
-        case "predecessor_query":
-            count = length - 1
-            for used in range(length):
-                count *= vocab_size - used
-            return count
-    return vocab_size**length
-
-
-@st.composite
-def tasks(draw):
-    kind = draw(st.sampled_from(TASKS.names()))
-    more = {}
-    if kind == "predecessor_query":
-        length = draw(st.integers(2, 12))
-        vocab_size = draw(st.integers(length, 40))
-    else:
-        vocab_size, length = draw(st.integers(2, 40)), draw(st.integers(1, 12))
-    if kind == "copying_memory":
-        more["hold_time"] = draw(st.integers(0, 5))
-    most = min(num_possible(kind, vocab_size, length) - 1, 40)
-    return TASKS.find(kind)(
-        vocab_size=vocab_size, length=length, num_held_out=draw(st.integers(1, most)), **more
-    )
-
-
-def space(kind, num_held_out):
-    return TASKS.find(kind)(**SPACES[kind][0], num_held_out=num_held_out)
-
-
-seeds, steps = st.integers(0, 2**63 - 1), st.integers(0, 2**40)
-
-
-def rows(batch):
-    return set(map(tuple, batch.tokens.tolist()))
-
-
 def test_every_task_has_a_naive_rule():
-    assert set(NAIVE) == set(SHAPES) == set(SPACES) == set(TASKS.names())
+    assert set(NAIVE) == set(SHAPES) == set(SPACES) == set(TASKS.names()) - ELSEWHERE
 
 
 @given(tasks(), seeds, steps)
@@ -129,8 +40,12 @@ def test_targets_equal_the_naive_rule(config, seed, step):
     stream = config.build().stream(seed)
     assert isinstance(stream, BatchStream)
     for batch in (stream.train(step, 5), stream.test()):
-        expected = [NAIVE[config.kind](config, row) for row in batch.tokens.tolist()]
-        assert batch.targets.tolist() == expected
+        expected = np.array([NAIVE[config.kind](config, row) for row in batch.tokens.tolist()])
+        if config.kind == "dual_frequency" and len(batch.tokens) > 5:
+            asked = batch.targets != UNSCORED
+            assert (asked.sum(axis=1) == 1).all()
+            expected[~asked] = UNSCORED
+        np.testing.assert_array_equal(batch.targets, expected)
 
 
 @given(tasks(), seeds, steps)
@@ -138,8 +53,8 @@ def test_shapes_types_and_range(config, seed, step):
     task = config.build()
     stream = task.stream(seed)
     num_tokens, num_queries, num_extra_rows = SHAPES[config.kind](config)
-    assert task.num_extra_rows == num_extra_rows
-    for batch, size in ((stream.train(step, 3), 3), (stream.test(), config.num_held_out)):
+    assert len(task.extra_rows) == num_extra_rows
+    for batch, size in ((stream.train(step, 3), 3), (stream.test(), num_test(config))):
         assert batch.tokens.shape == (size, num_tokens)
         assert batch.num_queries == num_queries
         assert num_tokens + num_queries == task.num_steps
@@ -147,9 +62,10 @@ def test_shapes_types_and_range(config, seed, step):
         assert {batch.tokens.dtype, batch.targets.dtype} == {np.dtype(np.int64)}
         assert batch.tokens.min() >= 0
         assert batch.tokens.max() < config.vocab_size + num_extra_rows
-        # Row K is the query's, never a token's.
-        assert not (batch.tokens == config.vocab_size).any()
-        assert batch.targets.min() >= 0
+        # Row K is the query's, never a token's, but where queries differ by sequence or are none.
+        shows = config.kind in {"variable_length", "autoregressive"}
+        assert (batch.tokens == config.vocab_size).any() == shows
+        assert batch.targets[batch.targets != UNSCORED].min() >= 0
         assert batch.targets.max() < task.vocab_size == config.vocab_size
         assert batch.targets.flags.c_contiguous
 
@@ -158,32 +74,40 @@ def test_shapes_types_and_range(config, seed, step):
 def test_train_and_test_are_disjoint(config, seed, some_steps):
     stream = config.build().stream(seed)
     held_out = rows(stream.test())
-    assert len(held_out) == config.num_held_out
+    assert len(held_out) == num_test(config)
     for step in some_steps:
         assert not rows(stream.train(step, 30)) & held_out
 
 
 @every_task
-@pytest.mark.parametrize("most", [False, True], ids=["half", "all_but_8"])
-def test_disjoint_when_half_or_nearly_all_sequences_are_held_out(kind, most):
-    possible = SPACES[kind][1]
-    num_held_out = possible - 8 if most else possible // 2
-    stream = space(kind, num_held_out).build().stream(111)
+@pytest.mark.parametrize("left", ["half", 8])
+def test_disjoint_when_half_or_nearly_all_sequences_are_held_out(kind, left):
+    config = space(kind, left)
+    stream = config.build().stream(111)
     held_out = rows(stream.test())
-    assert len(held_out) == num_held_out
+    num_left = SPACES[kind][1] - num_test(config)
+    assert len(held_out) == num_test(config)
     shown = set()
-    for step in range(16 if most else 30):
-        shown |= rows(stream.train(step, 4 if most else 512))
+    for step in range(150):
+        shown |= rows(stream.train(step, num_left // 2))
+        if len(shown) == num_left:
+            break
     assert not shown & held_out
     # Everything that may be shown is shown, sooner or later.
-    assert len(shown) == possible - num_held_out
+    assert len(shown) == num_left
 
 
 @every_task
 def test_holding_out_everything_is_refused(kind):
-    possible = SPACES[kind][1]
-    with pytest.raises(ConfigError, match=rf"only {possible:,} sequences of \d+ tokens exist"):
-        space(kind, possible)
+    sizes, possible = SPACES[kind]
+    message = rf"only {possible:,} sequences of \d+ tokens exist"
+    match kind:
+        case "variable_length":
+            possible, message = 256, "only 256 sequences of 8 tokens exist"
+        case "dual_frequency":
+            possible, message = 7, "needs 35 distinct sequences of one class, .* only 32 exist"
+    with pytest.raises(ConfigError, match=message):
+        TASKS.find(kind)(**sizes, **held(kind, possible))
 
 
 @settings(max_examples=25)
@@ -211,9 +135,12 @@ def test_a_smaller_batch_is_a_prefix(config, seed, step):
 
 @every_task
 def test_every_part_of_the_address_matters(kind):
-    sizes = {"kind": kind, "vocab_size": 1000, "length": 8}
-    task = TASKS.validate({**sizes, "num_held_out": 64})
-    other_task = TASKS.validate({**sizes, "num_held_out": 65})
+    sizes = {"kind": kind, "vocab_size": 1000, "length": 8, **held(kind, 64)}
+    if kind == "variable_length":
+        sizes["shortest"] = 6
+    if kind == "dual_frequency":
+        sizes["rare_share"] = 0.5
+    task = TASKS.validate(sizes)
     base = task.build().stream(1)
     batches = [
         base.train(0, 64),
@@ -221,28 +148,33 @@ def test_every_part_of_the_address_matters(kind):
         base.test(),
         task.build().stream(2).train(0, 64),
         task.build().stream(2).test(),
-        other_task.build().stream(1).train(0, 64),
     ]
-    shown = [row for batch in batches for row in rows(batch)]
-    assert len(shown) == len(set(shown)) == 6 * 64
+    names = set(type(task).model_fields) - {"kind"}
+    for name in names:
+        other = changed(task, name)
+        batches.append(other.build().stream(1).train(0, 64))
+        assert len(batches[-1].tokens) == 64
+    # Cut to one length, as other tasks may be longer.
+    shown = [row[:6] for batch in batches for row in rows(batch)]
+    assert len(shown) == (3 + len(names)) * 64 + 2 * num_test(task)
+    if kind != "dual_frequency":  # whose test sequences come in pairs
+        assert len(shown) == len(set(shown))
 
 
 @every_task
 def test_whatever_the_data_depend_on_stands_in_the_name(kind):
     config = TASKS.validate({"kind": kind})
-    names = {config.name}
     fields = set(type(config).model_fields) - {"kind"}
-    for field in fields:
-        names.add(config.override({field: getattr(config, field) + 1}).name)
+    names = {config.name, *(changed(config, field).name for field in fields)}
     assert len(names) == 1 + len(fields)
 
 
 @every_task
 def test_held_out_sequences_are_distinct_and_always_the_same(kind):
-    config = space(kind, 700)
+    config = space(kind, "half")
     first, second = config.build().stream(5), config.build().stream(5)
     second.train(3, 10)
-    assert len(rows(first.test())) == 700
+    assert len(rows(first.test())) == num_test(config)
     np.testing.assert_array_equal(first.test().tokens, second.test().tokens)
 
 
@@ -259,25 +191,39 @@ def test_too_many_held_out_are_refused(num_held_out):
         ReverseOrderingConfig(vocab_size=2, length=3, num_held_out=num_held_out)
 
 
-@pytest.mark.parametrize("most", [False, True], ids=["half", "all_but_30"])
+@pytest.mark.parametrize("left", ["half", 30])
 @every_task
-def test_training_and_held_out_sequences_are_uniform(kind, most):
-    possible = SPACES[kind][1]
-    num_held_out = possible - 30 if most else possible // 2
-    stream = space(kind, num_held_out).build().stream(7)
-    size = 30 if most else 1000
+def test_training_and_held_out_sequences_are_as_likely_as_they_should_be(kind, left):
+    config = space(kind, left)
+    stream = config.build().stream(7)
+    num_left = SPACES[kind][1] - num_test(config)
+    size = 1000 if left == "half" else num_left
     shown = np.concatenate([stream.train(step, size).tokens for step in range(16)])
-    _, counts = np.unique(shown, axis=0, return_counts=True)
-    counts = np.pad(counts, (0, possible - num_held_out - len(counts)))
-    assert stats.chisquare(counts).pvalue > 1e-3
-    if most:
+    found, counts = np.unique(shown, axis=0, return_counts=True)
+    counts = np.pad(counts, (0, num_left - len(counts)))
+    expected = np.full(num_left, len(shown) / num_left)
+    if kind in {"variable_length", "dual_frequency"}:
+        seen = dict(zip(map(tuple, found.tolist()), counts, strict=False))
+        chances = dict(every_sequence(config))
+        for row in rows(stream.test()):
+            del chances[row]
+        counts = np.array([seen.get(row, 0) for row in chances])
+        expected = np.array(list(chances.values())) / sum(chances.values()) * len(shown)
+    assert len(expected) == num_left
+    assert stats.chisquare(counts, expected).pvalue > 1e-3
+    if left != "half":
         return
-    # Which half is held out depends on the seed alone: over seeds, every sequence is, equally.
-    config = space(kind, possible // 20)
-    drawn = np.concatenate([config.build().stream(seed).test().tokens for seed in range(100)])
-    _, counts = np.unique(drawn, axis=0, return_counts=True)
-    counts = np.pad(counts, (0, possible - len(counts)))
-    assert stats.chisquare(counts).pvalue > 1e-3
+    # Which ones are held out depends on the seed alone: over seeds, all alike equally often.
+    config = space(kind, "most")
+    drawn = [
+        tuple(row) for n in range(100) for row in config.build().stream(n).test().tokens.tolist()
+    ]
+    groups = {}
+    for row, count in Counter(drawn).items():
+        groups.setdefault(alike(config, row), []).append(count)
+    for (_, possible), counts in groups.items():
+        counts = np.pad(counts, (0, possible - len(counts)))
+        assert stats.chisquare(counts).pvalue > 1e-3 / len(groups)
 
 
 @pytest.mark.parametrize(("vocab_size", "length"), [(2, 12), (10, 4), (64, 3)])
@@ -329,18 +275,22 @@ def test_the_docstrings_picture_is_true(kind):
     sizes = {key: int(number) for key, number in re.findall(r"(\w+) = (\d+)", sizes)}
     values = {"L": "length", "K": "vocab_size"}
     sizes = {values.get(key, key): number for key, number in sizes.items()}
-    config = found(**sizes, num_held_out=1)
+    config = found(**sizes, **held(kind, 1))
     # Aligned: every word of one row ends where one of the other does.
     ends = [[match.end() for match in re.finditer(r"\S+", row)] for row in (shown, expected)]
     shown, expected = shown.split(), expected.split()
     assert np.ptp(np.subtract(*ends)) == 0
     num_tokens, num_queries, _ = SHAPES[kind](config)
+    if kind == "variable_length":
+        filling = num_tokens - len(shown)
+        shown, expected = shown + ["?"] * filling, expected + ["."] * filling
     assert len(shown) == len(expected) == num_tokens + num_queries
-    hold = config.vocab_size + 1
-    tokens = [hold if word == "HOLD" else int(word) for word in shown[:num_tokens]]
+    signs = {"HOLD": config.vocab_size + 1, "?": config.vocab_size, "DUMMY": config.vocab_size}
+    tokens = [signs[word] if word in signs else int(word) for word in shown[:num_tokens]]
     assert set(shown[num_tokens:]) <= {"?", "EMIT"}
-    answers = [int(word) for word in expected if word != "."]
-    assert answers == NAIVE[kind](config, tokens) == [int(w) for w in expected[-len(answers) :]]
+    answers = NAIVE[kind](config, tokens)
+    assert set(expected[: -len(answers)]) <= {"."}
+    assert answers == [UNSCORED if w == "." else int(w) for w in expected[-len(answers) :]]
 
 
 @pytest.mark.parametrize(
@@ -351,9 +301,12 @@ def test_the_docstrings_picture_is_true(kind):
         ("delayed_addition", (64, 16, 1024), 32),
         ("predecessor_query", (64, 16, 1024), 17),
         ("copying_memory", (8, 10, 1024), 80),
+        ("variable_length", (16_384, 64, 33 * 1024), 128),
+        ("dual_frequency", (64, 64, 4096), 128),
+        ("autoregressive", (64, 64, 1024), 128),
     ],
 )
 def test_defaults_are_the_papers(kind, expected, num_steps):
     config = TASKS.validate({"kind": kind})
-    assert (config.vocab_size, config.length, config.num_held_out) == expected
+    assert (config.vocab_size, config.length, num_test(config)) == expected
     assert config.build().num_steps == num_steps

@@ -7,13 +7,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
+from pernn.interfaces import UNSCORED
 from pernn.tasks import (
     Cued,
     DelayedAddition,
+    Distinct,
+    DualFrequency,
     Feedback,
     Fixed,
+    HeldOut,
     HoldAndEmit,
+    Length,
     NonRepeating,
+    OneTarget,
     Predecessor,
     PredecessorQueryConfig,
     Query,
@@ -25,6 +31,7 @@ from pernn.tasks import (
     Source,
     SyntheticTask,
     Uniform,
+    UniformRange,
     Unprompted,
 )
 
@@ -57,7 +64,7 @@ def test_none_held_out_is_refused_even_of_very_many_sequences():
             rule=Reverse(),
             source=Uniform(vocab_size=64),
             length=Fixed(length=5000),
-            num_held_out=0,
+            held_out=Distinct(num_held_out=0),
         )
 
 
@@ -100,6 +107,10 @@ def test_the_parts_say_what_they_are():
         assert isinstance(feedback, Feedback)
     for source in (Uniform(vocab_size=3), Cued(source=NonRepeating(vocab_size=3))):
         assert isinstance(source, Source)
+    for length in (Fixed(length=3), UniformRange(shortest=2, longest=3)):
+        assert isinstance(length, Length)
+    for held_out in (Distinct(), OneTarget()):
+        assert isinstance(held_out, HeldOut)
     assert Query().num_queries(5) == 5
     assert Uniform(vocab_size=3).num_sequences(4) == 81
     assert Reverse().targets(np.array([[8, 29, 2, 11]])).tolist() == [[11, 2, 29, 8]]
@@ -119,9 +130,9 @@ def composed(rule, source, length, feedback):
         name="odd",
         rule=rule,
         source=source,
-        length=Fixed(length=length),
+        length=Fixed(length=length) if isinstance(length, int) else length,
         feedback=feedback,
-        num_held_out=1,
+        held_out=Distinct(num_held_out=1),
     )
 
 
@@ -135,6 +146,76 @@ def test_parts_that_do_not_fit_are_refused_with_the_reason():
         composed(Predecessor(), Cued(source=NonRepeating(vocab_size=4)), 2, Unprompted())
     with pytest.raises(ConfigError, match="hold_time must be at least 0, got -1"):
         HoldAndEmit(hold_time=-1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "feedback", "said"),
+    [
+        (DelayedAddition(vocab_size=9), "uniform", Query(), "DelayedAddition has not"),
+        (Predecessor(), "uniform", Query(), "one answer for each input, .* Predecessor has not"),
+        (Reverse(), "cued", Query(), "cannot come from Cued: a shorter sequence would lose"),
+        (Reverse(), "uniform", Unprompted(), "need the feedback Query: .*; got Unprompted"),
+        (Reverse(), "uniform", HoldAndEmit(hold_time=2), "got HoldAndEmit"),
+    ],
+)
+def test_parts_that_make_no_sense_with_several_lengths_are_refused(rule, source, feedback, said):
+    ids = NonRepeating(vocab_size=9)
+    source = Cued(source=ids) if source == "cued" else Uniform(vocab_size=9)
+    with pytest.raises(ConfigError, match=said):
+        composed(rule, source, UniformRange(shortest=3, longest=5), feedback)
+
+
+@pytest.mark.parametrize(("shortest", "longest"), [(0, 3), (4, 3), (-1, -1)])
+def test_no_lengths_are_refused(shortest, longest):
+    with pytest.raises(
+        ConfigError, match=rf"shortest must lie in 1 … {longest}, .* got {shortest}"
+    ):
+        UniformRange(shortest=shortest, longest=longest)
+
+
+@pytest.mark.parametrize("source", [Uniform, NonRepeating, "dual"])
+@pytest.mark.parametrize("rule", [Reverse(), Sort(), Same()])
+def test_other_rules_and_sources_work_with_several_lengths(rule, source):
+    build = (
+        (lambda vocab_size: DualFrequency(vocab_size=vocab_size, rare_share=0.3))
+        if (source == "dual")
+        else source
+    )
+    lengths = UniformRange(shortest=2, longest=5)
+    task = composed(rule, build(vocab_size=8), lengths, Query())
+    batch = task.stream(1).train(0, 40)
+    assert {*np.unique((batch.tokens[:, :5] < 8).sum(axis=1))} == {2, 3, 4, 5}
+    for tokens, targets in zip(batch.tokens, batch.targets, strict=True):
+        inputs = tokens[tokens < 8]
+        assert (tokens[len(inputs) :] == 8).all()
+        expected = rule.targets(inputs[None])[0]
+        due = slice(len(inputs) - 2, 2 * len(inputs) - 2)
+        np.testing.assert_array_equal(targets[due], expected)
+        assert (np.delete(targets, np.arange(due.start, due.stop)) == UNSCORED).all()
+
+
+def test_ids_need_two_halves_and_some_share_of_each():
+    with pytest.raises(ConfigError, match=r"vocab_size must be even, .* got 7"):
+        DualFrequency(vocab_size=7, rare_share=0.5)
+    for share in (0.0, 1.0, -0.1):
+        with pytest.raises(ConfigError, match=rf"rare_share must lie between 0 and 1, got {share}"):
+            DualFrequency(vocab_size=8, rare_share=share)
+
+
+@pytest.mark.parametrize("share", [1 / 8, 1 / 4, 0.3, 1e-9, 1 - 1e-9, 5e-324])
+@pytest.mark.parametrize("vocab_size", [2, 6, 2**31])
+def test_the_least_and_the_greatest_word_stay_inside_their_halves(share, vocab_size):
+    source, half = DualFrequency(vocab_size=vocab_size, rare_share=share), vocab_size // 2
+    # The multiples of 2⁻⁵³ on both sides of the border between Frequent and Rare.
+    border = int((1 - share) * 2**53)
+    points = [0, *range(max(border - 2, 0), min(border + 3, 2**53)), 2**53 - 1]
+    words = np.array([points], dtype=np.uint64) << np.uint64(11)
+    (ids,) = source.draw(words)
+    is_rare = np.array(points) * 2.0**-53 >= 1 - share
+    assert ids.min() >= 0
+    assert ids.max() < vocab_size
+    np.testing.assert_array_equal(ids >= half, is_rare)
+    assert (np.diff(ids) >= 0).all()
 
 
 def test_one_sequence_left_to_train_on_is_found():

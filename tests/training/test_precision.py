@@ -46,7 +46,7 @@ def test_bf16_training_uses_the_weights_as_they_are() -> None:
         with computing(precision, CPU):
             for _ in advance(state, trial.stream, changed.training, trial.protocol, CPU):
                 pass
-            metrics = evaluate(trial.model, trial.stream.test(), CPU, precision)
+            metrics = evaluate(trial.model, trial.stream, CPU, precision).metrics
         accuracies[precision] = metrics["token_accuracy"]
     assert accuracies["fp32"] > 0.9
     assert accuracies["bf16"] == pytest.approx(accuracies["fp32"], abs=0.05)

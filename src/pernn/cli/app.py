@@ -48,6 +48,7 @@ def options(
 VERBS = {
     "list": "listing:list_experiments",
     "show": "show:show",
+    "prepare": "prepare:prepare_data",
     "run": "run:run",
     "train": "train:train",
     "status": "status:status",

@@ -17,14 +17,23 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File: .csv, .json or .parquet decides the form.")
     ],
+    table: Annotated[
+        str | None,
+        typer.Option("--table", "-t", help="Write the rows of this table of each trial instead."),
+    ] = None,
     scale: Scale = "demo",
     results: Results = RESULTS,
 ) -> None:
     """Write one flat record per finished trial: its spec beside its metrics.
 
+    With --table one record per row of a table, for example by length or by position.
+
     Example: pernn export vocabulary_size -o records.parquet
+
+    Example: pernn export variable_length --table by_length -o by_length.csv
     """
     found = load_sweep(results, sweep_name(sweep, scale))
     records = read_records(results, found.runs)
-    export_records(records, output)
-    typer.echo(f"{len(records)} of {len(found.runs)} trials written to {output}")
+    num_rows = export_records(records, output, table)
+    what = f"{len(records)} of {len(found.runs)} trials"
+    typer.echo(f"{f'{num_rows} rows of ' if table else ''}{what} written to {output}")

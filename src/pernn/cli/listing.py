@@ -6,13 +6,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pernn.cores import CORES
+from pernn.encodings import ENCODINGS
 from pernn.experiments import CATALOGUE, registered
+from pernn.tasks import TASKS
 
 from .options import Json
 
 
 def list_experiments(as_json: Json = False) -> None:
-    """List the experiments: name, question, source.
+    """List the experiments: name, question, source; and the kinds of parts that a spec may name.
 
     Of another package's experiment the entry point stands for the source: its module, which knows
     the question, is not imported.
@@ -33,4 +36,8 @@ def list_experiments(as_json: Json = False) -> None:
     table = Table("Experiment", "Question", "Source")
     for row in rows:
         table.add_row(row["name"], row["question"], row["source"])
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    for title, kinds in (("Tasks", TASKS), ("Cores", CORES), ("Encodings", ENCODINGS)):
+        console.print(f"{title}: {', '.join(kinds.names())}")
+    console.print("More of each:  pernn show EXPERIMENT,  pernn show TASK --sample 3")

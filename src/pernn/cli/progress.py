@@ -43,12 +43,12 @@ class Tally:
         if event.kind in ENDS:
             self.ended[event.run] = event
             if event.kind in ("finished", "already done"):
-                self.updates[event.run] = self.specs[event.run].training.iterations
+                self.updates[event.run] = self.specs[event.run].num_updates
 
     @property
     def total(self) -> int:
         """Updates of all trials together."""
-        return sum(spec.training.iterations for spec in self.specs.values())
+        return sum(spec.num_updates for spec in self.specs.values())
 
     @property
     def done(self) -> int:
@@ -92,7 +92,7 @@ def showing(tally: Tally, console: Console) -> Iterator[Hear]:
             progress.update(overall, completed=tally.done)
             spec = tally.specs[event.run]
             if event.kind == "started":
-                bars[event.run] = progress.add_task(spec.label, total=spec.training.iterations)
+                bars[event.run] = progress.add_task(spec.label, total=spec.num_updates)
             if event.run in bars:
                 progress.update(bars[event.run], completed=tally.updates[event.run])
             if event.kind in ENDS and event.run in bars:

@@ -29,7 +29,10 @@ def show(
     sample: Annotated[
         int | None,
         typer.Option(
-            "--sample", min=1, max=1000, help="Of a task: how many sequences; by default one."
+            "--sample",
+            min=1,
+            max=1000,
+            help="Show so many sequences of the task of this name, where an experiment has it too.",
         ),
     ] = None,
     as_json: Json = False,
@@ -40,7 +43,8 @@ def show(
 
     Example: pernn show sorting --sample 3 --set length=6
     """
-    if name in TASKS.names() and name not in experiment_names():
+    is_task = name in TASKS.names()
+    if is_task and (sample is not None or name not in experiment_names()):
         if (scale, jobs, threads) != ("demo", None, 1):
             raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json)
@@ -88,6 +92,8 @@ def show(
     for claim in found.claims:
         claims.add_row(claim.name, claim.statement, claim.source)
     console.print(claims)
+    if name in TASKS.names():
+        console.print(f"Its task:  pernn show {name} --sample 3")
     console.print(f"Run it:  {command}", soft_wrap=True)
 
 
@@ -101,15 +107,15 @@ def _show_task(kind: str, num_samples: int, changes: dict[str, object], as_json:
         content = {
             "task": config.dump(),
             "summary": summary,
-            "name": task.name,
+            "name": config.name,
             "num_steps": task.num_steps,
             "num_scored": task.num_scored,
-            "num_extra_rows": task.num_extra_rows,
+            "extra_rows": task.extra_rows,
             "samples": [{"input": one.inputs, "target": one.targets} for one in samples],
         }
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
-    typer.echo(f"{summary}\n{task.name}")
+    typer.echo(f"{summary}\n{config.name}")
     for one in samples:
         typer.echo(f"\n{one.text(Console().width)}")
 

@@ -1,5 +1,19 @@
 """Metrics: pure functions of predictions and targets."""
 
-from .sequences import damerau_levenshtein, sequence_accuracy, token_accuracy
+from .sequences import (
+    ascending_share,
+    damerau_levenshtein,
+    edit_distances,
+    sequence_accuracy,
+    token_accuracy,
+)
+from .vectors import cosine_similarities
 
-__all__ = ["damerau_levenshtein", "sequence_accuracy", "token_accuracy"]
+__all__ = [
+    "ascending_share",
+    "cosine_similarities",
+    "damerau_levenshtein",
+    "edit_distances",
+    "sequence_accuracy",
+    "token_accuracy",
+]

@@ -1,45 +1,77 @@
-"""How well predicted id sequences agree with their targets."""
+"""How well predicted id sequences agree with their targets; what is `UNSCORED` does not count."""
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int, Int64
 from rapidfuzz.distance import DamerauLevenshtein
 
 from pernn.errors import ConfigError
+from pernn.interfaces import UNSCORED
+
+BoolArray = Bool[np.ndarray, "..."]
 
 
 def token_accuracy(
     predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
 ) -> float:
-    """Share of tokens that are right, in [0, 1]."""
-    _check(predictions, targets)
-    return float((predictions == targets).mean())
+    """Share of scored tokens that are right, in [0, 1]."""
+    scored = _scored(predictions, targets)
+    return float((predictions == targets)[scored].mean())
 
 
 def sequence_accuracy(
     predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
 ) -> float:
-    """Share of sequences in which every token is right, in [0, 1]."""
-    _check(predictions, targets)
-    return float((predictions == targets).all(axis=1).mean())
+    """Share of sequences in which every scored token is right, in [0, 1]."""
+    scored = _scored(predictions, targets)
+    return float(((predictions == targets) | ~scored).all(axis=1).mean())
+
+
+def ascending_share(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> float:
+    """Share of predicted sequences in ascending order, right or wrong, in [0, 1].
+
+    Equal neighbours are in order, as tokens that are sorted may occur more than once.
+    """
+    rows = _rows(predictions, _scored(predictions, targets))
+    return float(np.mean([row == sorted(row) for row in rows]))
+
+
+def edit_distances(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> Int64[np.ndarray, " batch"]:
+    """Number of insertions, deletions, substitutions and transpositions of each sequence.
+
+    The unrestricted variant: a substring may be edited more than once. At most the number of
+    scored tokens.
+
+    Source: Damerau (1964); computed by RapidFuzz, which needs plain lists.
+    """
+    scored = _scored(predictions, targets)
+    pairs = zip(_rows(predictions, scored), _rows(targets, scored), strict=True)
+    return np.array([DamerauLevenshtein.distance(left, right) for left, right in pairs])
 
 
 def damerau_levenshtein(
     predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
 ) -> float:
-    """Mean number of insertions, deletions, substitutions and transpositions per sequence.
-
-    The unrestricted variant: a substring may be edited more than once. At most `scored`.
-
-    Source: Damerau (1964); computed by RapidFuzz, which needs plain lists.
-    """
-    _check(predictions, targets)
-    pairs = zip(predictions.tolist(), targets.tolist(), strict=True)
-    return float(np.mean([DamerauLevenshtein.distance(left, right) for left, right in pairs]))
+    """Mean of `edit_distances` per sequence."""
+    return float(edit_distances(predictions, targets).mean())
 
 
-def _check(predictions: Int[np.ndarray, "..."], targets: Int[np.ndarray, "..."]) -> None:
-    if predictions.shape != targets.shape or predictions.ndim != 2 or not predictions.size:
+def _rows(
+    ids: Int[np.ndarray, "batch scored"], scored: Bool[np.ndarray, "batch scored"]
+) -> list[list[int]]:
+    if scored.all():
+        return ids.tolist()  # type: ignore[no-any-return]
+    return [row[mask].tolist() for row, mask in zip(ids, scored, strict=True)]
+
+
+def _scored(predictions: Int[np.ndarray, "..."], targets: Int[np.ndarray, "..."]) -> BoolArray:
+    scored: BoolArray = targets != UNSCORED
+    if predictions.shape != targets.shape or predictions.ndim != 2 or not scored.any():
         raise ConfigError(
-            "metrics need predictions and targets of one shape (batch, scored), not empty; got "
-            f"{predictions.shape} and {targets.shape}"
+            "metrics need predictions and targets of one shape (batch, scored), with something "
+            f"to score; got {predictions.shape} and {targets.shape}"
         )
+    return scored

@@ -1,7 +1,17 @@
 """Models: embedding + code + core + read-out put together."""
 
+from .autoregressive import AutoregressiveRNN
+from .extension import extend_vocabulary
 from .layer import PositionEncoded
 from .plain import PlainRNN
 from .position_encoded import PositionEncodedRNN
+from .vector import VectorRNN
 
-__all__ = ["PlainRNN", "PositionEncoded", "PositionEncodedRNN"]
+__all__ = [
+    "AutoregressiveRNN",
+    "PlainRNN",
+    "PositionEncoded",
+    "PositionEncodedRNN",
+    "VectorRNN",
+    "extend_vocabulary",
+]

@@ -6,14 +6,17 @@ The plain layer is PyTorch's own where there is one; S4D has none and goes step 
 from copy import deepcopy
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pernn.cores import S4D, RecurrentCore
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
-from .position_encoded import PositionEncodedRNN, last_steps
+from .autoregressive import AutoregressiveRNN
+from .network import last_steps
+from .position_encoded import PositionEncodedRNN
+from .vector import VectorRNN
 
 
 class PlainRNN(nn.Module):
@@ -26,27 +29,40 @@ class PlainRNN(nn.Module):
         ConfigError: If it has none.
     """
 
-    def __init__(self, model: PositionEncodedRNN) -> None:
+    def __init__(self, model: PositionEncodedRNN | VectorRNN) -> None:
         super().__init__()
         self.embedding = deepcopy(model.embedding)
         self.encoding = deepcopy(model.encoding)
         self.core = _plain_twin(model.core)
         self.readout = deepcopy(model.readout)
         self.vocab_size = model.vocab_size
+        self.phase = deepcopy(model.phase) if isinstance(model, AutoregressiveRNN) else None
 
     def forward(
         self,
-        tokens: Int[Tensor, "batch input_time"],
+        tokens: Int[Tensor, "batch input_time"] | Float[Tensor, "batch input_time vocab"],
         num_queries: int = 0,
         *,
         num_scored: int | None = None,
-    ) -> Float[Tensor, "batch scored vocab"]:
-        """Compute every step's logits, then keep the last `num_scored`."""
-        queries = tokens.new_full((len(tokens), num_queries), self.vocab_size)
+        scored: Bool[Tensor, "batch scored"] | None = None,
+    ) -> Float[Tensor, "*rows vocab"]:
+        """Compute every step's outputs, then keep the last `num_scored`."""
+        # The query is an id, or the zero vector.
+        value = 0 if tokens.is_floating_point() else self.vocab_size
+        queries = tokens.new_full((len(tokens), num_queries, *tokens.shape[2:]), value)
         vectors = self.embedding(torch.cat([tokens, queries], dim=1))
-        outputs, _ = self.core(self.encoding.join(vectors, num_queries))
+        inputs = self.encoding.join(vectors, num_queries)
+        if self.phase is not None:
+            num_steps = inputs.shape[1]
+            is_output = torch.arange(num_steps, device=tokens.device) >= num_steps - (
+                num_scored or num_steps
+            )
+            phases = self.phase[is_output.long()].expand(len(tokens), -1, -1)
+            inputs = torch.cat([inputs, phases], dim=2)
+        outputs, _ = self.core(inputs)
         logits: Tensor = self.readout(outputs)
-        return last_steps(logits, num_queries, num_scored)
+        logits = last_steps(logits, num_queries, num_scored)
+        return logits if scored is None else logits[scored]
 
 
 def _plain_twin(core: Recurrence) -> nn.Module:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .page import Report, write_report
     from .statistics import Interval, bootstrap_interval, paired_differences, student_interval
     from .tables import Measured, Row, summarise, to_csv, to_markdown
+    from .unrolled import unroll
 
 __all__ = [
     "Interval",
@@ -29,6 +30,7 @@ __all__ = [
     "summarise",
     "to_csv",
     "to_markdown",
+    "unroll",
     "write_report",
 ]
 
@@ -51,6 +53,7 @@ __getattr__ = exports(
         "summarise": ".tables",
         "to_csv": ".tables",
         "to_markdown": ".tables",
+        "unroll": ".unrolled",
         "write_report": ".page",
     },
 )

@@ -10,17 +10,28 @@ from typing import Any
 from pernn.errors import ConfigError, MachineError
 from pernn.store import storing, write_atomically
 
+from .unrolled import require_table, unroll
+
 Records = Sequence[dict[str, Any]]
 
 
-def export_records(records: Records, path: Path) -> None:
+def export_records(records: Records, path: Path, table: str | None = None) -> int:
     """Write one row per record in the form that the file's ending names.
 
     Columns are all keys that occur, in the order of their first appearance; a record without one
-    has an empty cell.
+    has an empty cell. Tables are left out; one of them can take the trials' place.
+
+    Args:
+        records: Finished trials.
+        path: Where to.
+        table: If given, each trial stands for the rows of this table of its.
+
+    Returns:
+        The number of rows.
 
     Raises:
-        ConfigError: If the ending is none of .csv, .json, .parquet.
+        ConfigError: If the ending is none of .csv, .json, .parquet, or no trial has the table.
+        CorruptError: If a trial's table is none.
         MachineError: If Parquet is wanted and pyarrow is missing.
         StoreError: If the file cannot be written.
     """
@@ -28,10 +39,17 @@ def export_records(records: Records, path: Path) -> None:
     writer = writers.get(path.suffix)
     if writer is None:
         raise ConfigError(f"{path}: the ending must be one of {', '.join(writers)}")
-    content = writer(records)
+    if table is not None:
+        require_table(records, table)
+    rows = [
+        {column: value for column, value in record.items() if column != "tables"}
+        for record in unroll(records, table)
+    ]
+    content = writer(rows)
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
+    return len(rows)
 
 
 def columns(records: Records) -> list[str]:

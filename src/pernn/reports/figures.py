@@ -1,8 +1,9 @@
 """Figures: an experiment's layout drawn from its records, the same bytes every time."""
 
 import io
+import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,19 +12,15 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pernn.errors import ConfigError
 from pernn.experiments import Experiment
 
+from .forms import draw_bands, draw_points, draw_violins
 from .horizontal import Horizontal
-from .labels import SEPARATOR, Labels, footer_items
-from .statistics import (
-    Record,
-    bootstrap_interval,
-    number,
-    paired_differences,
-    rank,
-)
+from .labels import SEPARATOR, Labels, footer_items, value_of
+from .series import Series, collect, differences, line_order
+from .statistics import Record
 from .tables import clean
+from .unrolled import unroll
 
 Format = Literal["svg", "pdf", "png"]
 METADATA: dict[Format, dict[str, None]] = {
@@ -51,34 +48,28 @@ STYLE: dict[str, Any] = {
     "savefig.dpi": 200.0,
 }
 
-LINES = (
-    {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
-    {"color": "#0072B2", "marker": "o", "linestyle": "-"},
-    {"color": "#009E73", "marker": "^", "linestyle": "-."},
-    {"color": "#CC79A7", "marker": "D", "linestyle": ":"},
-    {"color": "#E69F00", "marker": "v", "linestyle": "--"},
-    {"color": "#56B4E9", "marker": "P", "linestyle": "-"},
-    {"color": "#000000", "marker": "X", "linestyle": "-."},
-)
-"""Colours of Okabe and Ito (2008), told apart by marker and dash as well."""
+FORMS: dict[str, Callable[[Axes, Horizontal, Sequence[Series]], None]] = {
+    "points": draw_points,
+    "bands": draw_bands,
+    "violins": draw_violins,
+}
 
-DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
-"""A difference belongs to neither condition, so it has a look of its own."""
+SHARES = ("solved", "stuck")
+"""Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
 
 CHANCE = "Chance, 1 / K"
 
 
 @dataclass(frozen=True)
-class Series:
-    """One line of one panel: horizontal value → the values of all seeds there."""
+class Row:
+    """One row of panels: a metric, or the differences of the first, of one block."""
 
-    style: Mapping[str, Any]
-    label: str
-    points: Mapping[Any, Sequence[float]]
+    block: Any
+    metric: str | None
 
 
 def draw(experiment: Experiment, records: Sequence[Record]) -> Figure:
-    """Draw panels × metrics; means with bootstrap intervals, every trial as a point, and n.
+    """Draw panels × metrics in the layout's form, with n.
 
     Args:
         experiment: Its layout and labels say what is drawn and how it is called.
@@ -89,31 +80,43 @@ def draw(experiment: Experiment, records: Sequence[Record]) -> Figure:
 
     Raises:
         ConfigError: If two trials compete for one point, or the layout cannot be drawn.
+        CorruptError: If the layout's table is none.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     with drawing():
         if not records:
-            return _empty(experiment)
-        panels = label.order(record.get(layout.panels) for record in records)
+            return _empty(experiment, "no finished trials yet")
+        found = unroll(records, layout.table)
+        if not found:
+            return _empty(experiment, f"no finished trial has a table {layout.table!r}")
+        panels = label.order(value_of(record, layout.panels) for record in found)
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
+        blocks = label.order(value_of(record, layout.rows) for record in found)
+        rows = [Row(block, metric) for block in blocks for metric in metrics]
         figure = Figure(
-            figsize=(max(6.4, 2.9 * len(panels) + 0.6), 2.15 * len(metrics) + 1.5),
+            figsize=(max(6.4, 2.9 * len(panels) + 0.6), 2.15 * len(rows) + 1.5),
             layout="constrained",
         )
-        grid = figure.subplots(len(metrics), len(panels), sharex="col", sharey="row", squeeze=False)
-        for row, metric in enumerate(metrics):
-            for column, panel in enumerate(panels):
-                inside = [record for record in records if record.get(layout.panels) == panel]
-                axes = grid[row, column]
-                series = _series(experiment, inside, metric)
-                _fill(axes, Horizontal(experiment, inside), series, metric)
-                if row == 0:
-                    axes.set_title(label(panel), loc="left", fontweight="bold")
-                if row == len(metrics) - 1:
-                    axes.set_xlabel(label(layout.x))
-                if column == 0:
-                    axes.set_ylabel(_quantity(experiment, metric))
-        _frame(figure, experiment, list(grid[0]), records)
+        grid = figure.subplots(len(rows), len(panels), sharex="col", sharey="row", squeeze=False)
+        columns = [
+            [record for record in found if value_of(record, layout.panels) == panel]
+            for panel in panels
+        ]
+        across = [Horizontal(experiment, column) for column in columns]
+        order = line_order(experiment, found)
+        for row, axes_of_row in zip(rows, grid, strict=True):
+            inside = [
+                [one for one in column if value_of(one, layout.rows) == row.block]
+                for column in columns
+            ]
+            _draw_row(experiment, row, list(axes_of_row), across, inside, order)
+        for axes, panel in zip(grid[0], panels, strict=True):
+            title = label.condition(layout.panels, panel, separator="\n")
+            axes.set_title(_wrapped(title, 32), loc="left", fontweight="bold")
+        for axes, x in zip(grid[-1], across, strict=True):
+            x.fit(axes)
+            axes.set_xlabel(label(layout.x))
+        _frame(figure, experiment, list(grid.flat), records)
         return figure
 
 
@@ -130,112 +133,76 @@ def render(figure: Figure, form: Format) -> bytes:
     return content.getvalue()
 
 
-def _series(experiment: Experiment, records: Sequence[Record], metric: str | None) -> list[Series]:
-    """Collect the lines of a panel; without a metric, the paired differences of the first."""
-    layout, label = experiment.figure, Labels(experiment.labels)
-    if metric is None:
-        return [_differences(experiment, records)]
-    order = label.order(record.get(layout.lines) for record in records)
-    if layout.contrast:
-        first = [layout.contrast.baseline, layout.contrast.treated]
-        order = first + [value for value in order if value not in first]
-    points: dict[Any, dict[Any, list[float]]] = {value: {} for value in order}
-    taken = set()
-    for record in sorted(records, key=lambda record: rank(record["seed"])):
-        line, at_x = record.get(layout.lines), record.get(layout.x)
-        if (line, at_x, record["seed"]) in taken:
-            raise ConfigError(
-                f"two trials of seed {record['seed']} at {layout.lines} = {line}, "
-                f"{layout.x} = {at_x}: the figure has one point for them"
-            )
-        taken.add((line, at_x, record["seed"]))
-        value = number(record, metric)
-        if value is not None:
-            points[line].setdefault(at_x, []).append(value)
-    # A line keeps its look in panels where another one is missing.
-    looks = [LINES[place % len(LINES)] for place in range(len(order))]
-    return [
-        Series(look, label(value), points[value])
-        for look, value in zip(looks, order, strict=True)
-        if points[value]
-    ]
-
-
-def _differences(experiment: Experiment, records: Sequence[Record]) -> Series:
+def _draw_row(
+    experiment: Experiment,
+    row: Row,
+    grid: Sequence[Axes],
+    across: Sequence[Horizontal],
+    inside: Sequence[Sequence[Record]],
+    order: Sequence[Any],
+) -> None:
     layout = experiment.figure
-    if layout.contrast is None or layout.contrast.column != layout.lines:
-        raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
-    points: dict[Any, list[float]] = {}
-    found = paired_differences(records, layout.metrics[0], layout.contrast, [layout.x])
-    for (_, at_x), value in found.items():
-        points.setdefault(at_x, []).append(value)
-    return Series(DIFFERENCE, "", points)
-
-
-def _fill(axes: Axes, x: Horizontal, series: Sequence[Series], metric: str | None) -> None:
-    for place, line in enumerate(series):
-        shift = 0.16 * (place - (len(series) - 1) / 2)
-        _line(axes, x, line, shift)
-    counts = [len(values) for line in series for values in line.points.values()]
-    if counts:
-        low, high = min(counts), max(counts)
-        text = f"n = {low}" if low == high else f"n = {low}–{high}"
-    else:
-        text = "n = 0"
-    axes.set_title(text, loc="right", fontsize=7.5, color="#555555")
-    if metric is None:
-        axes.axhline(0, color="#000000", linewidth=0.8)
-        axes.margins(y=0.12)
-    elif metric.endswith("_accuracy"):
-        axes.set_ylim(-0.03, 1.03)
-    else:
-        values = [value for line in series for some in line.points.values() for value in some]
-        if values and min(values) >= 0:
-            top = max(axes.get_ylim()[1], max(values) * 1.05) or 1.0
-            axes.set_ylim(-0.03 * top, top)
-    if (metric, x.column) == ("token_accuracy", "task.vocab_size") and x.values:
-        axes.plot(
-            [x.position(value) for value in x.values],
-            [1 / value for value in x.values],
-            color="#777777",
-            linewidth=0.9,
-            linestyle=(0, (1, 1.5)),
-            label=CHANCE,
-            zorder=1,
+    violins = layout.form == "violins" and row.metric == layout.metrics[0]
+    form = "points" if layout.form == "violins" and not violins else layout.form
+    drawn = []
+    for axes, x, records in zip(grid, across, inside, strict=True):
+        if row.metric is None:
+            series = differences(experiment, records)
+        else:
+            series = collect(experiment, records, row.metric, order, distributions=violins)
+        FORMS[form](axes, x, series)
+        axes.set_title(_count(series), loc="right", fontsize=7.5, color="#555555")
+        if (row.metric, x.column) == ("token_accuracy", "task.vocab_size"):
+            _draw_chance(axes, x)
+        drawn += [value for line in series for value in line.values]
+    _limit(grid, row.metric, drawn, free=violins)
+    grid[0].set_ylabel(_quantity(experiment, row.metric))
+    if layout.rows:
+        name = Labels(experiment.labels).condition(layout.rows, row.block, separator="\n")
+        grid[0].annotate(
+            _wrapped(name, 26),
+            xy=(0, 0.5),
+            xycoords=grid[0].yaxis.label,
+            xytext=(-3, 0),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="center",
+            fontsize=9.5,
+            fontweight="bold",
         )
-    x.fit(axes)
 
 
-def _line(axes: Axes, x: Horizontal, line: Series, shift: float) -> None:
-    at = sorted(line.points, key=x.values.index)
-    intervals = [bootstrap_interval(line.points[value]) for value in at]
-    reach: list[list[float]] = [[], []]
-    for interval in intervals:
-        reach[0].append(interval.estimate - interval.low if interval.bounded else 0.0)
-        reach[1].append(interval.high - interval.estimate if interval.bounded else 0.0)
-    axes.errorbar(
-        [x.position(value, shift) for value in at],
-        [interval.estimate for interval in intervals],
-        yerr=[[max(length, 0.0) for length in side] for side in reach],
-        label=line.label or None,
-        markersize=4.2,
-        linewidth=1.3,
-        elinewidth=1.1,
-        capsize=2.2,
-        zorder=3,
-        **line.style,
-    )
-    raw = [(x.position(value, shift + 0.1), one) for value in at for one in line.points[value]]
+def _limit(
+    grid: Sequence[Axes], metric: str | None, values: Sequence[float], *, free: bool
+) -> None:
+    """Set the vertical axis that a row of panels shares."""
+    if metric is None:
+        for axes in grid:
+            axes.axhline(0, color="#000000", linewidth=0.8)
+            axes.margins(y=0.12)
+    elif not free and (metric.endswith(("_accuracy", "_share")) or metric in SHARES):
+        grid[0].set_ylim(-0.03, 1.03)
+    elif not free and values and min(values) >= 0:
+        top = max(grid[0].get_ylim()[1], max(values) * 1.05) or 1.0
+        grid[0].set_ylim(-0.03 * top, top)
+
+
+def _count(series: Sequence[Series]) -> str:
+    counts = [len(values) for line in series for values in line.points.values()]
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"n = {low}" if low == high else f"n = {low}–{high}"
+
+
+def _draw_chance(axes: Axes, x: Horizontal) -> None:
     axes.plot(
-        [place for place, _ in raw],
-        [one for _, one in raw],
-        linestyle="none",
-        marker=".",
-        markersize=5,
-        markeredgewidth=0,
-        color=line.style["color"],
-        alpha=0.5,
-        zorder=2,
+        [x.position(value) for value in x.values],
+        [1 / value for value in x.values],
+        color="#777777",
+        linewidth=0.9,
+        linestyle=(0, (1, 1.5)),
+        label=CHANCE,
+        zorder=1,
     )
 
 
@@ -249,24 +216,25 @@ def _quantity(experiment: Experiment, metric: str | None) -> str:
 
 
 def _frame(
-    figure: Figure, experiment: Experiment, top: Sequence[Axes], records: Sequence[Record]
+    figure: Figure, experiment: Experiment, grid: Sequence[Axes], records: Sequence[Record]
 ) -> None:
     entries: dict[str, Any] = {}
-    for axes in top:
+    for axes in grid:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(name, handle)
     if CHANCE in entries:
         entries[CHANCE] = entries.pop(CHANCE)  # the measured lines come first
     width, height = figure.get_size_inches() * 72
     title = _balanced(clean(experiment.question), int(width / 6.2))
-    # The layout keeps room for the title only, so two empty lines of it are the legend's.
-    figure.suptitle("\n".join([*title, "", ""]), fontsize=11, linespacing=1.2)
+    num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width) if entries else 1
+    # The layout keeps room for the title only, so empty lines of it are the legend's.
+    figure.suptitle("\n".join([*title, "", *[""] * num_rows]), fontsize=11, linespacing=1.2)
     figure.legend(
         list(entries.values()),
         list(entries),
         loc="upper center",
         bbox_to_anchor=(0.5, 1 - (4 + 15.5 * len(title)) / height),
-        ncols=len(entries),
+        ncols=max(1, math.ceil(len(entries) / num_rows)),
     )
     # Lines break between items only: textwrap lets no-break spaces be.
     items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in footer_items(experiment, records)]
@@ -290,10 +258,14 @@ def _balanced(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, narrow) or [""]
 
 
-def _empty(experiment: Experiment) -> Figure:
+def _wrapped(text: str, width: int) -> str:
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+
+
+def _empty(experiment: Experiment, why: str) -> Figure:
     figure = Figure(figsize=(6.4, 2.4), layout="constrained")
     figure.suptitle("\n".join(_balanced(clean(experiment.question), 70)), fontsize=11)
-    figure.text(0.5, 0.45, "no finished trials yet", ha="center", color="#555555")
+    figure.text(0.5, 0.45, why, ha="center", color="#555555")
     return figure
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pernn.experiments import Experiment
+from pernn.experiments import Columns, Experiment
 
 from .statistics import NUM_RESAMPLES, Record, rank
 from .tables import clean
 
 SETTINGS = (
-    ("protocol", "protocol {}"),
     ("training.precision", "precision {}"),
     ("task.length", "L = {}"),
     ("core.hidden_size", "hidden size {}"),
@@ -18,6 +17,20 @@ SETTINGS = (
 """Columns of the footer."""
 
 SEPARATOR = " · "
+
+
+def names_of(columns: Columns | None) -> tuple[str, ...]:
+    """Give the columns one by one."""
+    if columns is None:
+        return ()
+    return (columns,) if isinstance(columns, str) else columns
+
+
+def value_of(record: Record, columns: Columns | None) -> Any:
+    """Give a record's value of a column, or all of several; `None` if there is no such column."""
+    if columns is None or isinstance(columns, str):
+        return record.get(columns) if columns else None
+    return tuple(record.get(column) for column in columns)
 
 
 class Labels:
@@ -32,31 +45,71 @@ class Labels:
         self.places = {name: place for place, name in enumerate(names)}
 
     def __call__(self, value: Any) -> str:
-        """Give a display name; numbers have thousands separated."""
+        """Give a display name; numbers without one have thousands separated."""
+        if isinstance(value, tuple):
+            joint = ", ".join(str(part) for part in value)
+            return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
+        if str(value) in self.names:
+            return clean(self.names[str(value)])
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return clean(self.names.get(str(value), str(value)))
+            return clean(str(value))
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+    def condition(self, columns: Columns, value: Any, separator: str = ", ") -> str:
+        """Name a condition so that it can be understood without its column.
+
+        Words speak for themselves; other values, and values that count together, are led by the
+        name of their column unless they have a name of their own.
+        """
+        if isinstance(value, tuple):
+            joint = ", ".join(str(part) for part in value)
+            if joint in self.names:
+                return self(value)
+            pairs = zip(names_of(columns), value, strict=True)
+            return separator.join(f"{self(column)}: {self(part)}" for column, part in pairs)
+        if isinstance(value, str) or str(value) in self.names:
+            return self(value)
+        return f"{self(columns)}: {self(value)}"
 
     def order(self, values: Iterable[Any]) -> list[Any]:
         """Give the distinct values: those with a name first, then by size or alphabet."""
+        return sorted(set(values), key=self._place)
+
+    def _place(self, value: Any) -> list[Any]:
+        parts = value if isinstance(value, tuple) else (value,)
         last = len(self.places)
-        return sorted(set(values), key=lambda value: (self.places.get(value, last), rank(value)))
+        return [(self.places.get(str(part), last), rank(part)) for part in parts]
+
+
+def protocol_of(records: Sequence[Record], label: Labels) -> str:
+    """Say under which protocol the trials were run; empty if none says so."""
+    found = sorted({str(record["protocol"]) for record in records if "protocol" in record})
+    if len(found) < 2:
+        return f"protocol {label(found[0])}" if found else ""
+    return f"mixed protocols: {', '.join(label(value) for value in found)}"
 
 
 def footer(experiment: Experiment, records: Sequence[Record]) -> str:
-    """Say in one line how the trials were run and what the error bars are."""
+    """Say in one line how the trials were run and what the signs of the figure are."""
     return SEPARATOR.join(footer_items(experiment, records))
 
 
 def footer_items(experiment: Experiment, records: Sequence[Record]) -> list[str]:
     """Give the parts of the footer."""
     label = Labels(experiment.labels)
-    words = []
+    words = [protocol] if (protocol := protocol_of(records, label)) else []
     for column, text in SETTINGS:
         values = sorted({record[column] for record in records if column in record}, key=rank)
         if values and column != experiment.figure.x:
             words.append(text.format(", ".join(label(value) for value in values)))
     seeds = len({record["seed"] for record in records})
     words.append(f"n = {seeds} seed{'s' * (seeds != 1)}")
-    words.append(f"error bars: 95 % bootstrap, {NUM_RESAMPLES:,} resamples over seeds")
+    layout = experiment.figure
+    if layout.form == "violins":
+        words += ["violins: quantiles, mean over seeds", "bars: quartiles", "dots: trials' medians"]
+    if layout.form != "violins" or layout.contrast or len(layout.metrics) > 1:
+        bars = "bands" if layout.form == "bands" else "error bars"
+        words.append(f"{bars}: 95 % bootstrap, {NUM_RESAMPLES:,} resamples over seeds")
+    if layout.form == "bands":
+        words.append("thin lines: trials")
     return words

@@ -14,9 +14,10 @@ from pernn.store import storing, to_json, write_atomically
 
 from .claims import Outcome, Verdict, judge
 from .figures import Format, draw, render
-from .labels import Labels, footer
+from .labels import Labels, footer, names_of, protocol_of
 from .statistics import Record, rank
 from .tables import Row, clean, escape_markdown, summarise, to_csv, to_markdown
+from .unrolled import NAMING, is_setting, table_columns, unroll
 
 MARKS: dict[Outcome, str] = {
     "supported": "✔",
@@ -33,10 +34,10 @@ METRICS = (
     "damerau_levenshtein_share",
     "loss",
 )
-"""Metrics that `table.csv` has beside those of the figure, where they were measured."""
+"""Metrics in the order in which `table.csv` has them beside those of the figure."""
 
-RESULTS = {*METRICS, "num_parameters", "run", "seed"}
-"""Columns that are no setting."""
+LONG = 60
+"""Tables with more rows are folded on the page."""
 
 
 @dataclass(frozen=True)
@@ -134,16 +135,44 @@ class Summary:
         self.command, self.notes = clean(command), [clean(note) for note in notes]
         layout = experiment.figure
         self.label = Labels(experiment.labels)
-        self.by = tuple(dict.fromkeys([layout.panels, layout.lines, layout.x]))
+        named = (layout.rows, layout.panels, layout.lines, layout.x)
+        self.by = tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
         self.metrics = layout.metrics
-        measured = {metric for metric in METRICS for record in records if metric in record}
-        others = [metric for metric in METRICS if metric in measured]
+        found = unroll(records, layout.table)
+        others = [metric for metric in self._measured() if metric not in self.by]
         self.all_metrics = tuple(dict.fromkeys([*layout.metrics, *others]))
-        self.rows: list[Row] = summarise(records, self.by, self.all_metrics)
+        self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
+        self.protocol = protocol_of(records, self.label)
         self.verdicts = tuple(judge(claim, records) for claim in experiment.claims)
         self.progress = f"{len(records):,} of {num_planned:,} trials finished"
         if len(records) < num_planned:
             self.progress += ": this report is incomplete"
+
+    def _measured(self) -> list[str]:
+        """List what has numbers: in the layout's table if there is one, else of whole trials."""
+        table = self.experiment.figure.table
+        if table is None:
+            columns = dict.fromkeys(column for record in self.records for column in record)
+            names = [name for name in columns if name not in NAMING and not is_setting(name)]
+            numbers = [name for name in names if any(_is_number(r.get(name)) for r in self.records)]
+        else:
+            names = table_columns(self.records, table)
+            tables = [record.get("tables", {}).get(table, {}) for record in self.records]
+            numbers = [
+                name
+                for name in names
+                if any(_is_number(value) for found in tables for value in found.get(name, ()))
+            ]
+        first = [metric for metric in METRICS if metric in numbers]
+        return [*first, *(name for name in numbers if name not in first)]
+
+    def _listed(self) -> tuple[list[str], list[str]]:
+        """Choose the columns and the metrics that whole trials have."""
+        columns, metrics = (
+            [name for name in names if any(name in record for record in self.records)]
+            for names in (self.by, self.metrics)
+        )
+        return columns, metrics
 
     def html(self, figure: str) -> str:
         """Fill the page's template; everything but the figure is escaped."""
@@ -151,10 +180,11 @@ class Summary:
         environment = Environment(
             autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
+        columns, metrics = self._listed()
         return environment.from_string(source).render(
             name=self.experiment.name,
             scale=self.scale,
-            source=self.experiment.source,
+            about=self.about(),
             question=self.experiment.question,
             progress=self.progress,
             verdicts=self.verdicts,
@@ -166,8 +196,14 @@ class Summary:
             metrics=self.metrics,
             label=self.label,
             rows=self.rows,
+            protocol=self.protocol,
+            form=self.experiment.figure.form,
+            folded=len(self.rows) > LONG,
+            trial_columns=columns,
+            trial_metrics=metrics,
             records=[
-                {**dict.fromkeys([*self.by, *self.metrics, "run"]), **r} for r in self.records
+                {**dict.fromkeys([*columns, *metrics, "run", "num_parameters"]), **record}
+                for record in self.records
             ],
             command=self.command,
             settings=self.settings(),
@@ -182,12 +218,11 @@ class Summary:
         safe = escape_markdown
         lines = [
             f"# {safe(self.experiment.question)}",
-            f"{safe(self.experiment.name)} · {safe(self.scale)} · {safe(self.experiment.source)}",
+            " · ".join(safe(part) for part in self.about()),
             f"**{self.progress}**",
             "## Claims",
             "\n".join(_bullet(verdict) for verdict in self._judged_first()) or "None.",
             "## Means over trials",
-            "Mean \\[95 % bootstrap interval\\] over seeds.",
             self.table().rstrip(),
             "![The figure of the same values](figure.png)",
             "## How to repeat this",
@@ -198,8 +233,18 @@ class Summary:
         return "\n\n".join(lines) + "\n"
 
     def table(self) -> str:
-        """Give the means in Markdown."""
-        return to_markdown(self.rows, self.metrics, self.label)
+        """Give the means in Markdown, with a line on what they are of."""
+        table = to_markdown(self.rows, self.metrics, self.label)
+        if not self.rows:
+            return table
+        caption = "Mean \\[95 % bootstrap interval\\] over seeds"
+        caption += f"; {escape_markdown(self.protocol)}" if self.protocol else ""
+        return f"{caption}.\n\n{table}"
+
+    def about(self) -> list[str]:
+        """Name the experiment, its scale, source and protocol."""
+        parts = (self.experiment.name, self.scale, self.experiment.source, self.protocol)
+        return [part for part in parts if part]
 
     def settings(self) -> list[tuple[str, str]]:
         """List the columns of the specs in which all trials agree."""
@@ -209,10 +254,14 @@ class Summary:
         return [
             (clean(column), clean(str(value)))
             for column, value in sorted(first.items())
-            if column not in RESULTS
-            and not isinstance(value, dict)
+            if is_setting(column)
+            and column != "seed"
             and all(column in other and other[column] == value for other in others)
         ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _bullet(verdict: Verdict) -> str:
@@ -225,5 +274,6 @@ def _bullet(verdict: Verdict) -> str:
 
 def _place(experiment: Experiment) -> Any:
     layout = experiment.figure
-    columns = (layout.panels, layout.lines, layout.x, "seed", "run")
+    named = (layout.rows, layout.panels, layout.lines, layout.x, "seed", "run")
+    columns = [name for some in named for name in names_of(some)]
     return lambda record: [rank(record.get(column)) for column in columns]

@@ -7,17 +7,18 @@ nominal 95 % covers about 82 %. Student's t keeps its promise if the trials are 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from pernn.errors import ConfigError
 from pernn.experiments import Contrast
 from pernn.randomness import RandomStream, Split, integers
 
 Record = dict[str, Any]
-"""One finished trial: its spec by dotted path beside its metrics."""
+"""One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
 
 NUM_RESAMPLES = 10_000
 
@@ -79,14 +80,20 @@ def bootstrap_interval(
         raise ConfigError(f"num_resamples must be at least 1, got {num_resamples}")
     if data.size == 1:
         return _unbounded(data)
-    words = RandomStream(seed, "pernn.reports.bootstrap", Split.ANALYSIS).words(
-        data.size, num_resamples * data.size
-    )
-    chosen = integers(words, data.size).reshape(num_resamples, data.size)
+    chosen = _resamples(seed, data.size, num_resamples)
     # Deviations from one of the values: trials that are all equal have an interval of width 0.
     means = data[0] + (data - data[0])[chosen].mean(axis=1)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(_mean(data), float(low), float(high), f"bootstrap {level:.4g}")
+
+
+@lru_cache(maxsize=8)
+def _resamples(seed: int, size: int, count: int) -> Int64[np.ndarray, "count size"]:
+    """Draw which values each resample takes: the same for every figure point and table row."""
+    stream = RandomStream(seed, "pernn.reports.bootstrap", Split.ANALYSIS)
+    chosen = integers(stream.words(size, count * size), size).reshape(count, size)
+    chosen.flags.writeable = False
+    return chosen
 
 
 def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
@@ -159,7 +166,7 @@ def paired_differences(
     Args:
         records: Finished trials; those of other conditions are left out.
         metric: What is compared.
-        contrast: The two conditions.
+        contrast: The two conditions; `None` in it stands for records without that column.
         match_columns: Columns in which the two trials of a pair agree, besides the seed.
 
     Returns:
@@ -168,10 +175,12 @@ def paired_differences(
     Raises:
         ConfigError: If two trials compete for one place, as nothing then says which pair to take.
     """
-    sides: dict[str, dict[tuple[Any, ...], float]] = {contrast.treated: {}, contrast.baseline: {}}
+    sides: dict[Any, dict[tuple[Any, ...], float]] = {contrast.treated: {}, contrast.baseline: {}}
+    holders: dict[tuple[Any, ...], Record] = {}
     columns = ("seed", *match_columns)
     for record in records:
-        side = sides.get(record.get(contrast.column, ""))
+        condition = record.get(contrast.column)
+        side = sides.get(condition)
         value = number(record, metric)
         if side is None or value is None:
             continue
@@ -179,13 +188,25 @@ def paired_differences(
         if key in side:
             place = ", ".join(f"{name} = {part}" for name, part in zip(columns, key, strict=True))
             raise ConfigError(
-                f"two trials of {contrast.column} = {record[contrast.column]} at {place}: "
-                "match more columns or select fewer records"
+                f"two trials of {contrast.column} = {condition} at {place}: match more columns or "
+                f"select fewer records{difference_of(holders[condition, *key], record)}"
             )
-        side[key] = value
+        side[key], holders[condition, *key] = value, record
     treated, baseline = sides[contrast.treated], sides[contrast.baseline]
     both = sorted(treated.keys() & baseline.keys(), key=lambda key: [rank(part) for part in key])
     return {key: treated[key] - baseline[key] for key in both}
+
+
+def difference_of(one: Record, other: Record) -> str:
+    """Say in which settings or words two records differ that should have been one."""
+    names = sorted(
+        column
+        for column in one.keys() | other.keys()
+        if column not in ("run", "tables", "num_parameters")
+        and one.get(column) != other.get(column)
+        and not isinstance(one.get(column, other.get(column)), float)
+    )
+    return f"; they differ in {', '.join(names)}" if names else ""
 
 
 def number(record: Record, column: str) -> float | None:

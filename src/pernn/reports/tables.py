@@ -13,6 +13,7 @@ from .statistics import (
     Interval,
     Record,
     bootstrap_interval,
+    difference_of,
     number,
     rank,
     student_interval,
@@ -45,13 +46,22 @@ class Row:
         condition: Column → value.
         num_seeds: Finished trials.
         num_parameters: Sizes of their networks; one, unless the condition mixes networks.
+        protocols: Those that they were run under; one, unless the condition mixes protocols.
         metrics: Name → what was measured; a metric that no trial has is absent.
     """
 
     condition: Mapping[str, Any]
     num_seeds: int
     num_parameters: tuple[int, ...]
+    protocols: tuple[str, ...]
     metrics: Mapping[str, Measured]
+
+    def size(self, label: Callable[[Any], str] = str) -> str:
+        """Give the number of parameters, or its range; a dash if none is known."""
+        if not self.num_parameters:
+            return "–"
+        ends = dict.fromkeys((self.num_parameters[0], self.num_parameters[-1]))
+        return "–".join(label(end) for end in ends)
 
 
 def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[str]) -> list[Row]:
@@ -74,18 +84,23 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
         group = groups.setdefault(condition, {})
         if record["seed"] in group:
             place = ", ".join(f"{name} = {part}" for name, part in zip(by, condition, strict=True))
-            raise ConfigError(f"two trials of seed {record['seed']} at {place}: one must be chosen")
+            raise ConfigError(
+                f"two trials of seed {record['seed']} at {place}: one must be chosen"
+                f"{difference_of(group[record['seed']], record)}"
+            )
         group[record["seed"]] = record
     rows = []
     for condition in sorted(groups, key=lambda condition: [rank(part) for part in condition]):
         group = dict(sorted(groups[condition].items(), key=lambda item: rank(item[0])))
         sizes = {record["num_parameters"] for record in group.values() if _sized(record)}
+        protocols = {str(one["protocol"]) for one in group.values() if "protocol" in one}
         measured = {metric: _measure(group, metric) for metric in metrics}
         rows.append(
             Row(
                 condition=dict(zip(by, condition, strict=True)),
                 num_seeds=len(group),
                 num_parameters=tuple(sorted(sizes)),
+                protocols=tuple(sorted(protocols)),
                 metrics={name: found for name, found in measured.items() if found},
             )
         )
@@ -120,10 +135,11 @@ def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     named = [f"{metric}.{bound}" for metric in metrics for bound in bounds]
-    writer.writerow([*map(_cell, by), "num_seeds", "num_parameters", *map(_cell, named)])
+    about = ("num_seeds", "num_parameters", "protocol")
+    writer.writerow([*map(_cell, by), *about, *map(_cell, named)])
     for row in rows:
         line: list[Any] = [*row.condition.values(), row.num_seeds]
-        line.append(" ".join(str(size) for size in row.num_parameters))
+        line += [" ".join(map(str, row.num_parameters)), " ".join(row.protocols)]
         for metric in metrics:
             line += _csv_bounds(row.metrics.get(metric))
         writer.writerow([_cell(value) for value in line])
@@ -150,7 +166,7 @@ def _cell(value: Any) -> Any:
 def to_markdown(
     rows: Sequence[Row], metrics: Sequence[str], label: Callable[[Any], str] = str
 ) -> str:
-    """Give a short table: mean [low, high] by bootstrap, and n.
+    """Give a short table: mean [low, high] by bootstrap, n, and the networks' size.
 
     Args:
         rows: From `summarise`.
@@ -164,11 +180,17 @@ def to_markdown(
         return "No finished trials yet.\n"
     by = list(rows[0].condition)
     lines = [
-        [*(label(column) for column in by), "n", *(label(metric) for metric in metrics)],
+        [
+            *(label(column) for column in by),
+            "n",
+            "Parameters",
+            *(label(metric) for metric in metrics),
+        ],
         *(
             [
                 *(label(value) for value in row.condition.values()),
                 str(row.num_seeds),
+                row.size(label),
                 *(show(row.metrics.get(metric)) for metric in metrics),
             ]
             for row in rows

@@ -85,7 +85,7 @@ def run_one(
         return failure(run, error, "busy")
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
         return failure(run, error)
-    return TrialEvent(outcome.status, run, spec.training.iterations)
+    return TrialEvent(outcome.status, run, spec.num_updates)
 
 
 def failure(run: str, error: Exception, kind: Literal["failed", "busy"] = "failed") -> TrialEvent:

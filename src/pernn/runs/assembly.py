@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from pernn.interfaces import BatchStream
-from pernn.models import PositionEncodedRNN
+from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN
 from pernn.randomness import RandomStream, Split
 from pernn.training import PROTOCOLS, Protocol
 
@@ -22,7 +22,7 @@ class Trial:
         protocol: The settings of its protocol.
     """
 
-    model: PositionEncodedRNN
+    model: PositionEncodedRNN | VectorRNN
     stream: BatchStream
     protocol: Protocol
 
@@ -35,18 +35,24 @@ def build(spec: RunSpec, device: torch.device) -> Trial:
     depend on the device.
     """
     protocol = PROTOCOLS[spec.protocol]
-    task = spec.task.build()
+    task = spec.build_task()
     encoding = spec.encoding.build(task.num_steps, protocol.layout, _generator(spec, "encoding"))
-    joined_size = encoding.joined_size(spec.embedding_size)
-    core = spec.core.build(joined_size, _generator(spec, "core"))
-    model = PositionEncodedRNN(
-        task.vocab_size,
-        core,
-        encoding,
-        embedding_size=spec.embedding_size,
-        num_extra_rows=task.num_extra_rows,
-        generator=_generator(spec, "embedding"),
-    )
+    # A task may say which network it is for; most do not.
+    network = getattr(task, "network", "queried")
+    # The phases' vectors are as wide as a token's.
+    phase_size = spec.embedding_size if network == "autoregressive" else 0
+    joined_size = encoding.joined_size(spec.embedding_size) + phase_size
+    parts = task.vocab_size, spec.core.build(joined_size, _generator(spec, "core")), encoding
+    width, embedding = spec.embedding_size, _generator(spec, "embedding")
+    model: PositionEncodedRNN | VectorRNN
+    if network == "vector":
+        model = VectorRNN(*parts, embedding_size=width, generator=embedding)
+    else:
+        kind = AutoregressiveRNN if network == "autoregressive" else PositionEncodedRNN
+        rows = len(task.extra_rows)
+        model = kind(*parts, embedding_size=width, num_extra_rows=rows, generator=embedding)
+    if isinstance(model, AutoregressiveRNN):
+        model.reset_phase(_generator(spec, "phase"))
     model.reset_readout(_generator(spec, "readout"))
     return Trial(model.to(device), task.stream(spec.seed), protocol)
 

@@ -41,22 +41,34 @@ class Cost:
 
 
 def estimate_cost(spec: RunSpec) -> Cost:
-    """Count the operations of the products: projection of rows or tokens, recurrence, read-out."""
-    task, core = spec.task.build(), spec.core
+    """Count the operations of the products: projection of rows or tokens, recurrence, read-out.
+
+    A pretraining is included.
+    """
+    first = spec.first_stage()
+    before = Cost(0, 0) if first is None else estimate_cost(first)
+    task, core = spec.build_task(), spec.core
     batch, hidden = spec.training.batch_size, core.hidden_size
     code = spec.encoding
     copies = 2 if code.kind == "double" else 1
     width = spec.embedding_size * copies
     if isinstance(code, CodeConfig) and code.attach == "concat":
         width += code.size
+    network = getattr(task, "network", "queried")
+    if network == "autoregressive":
+        width += spec.embedding_size
     gates = core.num_gates * hidden
-    rows = min(task.vocab_size + task.num_extra_rows, batch * task.length.length)
-    projection = rows * width * gates
+    tokens = batch * (task.num_steps - task.num_queries)
+    if network == "vector":
+        projection = tokens * (task.vocab_size * spec.embedding_size + width * gates)
+    else:
+        projection = min(task.vocab_size + len(task.extra_rows), tokens) * width * gates
     recurrence = batch * task.num_steps * hidden * gates * (2 * core.num_layers - 1)
     readout = batch * task.num_scored * hidden * task.vocab_size
     # A product costs two operations per weight and row, and twice that again backwards.
     update = 6 * (projection + recurrence + readout)
-    return Cost(update * spec.training.iterations, task.num_steps * spec.training.iterations)
+    num_updates = spec.training.iterations
+    return before + Cost(update * num_updates, task.num_steps * num_updates)
 
 
 def measure_rate(size: int = 512, num_trials: int = 5) -> float:

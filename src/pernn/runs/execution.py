@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 
-from pernn.errors import CorruptError, MachineError, TrialError
+from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.store import Checkpoint, RunDirectory
 from pernn.training import (
     CheckpointDue,
@@ -27,9 +27,11 @@ from pernn.training import (
 from .assembly import Trial, build
 from .environment import describe_environment
 from .spec import RunSpec
+from .stages import build_extended, wait_for
 
 Listener = Callable[[int], bool]
-"""Told the number of updates done after each; returns false to have the run stop there."""
+"""Told the number of updates done after each, those of a pretraining included; returns false to
+have the run stop there."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,17 @@ def execute(
     if result is not None:
         return Outcome("already done", result)
     chosen = choose_device(device)
+    first = spec.first_stage()
+    if first is not None:
+
+        def pretrain() -> bool:
+            outcome = execute(
+                first, root, device=device, threads=threads, listener=listener, warn=warn
+            )
+            return outcome.status != "stopped"
+
+        if not wait_for(pretrain, lambda: listener(0)):
+            return Outcome("stopped", None)
     with directory.locked():
         directory.write_spec(spec.dump())
         started = directory.read_environment()
@@ -87,7 +100,7 @@ def execute(
             directory.write_environment(environment)
         else:
             _check_device(started, chosen, directory)
-        trial = build(spec, chosen)
+        trial = build(spec, chosen) if first is None else build_extended(spec, first, root, chosen)
         state = TrainState.fresh(trial.model, trial.protocol)
         _restore(directory, state, started, environment, warn)
         try:
@@ -104,6 +117,15 @@ def _check_device(started: Mapping[str, Any], device: torch.device, run: RunDire
         raise MachineError(
             f"{run.path}: this run began on {before} and would not end in the same bits on "
             f"{device.type}: resume with --device {before}, or delete the directory"
+        )
+
+
+def _check_data(started: Mapping[str, Any], data: str | None, run: RunDirectory) -> None:
+    before = started.get("data_sha256")
+    if before != data:
+        raise StoreError(
+            f"{run.path}: this run began on data with SHA-256 {before}, now it is {data}: bring "
+            "the old data back, or delete the directory to begin again"
         )
 
 
@@ -144,27 +166,43 @@ def _carry_on(
     device: torch.device,
     listener: Listener,
 ) -> Outcome:
-    begun, first = time.perf_counter(), state.update
+    begun, resumed = time.perf_counter(), state.update
+    before = spec.num_updates - spec.training.iterations
     for event in advance(state, trial.stream, spec.training, trial.protocol, device):
         if isinstance(event, Measured):
             directory.append_metrics({"update": event.update, "kind": event.kind, **event.values})
         elif isinstance(event, CheckpointDue):
             _save(directory, state, spec.training.keep_interval)
-        elif not listener(event.update):
+        elif not listener(before + event.update):
             _save(directory, state, spec.training.keep_interval)
             directory.note("stopped", update=state.update)
             return Outcome("stopped", None)
-    metrics = evaluate(state.model, trial.stream.test(), device, spec.training.precision)
+    found = evaluate(state.network, trial.stream, device, spec.training.precision)
     seconds = time.perf_counter() - begun
-    directory.note("finished", update=state.update, updates=state.update - first, seconds=seconds)
+    directory.note("finished", update=state.update, updates=state.update - resumed, seconds=seconds)
     result = {
         "fingerprint": directory.fingerprint,
-        "metrics": metrics,
+        "metrics": dict(found.metrics),
+        "tables": {
+            **{name: dict(table) for name, table in found.tables.items()},
+            "by_update": _learning_curve(directory, state.update, found.metrics),
+        },
         "num_parameters": trial.model.num_parameters,
         "weights_sha256": weights_digest(state.dump()),
     }
     directory.write_result(result)
     return Outcome("finished", result)
+
+
+def _learning_curve(
+    directory: RunDirectory, last: int, metrics: Mapping[str, float]
+) -> dict[str, list[float]]:
+    """Give all evaluations on the held-out sequences, the final one included, as a table."""
+    lines = [line for line in directory.read_metrics() if line["kind"] == "test"]
+    lines.append({"update": last, **metrics})
+    percent = [round(100 * line["update"] / last) for line in lines]
+    columns = {name: [line[name] for line in lines] for name in ("update", *metrics)}
+    return {"percent": percent, **columns}
 
 
 def _save(directory: RunDirectory, state: TrainState, keep_interval: int | None) -> None:

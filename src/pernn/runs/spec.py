@@ -1,17 +1,30 @@
 """`RunSpec`: all that decides a trial's numbers, and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
 from pernn.config import Config, read_file
 from pernn.cores import AnyCore, LSTMConfig
 from pernn.encodings import AnyEncoding, CodeConfig, SinusoidalConfig
+from pernn.interfaces import Task
 from pernn.randomness import MAX_SEED
 from pernn.tasks import AnyTask, ReverseOrderingConfig
-from pernn.training import ProtocolName, TrainingConfig
+from pernn.training import PROTOCOLS, ProtocolName, TrainingConfig
+
+
+class Pretraining(Config):
+    """What a network learns first; core, code, widths, protocol and seed are the trial's.
+
+    Attributes:
+        task: What is to be learnt first, with fewer ids than afterwards.
+        training: How long and how fast.
+    """
+
+    task: AnyTask
+    training: TrainingConfig = TrainingConfig()
 
 
 class RunSpec(Config):
@@ -25,6 +38,8 @@ class RunSpec(Config):
         protocol: `as-run` (the published runs) or `as-written` (the published texts).
         training: How long and how fast.
         seed: Which data and which initial weights.
+        pretraining: If given, the network is trained on this first, then frozen but for the
+            weights of the ids that are new in `task`. Left out of the file if absent.
     """
 
     task: AnyTask = ReverseOrderingConfig()
@@ -34,23 +49,53 @@ class RunSpec(Config):
     protocol: ProtocolName = "as-run"
     training: TrainingConfig = TrainingConfig()
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 111
+    pretraining: Pretraining | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        if values["pretraining"] is None:
+            del values["pretraining"]
+        return values
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
         code = self.encoding
         if not isinstance(code, CodeConfig):
             return self
-        if code.masked is not None:
-            task = self.task.build()
-            if not task.feedback.num_queries(task.num_scored):
-                raise ValueError(
-                    f"encoding.masked needs an output phase of queries, and task {self.task.kind} "
-                    "has none"
-                )
+        if code.masked is not None and not self.build_task().num_queries:
+            raise ValueError(
+                "encoding.masked needs an output phase of queries that begins at the same step in "
+                f"every sequence, and task {self.task.kind} has none"
+            )
         if code.attach == "add" and code.size != self.embedding_size:
             raise ValueError(
                 f"encoding.size {code.size} cannot be added to embedding_size "
                 f"{self.embedding_size}: make them equal or use encoding.attach=concat"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _extends(self) -> "RunSpec":
+        if self.pretraining is None:
+            return self
+        first, second = self.pretraining.task.build(), self.task.build()
+        if first.vocab_size >= second.vocab_size:
+            raise ValueError(
+                f"pretraining.task must have fewer ids than task: {first.vocab_size} are not fewer "
+                f"than {second.vocab_size}"
+            )
+        if {getattr(task, "network", "queried") for task in (first, second)} != {"queried"}:
+            raise ValueError("pretraining needs tasks that ask by queries, for ids")
+        known = getattr(self.task, "num_known", first.vocab_size)
+        if known != first.vocab_size:
+            raise ValueError(
+                f"task.num_known must be the {first.vocab_size} ids of pretraining.task, "
+                f"got {known}"
+            )
+        if first.extra_rows != second.extra_rows or first.num_steps < second.num_steps:
+            raise ValueError(
+                "pretraining.task must show the same signs as task, in sequences at least as long"
             )
         return self
 
@@ -66,8 +111,25 @@ class RunSpec(Config):
             values = values["spec"]
         return cls.load(values)
 
+    def build_task(self) -> Task:
+        """Make the task as the protocol has it."""
+        return self.task.under(PROTOCOLS[self.protocol].rare_share).build()
+
+    def first_stage(self) -> "RunSpec | None":
+        """Give the run that pretrains the network; `None` if there is no such stage."""
+        if self.pretraining is None:
+            return None
+        first = {"task": self.pretraining.task, "training": self.pretraining.training}
+        return self.model_copy(update={**first, "pretraining": None})
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of all stages."""
+        first = 0 if self.pretraining is None else self.pretraining.training.iterations
+        return first + self.training.iterations
+
     @property
     def label(self) -> str:
         """Say which trial this is, short, for people."""
         words = [self.task.kind, self.core.kind, self.encoding.kind]
-        return f"{' '.join(words)} K={self.task.vocab_size} L={self.task.length} seed {self.seed}"
+        return f"{' '.join(words)} {self.task.sizes} seed {self.seed}"

@@ -220,9 +220,12 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def read_record(run: RunDirectory) -> dict[str, Any] | None:
-    """Give a finished run as one flat record: its spec beside its metrics."""
+    """Give a finished run as one flat record: its spec beside its metrics.
+
+    Only `tables` is not flat: name → column → values.
+    """
     spec, result = run.read_spec(), run.read_result()
     if spec is None or result is None:
         return None
-    extra = {"num_parameters": result.get("num_parameters")}
+    extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
     return {"run": run.fingerprint, **flatten(spec), **extra, **result["metrics"]}

@@ -6,26 +6,30 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
 from pernn.config import Kinds, Part
+from pernn.interfaces import Task
 
 from .feedback import HoldAndEmit, Unprompted
+from .held_out import Distinct
 from .lengths import Fixed
+from .measures import Ascending, Sequences, SolvedOrStuck
 from .rules import DelayedAddition, Predecessor, Reverse, Same, Sort
 from .sources import Cued, NonRepeating, Uniform
 from .synthetic import SyntheticTask
 
 
 class TaskConfig(Part):
-    """What every task has; a third-party task derives its config from this.
+    """What every task has; a third-party task derives its config from this or from a subclass.
 
     Attributes:
-        vocab_size: Number of token ids, K.
         length: Length of the inputs, L.
-        num_held_out: Distinct test sequences, never shown in training.
     """
 
-    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 64
     length: Annotated[int, Field(ge=1, le=2**16)] = 64
-    num_held_out: Annotated[int, Field(ge=1, le=2**24)] = 1024
+
+    @property
+    def sizes(self) -> str:
+        """How large it is, in a few words, for people and for `name`."""
+        return f"L={self.length}"
 
     @property
     def name(self) -> str:
@@ -33,16 +37,54 @@ class TaskConfig(Part):
 
         Spelt out rather than dumped, so that a new parameter does not change old data.
         """
-        return f"{self.kind} K={self.vocab_size} L={self.length} held_out={self.num_held_out}"
+        return f"{self.kind} {self.sizes}"
+
+    def under(self, rare_share: float) -> "TaskConfig":
+        """Fill in what the protocol decides where the config leaves it open.
+
+        Args:
+            rare_share: Probability of a Rare token, for a task that has such tokens.
+        """
+        return self
 
     @abstractmethod
-    def build(self) -> SyntheticTask:
-        """Make the task."""
+    def build(self) -> Task:
+        """Make the task; light, as it is made whenever a spec is checked."""
 
     @model_validator(mode="after")
     def _possible(self) -> "TaskConfig":
         self.build()
         return self
+
+
+class SampledTaskConfig(TaskConfig):
+    """A task whose test sequences are samples like those of training.
+
+    Attributes:
+        num_held_out: Distinct test sequences, never shown in training.
+    """
+
+    num_held_out: Annotated[int, Field(ge=1, le=2**24)] = 1024
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} held_out={self.num_held_out}"
+
+
+class TokenTaskConfig(SampledTaskConfig):
+    """A sampled task whose inputs and answers are ids of a finite vocabulary.
+
+    Attributes:
+        vocab_size: Number of token ids, K.
+    """
+
+    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 64
+
+    @property
+    def sizes(self) -> str:
+        """How large it is, in a few words, for people and for `name`."""
+        return f"K={self.vocab_size} {super().sizes}"
 
 
 TASKS = Kinds(
@@ -53,12 +95,18 @@ TASKS = Kinds(
         "delayed_addition": "pernn.tasks.config:DelayedAdditionConfig",
         "predecessor_query": "pernn.tasks.config:PredecessorQueryConfig",
         "copying_memory": "pernn.tasks.config:CopyingMemoryConfig",
+        "vocabulary_extension": "pernn.tasks.vocabulary_extension:VocabularyExtensionConfig",
+        "autoregressive": "pernn.tasks.autoregressive:AutoregressiveConfig",
+        "variable_length": "pernn.tasks.variable_length:VariableLengthConfig",
+        "dual_frequency": "pernn.tasks.dual_frequency:DualFrequencyConfig",
+        "infinite_vocabulary": "pernn.tasks.infinite_vocabulary:InfiniteVocabularyConfig",
+        "language_modelling": "pernn.corpora.config:LanguageModellingConfig",
     },
     TaskConfig,
 )
 
 
-class ReverseOrderingConfig(TaskConfig):
+class ReverseOrderingConfig(TokenTaskConfig):
     """Give the input sequence back in reverse order.
 
     Picture (L = 4):
@@ -77,11 +125,11 @@ class ReverseOrderingConfig(TaskConfig):
             rule=Reverse(),
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=self.length),
-            num_held_out=self.num_held_out,
+            held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 
-class SortingConfig(TaskConfig):
+class SortingConfig(TokenTaskConfig):
     """Give the input sequence back in ascending order.
 
     Picture (L = 4):
@@ -100,11 +148,12 @@ class SortingConfig(TaskConfig):
             rule=Sort(),
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=self.length),
-            num_held_out=self.num_held_out,
+            measures=(Sequences(), Ascending()),
+            held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 
-class DelayedAdditionConfig(TaskConfig):
+class DelayedAdditionConfig(TokenTaskConfig):
     """Give the input sequence back in reverse order, each token plus the addend shown with it.
 
     Picture (K = 32, L = 3):
@@ -126,11 +175,11 @@ class DelayedAdditionConfig(TaskConfig):
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=2 * self.length),
             feedback=Unprompted(),
-            num_held_out=self.num_held_out,
+            held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 
-class PredecessorQueryConfig(TaskConfig):
+class PredecessorQueryConfig(TokenTaskConfig):
     """Say which token stood before the one that is shown again.
 
     Picture (L = 4):
@@ -152,11 +201,11 @@ class PredecessorQueryConfig(TaskConfig):
             source=Cued(source=NonRepeating(vocab_size=self.vocab_size)),
             length=Fixed(length=self.length + 1),
             feedback=Unprompted(),
-            num_held_out=self.num_held_out,
+            held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 
-class CopyingMemoryConfig(TaskConfig):
+class CopyingMemoryConfig(TokenTaskConfig):
     """Give the input sequence back in its own order after a time of waiting.
 
     Picture (L = 3, hold_time = 2):
@@ -187,7 +236,8 @@ class CopyingMemoryConfig(TaskConfig):
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=self.length),
             feedback=HoldAndEmit(hold_time=self.hold_time),
-            num_held_out=self.num_held_out,
+            measures=(Sequences(), SolvedOrStuck(chance=1 / self.vocab_size)),
+            held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 

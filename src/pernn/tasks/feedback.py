@@ -23,7 +23,10 @@ class Feedback(Protocol):
         ...
 
     def tokens(
-        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
     ) -> Int64[np.ndarray, "batch token_time"]:
         """Give all tokens that are shown before the queries."""
         ...
@@ -46,7 +49,10 @@ class Query:
         return num_targets
 
     def tokens(
-        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
     ) -> Int64[np.ndarray, "batch token_time"]:
         """Show the inputs and nothing else."""
         return inputs
@@ -66,7 +72,10 @@ class Unprompted:
         return 0
 
     def tokens(
-        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
     ) -> Int64[np.ndarray, "batch token_time"]:
         """Show the inputs and nothing else."""
         return inputs
@@ -101,8 +110,41 @@ class HoldAndEmit:
         return num_targets
 
     def tokens(
-        self, inputs: Int64[np.ndarray, "batch input_time"], vocab_size: int
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
     ) -> Int64[np.ndarray, "batch token_time"]:
         """Show the inputs, then HOLD."""
         holds = np.full((len(inputs), self.hold_time), vocab_size + 1, dtype=np.int64)
         return np.concatenate([inputs, holds], axis=1)
+
+
+@dataclass(frozen=True)
+class OwnOutput:
+    """The previous output: in training the true one (teacher forcing), a sign before the first.
+
+    The sign is DUMMY, the embedding's row `vocab_size`. The task shows the true outputs; a network
+    with a `decode` of its own puts its outputs in their place.
+
+    Source: Morita (2024), version 1, appendix B.2.
+    """
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name the row that is shown before there is an output."""
+        return ("DUMMY",)
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count no query steps."""
+        return 0
+
+    def tokens(
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs, DUMMY, and all targets but the last one."""
+        dummy = np.full((len(inputs), 1), vocab_size, dtype=np.int64)
+        return np.concatenate([inputs, dummy, targets[:, :-1]], axis=1)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from .synthetic import SyntheticTask
+from pernn.interfaces import UNSCORED, Batch, Task
 
-UNSCORED = "."
+BLANK = "."
 """Stands where no answer is expected."""
 
 
@@ -13,12 +13,13 @@ class Picture:
     """One sequence.
 
     Attributes:
-        inputs: What is shown at each step: an id, or the name of a row that is none.
+        inputs: What is shown at each step: an id, or the name of a row that is none; of a vector
+            the first component, `0.12…`, and 0 for the zero vector.
         targets: What is expected there, None where nothing is scored.
     """
 
     inputs: tuple[int | str, ...]
-    targets: tuple[int | None, ...]
+    targets: tuple[int | str | None, ...]
 
     def text(self, width: int = 100) -> str:
         """Draw steps, counted from 1, inputs and targets in three aligned rows.
@@ -35,7 +36,7 @@ class Picture:
             input    8 29  ?  ?
             target   .  . 29  8
         """
-        targets = [UNSCORED if target is None else str(target) for target in self.targets]
+        targets = [BLANK if target is None else str(target) for target in self.targets]
         steps = range(1, len(self.inputs) + 1)
         rows = {
             "step": [str(step) for step in steps],
@@ -55,16 +56,35 @@ class Picture:
         )
 
 
-def draw_pictures(task: SyntheticTask, num_samples: int = 1, seed: int = 111) -> list[Picture]:
-    """Give the first training sequences of a seed."""
+def draw_pictures(task: Task, num_samples: int = 1, seed: int = 111) -> list[Picture]:
+    """Give the first training sequences of a seed, without what fills up the shorter ones."""
     batch = task.stream(seed).train(0, num_samples)
-    query, *others = task.feedback.extra_rows or ("",)
-    names = {task.vocab_size + 1 + place: name for place, name in enumerate(others)}
-    unscored = task.num_steps - task.num_scored
+    if batch.tokens.ndim == 3:
+        return _vectors(batch)
+    query, *others = task.extra_rows or ("",)
+    names = {task.vocab_size + place: name for place, name in enumerate([query, *others])}
+    before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
+    pictures = []
+    for tokens, targets in zip(batch.tokens.tolist(), batch.targets.tolist(), strict=True):
+        inputs = [*(names.get(token, token) for token in tokens), *[query] * batch.num_queries]
+        answers = [None if target == UNSCORED else target for target in targets]
+        answers = [*[None] * before, *answers]
+        # Queries after the last answer only fill up the batch: the sequence ends before them.
+        while answers[-1] is None and inputs[-1] == query:
+            del inputs[-1], answers[-1]
+        pictures.append(Picture(tuple(inputs), tuple(answers)))
+    return pictures
+
+
+def _vectors(batch: Batch) -> list[Picture]:
+    """Draw vectors by their first components."""
+    before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
     return [
         Picture(
-            inputs=(*(names.get(token, token) for token in tokens), *[query] * batch.num_queries),
-            targets=(*[None] * unscored, *targets),
+            inputs=(*(f"{first:.2f}…" for first in shown), *["0"] * batch.num_queries),
+            targets=(*[None] * before, *(f"{first:.2f}…" for first in expected)),
         )
-        for tokens, targets in zip(batch.tokens.tolist(), batch.targets.tolist(), strict=True)
+        for shown, expected in zip(
+            batch.tokens[:, :, 0].tolist(), batch.targets[:, :, 0].tolist(), strict=True
+        )
     ]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64, UInt64
 
 from pernn.errors import ConfigError
-from pernn.randomness import integers
+from pernn.randomness import integers, uniform
 
 
 @runtime_checkable
@@ -27,7 +27,7 @@ class Source(Protocol):
         ...
 
     def num_sequences(self, length: int) -> int:
-        """Count the distinct sequences of a length; all of them are equally likely."""
+        """Count the distinct sequences of a length that can occur."""
         ...
 
 
@@ -49,6 +49,57 @@ class Uniform:
     ) -> Int64[np.ndarray, "batch input_time"]:
         """Map one random word to each id."""
         return integers(words, self.vocab_size)
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length."""
+        count: int = self.vocab_size**length
+        return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualFrequency:
+    """Ids drawn independently, each Rare with a probability, then uniformly in its half.
+
+    Frequent are the ids of the first half, Rare those of the second. One random word decides both:
+    the part of [0, 1) below 1 − rare_share is divided evenly among the Frequent ids, the rest among
+    the Rare ones. No id's probability is off by more than 2⁻⁵².
+
+    Args:
+        vocab_size: Number of token ids, K, an even number.
+        rare_share: Probability that an id is Rare, in (0, 1).
+
+    Raises:
+        ConfigError: If the ids cannot be halved, or one half would never occur.
+
+    Source: Morita (2024), section 2.2.
+    """
+
+    vocab_size: int
+    rare_share: float
+
+    def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
+        if self.vocab_size % 2:
+            raise ConfigError(
+                "vocab_size must be even, as one half of the ids is Frequent and the other Rare; "
+                f"got {self.vocab_size}"
+            )
+        if not 0 < self.rare_share < 1:
+            raise ConfigError(f"rare_share must lie between 0 and 1, got {self.rare_share}")
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map one random word to each id."""
+        half, frequent_share = self.vocab_size // 2, 1 - self.rare_share
+        point = uniform(words)
+        is_rare = point >= frequent_share
+        beyond = np.maximum(point - frequent_share, 0) / self.rare_share
+        inside = np.where(is_rare, beyond, point / frequent_share)
+        # A quotient may be rounded up to 1.
+        ranks = np.minimum((inside * half).astype(np.int64), half - 1)
+        ids: Int64[np.ndarray, "batch input_time"] = ranks + half * is_rare
+        return ids
 
     def num_sequences(self, length: int) -> int:
         """Count the distinct sequences of a length."""

@@ -1,17 +1,19 @@
 """A task is a composition: rule × token source × length × feedback, over counter-based streams."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 
-from pernn.errors import ConfigError
-from pernn.interfaces import Batch
+from pernn.interfaces import Answers, Batch, Measurement
 from pernn.randomness import RandomStream, Split
 
-from .feedback import Feedback, Query
-from .lengths import Fixed
+from .feedback import Feedback, OwnOutput, Query
+from .held_out import Distinct, HeldOut
+from .lengths import Length
+from .measures import Measure, Sequences, measure_all
 from .rules import Rule
 from .sources import Source
 
@@ -23,36 +25,33 @@ STEPS_AT_ONCE = 16
 class SyntheticTask:
     """Fresh samples at every step, none of them held out, all a function of their address.
 
+    In rows of inputs, ids beyond a sequence's own length are `vocab_size`.
+
     Args:
         name: Canonical description; two tasks of one name show the same data.
         rule: Inputs → targets.
-        source: Random words → inputs, all that is random in a sequence.
+        source: Random words → inputs, all that is random in a sequence but its length.
         length: Length of the inputs.
         feedback: What is given after them.
-        num_held_out: Distinct test sequences, which training never shows.
+        measures: What is measured of the answers.
+        held_out: How test sequences are made, which training never shows.
 
     Raises:
-        ConfigError: If there are not enough distinct sequences to hold that many out and train
-            on others.
+        ConfigError: If there are not enough distinct sequences to hold some out and train on
+            others, or the parts do not fit each other.
     """
 
     name: str
     rule: Rule
     source: Source
-    length: Fixed
+    length: Length
     feedback: Feedback = field(default_factory=Query)
-    num_held_out: int = 1024
+    measures: tuple[Measure, ...] = (Sequences(),)
+    held_out: HeldOut = field(default_factory=Distinct)
 
     def __post_init__(self) -> None:
-        if self.num_held_out < 1:
-            raise ConfigError(f"num_held_out must be at least 1, got {self.num_held_out}")
-        possible = self.source.num_sequences(self.length.length)
-        if self.num_held_out >= possible:
-            raise ConfigError(
-                f"num_held_out must lie in 1 … {possible - 1:,}: only {possible:,} sequences of "
-                f"{self.length.length} tokens exist and one must be left to train on; "
-                f"got {self.num_held_out:,}"
-            )
+        self.length.check(self.rule, self.source, self.feedback)
+        self.held_out.check(self)
 
     @property
     def vocab_size(self) -> int:
@@ -60,15 +59,25 @@ class SyntheticTask:
         return self.source.vocab_size
 
     @property
-    def num_extra_rows(self) -> int:
-        """Number of embedding rows beside those of the ids; the query's comes first."""
-        return len(self.feedback.extra_rows)
+    def extra_rows(self) -> tuple[str, ...]:
+        """Names of the embedding rows after those of the ids; the query's comes first."""
+        return self.feedback.extra_rows
+
+    @property
+    def network(self) -> Literal["queried", "autoregressive"]:
+        """Which kind of network it is for."""
+        return "autoregressive" if isinstance(self.feedback, OwnOutput) else "queried"
 
     @property
     def num_scored(self) -> int:
         """Number of targets of the longest sequence."""
         count: int = self._example.targets.shape[1]
         return count
+
+    @property
+    def num_queries(self) -> int:
+        """Number of steps at the end that show the query row."""
+        return self._example.num_queries
 
     @property
     def num_steps(self) -> int:
@@ -79,13 +88,32 @@ class SyntheticTask:
     @cached_property
     def _example(self) -> Batch:
         """One sequence, for its shape."""
-        words = np.zeros((1, self.length.length), dtype=np.uint64)
-        return self.batch(self.source.draw(words))
+        return self.batch(self.draw(np.zeros((1, self.num_words), dtype=np.uint64)))
+
+    @property
+    def num_words(self) -> int:
+        """Number of random words behind one sequence."""
+        return self.longest + self.length.num_words
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest inputs."""
+        return self.length.possible[-1]
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch words"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Give the inputs of each row of words: those of the ids, then those of the length."""
+        ids = self.source.draw(words[:, : self.longest])
+        return self.length.cut(ids, words[:, self.longest :], self.vocab_size)
 
     def batch(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
         """Put inputs, what is given after them, and targets together."""
+        return self.length.join(inputs, self.vocab_size, self._batch_of_one_length)
+
+    def _batch_of_one_length(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
         targets = self.rule.targets(inputs)
-        tokens = self.feedback.tokens(inputs, self.vocab_size)
+        tokens = self.feedback.tokens(inputs, targets, self.vocab_size)
         return Batch(tokens, self.feedback.num_queries(targets.shape[1]), targets)
 
     def stream(self, seed: int) -> "SyntheticStream":
@@ -106,7 +134,7 @@ class SyntheticStream:
         self._train = RandomStream(seed, task.name, Split.TRAIN)
         self._test = RandomStream(seed, task.name, Split.TEST)
         # Odd multipliers of a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
-        words = self._test.words(0, task.length.length, lane=2**63)
+        words = self._test.words(0, task.longest, lane=2**63)
         self._block: tuple[int, int, Batch] | None = None
         self._multipliers = words | np.uint64(1)
 
@@ -122,39 +150,40 @@ class SyntheticStream:
         block = self._block[2]
         rows = slice((step - first) * batch_size, (step - first + 1) * batch_size)
         # Copies: whoever changes a batch must not change what the next caller gets.
-        return Batch(block.tokens[rows].copy(), block.num_queries, block.targets[rows].copy())
+        tokens, targets = block.tokens[rows].copy(), block.targets[rows].copy()
+        return replace(block, tokens=tokens, targets=targets)
 
     def _inputs(self, first: int, batch_size: int) -> Int64[np.ndarray, "batch input_time"]:
         """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""
-        count = batch_size * self.task.length.length
+        count = batch_size * self.task.num_words
         words = [self._train.words(first + offset, count) for offset in range(STEPS_AT_ONCE)]
-        inputs = self.task.source.draw(np.concatenate(words).reshape(-1, self.task.length.length))
+        inputs = self.task.draw(np.concatenate(words).reshape(-1, self.task.num_words))
         rejected = np.flatnonzero(self.is_held_out(inputs))
         lane = 1
         while rejected.size:
             for offset in np.unique(rejected // batch_size):
                 rows = rejected[rejected // batch_size == offset]
-                inputs[rows] = self._draw(self._train, first + int(offset), rows.size, lane)
+                again = self._train.words(
+                    first + int(offset), rows.size * self.task.num_words, lane
+                )
+                inputs[rows] = self.task.draw(again.reshape(rows.size, -1))
             rejected = rejected[self.is_held_out(inputs[rejected])]
             lane += 1
         return inputs
 
     def test(self) -> Batch:
         """Give all held-out sequences."""
-        return self.task.batch(self.held_out)
+        batch = self.task.batch(self.held_out)
+        return replace(batch, targets=self.task.held_out.mark(batch.targets))
+
+    def measure(self, answers: Answers) -> Measurement:
+        """Measure the answers to `test`."""
+        return measure_all(self.task.measures, answers, self.test())
 
     @cached_property
     def held_out(self) -> Int64[np.ndarray, "held_out input_time"]:
-        """The inputs of the first `num_held_out` distinct sequences of the test stream."""
-        wanted = self.task.num_held_out
-        rows = np.empty((0, self.task.length.length), dtype=np.int64)
-        lane = 0
-        while len(rows) < wanted:
-            rows = np.concatenate([rows, self._draw(self._test, 0, wanted, lane)])
-            _, first = np.unique(rows, axis=0, return_index=True)
-            rows = rows[np.sort(first)]
-            lane += 1
-        return rows[:wanted]
+        """The inputs of all test sequences."""
+        return self.task.held_out.inputs(self.task, self._test)
 
     def is_held_out(
         self, inputs: Int64[np.ndarray, "batch input_time"]
@@ -162,7 +191,7 @@ class SyntheticStream:
         """Say which rows have the hash of a held-out sequence.
 
         Every held-out row is found. Another row is taken for one with probability
-        below num_held_out · vocab_size / 2⁶² and then merely drawn again.
+        below (held-out rows) · vocab_size / 2⁶² and then merely drawn again.
         """
         hashes = self._hash(inputs)
         nearest = np.searchsorted(self._hashes, hashes)
@@ -177,10 +206,3 @@ class SyntheticStream:
 
     def _hash(self, inputs: Int64[np.ndarray, "batch input_time"]) -> UInt64[np.ndarray, " batch"]:
         return inputs.astype(np.uint64) @ self._multipliers
-
-    def _draw(
-        self, stream: RandomStream, step: int, rows: int, lane: int
-    ) -> Int64[np.ndarray, "rows input_time"]:
-        length = self.task.length.length
-        words = stream.words(step, rows * length, lane)
-        return self.task.source.draw(words.reshape(rows, length))

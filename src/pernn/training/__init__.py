@@ -8,7 +8,7 @@ from .config import PROTOCOLS, Precision, Protocol, ProtocolName, TrainingConfig
 from .schedule import learning_rate
 
 if TYPE_CHECKING:
-    from .evaluation import evaluate, predict
+    from .evaluation import decode, evaluate, predict
     from .loop import CheckpointDue, Event, Measured, Updated, advance
     from .precision import choose_device, computing, rounding
     from .state import TrainState
@@ -27,6 +27,7 @@ __all__ = [
     "advance",
     "choose_device",
     "computing",
+    "decode",
     "evaluate",
     "learning_rate",
     "predict",
@@ -44,6 +45,7 @@ __getattr__ = exports(
         "advance": ".loop",
         "choose_device": ".precision",
         "computing": ".precision",
+        "decode": ".evaluation",
         "evaluate": ".evaluation",
         "predict": ".evaluation",
         "rounding": ".precision",

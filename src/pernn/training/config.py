@@ -20,17 +20,23 @@ class Protocol:
         epsilon: Adam's epsilon.
         clip_norm: Largest global gradient norm; no clipping if absent.
         layout: Order of the sinusoidal features.
+        rare_share: Probability of a Rare token in the dual-frequency task.
     """
 
     betas: tuple[float, float]
     epsilon: float
     clip_norm: float | None
     layout: Literal["interleaved", "halves"]
+    rare_share: float
 
 
 PROTOCOLS: dict[ProtocolName, Protocol] = {
-    "as-run": Protocol(betas=(0.9, 0.98), epsilon=1e-9, clip_norm=1.0, layout="halves"),
-    "as-written": Protocol(betas=(0.9, 0.999), epsilon=1e-8, clip_norm=None, layout="interleaved"),
+    "as-run": Protocol(
+        betas=(0.9, 0.98), epsilon=1e-9, clip_norm=1.0, layout="halves", rare_share=1 / 8
+    ),
+    "as-written": Protocol(
+        betas=(0.9, 0.999), epsilon=1e-8, clip_norm=None, layout="interleaved", rare_share=1 / 4
+    ),
 }
 
 

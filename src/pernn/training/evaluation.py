@@ -1,48 +1,122 @@
 """How well a model answers the held-out sequences."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import torch
-from jaxtyping import Int64
-from torch.nn import functional as F
+from torch import Tensor
 
-from pernn.interfaces import Batch, SequenceModel
-from pernn.metrics import damerau_levenshtein, sequence_accuracy, token_accuracy
+from pernn.interfaces import (
+    UNSCORED,
+    Answers,
+    Batch,
+    BatchStream,
+    Decoder,
+    Measurement,
+    SequenceModel,
+    Table,
+)
 
 from .config import Precision
+from .objective import find_scored, losses, predictions
 from .precision import rounding
 
 CHUNK_SIZE = 256
 """Sequences at a time: bounds the memory, and is fixed because it can change the last bits."""
+MAX_LOGITS = 2**28
+"""Numbers that the model may give at a time; fewer sequences where there would be more."""
+
+Ask = Callable[[Tensor, int, Tensor | None], Tensor]
+"""Tokens, number of scored steps, which of these (all if absent) → outputs."""
 
 
 @torch.no_grad()
 def predict(
     model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
-) -> tuple[Int64[np.ndarray, "batch scored"], float]:
-    """Give the most likely ids of all scored steps and the mean cross-entropy in nats."""
-    predictions, total = [], 0.0
-    for start in range(0, len(batch.tokens), CHUNK_SIZE):
-        part = slice(start, start + CHUNK_SIZE)
-        tokens = torch.from_numpy(batch.tokens[part]).to(device)
-        targets = torch.from_numpy(batch.targets[part]).to(device)
-        with rounding(precision, device):
-            logits = model(tokens, batch.num_queries, num_scored=targets.shape[1])
-        logits = logits.float()
-        total += float(F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum"))
-        predictions.append(logits.argmax(dim=2).cpu().numpy())
-    return np.concatenate(predictions), total / batch.targets.size
+) -> Answers:
+    """Answer a batch, chunk by chunk; the truth is fed back where anything is."""
+
+    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Tensor:
+        return model(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
+
+    return _answer(ask, model.vocab_size, batch, device, precision)
+
+
+@torch.no_grad()
+def decode(
+    model: Decoder, batch: Batch, device: torch.device, precision: Precision = "fp32"
+) -> Answers:
+    """Answer a batch whose outputs are fed back, from the model's own outputs alone."""
+
+    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Tensor:
+        outputs = model.decode(tokens[:, : tokens.shape[1] - num_scored + 1], num_scored)
+        return outputs if scored is None else outputs[scored]
+
+    return _answer(ask, model.vocab_size, batch, device, precision)
 
 
 def evaluate(
-    model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
-) -> dict[str, float]:
-    """Measure loss, accuracies and the Damerau–Levenshtein distance, raw and over the length."""
-    predictions, loss = predict(model, batch, device, precision)
-    distance = damerau_levenshtein(predictions, batch.targets)
-    return {
-        "loss": loss,
-        "token_accuracy": token_accuracy(predictions, batch.targets),
-        "sequence_accuracy": sequence_accuracy(predictions, batch.targets),
-        "damerau_levenshtein": distance,
-        "damerau_levenshtein_share": distance / batch.targets.shape[1],
-    }
+    model: SequenceModel,
+    stream: BatchStream,
+    device: torch.device,
+    precision: Precision = "fp32",
+) -> Measurement:
+    """Measure the loss and what the task wants measured on the held-out sequences.
+
+    A model that is fed its own outputs is measured that way, and the table `by_feedback` also says
+    how it does with the truth fed back, as in training.
+    """
+    batch = stream.test()
+    answers = predict(model, batch, device, precision)
+    found = stream.measure(answers)
+    metrics = {"loss": _mean(answers), **found.metrics}
+    if not isinstance(model, Decoder):
+        return Measurement(metrics, found.tables)
+    own_answers = decode(model, batch, device, precision)
+    own = stream.measure(own_answers)
+    own_metrics = {"loss": _mean(own_answers), **own.metrics}
+    table = {name: [own_metrics[name], value] for name, value in metrics.items()}
+    by_feedback: Table = {"feedback": ["own output", "truth"], **table}
+    return Measurement(own_metrics, {**own.tables, "by_feedback": by_feedback})
+
+
+def _mean(answers: Answers) -> float:
+    return float(np.nanmean(answers.losses))
+
+
+def _answer(
+    ask: Ask, vocab_size: int, batch: Batch, device: torch.device, precision: Precision
+) -> Answers:
+    said = np.empty_like(batch.targets)
+    cost = np.full(batch.targets.shape[:2], np.nan)
+    if batch.targets.dtype == np.int64:
+        said.fill(UNSCORED)
+    for rows, steps in _chunks(batch, vocab_size):
+        surplus = batch.targets.shape[1] - steps
+        tokens = batch.tokens[rows, : batch.tokens.shape[1] - surplus]
+        expected = batch.targets[rows, :steps]
+        mask = find_scored(expected)
+        # Everything, as an index that keeps the shape.
+        where = mask if mask is not None else (slice(None), slice(None))
+        shown = torch.from_numpy(tokens).to(device)
+        targets = torch.from_numpy(expected[where]).to(device)
+        scored = None if mask is None else torch.from_numpy(mask).to(device)
+        with rounding(precision, device):
+            outputs = ask(shown, steps, scored)
+        said[rows, :steps][where] = predictions(outputs, targets).cpu().numpy()
+        cost[rows, :steps][where] = losses(outputs, targets).cpu().numpy()
+    return Answers(said, cost)
+
+
+def _chunks(batch: Batch, vocab_size: int) -> Iterator[tuple[slice, int]]:
+    """Give rows that go together, and how many of their steps are not all padding."""
+    count, num_scored = batch.targets.shape[:2]
+    size = min(CHUNK_SIZE, max(1, MAX_LOGITS // (num_scored * vocab_size)))
+    for start in range(0, count, size):
+        rows = slice(start, start + size)
+        steps = num_scored
+        if batch.targets.ndim == 2 and not batch.num_queries:
+            scored = (batch.targets[rows] != UNSCORED).any(axis=0)
+            # Without queries every step has a token, so what follows the last target can be cut.
+            steps = int(np.flatnonzero(scored).max(initial=0)) + 1
+        yield rows, steps

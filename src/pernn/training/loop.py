@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from pernn.errors import TrialError
 from pernn.interfaces import BatchStream
 
 from .config import Protocol, TrainingConfig
 from .evaluation import evaluate
+from .objective import find_scored, mean_loss
 from .precision import rounding
 from .schedule import learning_rate
 from .state import TrainState
@@ -63,10 +63,14 @@ def advance(
     while state.update < config.iterations:
         batch = stream.train(state.update, config.batch_size)
         tokens = torch.from_numpy(batch.tokens).to(device)
-        targets = torch.from_numpy(batch.targets).to(device)
+        mask = find_scored(batch.targets)
+        num_scored = batch.targets.shape[1]
+        targets = torch.from_numpy(batch.targets if mask is None else batch.targets[mask])
+        targets = targets.to(device)
+        scored = None if mask is None else torch.from_numpy(mask).to(device)
         with rounding(config.precision, device):
-            logits = state.model(tokens, batch.num_queries, num_scored=targets.shape[1])
-        loss = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+            outputs = state.network(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
+        loss = mean_loss(outputs, targets)
         state.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(parameters, clip_norm)
@@ -96,9 +100,8 @@ def _events(
         values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
         yield Measured(update, "train", values)
     if update % config.evaluation_interval == 0 and not last:
-        yield Measured(
-            update, "test", evaluate(state.model, stream.test(), device, config.precision)
-        )
+        found = evaluate(state.network, stream, device, config.precision)
+        yield Measured(update, "test", dict(found.metrics))
     if update % config.checkpoint_interval == 0 or last:
         yield CheckpointDue(update)
     yield Updated(update)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from pernn.errors import CorruptError
+from pernn.interfaces import SequenceModel
 
 from .config import Protocol
 
@@ -40,6 +42,11 @@ class TrainState:
         )
         device = trainable[0].device
         return cls(model, optimizer, sums=torch.zeros(2, dtype=torch.float64, device=device))
+
+    @property
+    def network(self) -> SequenceModel:
+        """The model by what training asks of it."""
+        return cast(SequenceModel, self.model)
 
     def _moments(self) -> dict[str, tuple[nn.Parameter, str]]:
         trainable = ((n, p) for n, p in self.model.named_parameters() if p.requires_grad)

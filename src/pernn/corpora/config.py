@@ -1,0 +1,191 @@
+"""Parameters of language modelling; nothing here says where files lie."""
+
+from abc import abstractmethod
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
+
+from pernn.config import Kinds, Part
+from pernn.interfaces import Task
+from pernn.randomness import MAX_SEED
+from pernn.tasks import TaskConfig
+
+from .text import Corpus
+
+WIKITEXT_103 = "wikitext-103"
+NUM_ARTICLES = (28_475, 60, 60)
+
+
+class CorpusConfig(Part):
+    """What every corpus has; a third-party corpus derives its config from this."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Name of the corpus, for folders and people: letters, digits, `.`, `_` and `-`."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Plain values that decide the text; what is only checked is not among them."""
+        return self.dump()
+
+    @property
+    def expected_articles(self) -> tuple[int, int, int] | None:
+        """Articles in the training, validation and test part; `None` leaves them unchecked."""
+        return None
+
+    @property
+    def expected_digest(self) -> str | None:
+        """SHA-256 of all paragraphs, each followed by a line feed; `None` leaves it unchecked."""
+        return None
+
+    @abstractmethod
+    def build(self) -> Corpus:
+        """Make the reader; it opens no file yet."""
+
+
+CORPORA = Kinds(
+    "pernn.corpora",
+    {
+        "wikitext": "pernn.corpora.config:WikitextConfig",
+        "grammar": "pernn.corpora.config:GrammarConfig",
+    },
+    CorpusConfig,
+)
+
+
+class WikitextConfig(CorpusConfig):
+    """WikiText-103, or another text in its form, from `$PERNN_DATA/<name>/raw/`.
+
+    Attributes:
+        name: Which text.
+        num_articles: Articles in the training, validation and test part; checked if given.
+        digest: SHA-256 of all paragraphs in order, each followed by a line feed; checked if given.
+    """
+
+    kind: Literal["wikitext"] = "wikitext"
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")] = WIKITEXT_103
+    num_articles: tuple[int, int, int] | None = NUM_ARTICLES
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus."""
+        return self.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Plain values that decide the text."""
+        return {"kind": self.kind, "name": self.name}
+
+    @property
+    def expected_articles(self) -> tuple[int, int, int] | None:
+        """Articles in the training, validation and test part."""
+        return self.num_articles
+
+    @property
+    def expected_digest(self) -> str | None:
+        """SHA-256 of all paragraphs."""
+        return self.digest
+
+    @model_validator(mode="after")
+    def _is_what_it_says(self) -> "WikitextConfig":
+        if self.name == WIKITEXT_103 and self.num_articles != NUM_ARTICLES:
+            raise ValueError(
+                f"{WIKITEXT_103} has {NUM_ARTICLES} articles: give another text another name"
+            )
+        return self
+
+    def build(self) -> Corpus:
+        """Make the reader."""
+        from .folders import raw_folder
+        from .wikitext import Wikitext
+
+        return Wikitext(raw_folder(self.name))
+
+
+class GrammarConfig(CorpusConfig):
+    """Text that pernn writes itself, for tests and first tries.
+
+    Attributes:
+        num_paragraphs: Paragraphs of the training part.
+        num_held_out: Paragraphs of the validation part, and of the test part.
+        num_words: Distinct words, roughly.
+        seed: Which text.
+    """
+
+    kind: Literal["grammar"] = "grammar"
+    num_paragraphs: Annotated[int, Field(ge=1, le=2**24)] = 2000
+    num_held_out: Annotated[int, Field(ge=1, le=2**24)] = 200
+    num_words: Annotated[int, Field(ge=64, le=50_000)] = 600
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus."""
+        return "grammar"
+
+    def build(self) -> Corpus:
+        """Make the writer."""
+        from .grammar import Grammar
+
+        return Grammar(
+            num_paragraphs=self.num_paragraphs,
+            num_held_out=self.num_held_out,
+            num_words=self.num_words,
+            seed=self.seed,
+        )
+
+
+AnyCorpus = Annotated[SerializeAsAny[CorpusConfig], PlainValidator(CORPORA.validate)]
+"""A field that takes any corpus by its kind."""
+
+
+class LanguageModellingConfig(TaskConfig):
+    """Predict each token of a paragraph from those before it.
+
+    Picture (a paragraph of 5 tokens):
+        input  BOS  8 29  2 11
+        target   8 29  2 11  5
+
+    BOS is a learnable row, the id K. Paragraphs of a batch are filled up with it behind their end,
+    where nothing is scored. There is no query.
+
+    Source: Morita (2024), retold with WikiText-103 in the later versions' Table 1.
+
+    Attributes:
+        vocab_size: Number of pieces, the 256 bytes included.
+        length: Most tokens of a paragraph that are used.
+        corpus: Which text.
+    """
+
+    kind: Literal["language_modelling"] = "language_modelling"
+    vocab_size: Annotated[int, Field(ge=260, le=2**20)] = 32_768
+    length: Annotated[int, Field(ge=1, le=2**16)] = 1024
+    corpus: AnyCorpus = WikitextConfig()
+
+    @property
+    def sizes(self) -> str:
+        """How large it is, in a few words, for people and for `name`."""
+        return f"K={self.vocab_size} {super().sizes}"
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the order of the data depends on beside the seed."""
+        return f"{super().name} corpus={self.corpus.title}"
+
+    def build(self) -> Task:
+        """Make the task; its corpus is opened, or prepared, when data are first asked for."""
+        from .language_modelling import LanguageModelling
+
+        def open_corpus() -> Any:
+            from .preparation import prepare
+
+            return prepare(self)
+
+        return LanguageModelling(
+            name=self.name,
+            vocab_size=self.vocab_size,
+            length=self.length,
+            open_corpus=open_corpus,
+        )

@@ -1,0 +1,71 @@
+"""Where language data lie on this machine, and files that are on disk before they are used."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import StoreError
+
+ROOT_VARIABLE = "PERNN_DATA"
+BYTES_AT_ONCE = 2**20
+
+
+def data_root() -> Path:
+    """Give the folder of all language data: `$PERNN_DATA`, or `data` below where we are."""
+    return Path(os.environ.get(ROOT_VARIABLE) or "data")
+
+
+def raw_folder(name: str) -> Path:
+    """Give the folder that a corpus's raw files are looked for in."""
+    return data_root() / name / "raw"
+
+
+def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -> Path:
+    """Give the folder of a corpus that is prepared with these parameters.
+
+    Args:
+        name: The corpus.
+        vocab_size: Number of pieces.
+        parameters: Plain JSON values, all that decides what is in the folder.
+    """
+    digest = hashlib.sha256(canonical(parameters)).hexdigest()[:16]
+    return data_root() / "prepared" / f"{name}-{vocab_size}-{digest}"
+
+
+def canonical(values: Mapping[str, Any]) -> bytes:
+    """Give plain values as the one JSON text that stands for them."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def sha256(path: Path) -> str:
+    """Digest a file of any size."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BYTES_AT_ONCE):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Put a file, or the entries of a folder, on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def using(path: Path) -> Iterator[None]:
+    """Turn the system's errors into one line that names the path and the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{error.filename or path}: {error.strerror or error}; check space and permissions "
+            f"of ${ROOT_VARIABLE}, then run the same command again"
+        ) from error

@@ -1,0 +1,229 @@
+"""Text → pieces → ids on disk, once; whole or absent, whatever is killed in between."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pernn.errors import ConfigError, CorruptError
+
+from .config import CorpusConfig, LanguageModellingConfig
+from .encoded import (
+    FORMAT,
+    MANIFEST,
+    MODEL,
+    EncodedCorpus,
+    ids_file,
+    ids_type,
+    offsets_file,
+    seal,
+)
+from .folders import prepared_folder, sha256, sync, using
+from .pieces import SETTINGS, Pieces, library, train_pieces
+from .text import SPLITS, Corpus, Split, read_lines
+
+Hear = Callable[[str, int, int], None]
+"""Is told what is being done, how many paragraphs are done, and of how many; 0 if unknown."""
+
+PARAGRAPHS_AT_ONCE = 4096
+
+
+@dataclass
+class Survey:
+    """What the text of one part has."""
+
+    num_articles: int = 0
+    num_paragraphs: int = 0
+
+
+def prepare(
+    config: LanguageModellingConfig, hear: Hear = lambda stage, done, total: None
+) -> EncodedCorpus:
+    """Open the prepared corpus of a task; prepare it first if that was never done.
+
+    If another process is preparing it, this one waits and then takes what the other has made.
+
+    Args:
+        config: The task; the number of its pieces and its corpus matter.
+        hear: Told of the progress.
+
+    Raises:
+        MachineError: If the raw text or an optional package is missing.
+        ConfigError: If the text is another than the config says.
+        CorruptError: If the raw text cannot be read, or what was prepared has changed on disk.
+        VersionError: If a newer pernn prepared it.
+        StoreError: If a file cannot be read or written.
+    """
+    folder = folder_of(config)
+    if not folder.exists():
+        corpus = config.corpus.build()
+        library()
+        corpus.sources()
+        with using(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        with using(folder), _only_here(folder, hear):
+            if not folder.exists():
+                _make(folder, corpus, config, hear)
+    corpus_on_disk = EncodedCorpus(folder)
+    manifest = corpus_on_disk.manifest
+    _verify(config.corpus, manifest["num_articles"], manifest["text_sha256"])
+    return corpus_on_disk
+
+
+def folder_of(config: LanguageModellingConfig) -> Path:
+    """Give the folder of a task's prepared corpus, whether it is there or not."""
+    parameters = {"format": FORMAT, "pieces": SETTINGS, "corpus": config.corpus.parameters}
+    return prepared_folder(config.corpus.title, config.vocab_size, parameters)
+
+
+@contextmanager
+def _only_here(folder: Path, hear: Hear) -> Iterator[None]:
+    """Be the only one to prepare; the system frees the lock however the process ends."""
+    descriptor = os.open(folder.with_name(f".{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            hear("waiting for another process that prepares the same", 0, 0)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(folder: Path, corpus: Corpus, config: LanguageModellingConfig, hear: Hear) -> None:
+    prefix, suffix = f".{folder.name}.", ".partial"
+    for remains in folder.parent.glob(f"{prefix}*{suffix}"):
+        shutil.rmtree(remains, ignore_errors=True)
+    partial = Path(tempfile.mkdtemp(suffix, prefix, folder.parent))
+    try:
+        manifest = _fill(partial, corpus, config, hear)
+        (partial / MANIFEST).write_bytes(_readable(seal(manifest)))
+        for path in partial.iterdir():
+            sync(path)
+        partial.chmod(0o755)
+        sync(partial)
+        _put(partial, folder)
+        sync(folder.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _put(partial: Path, folder: Path) -> None:
+    try:
+        partial.rename(folder)
+    except OSError:
+        # Where locks do not reach other machines, one of them may have been faster.
+        if not folder.exists():
+            raise
+
+
+def _readable(manifest: dict[str, Any]) -> bytes:
+    return json.dumps(manifest, indent=2, sort_keys=True).encode() + b"\n"
+
+
+def _fill(
+    folder: Path, corpus: Corpus, config: LanguageModellingConfig, hear: Hear
+) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    surveys = {split: _clean(folder, split, corpus, digest, hear) for split in SPLITS}
+    num_articles = {split: surveys[split].num_articles for split in SPLITS}
+    _verify(config.corpus, num_articles, digest.hexdigest())
+    total = surveys["train"].num_paragraphs
+    hear("training the pieces", 0, total)
+    model = train_pieces(_read(folder, "train"), config.vocab_size)
+    (folder / MODEL).write_bytes(model)
+    pieces = Pieces(model)
+    num_ids = {
+        split: _encode(folder, split, pieces, surveys[split].num_paragraphs, hear)
+        for split in SPLITS
+    }
+    for split in SPLITS:
+        _text_file(folder, split).unlink()
+    return {
+        "format": FORMAT,
+        "corpus": config.corpus.parameters,
+        "sources": dict(corpus.sources()),
+        "text_sha256": digest.hexdigest(),
+        "vocab_size": pieces.vocab_size,
+        "pieces": SETTINGS,
+        "num_articles": num_articles,
+        "num_paragraphs": {split: surveys[split].num_paragraphs for split in SPLITS},
+        "num_ids": num_ids,
+        "files": {path.name: sha256(path) for path in sorted(folder.iterdir())},
+    }
+
+
+def _text_file(folder: Path, split: Split) -> Path:
+    return folder / f"{split}.txt"
+
+
+def _clean(folder: Path, split: Split, corpus: Corpus, digest: Any, hear: Hear) -> Survey:
+    """Write a part's paragraphs to a file, one per line: the source is read only once."""
+    survey = Survey()
+    with _text_file(folder, split).open("wb") as file:
+        for line in read_lines(corpus.lines(split)):
+            survey.num_articles += line.level == 1
+            if line.level:
+                continue
+            content = line.text.encode() + b"\n"
+            file.write(content)
+            digest.update(content)
+            survey.num_paragraphs += 1
+            if survey.num_paragraphs % PARAGRAPHS_AT_ONCE == 0:
+                hear(f"reading {split}", survey.num_paragraphs, 0)
+    hear(f"reading {split}", survey.num_paragraphs, survey.num_paragraphs)
+    if not survey.num_paragraphs:
+        raise CorruptError(f"the {split} part of the corpus has no paragraph: get it anew")
+    return survey
+
+
+def _verify(config: CorpusConfig, num_articles: dict[Split, int], digest: str) -> None:
+    found = tuple(num_articles[split] for split in SPLITS)
+    expected = config.expected_articles
+    if expected is not None and found != expected:
+        raise ConfigError(
+            f"corpus {config.title}: expected {_counts(expected)} articles in "
+            f"{', '.join(SPLITS)}, found {_counts(found)}: files are cut short, or this is another "
+            "corpus; if it is meant, give it a name and num_articles of its own"
+        )
+    if config.expected_digest not in (None, digest):
+        raise ConfigError(
+            f"corpus {config.title}: the SHA-256 of its paragraphs should be "
+            f"{config.expected_digest}, is {digest}: get the files anew or correct the digest"
+        )
+
+
+def _counts(numbers: tuple[int, ...]) -> str:
+    return " / ".join(f"{number:,}" for number in numbers)
+
+
+def _read(folder: Path, split: Split) -> Iterator[str]:
+    with _text_file(folder, split).open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")
+
+
+def _encode(folder: Path, split: Split, pieces: Pieces, total: int, hear: Hear) -> int:
+    offsets = np.zeros(total + 1, dtype="<i8")
+    paragraphs, done = _read(folder, split), 0
+    with (folder / ids_file(split)).open("wb") as file:
+        while block := list(islice(paragraphs, PARAGRAPHS_AT_ONCE)):
+            encoded = pieces.encode(block)
+            file.write(np.concatenate(encoded).astype(ids_type(pieces.vocab_size)).tobytes())
+            offsets[done + 1 : done + 1 + len(block)] = [len(ids) for ids in encoded]
+            done += len(block)
+            hear(f"encoding {split}", done, total)
+    np.cumsum(offsets, out=offsets)
+    (folder / offsets_file(split)).write_bytes(offsets.tobytes())
+    return int(offsets[-1])

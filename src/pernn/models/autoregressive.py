@@ -1,0 +1,154 @@
+"""A network whose own outputs are its inputs while it answers."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pernn.encodings import Encoding
+from pernn.errors import ConfigError
+from pernn.interfaces import Recurrence
+
+from .network import last_steps
+from .position_encoded import PositionEncodedRNN
+
+
+class AutoregressiveRNN(PositionEncodedRNN):
+    """Tokens in, logits out; in the output phase the previous output is the token.
+
+    A learnable vector is concatenated to the input of every step, one in the input phase, another
+    in the output phase, which is the last `num_scored` steps. Row K of the embedding, DUMMY, is
+    the token of the first output step. `forward` is given the outputs (teacher forcing); `decode`
+    finds them.
+
+    Args:
+        vocab_size: Number of token ids, K.
+        core: Module that recurs, or the kind of one.
+        encoding: Module that gives the codes, or the kind of one.
+        embedding_size: Width of a token's vector.
+        phase_size: Width of the two phases' vectors; `embedding_size` if absent.
+        hidden_size: Width of the state if the core is given by kind.
+        num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        num_extra_rows: Rows of the embedding after those of the ids, DUMMY's first.
+        generator: Source of the initial weights of what is made here.
+
+    Raises:
+        ConfigError: As `PositionEncodedRNN`.
+
+    Example:
+        >>> model = AutoregressiveRNN(10, "lstm", "none", embedding_size=8, hidden_size=8)
+        >>> prompt = torch.tensor([[8, 2, 1, 10]])  # 10 is DUMMY
+        >>> tuple(model.decode(prompt, num_outputs=3).shape)
+        (1, 3, 10)
+
+    Source: Morita (2024), version 1, appendix B.2.
+
+    Differs: The text gives neither the width of the phases' vectors nor their first values: they
+        are as wide as a token's vector, and N(0, 1) like it.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        core: str | Recurrence = "lstm",
+        encoding: str | Encoding = "none",
+        *,
+        embedding_size: int = 512,
+        phase_size: int | None = None,
+        hidden_size: int = 512,
+        num_positions: int = 1024,
+        num_extra_rows: int = 1,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        phase_size = embedding_size if phase_size is None else phase_size
+        super().__init__(
+            vocab_size,
+            core,
+            encoding,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            num_positions=num_positions,
+            num_extra_rows=num_extra_rows,
+            phase_size=phase_size,
+            generator=generator,
+        )
+        self.phase = nn.Parameter(torch.empty(2, phase_size))
+        self.reset_phase(generator)
+
+    def reset_phase(self, generator: torch.Generator | None = None) -> None:
+        """Draw the vectors of both phases from N(0, 1)."""
+        nn.init.normal_(self.phase, generator=generator)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch input_time"],
+        num_queries: int = 0,
+        *,
+        num_scored: int | None = None,
+        scored: Bool[Tensor, "batch scored"] | None = None,
+    ) -> Float[Tensor, "*rows vocab"]:
+        """Read the inputs, DUMMY and all true outputs but the last one.
+
+        Args:
+            tokens: Ids; the last `num_scored` of them are the output phase.
+            num_queries: None: there is no query here.
+            num_scored: Steps of the output phase; must be given.
+            scored: Which of those to give logits for, all if absent.
+
+        Returns:
+            Logits of the output phase.
+
+        Raises:
+            ConfigError: If there are queries, or not that many steps.
+        """
+        if num_queries or num_scored is None:
+            raise ConfigError(
+                "an autoregressive network is fed outputs, not queries: it needs num_queries=0 "
+                f"and num_scored, got num_queries={num_queries} and num_scored={num_scored}"
+            )
+        gates = self.project(tokens)
+        # Checked before the phases are counted out.
+        num_outputs = last_steps(gates, 0, num_scored).shape[1]
+        first, second = self._project_phase()
+        phases = [first.expand(tokens.shape[1] - num_outputs, -1), second.expand(num_outputs, -1)]
+        outputs, _ = self.core.recur(gates + torch.cat(phases))
+        return self.read(outputs, 0, num_scored, scored)
+
+    def decode(
+        self, prompt: Int[Tensor, "batch prompt_time"], num_outputs: int
+    ) -> Float[Tensor, "batch scored vocab"]:
+        """Answer step by step, feeding back the likeliest id.
+
+        Args:
+            prompt: Inputs and DUMMY.
+            num_outputs: Steps of the output phase; DUMMY's is the first.
+
+        Returns:
+            Logits of the output phase.
+
+        Raises:
+            ConfigError: If no output is asked for.
+        """
+        if num_outputs < 1:
+            raise ConfigError(f"num_outputs must be at least 1, got {num_outputs}")
+        rows, start = self._rows(), prompt.shape[1]
+        first, second = self._project_phase()
+        gates = self.project(prompt)
+        phases = torch.cat([first.expand(start - 1, -1), second.unsqueeze(0)])
+        outputs, state = self.core.recur(gates + phases)
+        logits = [self.readout(outputs[:, -1])]
+        codes = None
+        if self.encoding.size:
+            codes = self.project_codes(start + num_outputs - 1, 0, rows.shape[1])
+        for step in range(start, start + num_outputs - 1):
+            tokens = F.embedding(logits[-1].argmax(dim=1), rows)
+            gate = self.core.project(tokens) + second
+            if codes is not None:
+                gate = gate + codes[step]
+            outputs, state = self.core.recur(gate.unsqueeze(1), state)
+            logits.append(self.readout(outputs[:, -1]))
+        return torch.stack(logits, dim=1)
+
+    def _project_phase(self) -> Float[Tensor, "2 gate"]:
+        """Give the two phases' share of the projected inputs."""
+        return self.core.project(self.phase, offset=self.joined_size, bias=False)

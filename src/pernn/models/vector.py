@@ -1,0 +1,110 @@
+"""The network for an infinite vocabulary: vectors in, vectors out."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pernn.encodings import Encoding
+from pernn.errors import ConfigError
+from pernn.interfaces import Recurrence
+
+from .network import EncodedNetwork, reset_linear
+
+
+class VectorRNN(EncodedNetwork):
+    """Vectors and queries in, point predictions out: linear maps instead of embedding and logits.
+
+    The query is the zero vector, so the core sees the bias of the first map.
+
+    Args:
+        vocab_size: Width d of the vectors, in and out.
+        core: Module that recurs, or the kind of one.
+        encoding: Module that gives the codes, or the kind of one.
+        embedding_size: Width of what the vectors are projected to.
+        hidden_size: Width of the state if the core is given by kind.
+        num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        generator: Source of the initial weights of what is made here.
+
+    Raises:
+        ConfigError: If the width is not positive, the core is none of ours, or its input size is
+            not the width of what it gets.
+
+    Example:
+        >>> model = VectorRNN(3, "gru", embedding_size=8, hidden_size=8)
+        >>> tuple(model(torch.zeros(1, 4, 3), num_queries=4).shape)
+        (1, 4, 3)
+
+    Source: Morita (2024), version 1, appendix B.3.
+    """
+
+    embedding: nn.Linear
+
+    def __init__(
+        self,
+        vocab_size: int,
+        core: str | Recurrence = "lstm",
+        encoding: str | Encoding = "sinusoidal",
+        *,
+        embedding_size: int = 512,
+        hidden_size: int = 512,
+        num_positions: int = 1024,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if vocab_size < 1:
+            raise ConfigError(f"vectors need at least one component, got {vocab_size}")
+        super().__init__(
+            # Built empty: PyTorch's own initialisation would draw from the global generator.
+            nn.utils.skip_init(nn.Linear, vocab_size, embedding_size),
+            vocab_size,
+            core,
+            encoding,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            num_positions=num_positions,
+            generator=generator,
+        )
+        self.vocab_size = vocab_size
+        self.reset_embedding(generator)
+        self.reset_readout(generator)
+
+    def reset_embedding(self, generator: torch.Generator | None = None) -> None:
+        """Draw weights and biases of the first map from U(−1/√d, 1/√d), as `torch.nn.Linear`."""
+        reset_linear(self.embedding, generator)
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "batch input_time vocab"],
+        num_queries: int = 0,
+        *,
+        num_scored: int | None = None,
+        scored: Bool[Tensor, "batch scored"] | None = None,
+    ) -> Float[Tensor, "*rows vocab"]:
+        """Read the vectors, then answer the queries.
+
+        Args:
+            tokens: Vectors.
+            num_queries: Output steps that follow, each with the zero vector as input.
+            num_scored: Last steps to give outputs for; by default the queries, or all steps if
+                there is none.
+            scored: Which of those steps to give outputs for, all if absent.
+
+        Returns:
+            Vectors of any length, of the last `num_scored` steps.
+
+        Raises:
+            ConfigError: If there are not that many steps.
+        """
+        outputs, _ = self.core.recur(self.project(tokens, num_queries))
+        return self.read(outputs, num_queries, num_scored, scored)
+
+    def project(
+        self, tokens: Float[Tensor, "batch input_time vocab"], num_queries: int = 0
+    ) -> Float[Tensor, "batch time gate"]:
+        """Give the core's projected inputs of all steps, both phases."""
+        copies = self.encoding.embedding_copies
+        inputs = torch.cat([self.embedding(tokens.transpose(0, 1))] * copies, dim=2)
+        # The map of the zero vector; projected once for all output steps.
+        query = torch.cat([self.embedding.bias] * copies)
+        return self.attach_codes(
+            self.core.project(inputs), self.core.project(query), num_queries, inputs.shape[2]
+        )

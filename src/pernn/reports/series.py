@@ -1,0 +1,195 @@
+"""The lines of a panel, collected from its records."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from pernn.errors import ConfigError
+from pernn.experiments import Experiment
+
+from .labels import Labels, value_of
+from .statistics import Record, difference_of, number, paired_differences, rank
+
+LINES = (
+    {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
+    {"color": "#0072B2", "marker": "o", "linestyle": "-"},
+    {"color": "#009E73", "marker": "^", "linestyle": "-."},
+    {"color": "#CC79A7", "marker": "D", "linestyle": ":"},
+    {"color": "#E69F00", "marker": "v", "linestyle": "--"},
+    {"color": "#56B4E9", "marker": "P", "linestyle": "-"},
+    {"color": "#000000", "marker": "X", "linestyle": "-."},
+)
+"""Colours of Okabe and Ito (2008), told apart by marker and dash as well."""
+
+DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
+"""A difference belongs to neither condition, so it has a look of its own."""
+
+QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
+"""Columns of quantiles: `q0` … `q100`, in percent."""
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """A distribution, as far as its quantiles tell.
+
+    Attributes:
+        levels: From 0 to 1, rising.
+        values: What share `level` lies at or below; never falling.
+    """
+
+    levels: Float64[np.ndarray, " levels"]
+    values: Float64[np.ndarray, " levels"]
+
+    def at(self, level: float) -> float:
+        """Give the quantile at any level, on a straight line between those known."""
+        return float(np.interp(level, self.levels, self.values))
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of one panel.
+
+    Attributes:
+        style: How matplotlib is to draw it.
+        label: Its name in the legend; empty if it is not listed.
+        points: Horizontal value → seed → value; of a distribution, its median.
+        shapes: Horizontal value → distribution, averaged over seeds; empty if not asked for.
+    """
+
+    style: Mapping[str, Any]
+    label: str
+    points: Mapping[Any, Mapping[Any, float]]
+    shapes: Mapping[Any, Quantiles] = field(default_factory=dict)
+
+    @property
+    def values(self) -> list[float]:
+        """All values, also those of the distributions."""
+        drawn = [value for shape in self.shapes.values() for value in shape.values.tolist()]
+        return drawn + [value for found in self.points.values() for value in found.values()]
+
+
+def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
+    """Order the conditions that are lines; those of the contrast first, the baseline before."""
+    layout = experiment.figure
+    order = Labels(experiment.labels).order(value_of(record, layout.lines) for record in records)
+    if layout.contrast and layout.contrast.column == layout.lines:
+        first: list[Any] = [layout.contrast.baseline, layout.contrast.treated]
+        if any(rank(value)[0] for value in first):  # numbers stay in the order of their size
+            order = first + [value for value in order if value not in first]
+        else:
+            order = sorted({*order, *first}, key=rank)
+    return order
+
+
+def collect(
+    experiment: Experiment,
+    records: Sequence[Record],
+    metric: str,
+    order: Sequence[Any],
+    *,
+    distributions: bool = False,
+) -> list[Series]:
+    """Collect the lines of a panel.
+
+    Args:
+        experiment: Its layout says what a line is.
+        records: Those of the panel.
+        metric: What is shown.
+        order: All lines of the figure: a line keeps its look in panels where another is missing.
+        distributions: Whether the quantile columns are shown instead of the metric.
+
+    Returns:
+        The lines that have anything to show.
+
+    Raises:
+        ConfigError: If two records compete for one point, or quantiles are none.
+    """
+    layout, label = experiment.figure, Labels(experiment.labels)
+    places: dict[Any, dict[Any, dict[Any, Record]]] = {value: {} for value in order}
+    for record in sorted(records, key=lambda record: rank(record["seed"])):
+        line, at_x, seed = value_of(record, layout.lines), record.get(layout.x), record["seed"]
+        taken = places[line].setdefault(at_x, {})
+        if seed in taken:
+            raise ConfigError(
+                f"two trials of seed {seed} at {layout.lines} = {line}, {layout.x} = {at_x}: the "
+                f"figure has one point for them{difference_of(taken[seed], record)}"
+            )
+        taken[seed] = record
+    series = []
+    for place, value in enumerate(order):
+        style, name = LINES[place % len(LINES)], label.condition(layout.lines, value)
+        if distributions:
+            found = _shapes(places[value])
+            medians = {
+                x: {seed: shape.at(0.5) for seed, shape in shapes.items()}
+                for x, shapes in found.items()
+            }
+            means = {x: _mean(list(shapes.values())) for x, shapes in found.items()}
+            series.append(Series(style, name, medians, means))
+        else:
+            series.append(Series(style, name, _points(places[value], metric)))
+    return [line for line in series if line.points]
+
+
+def differences(experiment: Experiment, records: Sequence[Record]) -> list[Series]:
+    """Collect the paired differences of a panel, as one line.
+
+    Raises:
+        ConfigError: If they are not between the figure's lines, or two records compete.
+    """
+    layout = experiment.figure
+    if layout.contrast is None or layout.contrast.column != layout.lines:
+        raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
+    points: dict[Any, dict[Any, float]] = {}
+    found = paired_differences(records, layout.metrics[0], layout.contrast, [layout.x])
+    for (seed, at_x), value in found.items():
+        points.setdefault(at_x, {})[seed] = value
+    return [Series(DIFFERENCE, "", points)] if points else []
+
+
+def _points(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any, dict[Any, float]]:
+    found = {
+        x: {
+            seed: value
+            for seed, record in records.items()
+            if (value := number(record, metric)) is not None
+        }
+        for x, records in places.items()
+    }
+    return {x: values for x, values in found.items() if values}
+
+
+def _shapes(places: Mapping[Any, Mapping[Any, Record]]) -> dict[Any, dict[Any, Quantiles]]:
+    found = {
+        x: {seed: shape for seed, record in records.items() if (shape := _quantiles(record))}
+        for x, records in places.items()
+    }
+    return {x: shapes for x, shapes in found.items() if shapes}
+
+
+def _quantiles(record: Record) -> Quantiles | None:
+    pairs = sorted(
+        (float(name[1]) / 100, value)
+        for column in record
+        if (name := QUANTILE.fullmatch(column)) and (value := number(record, column)) is not None
+    )
+    if not pairs:
+        return None
+    levels, values = np.array(pairs, dtype=np.float64).T
+    if len(pairs) < 2 or levels[-1] > 1 or (np.diff(values) < 0).any():
+        raise ConfigError(
+            f"run {record.get('run')}: violins need at least two quantiles q0 … q100 that never "
+            f"fall, got {dict(pairs)}"
+        )
+    return Quantiles(levels, values)
+
+
+def _mean(shapes: Sequence[Quantiles]) -> Quantiles:
+    """Average quantile functions over trials, level by level."""
+    levels = np.unique(np.concatenate([shape.levels for shape in shapes]))
+    rows = [np.interp(levels, shape.levels, shape.values) for shape in shapes]
+    return Quantiles(levels, np.mean(rows, axis=0))

@@ -1,0 +1,74 @@
+"""Runs in two stages: a network is pretrained in a run of its own, then goes on to a larger task.
+
+The pretraining is an ordinary run with an ordinary directory: whatever is killed in between, each
+stage goes on from its own checkpoint, and runs that share a pretraining share its directory.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from pernn.errors import BusyError, ConfigError, CorruptError
+from pernn.models import PositionEncodedRNN, extend_vocabulary
+from pernn.randomness import RandomStream, Split
+from pernn.store import RunDirectory
+
+from .assembly import Trial, build
+from .spec import RunSpec
+
+WAIT_SECONDS = 0.5
+"""Between looks at a pretraining that another process works on."""
+
+
+def wait_for(attempt: Callable[[], bool], may_go_on: Callable[[], bool]) -> bool:
+    """Repeat an attempt while another process is busy with it.
+
+    Args:
+        attempt: Says whether it came to its end; may raise `BusyError`.
+        may_go_on: Asked between attempts; `False` gives up.
+
+    Returns:
+        What the attempt said, or `False` if given up.
+    """
+    while True:
+        try:
+            return attempt()
+        except BusyError:
+            if not may_go_on():
+                return False
+            time.sleep(WAIT_SECONDS)
+
+
+def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.device) -> Trial:
+    """Make a trial from the end of its pretraining, its vocabulary extended and the rest frozen.
+
+    Args:
+        spec: The trial.
+        first: Its pretraining, `spec.first_stage()`, finished in `root`.
+        root: Results directory.
+        device: Where the network lives.
+
+    Raises:
+        ConfigError: If the task has no ids.
+        CorruptError: If the pretraining's last checkpoint is not there.
+    """
+    directory = RunDirectory(root, first.fingerprint())
+    checkpoint, _ = directory.checkpoints.load_latest()
+    if checkpoint is None or checkpoint.update != first.training.iterations:
+        raise CorruptError(
+            f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
+            "damaged: delete this directory to pretrain again"
+        )
+    trial = build(first, device)
+    model = trial.model
+    if not isinstance(model, PositionEncodedRNN):
+        raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
+    state = {name: checkpoint.arrays[f"model.{name}"] for name in model.state_dict()}
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
+    stream = RandomStream(spec.seed, "weights/extension", Split.WEIGHTS)
+    generator = torch.Generator().manual_seed(stream.seed_word())
+    task = spec.build_task()
+    extend_vocabulary(model, task.vocab_size, generator)
+    return Trial(model, task.stream(spec.seed), trial.protocol)

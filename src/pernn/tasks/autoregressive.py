@@ -1,0 +1,51 @@
+"""Reverse ordering or sorting by a network that is fed its own outputs."""
+
+from typing import Literal
+
+from .config import TokenTaskConfig
+from .feedback import OwnOutput
+from .held_out import Distinct
+from .lengths import Fixed
+from .measures import Ascending, Sequences
+from .rules import Reverse, Sort
+from .sources import Uniform
+from .synthetic import SyntheticTask
+
+
+class AutoregressiveConfig(TokenTaskConfig):
+    """Reorder the input sequence, each output being the next input.
+
+    Picture (L = 4):
+        input       8    29     2    11 DUMMY    11     2    29
+        target      .     .     .     .    11     2    29     8
+
+    DUMMY is a learnable vector, shown before there is an output. Training shows the true outputs
+    (teacher forcing); the test feeds back the network's own, and says in the table `by_feedback`
+    how it does with the true ones.
+
+    Attributes:
+        rule: The input sequence in reverse order, or in ascending order.
+
+    Source: Morita (2024), version 1, appendix B.2 and C.2.
+    """
+
+    kind: Literal["autoregressive"] = "autoregressive"
+    rule: Literal["reverse", "sort"] = "reverse"
+
+    @property
+    def sizes(self) -> str:
+        """What is asked for and how large it is, in a few words, for people and for `name`."""
+        return f"{self.rule} {super().sizes}"
+
+    def build(self) -> SyntheticTask:
+        """Make the task."""
+        sorts = self.rule == "sort"
+        return SyntheticTask(
+            name=self.name,
+            rule=Sort() if sorts else Reverse(),
+            source=Uniform(vocab_size=self.vocab_size),
+            length=Fixed(length=self.length),
+            feedback=OwnOutput(),
+            measures=(Sequences(), Ascending()) if sorts else (Sequences(),),
+            held_out=Distinct(num_held_out=self.num_held_out),
+        )

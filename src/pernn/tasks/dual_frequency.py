@@ -1,0 +1,212 @@
+"""A vocabulary of Frequent and Rare ids, and tests of one token among others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from jaxtyping import Int64
+from pydantic import Field
+
+from pernn.errors import ConfigError
+from pernn.interfaces import UNSCORED, Answers, Batch, Measurement, Table
+from pernn.randomness import RandomStream, integers
+
+from .config import TaskConfig
+from .lengths import Fixed
+from .rules import Reverse
+from .sources import DualFrequency
+from .synthetic import SyntheticTask
+
+CLASSES = ("Frequent", "Rare")
+RARE_SHARE = 1 / 8
+"""What a task has that no protocol told otherwise: that of `as-run`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneTarget:
+    """Sequences of one class but for one token, the target, whose retrieval alone is scored.
+
+    {Frequent, Rare} target × {Frequent, Rare} disturbants × every position × `num_per_cell`, in
+    this order. The two sequences that differ in the target's class share all disturbants: so a
+    mixed condition differs from a pure one in the target token alone. Targets and disturbants are
+    uniform in their half of the ids; inputs must be given back in reverse order.
+
+    Args:
+        num_per_cell: Sequences of each condition and position.
+
+    Raises:
+        ConfigError: If there are none.
+
+    Source: Morita (2024), section 2.2 and figure 3.
+    """
+
+    num_per_cell: int = 16
+
+    def __post_init__(self) -> None:
+        if self.num_per_cell < 1:
+            raise ConfigError(f"num_per_cell must be at least 1, got {self.num_per_cell}")
+
+    def check(self, task: SyntheticTask) -> None:
+        """Refuse spaces without enough sequences of one class.
+
+        Where these suffice, those with one token of the other class do too, and some are left.
+
+        Raises:
+            ConfigError: If the test set would not be distinct, or the target's place is unknown.
+        """
+        if not isinstance(task.rule, Reverse) or len(task.length.possible) > 1:
+            raise ConfigError(
+                "tests of one target are made for inputs of one length in reverse order; "
+                f"got {type(task.rule).__name__} and {type(task.length).__name__}"
+            )
+        if task.longest < 3:
+            raise ConfigError(
+                "length must be at least 3: of two tokens, nothing says which one is the target; "
+                f"got {task.longest}"
+            )
+        possible, wanted = (task.vocab_size // 2) ** task.longest, task.longest * self.num_per_cell
+        if wanted > possible:
+            raise ConfigError(
+                f"num_per_cell {self.num_per_cell} at each of {task.longest} positions needs "
+                f"{wanted:,} distinct sequences of one class, but of vocab_size {task.vocab_size} "
+                f"only {possible:,} exist"
+            )
+
+    def inputs(
+        self, task: SyntheticTask, stream: RandomStream
+    ) -> Int64[np.ndarray, "held_out input_time"]:
+        """Draw pairs that differ in the target's class; a pair that is not new is drawn again."""
+        half, length = task.vocab_size // 2, task.longest
+        cells = np.indices((2, length, self.num_per_cell)).reshape(3, -1)
+        classes, places = cells[0], cells[1]
+        rows = np.empty((2, len(classes), length), dtype=np.int64)
+        fresh, lane = np.arange(len(classes)), 0
+        while fresh.size:
+            words = stream.words(0, fresh.size * (length + 2), lane)
+            ids = integers(words.reshape(fresh.size, -1), half)
+            rows[:, fresh] = ids[:, :length] + half * classes[fresh, None]
+            for target in range(2):
+                rows[target, fresh, places[fresh]] = ids[:, length + target] + half * target
+            _, first = np.unique(rows.reshape(-1, length), axis=0, return_index=True)
+            is_new = np.zeros(rows.shape[:2], dtype=bool)
+            is_new.reshape(-1)[first] = True
+            fresh, lane = np.flatnonzero(~is_new.all(axis=0)), lane + 1
+        return rows.reshape(-1, length)
+
+    def mark(
+        self, targets: Int64[np.ndarray, "held_out scored"]
+    ) -> Int64[np.ndarray, "held_out scored"]:
+        """Ask for the target token only."""
+        length = targets.shape[1]
+        places = np.indices((2, 2, length, self.num_per_cell))[2].reshape(-1, 1)
+        asked = np.arange(length) == length - 1 - places
+        return np.where(asked, targets, UNSCORED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByCondition:
+    """Token accuracy by the classes of target and disturbants, and the target's place.
+
+    Args:
+        vocab_size: Number of token ids, K.
+    """
+
+    vocab_size: int
+
+    def measure(self, answers: Answers, batch: Batch) -> Measurement:
+        """Give the accuracy and tables by condition, by quarter of the input and by position."""
+        length = batch.tokens.shape[1]
+        rows = np.arange(len(batch.tokens))
+        steps = (batch.targets != UNSCORED).argmax(axis=1)
+        asked = batch.targets[rows, steps]
+        right = answers.predictions[rows, steps] == asked
+        places = length - 1 - steps
+        others = batch.tokens[rows, (places + 1) % length]
+        is_rare = [ids >= self.vocab_size // 2 for ids in (asked, others)]
+        keys = [*(each.astype(np.int64) for each in is_rare), places]
+        quarters = [*keys[:2], places * 4 // length]
+        return Measurement(
+            {"token_accuracy": float(right.mean())},
+            {
+                "by_condition": _table(right, keys[:2]),
+                "by_quarter": _table(right, quarters, "quarter"),
+                "by_position": _table(right, keys, "position"),
+            },
+        )
+
+
+def _table(right: np.ndarray, keys: Sequence[np.ndarray], place: str | None = None) -> Table:
+    """Average over rows of equal keys: classes of target and disturbants, then a place from 0."""
+    cells, group, counts = np.unique(
+        np.stack(keys, axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    sums = np.bincount(group.reshape(-1), weights=right)
+    target, disturbants = ([CLASSES[cell] for cell in cells[:, n]] for n in range(2))
+    table: dict[str, Sequence[object]] = {
+        "condition": [f"{a} among {b}" for a, b in zip(target, disturbants, strict=True)],
+        "target": target,
+        "disturbants": disturbants,
+    }
+    if place:
+        table[place] = (cells[:, 2] + 1).tolist()
+    return {
+        **table,
+        "token_accuracy": (sums / counts).tolist(),
+        "num_sequences": counts.tolist(),
+    }
+
+
+class DualFrequencyConfig(TaskConfig):
+    """Give the input sequence back in reverse order; half of the ids are Rare.
+
+    Picture (K = 32, L = 4):
+        input    8 29  2 11  ?  ?  ?  ?
+        target   .  .  .  . 11  2 29  8
+
+    Frequent are the ids 0 … K/2 − 1. Each token is Rare with probability `rare_share`, whatever
+    stands beside it, and then uniform in its half. Tests ask for one token, the target, among
+    disturbants that are all Frequent or all Rare.
+
+    Attributes:
+        vocab_size: Number of token ids, K, an even number.
+        rare_share: Probability of a Rare token; the protocol's if absent.
+        num_per_cell: Test sequences per class of target, class of disturbants and position.
+
+    Source: Morita (2024), section 2.2.
+    """
+
+    kind: Literal["dual_frequency"] = "dual_frequency"
+    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 64
+    length: Annotated[int, Field(ge=3, le=2**16)] = 64
+    rare_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    num_per_cell: Annotated[int, Field(ge=1, le=2**16)] = 16
+
+    @property
+    def sizes(self) -> str:
+        """How large it is, in a few words, for people and for `name`."""
+        return f"K={self.vocab_size} {super().sizes}"
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        share = RARE_SHARE if self.rare_share is None else self.rare_share
+        return f"{super().name} rare_share={share!r} per_cell={self.num_per_cell}"
+
+    def under(self, rare_share: float) -> "DualFrequencyConfig":
+        """Take the protocol's share where none is given."""
+        if self.rare_share is not None:
+            return self
+        return self.model_copy(update={"rare_share": rare_share})
+
+    def build(self) -> SyntheticTask:
+        """Make the task; without a share or a protocol, with that of `as-run`."""
+        share = RARE_SHARE if self.rare_share is None else self.rare_share
+        return SyntheticTask(
+            name=self.name,
+            rule=Reverse(),
+            source=DualFrequency(vocab_size=self.vocab_size, rare_share=share),
+            length=Fixed(length=self.length),
+            measures=(ByCondition(vocab_size=self.vocab_size),),
+            held_out=OneTarget(num_per_cell=self.num_per_cell),
+        )

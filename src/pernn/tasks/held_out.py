@@ -1,0 +1,89 @@
+"""Which sequences are for testing: how they are made, and what of them is to be answered."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int64
+
+from pernn.errors import ConfigError
+from pernn.randomness import RandomStream
+
+if TYPE_CHECKING:
+    from .synthetic import SyntheticTask
+
+Inputs = Int64[np.ndarray, "held_out input_time"]
+Targets = Int64[np.ndarray, "held_out scored"]
+
+
+@runtime_checkable
+class HeldOut(Protocol):
+    """A way to make test sequences; training never shows one of them."""
+
+    def check(self, task: "SyntheticTask") -> None:
+        """Refuse a task that does not have enough sequences, or none left to train on."""
+        ...
+
+    def inputs(self, task: "SyntheticTask", stream: RandomStream) -> Inputs:
+        """Draw distinct sequences from the test stream."""
+        ...
+
+    def mark(self, targets: Targets) -> Targets:
+        """Make `UNSCORED` what is not asked of the same sequences."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distinct:
+    """Samples like those of training, each only once; all answers count.
+
+    Args:
+        num_held_out: How many there are of each length.
+
+    Raises:
+        ConfigError: If there are none.
+    """
+
+    num_held_out: int = 1024
+
+    def __post_init__(self) -> None:
+        if self.num_held_out < 1:
+            raise ConfigError(f"num_held_out must be at least 1, got {self.num_held_out}")
+
+    def check(self, task: "SyntheticTask") -> None:
+        """Refuse to hold out all sequences of a length.
+
+        Raises:
+            ConfigError: If there are not that many distinct ones and one to train on.
+        """
+        for length in task.length.possible:
+            possible = task.source.num_sequences(length)
+            if self.num_held_out >= possible:
+                raise ConfigError(
+                    f"num_held_out must lie in 1 … {possible - 1:,}: only {possible:,} sequences "
+                    f"of {length} tokens exist and one must be left to train on; "
+                    f"got {self.num_held_out:,}"
+                )
+
+    def inputs(self, task: "SyntheticTask", stream: RandomStream) -> Inputs:
+        """Take the first distinct sequences of each length, the shortest first."""
+        longest = task.length.possible[-1]
+        blocks = []
+        for place, length in enumerate(task.length.possible):
+            rows = np.empty((0, length), dtype=np.int64)
+            lane = 0
+            while len(rows) < self.num_held_out:
+                words = stream.words(place, self.num_held_out * length, lane)
+                rows = np.concatenate([rows, task.source.draw(words.reshape(-1, length))])
+                _, first = np.unique(rows, axis=0, return_index=True)
+                rows = rows[np.sort(first)]
+                lane += 1
+            beyond = ((0, 0), (0, longest - length))
+            blocks.append(
+                np.pad(rows[: self.num_held_out], beyond, constant_values=task.vocab_size)
+            )
+        return np.concatenate(blocks)
+
+    def mark(self, targets: Targets) -> Targets:
+        """Ask for everything."""
+        return targets

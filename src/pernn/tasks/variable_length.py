@@ -1,0 +1,54 @@
+"""Inputs of various lengths in one batch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .config import TokenTaskConfig
+from .held_out import Distinct
+from .lengths import UniformRange
+from .measures import ByLength, Sequences
+from .rules import Reverse
+from .sources import Uniform
+from .synthetic import SyntheticTask
+
+
+class VariableLengthConfig(TokenTaskConfig):
+    """Give input sequences of various lengths back in reverse order.
+
+    Picture (shortest = 2, L = 4):
+        input    8 29  2  ?  ?  ?
+        target   .  .  .  2 29  8
+
+    Every sequence draws its length from shortest … L, all equally likely; this one has three
+    tokens. Time counts from its start; what fills it up in a batch comes after its last answer and
+    is never scored.
+
+    Attributes:
+        length: Length of the longest inputs, L.
+        shortest: Length of the shortest inputs.
+        num_held_out: Distinct test sequences of each length, never shown in training.
+
+    Source: Morita (2024), versions 2 and 3, figure 9.
+    Differs: where nearly all sequences of a length are held out, that length is rarer in training.
+    """
+
+    kind: Literal["variable_length"] = "variable_length"
+    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 16_384
+    shortest: Annotated[int, Field(ge=1, le=2**16)] = 32
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} shortest={self.shortest}"
+
+    def build(self) -> SyntheticTask:
+        """Make the task."""
+        return SyntheticTask(
+            name=self.name,
+            rule=Reverse(),
+            source=Uniform(vocab_size=self.vocab_size),
+            length=UniformRange(shortest=self.shortest, longest=self.length),
+            measures=(Sequences(), ByLength()),
+            held_out=Distinct(num_held_out=self.num_held_out),
+        )

@@ -1,0 +1,36 @@
+"""A data folder for all tests of the room, with one small corpus in it."""
+
+import pytest
+
+from pernn.corpora import GrammarConfig, LanguageModellingConfig, prepare
+
+SMALL = LanguageModellingConfig(
+    vocab_size=320,
+    length=48,
+    corpus=GrammarConfig(num_paragraphs=301, num_held_out=40, num_words=64),
+)
+
+
+@pytest.fixture(scope="session")
+def shared_root(tmp_path_factory):
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """An empty data folder."""
+    monkeypatch.setenv("PERNN_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def small():
+    """The config of the small corpus."""
+    return SMALL
+
+
+@pytest.fixture
+def corpus(shared_root, monkeypatch):
+    """The small corpus, prepared once."""
+    monkeypatch.setenv("PERNN_DATA", str(shared_root))
+    return prepare(SMALL)

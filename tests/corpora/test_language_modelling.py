@@ -1,0 +1,184 @@
+"""The task and its stream: order, filling up, and what is measured."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pernn.corpora import GrammarConfig, LanguageModelling, LanguageModellingConfig, WikitextConfig
+from pernn.errors import ConfigError
+from pernn.interfaces import UNSCORED, Answers, BatchStream, Task
+from pernn.tasks import TASKS
+
+
+@pytest.fixture
+def task(corpus, small):
+    return LanguageModelling(
+        name=small.name, vocab_size=320, length=small.length, open_corpus=lambda: corpus
+    )
+
+
+def rows(batch):
+    return [tuple(row[row != UNSCORED].tolist()) for row in batch.targets]
+
+
+def test_it_is_a_task(corpus, small):
+    task = TASKS.find("language_modelling").load(small.dump()).build()
+    assert isinstance(task, Task)
+    assert isinstance(task.stream(0), BatchStream)
+    assert (task.num_steps, task.num_scored, task.num_queries) == (48, 48, 0)
+    assert task.extra_rows == ("BOS",)
+    assert task.stream(0).digest == corpus.digest
+
+
+def test_inputs_are_the_targets_one_step_late(task):
+    for batch in (task.stream(3).train(0, 16), task.stream(3).test()):
+        scored = batch.targets != UNSCORED
+        assert batch.num_queries == 0
+        assert scored[:, 0].all()
+        assert (np.diff(scored.astype(int), axis=1) <= 0).all()
+        assert (batch.tokens[:, 0] == 320).all()
+        assert (batch.tokens[:, 1:][scored[:, 1:]] == batch.targets[:, :-1][scored[:, 1:]]).all()
+        assert (batch.tokens[~scored] == 320).all()
+        assert scored.sum(axis=1).max() == batch.targets.shape[1] <= 48
+        assert ((batch.targets[scored] >= 0) & (batch.targets[scored] < 320)).all()
+
+
+def test_long_paragraphs_are_cut(task, corpus):
+    index = int(np.argmax(corpus.lengths("train")))
+    (row,) = rows(task.batch("train", np.array([index])))
+    assert row == tuple(corpus.ids("train", index).tolist()[:48])
+
+
+def test_a_batch_is_a_function_of_its_step(task):
+    forward = [task.stream(7).train(step, 64) for step in range(12)]
+    stream = task.stream(7)
+    for step in [11, 0, 5, 9, 5, 1]:
+        batch = stream.train(step, 64)
+        assert np.array_equal(batch.tokens, forward[step].tokens)
+        assert np.array_equal(batch.targets, forward[step].targets)
+    assert not np.array_equal(task.stream(8).train(0, 64).tokens[:, :9], forward[0].tokens[:, :9])
+
+
+@pytest.mark.parametrize("batch_size", [7, 43, 301, 700])
+def test_every_epoch_shows_each_paragraph_once(task, corpus, batch_size):
+    # 301 = 7 · 43 paragraphs: with 700 a batch holds more than two epochs.
+    stream = task.stream(1)
+    shown = [
+        row for step in range(-(-602 // batch_size)) for row in rows(stream.train(step, batch_size))
+    ]
+    every = sorted(rows(task.batch("train", np.arange(301))))
+    assert sorted(shown[:301]) == sorted(shown[301:602]) == every
+    assert shown[:301] != shown[301:602]
+
+
+def test_a_batch_may_belong_to_two_epochs(task):
+    stream = task.stream(1)
+    single = [rows(stream.train(step, 1))[0] for step in range(290, 310)]
+    assert rows(stream.train(29, 10)) + rows(stream.train(30, 10)) == single
+
+
+def test_all_test_paragraphs_come_by_length(task, corpus):
+    shown = rows(task.stream(0).test())
+    assert [len(row) for row in shown] == sorted(len(row) for row in shown)
+    assert sorted(shown) == sorted(rows(task.batch("test", np.arange(40))))
+    assert not set(shown) & set(rows(task.batch("train", np.arange(301))))
+
+
+def answer(batch, losses):
+    return Answers(batch.targets, np.where(batch.targets == UNSCORED, np.nan, losses))
+
+
+def test_guessing_has_the_perplexity_of_the_vocabulary(task):
+    stream = task.stream(0)
+    batch = stream.test()
+    found = stream.measure(answer(batch, np.log(320.0)))
+    assert found.metrics == {"perplexity": pytest.approx(320), "token_accuracy": 1.0}
+    table = found.tables["by_position"]
+    assert table["position"] == [1, 2, 4, 8, 16, 32]
+    assert table["perplexity"] == pytest.approx([320] * 6)
+    assert sum(table["num_tokens"]) == (batch.targets != UNSCORED).sum()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_mean_is_over_tokens(seed):
+    from pernn.corpora.language_modelling import by_position, perplexity
+
+    generator = np.random.default_rng(seed)
+    scored = generator.random((5, 8)) < 0.5
+    scored[0] = True
+    losses = np.where(scored, generator.random((5, 8)), np.nan)
+    table = by_position(losses, scored)
+    assert table["position"] == [1, 2, 4]
+    nats = np.dot(np.log(table["perplexity"]), table["num_tokens"]) / sum(table["num_tokens"])
+    assert perplexity(losses[scored]) == pytest.approx(np.exp(nats))
+    assert table["num_tokens"][2] == scored[:, 3:].sum()
+
+
+def test_another_number_of_pieces_is_refused(corpus):
+    task = LanguageModelling(name="x", vocab_size=300, length=9, open_corpus=lambda: corpus)
+    with pytest.raises(ConfigError, match="320 pieces"):
+        task.stream(0).train(0, 1)
+
+
+def test_the_spec_says_nothing_about_this_machine(small, monkeypatch):
+    fingerprints = set()
+    for folder in ("/nowhere", "/elsewhere"):
+        monkeypatch.setenv("PERNN_DATA", folder)
+        fingerprints.add(LanguageModellingConfig().fingerprint())
+    assert len(fingerprints) == 1
+    assert "/" not in str(LanguageModellingConfig().dump())
+    assert LanguageModellingConfig.load(small.dump()) == small
+
+
+def test_parameters_of_other_tasks_are_refused():
+    with pytest.raises(ConfigError, match="num_held_out: unknown key"):
+        LanguageModellingConfig(num_held_out=5)
+    with pytest.raises(ConfigError, match="another name"):
+        WikitextConfig(num_articles=(1, 1, 1))
+    with pytest.raises(ConfigError, match="num_words"):
+        GrammarConfig(num_words=1)
+    with pytest.raises(ConfigError, match="name"):
+        WikitextConfig(name="../up")
+
+
+def test_a_kind_is_enough():
+    spec = LanguageModellingConfig().override({"corpus.kind": "grammar"})
+    assert isinstance(spec.corpus, GrammarConfig)
+
+
+def test_the_room_loads_neither_torch_nor_sentencepiece():
+    program = (
+        "import sys; import pernn.corpora as room; room.LanguageModellingConfig();"
+        "[getattr(room, name) for name in room.__all__];"
+        "print({'torch', 'sentencepiece', 'pyarrow'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+def test_there_is_something_to_learn(corpus):
+    # The word before says a good deal about a word: bigrams beat unigrams on held-out text.
+    def pairs(split):
+        return np.concatenate(
+            [
+                np.stack([ids[:-1], ids[1:]])
+                for ids in (corpus.ids(split, i) for i in range(corpus.num_paragraphs(split)))
+            ],
+            axis=1,
+        ).astype(np.int64)
+
+    counts = np.full((320, 320), 0.01)
+    before, after = pairs("train")
+    np.add.at(counts, (before, after), 1)
+    unigram = counts.sum(axis=0) / counts.sum()
+    bigram = counts / counts.sum(axis=1, keepdims=True)
+    before, after = pairs("test")
+    single = np.exp(-np.log(unigram[after]).mean())
+    double = np.exp(-np.log(bigram[before, after]).mean())
+    assert double < 0.5 * single

@@ -1,0 +1,232 @@
+"""Preparing a corpus: exact, deterministic, whole or absent."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from pernn.corpora import (
+    EncodedCorpus,
+    Grammar,
+    LanguageModellingConfig,
+    Pieces,
+    WikitextConfig,
+    paragraphs,
+    prepare,
+    prepared_folder,
+    raw_folder,
+    train_pieces,
+)
+from pernn.corpora.encoded import FILES, MANIFEST, seal
+from pernn.corpora.text import SPLITS
+from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
+
+LITTLE = Grammar(num_paragraphs=120, num_held_out=20, num_words=64)
+TRAIN_TEXT = list(paragraphs(LITTLE.lines("train")))
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    return Pieces(train_pieces(TRAIN_TEXT, 320))
+
+
+def little(**values):
+    return LanguageModellingConfig(
+        vocab_size=320, corpus=WikitextConfig(**{"name": "little", "num_articles": None, **values})
+    )
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+@given(st.text(st.sampled_from("▁ aé\0\r\u2028戦") | st.characters(exclude_categories=["Cs"])))
+@example("▁")
+@example(" a▁▁b ▁")
+def test_any_text_comes_back(pieces, text):
+    (ids,) = pieces.encode([text])
+    assert pieces.decode(ids.astype(np.int64)) == text
+
+
+def test_long_paragraphs_are_trained_on_too():
+    # Longer than the 4,192 bytes at which SentencePiece by default drops a sentence.
+    model = Pieces(train_pieces([*TRAIN_TEXT, " qqqq" * 2000], 320))
+    assert len(model.encode([" qqqq"])[0]) <= 2
+
+
+def test_paragraphs_come_back_exactly(corpus, small):
+    for split in SPLITS:
+        expected = list(paragraphs(small.corpus.build().lines(split)))
+        found = [corpus.text(split, index) for index in range(corpus.num_paragraphs(split))]
+        assert found == expected
+        assert corpus.lengths(split).min() > 0
+    assert max(corpus.lengths("train")) > small.length
+
+
+def test_the_same_text_gives_the_same_bytes(corpus, small, root):
+    again = prepare(small)
+    assert again.folder != corpus.folder
+    assert contents(again.folder) == contents(corpus.folder)
+    assert (again.folder / MANIFEST).read_bytes() == (corpus.folder / MANIFEST).read_bytes()
+    assert again.digest == corpus.digest
+
+
+def test_what_is_prepared_is_not_prepared_again(corpus, small):
+    stages = []
+    assert prepare(small, lambda *stage: stages.append(stage)).digest == corpus.digest
+    assert stages == []
+
+
+def test_parquet_and_raw_text_give_equal_corpora(root):
+    LITTLE.write(raw_folder("little"))
+    folder = raw_folder("columns")
+    folder.mkdir(parents=True)
+    for split, name in [("train", "train"), ("valid", "validation"), ("test", "test")]:
+        rows = [f"{line}\n" if line.strip() else "" for line in LITTLE.lines(split)]
+        half = len(rows) // 2
+        for number, part in enumerate([rows[:half], rows[half:]]):
+            table = pa.table({"text": part})
+            parquet.write_table(table, folder / f"{name}-0000{number}-of-00002.parquet")
+    raw, columns = prepare(little()), prepare(little(name="columns"))
+    assert contents(raw.folder) == contents(columns.folder)
+    assert raw.digest == columns.digest
+    assert set(raw.manifest["sources"]) == {f"wiki.{split}.raw" for split in SPLITS}
+
+
+def test_missing_files_are_named_and_how_to_get_them(root):
+    with pytest.raises(MachineError) as caught:
+        prepare(LanguageModellingConfig())
+    message = str(caught.value)
+    for word in ("wiki.train.raw", "train-*.parquet", "Salesforce/wikitext", "CC BY-SA"):
+        assert word in message
+
+
+def test_a_parquet_file_of_something_else_is_refused(root):
+    LITTLE.write(raw_folder("little"))
+    (raw_folder("little") / "wiki.test.raw").unlink()
+    parquet.write_table(pa.table({"x": [1]}), raw_folder("little") / "test-0.parquet")
+    with pytest.raises(CorruptError, match="column 'text'"):
+        prepare(little())
+
+
+def test_articles_are_counted(root):
+    LITTLE.write(raw_folder("little"))
+    LITTLE.write(raw_folder("wikitext-103"))
+    with pytest.raises(ConfigError, match=r"expected 28,475 / 60 / 60 articles .* found"):
+        prepare(LanguageModellingConfig(vocab_size=320))
+    with pytest.raises(ConfigError, match="expected 1 / 2 / 3"):
+        prepare(little(num_articles=(1, 2, 3)))
+    found = tuple(prepare(little()).manifest["num_articles"][split] for split in SPLITS)
+    assert prepare(little(num_articles=found)).num_paragraphs("train") == 120
+
+
+def test_a_digest_is_checked(root):
+    LITTLE.write(raw_folder("little"))
+    digest = prepare(little()).manifest["text_sha256"]
+    stages = []
+    assert prepare(little(digest=digest), lambda *stage: stages.append(stage))
+    # What is only checked does not have the text prepared anew.
+    assert stages == []
+    with pytest.raises(ConfigError, match="SHA-256"):
+        prepare(little(digest="0" * 64))
+
+
+def test_a_failed_preparation_leaves_nothing(root):
+    LITTLE.write(raw_folder("little"))
+    with pytest.raises(ConfigError, match=r"vocab_size 100000 does not fit .*too high"):
+        prepare(little().override({"vocab_size": 100_000}))
+    assert [path.suffix for path in (root / "prepared").iterdir()] == [".lock"]
+
+
+def test_a_missing_sentencepiece_is_named(root, small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(MachineError, match=r"pip install 'pernn\[language\]'"):
+        prepare(small)
+
+
+@pytest.fixture
+def copied(corpus, tmp_path):
+    for name in [*FILES, MANIFEST]:
+        (tmp_path / name).write_bytes((corpus.folder / name).read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [*FILES, MANIFEST])
+@pytest.mark.parametrize("change", ["flip", "cut", "remove"])
+def test_a_changed_file_is_refused(copied, name, change):
+    path = copied / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if change == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(content if change == "flip" else content[:-3])
+    with pytest.raises(CorruptError, match="delete the folder"):
+        EncodedCorpus(copied)
+
+
+def test_a_newer_format_is_refused(copied):
+    manifest = json.loads((copied / MANIFEST).read_text())
+    del manifest["manifest_sha256"]
+    (copied / MANIFEST).write_text(json.dumps(seal({**manifest, "format": 2})))
+    with pytest.raises(VersionError, match="update pernn"):
+        EncodedCorpus(copied)
+
+
+def test_other_parameters_have_another_folder(root):
+    folders = {
+        prepared_folder(name, size, parameters)
+        for name, size in [("a", 1), ("a", 2), ("b", 1)]
+        for parameters in [{"x": 1}, {"x": 2}]
+    }
+    assert len(folders) == 6
+    assert {folder.parent for folder in folders} == {root / "prepared"}
+
+
+PROGRAM = """
+import sys, time
+from pernn.corpora import LanguageModellingConfig, prepare
+def hear(stage, done, total):
+    print(stage, flush=True)
+    if stage == sys.argv[2]:
+        time.sleep(60)
+spec = LanguageModellingConfig.load(__import__("json").loads(sys.argv[1]))
+print(prepare(spec, hear).digest, flush=True)
+"""
+
+
+def start(config, stop_at=""):
+    command = [sys.executable, "-c", PROGRAM, json.dumps(config.dump()), stop_at]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+
+
+@pytest.mark.parametrize("stage", ["reading valid", "training the pieces", "encoding test"])
+def test_a_kill_leaves_nothing_and_the_next_call_succeeds(corpus, small, root, stage):
+    with start(small, stage) as process:
+        for line in process.stdout:
+            if line.strip() == stage:
+                break
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    left = list((root / "prepared").iterdir())
+    assert all(path.name.startswith(".") for path in left)
+    assert [path for path in left if path.suffix == ".partial"]
+    assert prepare(small).digest == corpus.digest
+    assert not list((root / "prepared").glob(".*.partial"))
+
+
+def test_two_processes_at_once_make_one_corpus(corpus, small, root):
+    processes = [start(small), start(small)]
+    outputs = [process.communicate()[0].splitlines() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert [lines[-1] for lines in outputs] == [corpus.digest] * 2
+    assert sum("training the pieces" in lines for lines in outputs) == 1
+    assert [path.name for path in (root / "prepared").glob("[!.]*")] == [corpus.folder.name]

@@ -1,0 +1,120 @@
+"""Headings, paragraphs, and the text that the grammar writes."""
+
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pernn.corpora import Grammar, Wikitext, heading_level, paragraphs
+from pernn.corpora.text import SPLITS, read_lines
+from pernn.errors import ConfigError, CorruptError
+
+LITTLE = Grammar(num_paragraphs=200, num_held_out=60, num_words=64)
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        (" = Valve = ", 1),
+        (" = = Gameplay = = ", 2),
+        (" = = = Units = = = ", 3),
+        (" = E = mc² = ", 1),
+        (" = = Odd = ", 1),
+        (" = open ", 0),
+        (" = = ", 0),
+        (" = ", 0),
+        ("", 0),
+        (" plain text . ", 0),
+        (" =Close= ", 0),
+    ],
+)
+def test_headings_have_signs_on_both_sides(line, level):
+    assert heading_level(line) == level
+
+
+def test_a_title_in_running_text_is_a_paragraph():
+    lines = [
+        " ",
+        " = A = ",
+        " ",
+        " one ",
+        " = Table = ",
+        " two ",
+        "",
+        " = = B = = ",
+        " ",
+        " three ",
+    ]
+    found = list(read_lines(lines))
+    assert [line.level for line in found] == [1, 0, 0, 0, 2, 0]
+    assert list(paragraphs(lines)) == [" one", " = Table =", " two", " three"]
+
+
+def test_a_title_beside_only_one_blank_line_is_a_paragraph():
+    assert list(paragraphs([" ", " = A = ", " x "])) == [" = A =", " x"]
+    assert list(paragraphs([" x ", " = A = ", " "])) == [" x", " = A ="]
+
+
+def test_the_ends_of_the_text_are_blank():
+    assert list(paragraphs([" = A = "])) == []
+    assert list(paragraphs([])) == []
+
+
+@given(st.lists(st.sampled_from([" ", "", " = T = ", " = = S = = ", " text "])))
+def test_every_line_is_blank_or_heading_or_paragraph(lines):
+    found = list(read_lines(lines))
+    assert len(found) == sum(bool(line.strip()) for line in lines)
+    assert [line.text for line in found if not line.level] == list(paragraphs(lines))
+
+
+def test_the_grammar_writes_the_form_of_wikitext():
+    lines = list(LITTLE.lines("train"))
+    assert all(line == " " or (line[0] == line[-1] == " ") for line in lines)
+    levels = {line.level for line in read_lines(lines)}
+    assert levels == {0, 1, 2, 3}
+    text = "\n".join(lines)
+    assert all(sign in text for sign in ("@-@", "@,@", "@.@"))
+    assert not text.isascii()
+    body = list(paragraphs(lines))
+    assert len(body) == 200
+    assert any(heading_level(line) for line in body)
+
+
+def test_the_grammar_writes_paragraphs_longer_than_any_network_is_shown():
+    long = max(paragraphs(Grammar(num_paragraphs=400, num_words=64).lines("train")), key=len)
+    assert len(long.split()) > 1024
+
+
+def test_the_grammar_is_a_function_of_its_parameters():
+    assert list(LITTLE.lines("valid")) == list(
+        Grammar(num_paragraphs=9, num_held_out=60, num_words=64).lines("valid")
+    )
+    other = Grammar(num_paragraphs=200, num_held_out=60, num_words=64, seed=1)
+    assert list(islice(other.lines("train"), 9)) != list(islice(LITTLE.lines("train"), 9))
+
+
+def test_no_two_parts_of_the_grammar_share_a_paragraph():
+    parts = [set(paragraphs(LITTLE.lines(split))) for split in SPLITS]
+    assert [len(part) for part in parts] == [200, 60, 60]
+    assert not parts[0] & parts[1]
+    assert not parts[0] & parts[2]
+    assert not parts[1] & parts[2]
+
+
+@pytest.mark.parametrize("values", [{"num_paragraphs": 0}, {"num_held_out": 0}, {"num_words": 9}])
+def test_an_impossible_grammar_is_refused(values):
+    with pytest.raises(ConfigError):
+        Grammar(**values)
+
+
+def test_raw_files_are_split_at_line_feeds_only(tmp_path):
+    text = " a\u2028b\x85c\x0bd \n \n e\r \n"
+    (tmp_path / "wiki.test.raw").write_bytes(text.encode())
+    assert list(Wikitext(tmp_path).lines("test")) == [" a\u2028b\x85c\x0bd ", " ", " e\r "]
+
+
+def test_what_is_not_utf8_is_refused(tmp_path):
+    (tmp_path / "wiki.test.raw").write_bytes(b" caf\xe9 \n")
+    with pytest.raises(CorruptError, match="not UTF-8"):
+        list(Wikitext(tmp_path).lines("test"))

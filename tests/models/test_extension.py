@@ -1,0 +1,97 @@
+"""A grown vocabulary: what was learnt stays, bit by bit; the new rows alone learn."""
+
+import pytest
+import torch
+
+from pernn.errors import ConfigError
+from pernn.models import PlainRNN, PositionEncodedRNN, extend_vocabulary
+from pernn.training import PROTOCOLS, TrainState
+
+CORES = ("elman", "gru", "lstm", "s4d")
+SIZES = {"embedding_size": 6, "hidden_size": 6, "num_positions": 20}
+
+
+def grown(core="gru", encoding="sinusoidal", rows=1):
+    generator = torch.Generator().manual_seed(1)
+    model = PositionEncodedRNN(5, core, encoding, num_extra_rows=rows, generator=generator, **SIZES)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    extend_vocabulary(model, 8, generator)
+    return model, before
+
+
+def learn(model, updates=5):
+    state = TrainState.fresh(model, PROTOCOLS["as-run"])
+    for group in state.optimizer.param_groups:
+        group["lr"] = 0.1
+    for _ in range(updates):
+        state.optimizer.zero_grad()
+        model(torch.tensor([[0, 7, 5, 3]]), 4).square().mean().backward()
+        state.optimizer.step()
+    return state
+
+
+def same_bits(left, right):
+    return torch.equal(left.view(torch.int32), right.view(torch.int32))
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "double"])
+def test_all_but_the_new_rows_stays_bit_by_bit(core, encoding):
+    model, before = grown(core, encoding)
+    new = model.embedding.weight[5:8].clone(), model.readout.weight[5:].clone()
+    learn(model)
+    assert same_bits(model.embedding.weight[:5], before["embedding.weight"][:5])
+    assert same_bits(model.embedding.weight[8:], before["embedding.weight"][5:])
+    assert same_bits(model.readout.weight[:5], before["readout.weight"])
+    assert same_bits(model.readout.bias[:5], before["readout.bias"])
+    after = model.state_dict()
+    rest = [name for name in before if not name.startswith(("embedding.", "readout."))]
+    assert rest
+    for name in rest:
+        assert same_bits(after[name], before[name]), name
+    assert not torch.equal(model.embedding.weight[5:8], new[0])
+    assert not torch.equal(model.readout.weight[5:], new[1])
+
+
+def test_only_the_new_rows_are_trainable():
+    model, _ = grown()
+    # Three ids: an embedding row, a read-out row and a bias each.
+    assert model.num_parameters == 3 * (6 + 6 + 1)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_logits_of_known_ids_are_what_they_were(rows):
+    model, before = grown(rows=rows)
+    twin = PositionEncodedRNN(5, "gru", "sinusoidal", num_extra_rows=rows, **SIZES)
+    twin.load_state_dict(before)
+    tokens, queries = torch.tensor([[4, 0, 3, 2]]), 4 if rows else 0
+    grown_logits, logits = model(tokens, queries), twin(tokens, queries)
+    assert grown_logits.shape[-1] == 8
+    torch.testing.assert_close(grown_logits[..., :5], logits)
+
+
+def test_signs_move_behind_the_new_ids():
+    model, before = grown(rows=2)
+    assert same_bits(model.embedding.weight[8:], before["embedding.weight"][5:])
+
+
+def test_the_oracle_agrees():
+    model, _ = grown("lstm")
+    tokens = torch.tensor([[4, 7, 3], [6, 0, 5]])
+    torch.testing.assert_close(PlainRNN(model)(tokens, 3), model(tokens, 3))
+
+
+def test_a_checkpoint_holds_the_frozen_rows():
+    model, _ = grown()
+    state = learn(model)
+    other, _ = grown("gru")
+    twin = TrainState.fresh(other, PROTOCOLS["as-run"])
+    twin.restore(state.dump(), 5)
+    assert torch.equal(other.embedding.weight, model.embedding.weight)
+
+
+@pytest.mark.parametrize("vocab_size", [4, 5])
+def test_fewer_ids_are_refused(vocab_size):
+    model = PositionEncodedRNN(5, "gru", **SIZES)
+    with pytest.raises(ConfigError, match="more than the 5 ids"):
+        extend_vocabulary(model, vocab_size)

@@ -1,0 +1,112 @@
+"""The network for vectors: against the plain path, and what its query is."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pernn.cores import CORES
+from pernn.encodings import ENCODINGS
+from pernn.errors import ConfigError
+from pernn.interfaces import SequenceModel
+from pernn.models import PlainRNN, VectorRNN
+
+DIMENSION, WIDTH, HIDDEN, BATCH, TIME, QUERIES = 3, 6, 5, 2, 4, 3
+ENCODED = [("none", {}), ("double", {})] + [
+    (kind, {"attach": attach, "masked": masked})
+    for kind, attach, masked in product(
+        ("sinusoidal", "learned", "random"), ("concat", "add"), (None, "input", "output")
+    )
+]
+
+
+def build(core="lstm", encoding="sinusoidal", layers=1, **place):
+    generator = torch.Generator().manual_seed(1)
+    size = {} if encoding in ("none", "double") else {"size": WIDTH}
+    code = ENCODINGS.validate({"kind": encoding, **size, **place})
+    code = code.build(TIME + QUERIES, "halves", generator)
+    sizes = CORES.validate({"kind": core, "hidden_size": HIDDEN, "num_layers": layers})
+    return VectorRNN(
+        DIMENSION,
+        sizes.build(code.joined_size(WIDTH), generator),
+        code,
+        embedding_size=WIDTH,
+        generator=generator,
+    )
+
+
+def draw(num_steps, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(2)
+    vectors = torch.randn(BATCH, num_steps, DIMENSION, generator=generator, dtype=dtype)
+    return F.normalize(vectors, dim=2)
+
+
+def measured(model, dtype):
+    outputs = model(draw(TIME, dtype), QUERIES)
+    loss = (1 - F.cosine_similarity(outputs, draw(QUERIES, dtype), dim=2)).mean()
+    loss.backward()
+    gradients = {name.replace("core.", ""): p.grad for name, p in model.named_parameters()}
+    return {"outputs": outputs, "loss": loss, **gradients}
+
+
+@pytest.mark.parametrize("core", CORES.names())
+@pytest.mark.parametrize(("encoding", "place"), ENCODED, ids=str)
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 2e-5)])
+def test_the_folded_path_equals_the_plain_one(core, encoding, place, layers, dtype, tolerance):
+    model = build(core, encoding, layers, **place).to(dtype)
+    found, expected = (measured(m, dtype) for m in (model, PlainRNN(model)))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert value is not None, name
+        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-6)
+        # See test_position_encoded.py.
+        cancels = dtype == torch.float32 and name.endswith(("log_step", "log_decay"))
+        assert error < (10 * tolerance if cancels else tolerance), name
+
+
+def test_the_query_is_the_zero_vector():
+    model = build().double()
+    vectors = draw(TIME)
+    zeros = vectors.new_zeros(BATCH, QUERIES, DIMENSION)
+    shown = model(torch.cat([vectors, zeros], dim=1), num_scored=QUERIES)
+    torch.testing.assert_close(model(vectors, QUERIES), shown)
+
+
+@pytest.mark.parametrize("num_scored", [None, 1, 6])
+def test_which_steps_are_scored(num_scored):
+    model = build().double()
+    every = model(draw(TIME), QUERIES, num_scored=TIME + QUERIES)
+    found = model(draw(TIME), QUERIES, num_scored=num_scored)
+    torch.testing.assert_close(found, every[:, -(num_scored or QUERIES) :])
+
+
+def test_it_is_a_sequence_model():
+    assert isinstance(build(), SequenceModel)
+    assert isinstance(PlainRNN(build()), SequenceModel)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "columns"), [("none", 16), ("sinusoidal", 32), ("double", 32)]
+)
+def test_parameters_are_two_linear_maps_and_a_core(encoding, columns):
+    model = VectorRNN(8, "gru", encoding, embedding_size=16, hidden_size=10)
+    core = 3 * 10 * (columns + 10 + 2)
+    assert model.num_parameters == (8 * 16 + 16) + core + (10 * 8 + 8)
+
+
+def test_the_generator_alone_decides_the_weights():
+    state = torch.get_rng_state()
+    one, same = build(encoding="learned"), build(encoding="learned")
+    assert torch.equal(torch.get_rng_state(), state)
+    for name, value in one.state_dict().items():
+        assert torch.equal(value, same.state_dict()[name]), name
+    bound = DIMENSION**-0.5
+    assert 0 < one.embedding.weight.abs().max() <= bound
+    assert 0 < one.embedding.bias.abs().max() <= bound
+
+
+def test_vectors_without_components_are_refused():
+    with pytest.raises(ConfigError, match="at least one component, got 0"):
+        VectorRNN(0)

@@ -1,0 +1,248 @@
+"""Rows of tables in the place of trials: laws, claims, tables, exports."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer import Typer
+from typer.testing import CliRunner
+
+from pernn.cli.export import export
+from pernn.errors import ConfigError, CorruptError
+from pernn.experiments import AtLeast, AtMost, Claim, Contrast, Differs, FigureLayout, Predicate
+from pernn.reports import export_records, judge, unroll, write_report
+from pernn.store import RunDirectory, Sweep, save_sweep
+from reports.trials import CODE, by_condition, by_length, experiment, trial, trials
+
+VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
+NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
+    length = draw(st.integers(0, 4))
+    column = st.lists(VALUES, min_size=length, max_size=length)
+    return draw(st.dictionaries(NAMES, column, max_size=3))
+
+
+@given(st.lists(tables(), max_size=3))
+def test_rows_are_laid_over_their_trial(found: list[dict[str, list[Any]]]) -> None:
+    records = [
+        trial(run=str(n), seed=n, token_accuracy=0.5, loss=1.0, tables={"t": table})
+        for n, table in enumerate(found)
+    ]
+    rows = unroll(records, "t")
+    expected = [
+        {
+            **{k: v for k, v in record.items() if k != "tables"},
+            **dict(zip(table, cells, strict=True)),
+        }
+        for record, table in zip(records, found, strict=True)
+        for cells in zip(*table.values(), strict=True)
+    ]
+    assert rows == expected
+
+
+def test_no_table_leaves_the_trials_alone() -> None:
+    records = by_length()
+    assert all(one is other for one, other in zip(unroll(records, None), records, strict=True))
+
+
+def test_a_trial_without_the_table_contributes_nothing() -> None:
+    assert unroll([*trials(), *by_length()], "by_length") == unroll(by_length(), "by_length")
+    assert unroll(trials(), "by_length") == []
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"a": [1, 2], "b": [1]}, "a has 2, b has 1"),
+        ({"seed": [1]}, "'seed'"),
+        ({"run": [1]}, "'run'"),
+        ({"kind": ["test"]}, "'kind'"),
+        ({"task.length": [1]}, "'task.length'"),
+        ({"protocol": ["as-run"]}, "'protocol'"),
+        ({"a": 1}, "must be a list"),
+        ({"a": [[1]]}, "numbers and words"),
+        ([1], "columns of values"),
+    ],
+)
+def test_damaged_tables_are_named(table: Any, said: str) -> None:
+    with pytest.raises(CorruptError, match=r"run 7: table 't'") as caught:
+        unroll([trial(run=7, seed=1, tables={"t": table})], "t")
+    assert said in str(caught.value)
+
+
+def claim(predicate: Predicate, table: str | None = None) -> Claim:
+    return Claim("name", "statement", "source", predicate, table)
+
+
+def test_claims_are_about_rows() -> None:
+    records = by_condition()
+    rare = Contrast("disturbants", treated="rare", baseline="frequent")
+    where = {"target": "rare", "encoding.kind": "none", "core.kind": "gru"}
+    harms = Differs("token_accuracy", where, rare, "position", sign=-1)
+    found = judge(claim(harms, "by_position"), records)
+    assert (found.verdict, found.num_seeds) == ("supported", 5)
+    early = {**where, "disturbants": "rare", "position": tuple(range(1, 5))}
+    masters = AtLeast("token_accuracy", early, "position", (1, 2, 3, 4), 0.95)
+    assert judge(claim(masters, "by_position"), records).verdict == "contradicted"
+    assert judge(claim(harms), records).verdict == "not run"
+    missing = judge(claim(harms, "by_length"), records)
+    assert (missing.verdict, missing.detail) == (
+        "not run",
+        "no finished trial has a table 'by_length'",
+    )
+    assert judge(claim(harms, "by_position"), []).verdict == "not run"
+
+
+def test_rows_that_compete_are_told_apart() -> None:
+    where = {"target": "rare", "core.kind": "gru"}
+    vague = Differs("token_accuracy", where, CODE, "position")
+    with pytest.raises(ConfigError, match=r"they differ in disturbants$"):
+        judge(claim(vague, "by_position"), by_condition())
+    vague_too = AtLeast(
+        "token_accuracy", {**where, "encoding.kind": "none"}, "position", (1,), 0.95
+    )
+    with pytest.raises(ConfigError, match=r"must select one; they differ in disturbants$"):
+        judge(claim(vague_too, "by_position"), by_condition())
+
+
+def longer(gain: float) -> list[dict[str, Any]]:
+    return [
+        trial(seed=seed, training__iterations=n, k=4, m=0.5 + gain * (n > 300_000) + seed / 1e3)
+        for seed in (1, 2, 3)
+        for n in (300_000, 600_000)
+    ]
+
+
+def test_conditions_may_be_numbers_or_absent() -> None:
+    more = Differs("m", {}, Contrast("training.iterations", 600_000, 300_000), "k")
+    found = judge(claim(more), longer(0.1))
+    assert found.verdict == "supported"
+    assert found.quantity == "m, 600,000 − 300,000, mean over k"
+    assert "600,000 and 300,000" in judge(claim(more), longer(0.1)[:1]).detail
+    pretrained = [{**one, "pretraining.task.kind": "copy", "m": 0.9} for one in longer(0)[::2]]
+    helps = Differs("m", {}, Contrast("pretraining.task.kind", "copy", None), "k")
+    assert judge(claim(helps), [*longer(0)[::2], *pretrained]).verdict == "supported"
+    alone = AtLeast("m", {"pretraining.task.kind": None}, "k", (4,), 0.8)
+    assert judge(claim(alone), [*longer(0)[::2], *pretrained]).verdict == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([1.0, 1.5], "supported"),
+        ([3.0, 3.5], "contradicted"),
+        ([1.0, 3.0], "inconclusive"),
+        ([2.0, 2.0], "supported"),
+        ([1.0], "not run"),
+    ],
+)
+def test_at_most(values: list[float], verdict: str) -> None:
+    records = [
+        trial(seed=seed, k=k, m=value - 0.5 * (k == 8))
+        for seed, value in enumerate(values)
+        for k in (4, 8)
+    ]
+    found = judge(claim(AtMost("m", {}, "k", (4, 8), 2.0)), records)
+    assert found.verdict == verdict
+    assert found.quantity == "m" if verdict == "not run" else "m at k = 4"
+
+
+LAYOUT = FigureLayout(
+    x="position",
+    panels=("target", "disturbants"),
+    lines="encoding.kind",
+    rows="core.kind",
+    metrics=("token_accuracy",),
+    table="by_position",
+    form="bands",
+)
+
+
+def test_the_report_is_of_rows(tmp_path: Path) -> None:
+    records = [
+        {**one, "protocol": "as-written"} if one["seed"] == 111 else one for one in by_condition()
+    ]
+    write_report(experiment(figure=LAYOUT), "demo", records, 20, tmp_path, "pernn run it")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
+    assert list(rows[0])[:8] == [
+        "core.kind",
+        "target",
+        "disturbants",
+        "encoding.kind",
+        "position",
+        "num_seeds",
+        "num_parameters",
+        "protocol",
+    ]
+    assert len(rows) == 2 * 2 * 2 * 2 * 5
+    assert {row["protocol"] for row in rows} == {"as-run as-written"}
+    assert "loss.mean" not in rows[0]  # which is the whole trial's
+    assert "num_sequences.mean" in rows[0]
+    table = (tmp_path / "table.md").read_text()
+    assert "mixed protocols: as-run, as-written" in table.splitlines()[0]
+    assert " | 1000–1002 | " not in table
+    assert " | 1,000–1,002 | " in table
+    page = (tmp_path / "index.html").read_text()
+    assert "<summary>All 80 rows</summary>" in page
+    assert "<summary>Every trial (20)</summary>" in page
+    assert page.count("mixed protocols: as-run, as-written") >= 2
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_exports_leave_tables_out_or_unroll_them(form: str, tmp_path: Path) -> None:
+    path = tmp_path / f"records.{form}"
+
+    def read() -> list[dict[str, Any]]:
+        text = path.read_text()
+        return json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
+
+    records = by_length()
+    assert export_records(records, path) == len(records)
+    assert len(read()) == len(records)
+    assert "tables" not in read()[0]
+    assert export_records(records, path, "by_length") == 20 * len(records)
+    rows = read()
+    assert [int(row["length"]) for row in rows[:3]] == [5, 6, 7]
+    assert {row["encoding.kind"] for row in rows} == {"none", "sinusoidal"}
+    with pytest.raises(ConfigError, match=r"did you mean 'by_length'\?.*known: by_length"):
+        export_records(records, path, "by_lenght")
+    assert export_records([], path, "by_length") == 0
+
+
+def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
+    runs = [f"{number:016x}" for number in range(3)]
+    for number, name in enumerate(runs[:2]):
+        run = RunDirectory(tmp_path, name)
+        with run.locked():
+            run.write_spec({"seed": number})
+            table = {"length": [1, 2], "token_accuracy": [0.5, 0.25]}
+            result = {"fingerprint": name, "metrics": {"loss": 1.0}, "num_parameters": 7}
+            run.write_result({**result, "tables": {"by_length": table}})
+    save_sweep(tmp_path, Sweep("made-demo", "made", "demo", {}, runs))
+
+    app = Typer()
+    app.command()(export)
+
+    def run_export(*words: str) -> Any:
+        arguments = ["made-demo", "-r", str(tmp_path), "-o", str(tmp_path / "rows.csv"), *words]
+        return CliRunner().invoke(app, arguments)
+
+    assert run_export("--table", "by_length").output.startswith(
+        "4 rows of 2 of 3 trials written to "
+    )
+    assert (tmp_path / "rows.csv").read_text() == (
+        "run,seed,num_parameters,loss,length,token_accuracy\n"
+        "0000000000000000,0,7,1.0,1,0.5\n0000000000000000,0,7,1.0,2,0.25\n"
+        "0000000000000001,1,7,1.0,1,0.5\n0000000000000001,1,7,1.0,2,0.25\n"
+    )
+    assert run_export().output.startswith("2 of 3 trials written to ")
+    assert isinstance(run_export("--table", "by_position").exception, ConfigError)
+    assert "--table by_length" in run_export("--help").output

@@ -1,0 +1,137 @@
+"""Two stages: pretraining in a run of its own, then extension; cut anywhere, the same bits."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pernn.errors import ConfigError, CorruptError
+from pernn.runs import RunSpec, execute
+from pernn.store import RunDirectory
+
+TRAINING = {
+    "batch_size": 4,
+    "warmup_updates": 2,
+    "log_interval": 3,
+    "evaluation_interval": 5,
+    "checkpoint_interval": 4,
+}
+FIRST = {
+    "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32},
+    "training": {"iterations": 9, **TRAINING},
+}
+SPEC = RunSpec.load(
+    {
+        "task": {"kind": "reverse_ordering", "vocab_size": 8, "length": 4, "num_held_out": 32},
+        "core": {"kind": "gru", "hidden_size": 8},
+        "encoding": {"kind": "sinusoidal", "size": 8},
+        "embedding_size": 8,
+        "training": {"iterations": 7, **TRAINING},
+        "pretraining": FIRST,
+    }
+)
+DETERMINISTIC = ("spec.json", "metrics.jsonl", "result.json")
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    folders = [RunDirectory(root, one.fingerprint()).path for one in (SPEC, SPEC.first_stage())]
+    return {
+        f"{place} {name}": (folder / name).read_bytes()
+        for place, folder in enumerate(folders)
+        for name in DETERMINISTIC
+    }
+
+
+def test_a_spec_without_pretraining_does_not_mention_it() -> None:
+    plain = SPEC.first_stage()
+    assert plain is not None
+    assert "pretraining" not in plain.dump()
+    assert plain.first_stage() is None
+    assert RunSpec.load(SPEC.dump()) == SPEC
+    assert SPEC.num_updates == 9 + 7
+
+
+def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
+    heard: list[int] = []
+    execute(SPEC, tmp_path / "whole", device="cpu", listener=lambda n: not heard.append(n))
+    assert heard == list(range(1, 17))
+    # In the first stage, at its end, at the beginning of the second, in it.
+    for cut in (3, 9, 10, 14):
+        stop = execute(SPEC, tmp_path / "cut", device="cpu", listener=lambda n, cut=cut: n != cut)
+        assert stop.status == "stopped", cut
+    assert execute(SPEC, tmp_path / "cut", device="cpu").status == "finished"
+    assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
+
+
+def test_frozen_weights_are_those_of_the_pretraining(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu")
+    before, after = (
+        RunDirectory(tmp_path, one.fingerprint()).checkpoints.load_latest()[0].arrays
+        for one in (SPEC.first_stage(), SPEC)
+    )
+    embedding, readout = "model.embedding", "model.readout"
+    rows = f"{embedding}.parametrizations.weight.0"
+    assert after[f"{rows}.before"].tobytes() == before[f"{embedding}.weight"][:4].tobytes()
+    assert after[f"{rows}.after"].tobytes() == before[f"{embedding}.weight"][4:].tobytes()
+    for name in ("weight", "bias"):
+        frozen = after[f"{readout}.parametrizations.{name}.0.before"]
+        assert frozen.tobytes() == before[f"{readout}.{name}"].tobytes()
+    cores = [name for name in before if name.startswith("model.core.")]
+    assert cores
+    assert all(np.array_equal(before[name], after[name]) for name in cores)
+
+
+def test_trials_share_a_pretraining(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu")
+    heard: list[int] = []
+    other = SPEC.override({"training.iterations": 5})
+    execute(other, tmp_path, device="cpu", listener=lambda n: not heard.append(n))
+    assert heard == list(range(10, 15))
+
+
+def test_a_pretraining_that_is_busy_is_waited_for(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, SPEC.first_stage().fingerprint())
+    asked: list[int] = []
+    with directory.locked():
+        stop = execute(SPEC, tmp_path, device="cpu", listener=lambda n: bool(asked.append(n)))
+    assert stop.status == "stopped"
+    assert asked == [0]
+    released = threading.Event()
+
+    def hold() -> None:
+        with directory.locked():
+            released.wait(20)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+
+    def listener(update: int) -> bool:
+        released.set()
+        return True
+
+    assert execute(SPEC, tmp_path, device="cpu", listener=listener).status == "finished"
+    holder.join()
+
+
+def test_a_pretraining_without_its_checkpoint_is_said(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 10)
+    folder = RunDirectory(tmp_path, SPEC.first_stage().fingerprint()).path / "checkpoints"
+    for file in (folder / "update-000000009").iterdir():
+        file.write_bytes(b"")
+    with pytest.raises(CorruptError, match="delete this directory to pretrain again"):
+        execute(SPEC, tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"pretraining.task.vocab_size": 8}, "8 are not fewer than 8"),
+        ({"pretraining.task.length": 3}, "sequences at least as long"),
+        ({"pretraining.task.kind": "copying_memory"}, "the same signs"),
+        ({"pretraining.steps": 3}, "unknown key"),
+    ],
+)
+def test_stages_that_do_not_fit_are_refused(change: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        SPEC.override(change)
