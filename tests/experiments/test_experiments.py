@@ -1,8 +1,10 @@
 """Every experiment: its grids, pairs and claims."""
 
+import functools
 import hashlib
+import itertools
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,16 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
 EXPERIMENT = find_experiment("vocabulary_size")
 ALL = [find_experiment(name) for name in CATALOGUE]
 SCALES = ("demo", "small", "paper")
+
+
+@functools.cache
+def specs_by_name(name, scale):
+    return [flatten(spec.dump()) for spec in trials(find_experiment(name), scale)]
+
+
+def specs_of(experiment, scale):
+    """The settings of all trials, flat."""
+    return specs_by_name(experiment.name, scale)
 
 
 def digests():
@@ -40,44 +52,210 @@ def test_specs_are_those_of_the_golden_file():
     assert digests() == json.loads(GOLDEN.read_text())
 
 
-def test_paper_scale_is_the_papers_grid():
-    specs = trials(EXPERIMENT, "paper")
-    assert {spec.core.kind for spec in specs} == {"elman", "gru", "lstm", "s4d"}
-    assert {spec.encoding.kind for spec in specs} == {"none", "sinusoidal"}
-    assert {spec.task.vocab_size for spec in specs} == {2**n for n in range(1, 15)}
-    assert {spec.seed for spec in specs} == {111, 222, 333, 444, 555}
-    assert {(spec.task.length, spec.task.num_held_out) for spec in specs} == {(64, 1024)}
-    assert {spec.protocol for spec in specs} == {"as-run"}
-    assert len({spec.fingerprint() for spec in specs}) == len(specs) == 4 * 2 * 14 * 5
-    training = {json.dumps(spec.training.dump(), sort_keys=True) for spec in specs}
-    assert len(training) == 1
-    one = specs[0].training
-    assert (one.iterations, one.batch_size, one.learning_rate) == (300_000, 512, 1e-3)
-    assert (one.warmup_updates, one.checkpoint_interval) == (1_000, 5_000)
+POWERS = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
+CODES = ["none", "sinusoidal"]
 
 
-def test_input_lengths_of_the_paper():
-    specs = trials(find_experiment("input_length"), "paper")
-    assert {spec.task.length for spec in specs} == {64, 128, 256, 512}
-    assert {spec.task.vocab_size for spec in specs} == {2}
-    assert len({spec.fingerprint() for spec in specs}) == len(specs) == 3 * 2 * 4 * 5
+def crossed(*axes):
+    """Dotted path → value for every combination."""
+    return [
+        {path: value for part in parts for path, value in part.items()}
+        for parts in itertools.product(*axes)
+    ]
+
+
+def each(path, *values):
+    return [{path: value} for value in values]
+
+
+def sizes(*pairs):
+    return [{"task.vocab_size": size, "task.length": length} for size, length in pairs]
+
+
+PAPER = {
+    "vocabulary_size": crossed(
+        each("task.kind", "reverse_ordering"),
+        each("task.length", 64),
+        each("task.vocab_size", *POWERS),
+        each("core.kind", "elman", "gru", "lstm", "s4d"),
+        each("encoding.kind", *CODES),
+    ),
+    "input_length": crossed(
+        each("task.kind", "reverse_ordering"),
+        each("task.length", 64, 128, 256, 512),
+        each("task.vocab_size", 2),
+        each("core.kind", "elman", "gru", "lstm"),
+        each("encoding.kind", *CODES),
+    ),
+    "constant_information": crossed(
+        each("task.kind", "reverse_ordering"),
+        sizes((2, 768), (4, 384), (8, 256), (64, 128), (4096, 64)),
+        each("core.kind", "lstm"),
+        each("encoding.kind", *CODES),
+    ),
+    "delayed_addition": crossed(
+        each("task.kind", "delayed_addition"),
+        sizes((896, 16), (960, 16), (1024, 16), (1088, 16)),
+        each("core.kind", "lstm"),
+        each("encoding.kind", *CODES),
+        each("training.iterations", 600_000),
+    ),
+    "sorting": crossed(
+        each("task.kind", "sorting"),
+        each("task.length", 64),
+        each("task.vocab_size", *POWERS),
+        each("core.kind", "elman", "gru", "lstm"),
+        each("encoding.kind", *CODES),
+    ),
+    "predecessor_query": crossed(
+        each("task.kind", "predecessor_query"),
+        sizes((512, 16), (640, 16), (768, 16), (896, 16), (1024, 16)),
+        each("core.kind", "lstm"),
+        each("encoding.kind", *CODES),
+    ),
+    "alternative_codes": crossed(
+        [{"task.kind": "reverse_ordering"}, {"task.kind": "variable_length", "task.shortest": 32}],
+        sizes((16_384, 64)),
+        each("core.kind", "lstm"),
+        each("encoding.kind", "sinusoidal", "learned", "random", "none"),
+    ),
+    "double_vanilla": crossed(
+        each("task.kind", "reverse_ordering", "sorting"),
+        each("task.length", 64),
+        each("task.vocab_size", *POWERS),
+        each("core.kind", "lstm"),
+        each("encoding.kind", "none", "double", "sinusoidal"),
+    ),
+    "autoregressive": crossed(
+        each("task.kind", "autoregressive"),
+        each("task.length", 64),
+        each("task.rule", "reverse", "sort"),
+        each("task.vocab_size", *POWERS),
+        each("core.kind", "lstm"),
+        each("encoding.kind", "none"),
+    ),
+    "infinite_vocabulary": crossed(
+        each("task.kind", "infinite_vocabulary"),
+        each("task.length", 64),
+        each("task.dimension", 8, 16, 32, 64, 128, 256, 512),
+        each("core.kind", "elman", "gru", "lstm"),
+        each("encoding.kind", *CODES),
+    ),
+    "copying_memory": crossed(
+        each("task.kind", "copying_memory"),
+        sizes((8, 10)),
+        each("task.hold_time", 60, 70, 80, 90, 100),
+        each("core.kind", "lstm"),
+        each("encoding.kind", *CODES),
+    ),
+    "more_training": crossed(
+        each("task.kind", "reverse_ordering"),
+        each("task.length", 64),
+        [
+            {"core.kind": "gru", "task.vocab_size": 64},
+            {"core.kind": "lstm", "task.vocab_size": 1024},
+        ],
+        [
+            {"encoding.kind": "sinusoidal"},
+            {"encoding.kind": "none"},
+            {"encoding.kind": "none", "training.iterations": 600_000},
+            {"encoding.kind": "none", "training.iterations": 1_200_000},
+            {"encoding.kind": "none", "training.batch_size": 1024},
+            {"encoding.kind": "none", "training.batch_size": 2048},
+        ],
+    ),
+}
+"""The grids of the paper, spelt out a second time."""
+
+COMMON = {
+    "protocol": "as-run",
+    "embedding_size": 512,
+    "core.hidden_size": 512,
+    "task.num_held_out": 1024,
+    "training.iterations": 300_000,
+    "training.batch_size": 512,
+    "training.learning_rate": 1e-3,
+    "training.warmup_updates": 1_000,
+    "training.checkpoint_interval": 5_000,
+}
+"""What every trial of the paper has unless its row says otherwise."""
+
+
+@pytest.mark.parametrize(("name", "rows"), PAPER.items(), ids=PAPER)
+def test_paper_scale_is_the_papers_grid(name, rows):
+    specs = trials(find_experiment(name), "paper")
+    expected = {
+        tuple(sorted({**COMMON, **row, "seed": seed}.items()))
+        for row in rows
+        for seed in (111, 222, 333, 444, 555)
+    }
+    found = set()
+    for spec in specs:
+        flat = flatten(spec.dump())
+        assert flat.get("encoding.size", 512) == 512
+        columns = {*COMMON, *(column for row in rows for column in row), "seed"}
+        found.add(tuple(sorted((column, flat[column]) for column in columns & flat.keys())))
+    assert found == expected
+    assert len({spec.fingerprint() for spec in specs}) == len(specs) == len(expected)
+
+
+def test_all_vocabularies_of_constant_information_have_as_many_inputs():
+    for scale, bits in (("paper", 768), ("small", 192), ("demo", 96)):
+        specs = trials(find_experiment("constant_information"), scale)
+        assert {spec.task.vocab_size**spec.task.length for spec in specs} == {2**bits}
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_trial_has_its_pair(experiment, scale):
-    cells = Counter(
-        (spec.core.kind, spec.task.vocab_size, spec.task.length, spec.seed)
-        for spec in trials(experiment, scale)
-    )
-    assert set(cells.values()) == {2}
-    assert len({seed for *_, seed in cells}) >= 5
+def test_every_condition_has_every_seed(experiment, scale):
+    seeds = defaultdict(list)
+    for flat in specs_of(experiment, scale):
+        seeds[json.dumps({**flat, "seed": None}, sort_keys=True)].append(flat["seed"])
+    assert {tuple(sorted(some)) for some in seeds.values()} == {(111, 222, 333, 444, 555)}
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_figure_has_one_place_for_every_trial(experiment, scale):
+    layout = experiment.figure
+    columns = [layout.x, layout.panels, layout.rows, layout.lines, "seed"]
+    specs = specs_of(experiment, scale)
+    if layout.table:  # whose columns no spec has
+        columns = [column for column in columns if any(column in spec for spec in specs)]
+    places = Counter(tuple(spec.get(column) for column in columns) for spec in specs)
+    assert set(places.values()) == {1}
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_trial_that_a_contrast_treats_has_its_baseline(experiment, scale):
+    for claim in experiment.claims:
+        contrast = getattr(claim.predicate, "contrast", None)
+        if contrast is None or claim.table:
+            continue
+        cells = getattr(claim.predicate, "cells", None) or claim.predicate.along
+        chosen = [spec for spec in specs_of(experiment, scale) if about(spec, claim)]
+        sides = [
+            {(spec["seed"], spec[cells]) for spec in chosen if spec.get(contrast.column) == side}
+            for side in (contrast.treated, contrast.baseline)
+        ]
+        assert sides[0] == sides[1], claim.name
+
+
+def about(spec, claim):
+    """Whether a claim's `where` allows a trial, as far as it names settings."""
+    for column, allowed in claim.predicate.where.items():
+        if claim.table and column not in spec:
+            continue
+        if spec.get(column) not in (allowed if isinstance(allowed, tuple) else (allowed,)):
+            return False
+    return True
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 @pytest.mark.parametrize("scale", SCALES)
 def test_an_unfinished_sweep_is_a_study_with_fewer_seeds(experiment, scale):
-    seeds = [spec.seed for spec in trials(experiment, scale)]
+    seeds = [spec["seed"] for spec in specs_of(experiment, scale)]
     assert seeds == sorted(seeds)
 
 
@@ -107,31 +285,64 @@ def test_unknown_names_are_answered_with_the_known(name, scale, said):
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
-def test_every_claim_is_about_trials_of_the_papers_grid(experiment):
-    specs = [flatten(spec.dump()) for spec in trials(experiment, "paper")]
+def test_every_claim_is_about_trials_of_some_scale(experiment):
+    specs = [spec for scale in SCALES for spec in specs_of(experiment, scale)]
     assert len({claim.name for claim in experiment.claims}) == len(experiment.claims)
     for claim in experiment.claims:
-        assert any(
-            all(spec.get(key) == value for key, value in claim.predicate.where.items())
-            for spec in specs
-        ), claim.name
+        chosen = [spec for spec in specs if about(spec, claim)]
+        assert chosen, claim.name
+        if not claim.table and hasattr(claim.predicate, "required"):
+            column = getattr(claim.predicate, "cells", None) or claim.predicate.along
+            assert set(claim.predicate.required) <= {spec[column] for spec in chosen}, claim.name
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
+def test_what_a_figure_shows_has_a_name(experiment):
+    layout = experiment.figure
+    words = {layout.x, layout.lines, *layout.metrics}
+    for scale in SCALES:
+        for spec in specs_of(experiment, scale):
+            shown = (spec.get(column) for column in (layout.x, layout.panels, layout.lines))
+            words |= {value for value in shown if isinstance(value, str)}
+    assert words <= experiment.labels.keys()
+
+
+MINIATURE = {
+    "iterations": lambda n: max(2, n // 100),
+    "batch_size": lambda n: n // 16,
+    "hidden_size": lambda n: 8,
+    "embedding_size": lambda n: 8,
+    "size": lambda n: 8,
+    "length": lambda n: n // 2,
+    "shortest": lambda n: n // 2,
+    "num_held_out": lambda n: 8,
+}
+"""What becomes of a setting, by the last word of its path; what a grid varies still varies."""
+
+
+def miniature(spec):
+    small = {}
+    for path, value in flatten(spec.dump()).items():
+        shrink = MINIATURE.get(path.rpartition(".")[2])
+        if shrink and isinstance(value, int):
+            small[path] = shrink(value)
+    return spec.override(small)
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path):
-    """Two seeds, two values of the horizontal axis, a few updates; real trials, a real report."""
-    tiny = {
-        "training.iterations": 3,
-        "training.batch_size": 4,
-        "core.hidden_size": 8,
-        "task.num_held_out": 8,
-    }
-    specs = [spec.override(tiny) for spec in trials(experiment, "demo")]
-    across = sorted({flatten(spec.dump())[experiment.figure.x] for spec in specs})[:2]
+    """Two seeds, two panels, two values of the horizontal axis; real trials, a real report."""
+    layout = experiment.figure
+    specs = [miniature(spec) for spec in trials(experiment, "demo")]
+    flat = [flatten(spec.dump()) for spec in specs]
+    allowed = {"seed": {111, 222}}
+    for column in {layout.x, layout.panels} - {layout.lines}:  # a contrast needs all lines
+        values = {spec.get(column) for spec in flat}
+        allowed[column] = set(sorted(values, key=str)[:2])
     chosen = [
         spec
-        for spec in specs
-        if spec.seed in (111, 222) and flatten(spec.dump())[experiment.figure.x] in across
+        for spec, settings in zip(specs, flat, strict=True)
+        if all(settings.get(column) in values for column, values in allowed.items())
     ]
     InlineRunner(device="cpu").run(chosen, tmp_path, lambda event: None)
     records = read_records(tmp_path, [spec.fingerprint() for spec in chosen])
@@ -139,4 +350,6 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
     report = write_report(experiment, "demo", records, len(specs), tmp_path / "report", "command")
     assert all(path.stat().st_size for path in report.paths)
     judged = {verdict.verdict for verdict in report.verdicts}
-    assert judged & {"supported", "contradicted", "inconclusive"}
+    # A claim that names a setting which was shrunk is about none of these trials.
+    claims = [claim for claim in experiment.claims if any(about(spec, claim) for spec in records)]
+    assert not claims or judged & {"supported", "contradicted", "inconclusive"}

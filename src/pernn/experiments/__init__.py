@@ -12,7 +12,9 @@ from .catalogue import CATALOGUE, Entry, experiment_names, registered
 if TYPE_CHECKING:
     from .experiment import (
         AtLeast,
+        AtMost,
         Claim,
+        Columns,
         Contrast,
         Differs,
         Experiment,
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CATALOGUE",
     "AtLeast",
+    "AtMost",
     "Claim",
+    "Columns",
     "Contrast",
     "Differs",
     "Entry",

@@ -9,23 +9,38 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from pernn.config import suggestion
+from pernn.config import is_kind, suggestion
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, experiment_names, registered
 
 Where = Mapping[str, Any]
-"""Column → value, or a tuple of allowed values; a record must match all of them."""
+"""Column → value, or a tuple of allowed values; a record must match all of them.
+
+`None` matches records that do not have the column.
+"""
+
+Columns = str | tuple[str, ...]
+"""A column, or several whose values count together."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two conditions that differ in one column; the difference is `treated − baseline`."""
+    """Two conditions, told apart by one column; the difference is `treated − baseline`.
+
+    Trials are paired by seed and by the columns that the comparison names, so the two may differ
+    in further columns. In the rows of a table both may belong to one trial.
+
+    Attributes:
+        column: What tells them apart: a setting, or a column of the table.
+        treated: Its value in the one: a word, a number, or `None` where the column is absent.
+        baseline: Its value in the other.
+    """
 
     column: str
-    treated: str
-    baseline: str
+    treated: str | int | float | None
+    baseline: str | int | float | None
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,17 @@ class AtLeast:
         required: Values of `cells` that must all be there for the claim to have been run.
         threshold: In the metric's unit.
     """
+
+    metric: str
+    where: Where
+    cells: str
+    required: tuple[Any, ...]
+    threshold: float
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """In every cell, the mean over seeds stays at or below a threshold; else as `AtLeast`."""
 
     metric: str
     where: Where
@@ -102,7 +128,7 @@ class LimitNear:
     near: float
 
 
-Predicate = AtLeast | Differs | Grows | LimitNear
+Predicate = AtLeast | AtMost | Differs | Grows | LimitNear
 
 
 @dataclass(frozen=True)
@@ -114,12 +140,15 @@ class Claim:
         statement: The claim in our words.
         source: Text and figure it stands in.
         predicate: What must hold of the records.
+        table: If given, each trial stands for the rows of this table of its, whose columns the
+            predicate may name too.
     """
 
     name: str
     statement: str
     source: str
     predicate: Predicate
+    table: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,16 +160,26 @@ class FigureLayout:
         panels: Column whose values get a panel each, side by side.
         lines: Column whose values get a line each.
         metrics: One row of panels each, from the top.
-        contrast: If given, the last row shows this paired difference of the first metric.
+        contrast: If given, a last row shows this paired difference of the first metric; it must be
+            between the lines.
         x_base: Base of the logarithmic axis; linear if absent.
+        rows: Column whose values get a block of rows each: every metric, and the contrast.
+        table: If given, each trial stands for the rows of this table of its, whose columns can
+            be named above.
+        form: `points`: means with intervals and every trial; `bands`: lines in bands of their
+            interval, for long axes; `violins`: in the first metric's row the distribution that the
+            quantile columns `q0` … `q100` describe, averaged over trials, with quartiles.
     """
 
     x: str
-    panels: str
-    lines: str
+    panels: Columns
+    lines: Columns
     metrics: tuple[str, ...]
     contrast: Contrast | None = None
     x_base: int | None = None
+    rows: Columns | None = None
+    table: str | None = None
+    form: Literal["points", "bands", "violins"] = "points"
 
 
 @dataclass(frozen=True)
@@ -154,7 +193,9 @@ class Experiment:
         scales: `demo`, `small`, `paper` → the specs of all trials, paired by seed.
         claims: What the paper says the answer is.
         figure: The figure's layout.
-        labels: Display names of columns and values (`token_accuracy` → "Token accuracy").
+        labels: Display names of columns and values (`token_accuracy` → "Token accuracy"), also of
+            numbers (`600000` → "Twice as long") and of values that count together
+            (`rare, frequent` → "Rare among Frequent").
     """
 
     name: str
@@ -200,7 +241,8 @@ def trials(
 ) -> tuple[RunSpec, ...]:
     """Give the specs of an experiment at a scale, with values overridden by dotted path.
 
-    Specs that the overrides made equal are listed once.
+    A value that only some of the specs have (the width of a code) is overridden in those. Specs
+    that the overrides made equal are listed once.
 
     Raises:
         ConfigError: If there is no such scale, or an override fits no spec.
@@ -209,6 +251,15 @@ def trials(
         known = ", ".join(experiment.scales)
         raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")
     specs = experiment.scales[scale]()
-    if overrides:
-        specs = tuple(dict.fromkeys(spec.override(overrides) for spec in specs))
-    return specs
+    if not overrides:
+        return specs
+    # A kind decides what else there is.
+    kinds = {path: value for path, value in overrides.items() if is_kind(path)}
+    specs = tuple(spec.override(kinds) for spec in specs)
+    rest = {path: value for path, value in overrides.items() if path not in kinds}
+    possible = {path for path in rest if any(spec.has(path) for spec in specs)}
+    chosen = (
+        {path: value for path, value in rest.items() if path not in possible or spec.has(path)}
+        for spec in specs
+    )
+    return tuple(dict.fromkeys(spec.override(own) for spec, own in zip(specs, chosen, strict=True)))

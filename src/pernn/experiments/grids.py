@@ -14,6 +14,9 @@ SEEDS = (111, 222, 333, 444, 555)
 CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 """Vanilla against position-encoded: the comparison of most experiments."""
 
+POWERS = tuple(2**exponent for exponent in range(1, 15))
+"""The published vocabulary sizes: 2, 4 … 16,384."""
+
 Settings = Mapping[str, Any]
 """Dotted path → value, as for `RunSpec.override`."""
 

@@ -6,13 +6,11 @@ Source: Morita (2024), version 1, figure 3 and section 4.1.
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .experiment import Claim, Differs, Experiment, FigureLayout, Grows
+from .comparisons import CORES, by_core, labels, no_gain
+from .experiment import Claim, Experiment, Grows
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
 
-CORES = (("elman", "Elman network"), ("gru", "GRU"), ("lstm", "LSTM"))
-KINDS = [kind for kind, _ in CORES]
-POINT = 0.01
-"""A gain below one point of accuracy counts as none."""
+KINDS = ["elman", "gru", "lstm"]
 
 
 def demo() -> tuple[RunSpec, ...]:
@@ -48,27 +46,23 @@ def paper() -> tuple[RunSpec, ...]:
     )
 
 
-def _differs(core: str, margin: float) -> Differs:
-    """The encoded network's accuracy at K = 2 lies below the vanilla one's plus `−margin`."""
-    where = {"core.kind": core, "task.vocab_size": 2}
-    return Differs("token_accuracy", where, CODE, "task.length", sign=-1, margin=margin)
-
-
-def _no_help(core: str, title: str) -> Claim:
+def _no_help(core: str) -> Claim:
     return Claim(
         name=f"no_help_{core}",
-        statement=f"The code gains the {title} less than a point of token accuracy at K = 2.",
+        statement=f"The code gains the {CORES[core]} less than a point of token accuracy at K = 2.",
         source="001 Fig. 3",
-        predicate=_differs(core, -POINT),
+        predicate=no_gain({"core.kind": core, "task.vocab_size": 2}, CODE, "task.length"),
     )
 
 
-def _below(core: str, title: str) -> Claim:
+def _below(core: str) -> Claim:
     return Claim(
         name=f"below_{core}",
-        statement=f"The encoded {title} scores below the vanilla one at K = 2.",
+        statement=f"The encoded {CORES[core]} scores below the vanilla one at K = 2.",
         source="001 section 4.1",
-        predicate=_differs(core, 0.0),
+        predicate=no_gain(
+            {"core.kind": core, "task.vocab_size": 2}, CODE, "task.length", margin=0.0
+        ),
     )
 
 
@@ -87,34 +81,20 @@ def _degrades(code: str, title: str) -> Claim:
     )
 
 
+FIGURE = by_core("task.length", "token_accuracy", x_base=2)
+
 EXPERIMENT = Experiment(
     name="input_length",
     question=CATALOGUE["input_length"].question,
     source=CATALOGUE["input_length"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
-        *(_no_help(*core) for core in CORES),
-        *(_below(*core) for core in CORES[:2]),
+        *(_no_help(core) for core in KINDS),
+        _below("elman"),
+        _below("gru"),
         _degrades("none", "vanilla"),
         _degrades("sinusoidal", "encoded"),
     ),
-    figure=FigureLayout(
-        x="task.length",
-        panels="core.kind",
-        lines="encoding.kind",
-        metrics=("token_accuracy",),
-        contrast=CODE,
-        x_base=2,
-    ),
-    labels={
-        "task.length": "Input length L",
-        "core.kind": "Core",
-        "encoding.kind": "Code",
-        "elman": "Elman",
-        "gru": "GRU",
-        "lstm": "LSTM",
-        "none": "Vanilla",
-        "sinusoidal": "Position-encoded",
-        "token_accuracy": "Token accuracy",
-    },
+    figure=FIGURE,
+    labels=labels(FIGURE, *KINDS),
 )

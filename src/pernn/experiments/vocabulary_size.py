@@ -6,19 +6,10 @@ Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2.
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .experiment import (
-    AtLeast,
-    Claim,
-    Differs,
-    Experiment,
-    FigureLayout,
-    Grows,
-    LimitNear,
-)
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .comparisons import CORES, by_core, code_helps, gain_grows, labels
+from .experiment import AtLeast, Claim, Differs, Experiment, LimitNear
+from .grids import CODE, DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
 
-CORES = (("elman", "Elman network"), ("gru", "GRU"), ("lstm", "LSTM"), ("s4d", "S4D model"))
-POWERS = tuple(2**exponent for exponent in range(1, 15))
 PAPER_SETTING = {
     "task.length": 64,
     "core.hidden_size": 512,
@@ -41,7 +32,7 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {"task.length": 32, **widths(128), **SMALL_TRAINING},
         each("task.vocab_size", [2, 4, 8, 16, 32, 64, 256]),
-        each("core.kind", [kind for kind, _ in CORES]),
+        each("core.kind", list(CORES)),
         codes(),
     )
 
@@ -51,33 +42,15 @@ def paper() -> tuple[RunSpec, ...]:
     return grid(
         {},
         each("task.vocab_size", POWERS),
-        each("core.kind", [kind for kind, _ in CORES]),
+        each("core.kind", list(CORES)),
         codes(),
     )
 
 
-def _helps(core: str, title: str) -> Claim:
-    return Claim(
-        name=f"code_helps_{core}",
-        statement=f"The sinusoidal code raises the {title}'s token accuracy.",
-        source="000 Fig. 2, 001 Fig. 2",
-        predicate=Differs("token_accuracy", {"core.kind": core}, CODE, cells="task.vocab_size"),
-    )
-
-
-def _grows(core: str, title: str) -> Claim:
-    return Claim(
-        name=f"gain_grows_{core}",
-        statement=f"The {title}'s gain from the code grows with the vocabulary.",
-        source="000 Fig. 2, 001 Fig. 2",
-        predicate=Grows("token_accuracy", {"core.kind": core}, CODE, along="task.vocab_size"),
-    )
-
-
-def _distance_falls(core: str, title: str) -> Claim:
+def _distance_falls(core: str) -> Claim:
     return Claim(
         name=f"distance_falls_{core}",
-        statement=f"The code lowers the {title}'s Damerau–Levenshtein distance.",
+        statement=f"The code lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
         source="000 Fig. 2",
         predicate=Differs(
             "damerau_levenshtein", {"core.kind": core}, CODE, cells="task.vocab_size", sign=-1
@@ -85,10 +58,12 @@ def _distance_falls(core: str, title: str) -> Claim:
     )
 
 
-def _masters(core: str, title: str, smallest: int, largest: int, source: str) -> Claim:
+def _masters(core: str, smallest: int, largest: int, source: str) -> Claim:
     return Claim(
         name=f"masters_{core}_{smallest}_{largest}",
-        statement=f"The encoded {title} reaches 95 % of tokens for K = {smallest} … {largest:,}.",
+        statement=(
+            f"The encoded {CORES[core]} reaches 95 % of tokens for K = {smallest} … {largest:,}."
+        ),
         source=source,
         predicate=AtLeast(
             "token_accuracy",
@@ -100,10 +75,10 @@ def _masters(core: str, title: str, smallest: int, largest: int, source: str) ->
     )
 
 
-def _limit(core: str, title: str, near: int) -> Claim:
+def _limit(core: str, near: int) -> Claim:
     return Claim(
         name=f"limit_{core}",
-        statement=f"The encoded {title}'s limit (95 % of tokens) lies near K = {near}.",
+        statement=f"The encoded {CORES[core]}'s limit (95 % of tokens) lies near K = {near}.",
         source="001 section 4.1",
         predicate=LimitNear(
             "token_accuracy",
@@ -116,40 +91,23 @@ def _limit(core: str, title: str, near: int) -> Claim:
     )
 
 
+FIGURE = by_core("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_base=2)
+
 EXPERIMENT = Experiment(
     name="vocabulary_size",
     question=CATALOGUE["vocabulary_size"].question,
     source=CATALOGUE["vocabulary_size"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
-        *(_helps(*core) for core in CORES),
-        *(_grows(*core) for core in CORES),
-        *(_distance_falls(*core) for core in CORES),
-        _masters("gru", "GRU", 32, 256, "000 section 2.1"),
-        _masters("lstm", "LSTM", 256, 16_384, "000 section 2.1"),
-        _masters("lstm", "LSTM", 2, 16_384, "001 section 4.1"),
-        _limit("elman", "Elman network", 128),
-        _limit("gru", "GRU", 512),
+        *(code_helps(core, "000 Fig. 2, 001 Fig. 2") for core in CORES),
+        *(gain_grows(core, "000 Fig. 2, 001 Fig. 2") for core in CORES),
+        *(_distance_falls(core) for core in CORES),
+        _masters("gru", 32, 256, "000 section 2.1"),
+        _masters("lstm", 256, 16_384, "000 section 2.1"),
+        _masters("lstm", 2, 16_384, "001 section 4.1"),
+        _limit("elman", 128),
+        _limit("gru", 512),
     ),
-    figure=FigureLayout(
-        x="task.vocab_size",
-        panels="core.kind",
-        lines="encoding.kind",
-        metrics=("token_accuracy", "damerau_levenshtein"),
-        contrast=CODE,
-        x_base=2,
-    ),
-    labels={
-        "task.vocab_size": "Vocabulary size K",
-        "core.kind": "Core",
-        "encoding.kind": "Code",
-        "elman": "Elman",
-        "gru": "GRU",
-        "lstm": "LSTM",
-        "s4d": "S4D",
-        "none": "Vanilla",
-        "sinusoidal": "Position-encoded",
-        "token_accuracy": "Token accuracy",
-        "damerau_levenshtein": "Damerau–Levenshtein distance",
-    },
+    figure=FIGURE,
+    labels=labels(FIGURE, *CORES),
 )

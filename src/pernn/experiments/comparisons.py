@@ -1,0 +1,87 @@
+"""What the experiments' claims and figures share: cores by name, claims of gain, labels."""
+
+from .experiment import Claim, Contrast, Differs, FigureLayout, Grows, Where
+from .grids import CODE
+
+CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D model"}
+"""The paper's cores, as sentences call them."""
+
+POINT = 0.01
+"""A gain below one point of accuracy counts as none."""
+
+LABELS = {
+    "task.vocab_size": "Vocabulary size K",
+    "task.length": "Input length L",
+    "task.hold_time": "Steps of waiting",
+    "task.kind": "Task",
+    "core.kind": "Core",
+    "encoding.kind": "Code",
+    "training.iterations": "Updates",
+    "training.batch_size": "Batch size",
+    "reverse_ordering": "Reverse ordering",
+    "variable_length": "Variable length",
+    "sorting": "Sorting",
+    "elman": "Elman",
+    "gru": "GRU",
+    "lstm": "LSTM",
+    "s4d": "S4D",
+    "none": "Vanilla",
+    "double": "Double vanilla",
+    "sinusoidal": "Position-encoded",
+    "learned": "Learned",
+    "random": "Random",
+    "token_accuracy": "Token accuracy",
+    "ascending_share": "Share of ascending outputs",
+    "solved": "Share of trials at 1",
+    "stuck": "Share of trials at chance",
+    "perplexity": "Test perplexity",
+    "update": "Update",
+    "damerau_levenshtein": "Damerau–Levenshtein distance",
+}
+"""Display names of columns and values, as most figures have them."""
+
+
+def by_core(x: str, *metrics: str, x_base: int | None = None) -> FigureLayout:
+    """Lay a figure out as most of the paper's: a panel per core, vanilla against encoded."""
+    return FigureLayout(
+        x=x,
+        panels="core.kind",
+        lines="encoding.kind",
+        metrics=metrics,
+        contrast=CODE,
+        x_base=x_base,
+    )
+
+
+def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
+    """Give the display names that a figure needs, in the order in which it shows the values."""
+    columns = (figure.x, figure.panels, figure.lines, figure.rows)
+    contrast = figure.contrast
+    sides = (contrast.baseline, contrast.treated) if contrast else ()
+    names = (*columns, *values, *sides, *figure.metrics)
+    return {name: LABELS[name] for name in names if name is not None}
+
+
+def code_helps(core: str, source: str, cells: str = "task.vocab_size") -> Claim:
+    """Claim that the sinusoidal code raises a core's token accuracy, averaged over cells."""
+    return Claim(
+        name=f"code_helps_{core}",
+        statement=f"The sinusoidal code raises the {CORES[core]}'s token accuracy.",
+        source=source,
+        predicate=Differs("token_accuracy", {"core.kind": core}, CODE, cells=cells),
+    )
+
+
+def gain_grows(core: str, source: str) -> Claim:
+    """Claim that a core's gain from the code grows with the vocabulary."""
+    return Claim(
+        name=f"gain_grows_{core}",
+        statement=f"The {CORES[core]}'s gain from the code grows with the vocabulary.",
+        source=source,
+        predicate=Grows("token_accuracy", {"core.kind": core}, CODE, along="task.vocab_size"),
+    )
+
+
+def no_gain(where: Where, contrast: Contrast, cells: str, margin: float = POINT) -> Differs:
+    """State that the treated condition gains less than a margin of token accuracy."""
+    return Differs("token_accuracy", where, contrast, cells, sign=-1, margin=-margin)

@@ -1,0 +1,77 @@
+"""Does the code help to remember for longer?
+
+Source: Morita (2024), version 1, appendix C.1 and figure 11.
+"""
+
+from pernn.runs import RunSpec
+
+from .catalogue import CATALOGUE
+from .comparisons import by_core, labels, no_gain
+from .experiment import AtLeast, Claim, Experiment
+from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+
+TASK = {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"}
+HOLD_TIMES = (60, 70, 80, 90, 100)
+
+
+def demo() -> tuple[RunSpec, ...]:
+    """Minutes on two CPU cores: fewer tokens, held for less time."""
+    return grid(
+        {**TASK, "task.length": 4, **widths(128), **DEMO_TRAINING, "training.iterations": 1_000},
+        each("task.hold_time", [5, 10, 20]),
+        codes(),
+    )
+
+
+def small() -> tuple[RunSpec, ...]:
+    """A night on two CPU cores."""
+    return grid(
+        {**TASK, "task.length": 10, **widths(128), **SMALL_TRAINING},
+        each("task.hold_time", HOLD_TIMES),
+        codes(),
+    )
+
+
+def paper() -> tuple[RunSpec, ...]:
+    """The published grid; meant for GPUs."""
+    return grid({**TASK, "task.length": 10}, each("task.hold_time", HOLD_TIMES), codes())
+
+
+NO_HELP = Claim(
+    name="no_help_lstm",
+    statement="The code gains the LSTM less than a point of token accuracy.",
+    source="001 appendix C.1, Fig. 11",
+    predicate=no_gain({"core.kind": "lstm"}, CODE, "task.hold_time"),
+)
+
+
+def _all_or_nothing(code: str, title: str) -> Claim:
+    return Claim(
+        name=f"all_or_nothing_{code}",
+        statement=f"Every {title} LSTM ends perfect or at chance, 0.125 (within a point).",
+        source="001 appendix C.1",
+        predicate=AtLeast(
+            "solved_or_stuck",
+            {"encoding.kind": code, "task.length": 10},
+            cells="task.hold_time",
+            required=HOLD_TIMES,
+            threshold=1.0,
+        ),
+    )
+
+
+FIGURE = by_core("task.hold_time", "token_accuracy", "solved", "stuck")
+
+EXPERIMENT = Experiment(
+    name="copying_memory",
+    question=CATALOGUE["copying_memory"].question,
+    source=CATALOGUE["copying_memory"].source,
+    scales={"demo": demo, "small": small, "paper": paper},
+    claims=(
+        NO_HELP,
+        _all_or_nothing("none", "vanilla"),
+        _all_or_nothing("sinusoidal", "encoded"),
+    ),
+    figure=FIGURE,
+    labels=labels(FIGURE, "lstm"),
+)

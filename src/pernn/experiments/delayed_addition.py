@@ -1,0 +1,53 @@
+"""Does the code help to reverse and add at once?
+
+Source: Morita (2024), versions 2 and 3, appendix A.1 and figure 7.
+"""
+
+from pernn.runs import RunSpec
+
+from .catalogue import CATALOGUE
+from .comparisons import by_core, code_helps, gain_grows, labels
+from .experiment import Experiment
+from .grids import DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+
+TASK = {"task.kind": "delayed_addition", "core.kind": "lstm"}
+
+
+def demo() -> tuple[RunSpec, ...]:
+    """Minutes on two CPU cores: inputs half as long."""
+    return grid(
+        {**TASK, "task.length": 8, **widths(128), **DEMO_TRAINING, "training.iterations": 1_200},
+        each("task.vocab_size", [8, 16, 24]),
+        codes(),
+    )
+
+
+def small() -> tuple[RunSpec, ...]:
+    """A night on two CPU cores."""
+    return grid(
+        {**TASK, "task.length": 16, **widths(128), **SMALL_TRAINING, "training.iterations": 20_000},
+        each("task.vocab_size", [16, 32, 48, 64]),
+        codes(),
+    )
+
+
+def paper() -> tuple[RunSpec, ...]:
+    """The published grid, with twice the updates of the others; meant for GPUs."""
+    return grid(
+        {**TASK, "task.length": 16, "training.iterations": 600_000},
+        each("task.vocab_size", [896, 960, 1024, 1088]),
+        codes(),
+    )
+
+
+FIGURE = by_core("task.vocab_size", "token_accuracy")
+
+EXPERIMENT = Experiment(
+    name="delayed_addition",
+    question=CATALOGUE["delayed_addition"].question,
+    source=CATALOGUE["delayed_addition"].source,
+    scales={"demo": demo, "small": small, "paper": paper},
+    claims=(code_helps("lstm", "000 Fig. 7"), gain_grows("lstm", "000 appendix A.1, Fig. 7")),
+    figure=FIGURE,
+    labels=labels(FIGURE, "lstm"),
+)

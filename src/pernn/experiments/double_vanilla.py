@@ -1,0 +1,93 @@
+"""Is it the code that helps, or the parameters that come with it?
+
+Source: Morita (2024), versions 4 and 5 as retold in 002 and 003, section 6.3.
+"""
+
+from pernn.runs import RunSpec
+
+from .catalogue import CATALOGUE
+from .comparisons import labels, no_gain
+from .experiment import Claim, Contrast, Differs, Experiment, FigureLayout
+from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
+
+TASKS = {"reverse_ordering": "reversing", "sorting": "sorting"}
+DOUBLED = Contrast("encoding.kind", treated="double", baseline="none")
+ENCODED = Contrast("encoding.kind", treated="sinusoidal", baseline="double")
+CONDITIONS = codes("none", "double", "sinusoidal")
+
+
+def demo() -> tuple[RunSpec, ...]:
+    """Minutes on two CPU cores."""
+    return grid(
+        {
+            "task.length": 24,
+            "core.kind": "lstm",
+            **widths(128),
+            **DEMO_TRAINING,
+            "training.iterations": 300,
+        },
+        each("task.vocab_size", [8, 16]),
+        each("task.kind", list(TASKS)),
+        CONDITIONS,
+    )
+
+
+def small() -> tuple[RunSpec, ...]:
+    """A night on two CPU cores."""
+    return grid(
+        {"task.length": 32, "core.kind": "lstm", **widths(128), **SMALL_TRAINING},
+        each("task.vocab_size", [16, 64, 256]),
+        each("task.kind", list(TASKS)),
+        CONDITIONS,
+    )
+
+
+def paper() -> tuple[RunSpec, ...]:
+    """The published grid; meant for GPUs."""
+    return grid(
+        {"core.kind": "lstm"},
+        each("task.vocab_size", POWERS),
+        each("task.kind", list(TASKS)),
+        CONDITIONS,
+    )
+
+
+def _no_gain(task: str) -> Claim:
+    return Claim(
+        name=f"double_no_gain_{task}",
+        statement=f"In {TASKS[task]}, the double vanilla LSTM gains less than a point on vanilla.",
+        source="002 section 6.3",
+        predicate=no_gain({"task.kind": task}, DOUBLED, "task.vocab_size"),
+    )
+
+
+def _code_beats_double(task: str) -> Claim:
+    return Claim(
+        name=f"code_beats_double_{task}",
+        statement=f"In {TASKS[task]}, the encoded LSTM is above the double vanilla one.",
+        source="002 section 6.3",
+        predicate=Differs("token_accuracy", {"task.kind": task}, ENCODED, cells="task.vocab_size"),
+    )
+
+
+FIGURE = FigureLayout(
+    x="task.vocab_size",
+    panels="task.kind",
+    lines="encoding.kind",
+    metrics=("token_accuracy",),
+    contrast=DOUBLED,
+    x_base=2,
+)
+
+EXPERIMENT = Experiment(
+    name="double_vanilla",
+    question=CATALOGUE["double_vanilla"].question,
+    source=CATALOGUE["double_vanilla"].source,
+    scales={"demo": demo, "small": small, "paper": paper},
+    claims=(
+        *(_no_gain(task) for task in TASKS),
+        *(_code_beats_double(task) for task in TASKS),
+    ),
+    figure=FIGURE,
+    labels=labels(FIGURE, *TASKS, "none", "double", "sinusoidal"),
+)

@@ -1,0 +1,108 @@
+"""Would the network without a code catch up with more training, or with larger batches?
+
+The paper says that neither helps and shows no numbers; which vocabularies it means it does not say
+either. Those of its frequency experiments are taken, where the vanilla networks fall short: 64 ids
+for the GRU, 1024 for the LSTM. The encoded networks, with the normal training, stand beside them.
+
+Source: Morita (2024), versions 2 and 3, section 4.2.
+"""
+
+from dataclasses import dataclass
+
+from pernn.runs import RunSpec
+
+from .catalogue import CATALOGUE
+from .comparisons import CORES, labels, no_gain
+from .experiment import Claim, Contrast, Experiment, FigureLayout
+from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+
+KINDS = ("gru", "lstm")
+FACTORS = {"training.iterations": "updates", "training.batch_size": "sequences a batch"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Normal training at one scale.
+
+    Attributes:
+        training: Updates and sequences per batch.
+        vocabularies: Ids by core.
+        base: Everything else.
+    """
+
+    training: dict[str, int]
+    vocabularies: dict[str, int]
+    base: Settings
+
+    def specs(self) -> tuple[RunSpec, ...]:
+        """Give vanilla networks with 1, 2 and 4 times of either, and the encoded ones with 1."""
+        vanilla, encoded = codes()
+        more = [{path: n * times} for path, n in self.training.items() for times in (2, 4)]
+        cores = [{"core.kind": core, "task.vocab_size": self.vocabularies[core]} for core in KINDS]
+        conditions = [vanilla, *({**vanilla, **one} for one in more), encoded]
+        return grid({**self.base, **self.training}, cores, conditions)
+
+
+PLANS = {
+    "demo": Plan(
+        training={"training.iterations": 240, "training.batch_size": 32},
+        vocabularies={"gru": 8, "lstm": 16},
+        base={"task.length": 16, **widths(128), **DEMO_TRAINING},
+    ),
+    "small": Plan(
+        training={"training.iterations": 3_000, "training.batch_size": 64},
+        vocabularies={"gru": 32, "lstm": 256},
+        base={"task.length": 32, **widths(128), **SMALL_TRAINING},
+    ),
+    "paper": Plan(
+        training={"training.iterations": 300_000, "training.batch_size": 512},
+        vocabularies={"gru": 64, "lstm": 1024},
+        base={},
+    ),
+}
+"""`demo` and `small` take minutes and a night on two CPU cores; `paper` is meant for GPUs."""
+
+
+def _neither_helps(scale: str, core: str, factor: str, times: int) -> Claim:
+    training = PLANS[scale].training
+    normal = training[factor]
+    # The other factor stays normal.
+    where = {path: value for path, value in training.items() if path != factor}
+    return Claim(
+        name=f"{factor.partition('.')[2]}_{times}x_{core}_{scale}",
+        statement=(
+            f"{normal * times:,} {FACTORS[factor]} instead of {normal:,} gain the vanilla "
+            f"{CORES[core]} less than a point of token accuracy ({scale} scale)."
+        ),
+        source="000 section 4.2",
+        predicate=no_gain(
+            {"core.kind": core, "encoding.kind": CODE.baseline, **where},
+            Contrast(factor, treated=normal * times, baseline=normal),
+            "task.vocab_size",
+        ),
+    )
+
+
+FIGURE = FigureLayout(
+    x="training.iterations",
+    panels="core.kind",
+    rows="training.batch_size",
+    lines="encoding.kind",
+    metrics=("token_accuracy",),
+    x_base=2,
+)
+
+EXPERIMENT = Experiment(
+    name="more_training",
+    question=CATALOGUE["more_training"].question,
+    source=CATALOGUE["more_training"].source,
+    scales={scale: plan.specs for scale, plan in PLANS.items()},
+    claims=tuple(
+        _neither_helps(scale, core, factor, 4)
+        for scale in ("paper", "small", "demo")
+        for core in KINDS
+        for factor in FACTORS
+    ),
+    figure=FIGURE,
+    labels=labels(FIGURE, *KINDS, "none", "sinusoidal"),
+)

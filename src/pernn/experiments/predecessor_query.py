@@ -1,0 +1,54 @@
+"""Does the code help to tell which token stood before a given one?
+
+Source: Morita (2024), versions 4 and 5 as retold in 002 and 003, section 6.1.3. The texts give no
+vocabulary sizes; K = 512 … 1024 is kept, and the step of 128 is ours.
+"""
+
+from pernn.runs import RunSpec
+
+from .catalogue import CATALOGUE
+from .comparisons import by_core, code_helps, gain_grows, labels
+from .experiment import Experiment
+from .grids import DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+
+TASK = {"task.kind": "predecessor_query", "core.kind": "lstm"}
+
+
+def demo() -> tuple[RunSpec, ...]:
+    """Minutes on two CPU cores: inputs half as long, few ids."""
+    return grid(
+        {**TASK, "task.length": 8, **widths(128), **DEMO_TRAINING, "training.iterations": 1_700},
+        each("task.vocab_size", [16, 32, 48]),
+        codes(),
+    )
+
+
+def small() -> tuple[RunSpec, ...]:
+    """A night on two CPU cores."""
+    return grid(
+        {**TASK, "task.length": 16, **widths(128), **SMALL_TRAINING, "training.iterations": 30_000},
+        each("task.vocab_size", [32, 64, 96, 128]),
+        codes(),
+    )
+
+
+def paper() -> tuple[RunSpec, ...]:
+    """The published grid, as far as the texts tell; meant for GPUs."""
+    return grid(
+        {**TASK, "task.length": 16},
+        each("task.vocab_size", [512, 640, 768, 896, 1024]),
+        codes(),
+    )
+
+
+FIGURE = by_core("task.vocab_size", "token_accuracy")
+
+EXPERIMENT = Experiment(
+    name="predecessor_query",
+    question=CATALOGUE["predecessor_query"].question,
+    source=CATALOGUE["predecessor_query"].source,
+    scales={"demo": demo, "small": small, "paper": paper},
+    claims=(code_helps("lstm", "002 section 6.1.3"), gain_grows("lstm", "002 section 6.1.3")),
+    figure=FIGURE,
+    labels=labels(FIGURE, "lstm"),
+)

@@ -1,0 +1,124 @@
+"""Does a pretrained network take up new words more easily with the code?
+
+Source: Morita (2024), version 1, figure 5 and section 4.2.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pernn.runs import RunSpec
+
+from .catalogue import CATALOGUE
+from .experiment import Claim, Differs, Experiment, FigureLayout
+from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+
+STAGE = "pretraining.task.kind"
+"""What the network learnt first; absent where it learns all ids from the beginning."""
+EXTENDED = "reverse_ordering"
+SIZES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
+"""Numbers of ids after the extension, 2K. The paper names 128, 256, 512 and says "and up"."""
+POINT = 0.01
+"""A difference below one point of accuracy counts as a tie."""
+
+
+def demo() -> tuple[RunSpec, ...]:
+    """Minutes on two CPU cores."""
+    sizes = {"task.length": 16, **widths(64), "task.num_held_out": 512}
+    return _both_ways([8, 16], {**sizes, **DEMO_TRAINING, "training.iterations": 500})
+
+
+def small() -> tuple[RunSpec, ...]:
+    """A night on two CPU cores."""
+    return _both_ways([16, 32, 64], {"task.length": 32, **widths(128), **SMALL_TRAINING})
+
+
+def paper() -> tuple[RunSpec, ...]:
+    """The published grid; meant for GPUs."""
+    return _both_ways(SIZES, {})
+
+
+def _both_ways(sizes: Sequence[int], base: Settings) -> tuple[RunSpec, ...]:
+    """Cross sizes and codes, each pretrained on half of the ids, and from scratch."""
+    ids = [{"task.vocab_size": size, "task.num_known": size // 2} for size in sizes]
+    kinds = {"task.kind": "vocabulary_extension", "core.kind": "lstm"}
+    specs = grid({**kinds, **base}, ids, codes())
+    return tuple(one for spec in specs for one in (_pretrained(spec), spec))
+
+
+def _pretrained(spec: RunSpec) -> RunSpec:
+    """Put a stage before it that knows half of the ids and lasts as long."""
+    task = spec.task.dump()
+    known = {
+        "kind": EXTENDED,
+        "vocab_size": task["num_known"],
+        **{name: task[name] for name in ("length", "num_held_out")},
+    }
+    stage = {"task": known, "training": spec.training.dump()}
+    return spec.override({"pretraining": stage})
+
+
+def _code(
+    name: str, statement: str, stage: str | None, sign: Literal[1, -1], margin: float
+) -> Claim:
+    return Claim(
+        name=name,
+        statement=statement,
+        source="001 Fig. 5 and section 4.2",
+        predicate=Differs(
+            "token_accuracy",
+            {"core.kind": "lstm", STAGE: stage},
+            CODE,
+            cells="task.vocab_size",
+            sign=sign,
+            margin=margin,
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="vocabulary_extension",
+    question=CATALOGUE["vocabulary_extension"].question,
+    source=CATALOGUE["vocabulary_extension"].source,
+    scales={"demo": demo, "small": small, "paper": paper},
+    claims=(
+        _code(
+            "code_helps_extension",
+            "The code raises the accuracy on new tokens after an extension of the vocabulary.",
+            EXTENDED,
+            1,
+            0.0,
+        ),
+        _code(
+            "gain_from_scratch_is_small",
+            "From scratch, the code gains less than a point on the same tokens.",
+            None,
+            -1,
+            -POINT,
+        ),
+        _code(
+            "loss_from_scratch_is_small",
+            "From scratch, the code loses less than a point on the same tokens.",
+            None,
+            1,
+            -POINT,
+        ),
+    ),
+    figure=FigureLayout(
+        x="task.vocab_size",
+        panels=STAGE,
+        lines="encoding.kind",
+        metrics=("token_accuracy",),
+        contrast=CODE,
+        x_base=2,
+    ),
+    labels={
+        "task.vocab_size": "Vocabulary size after the extension, 2K",
+        STAGE: "Learnt first",
+        EXTENDED: "K ids, then extended",
+        "None": "All 2K ids from scratch",
+        "encoding.kind": "Code",
+        "none": "Vanilla",
+        "sinusoidal": "Position-encoded",
+        "token_accuracy": "Token accuracy, new ids only",
+    },
+)
