@@ -80,7 +80,12 @@ class BatchStream(Protocol):
 
 @runtime_checkable
 class Task(Protocol):
-    """What is to be learnt: the shape of its sequences, and their data by seed."""
+    """What is to be learnt: the shape of its sequences, and their data by seed.
+
+    A task may have an attribute `network` that says which network it is for: `queried` (as if it
+    had none), `autoregressive` (outputs are fed back) or `vector` (no vocabulary). A stream may
+    have a `digest` of the files that it reads; a run is then not resumed on other files.
+    """
 
     @property
     def vocab_size(self) -> int:

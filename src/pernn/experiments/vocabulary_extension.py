@@ -9,6 +9,7 @@ from typing import Literal
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
+from .comparisons import LABELS, POINT
 from .experiment import Claim, Differs, Experiment, FigureLayout
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
 
@@ -17,8 +18,6 @@ STAGE = "pretraining.task.kind"
 EXTENDED = "reverse_ordering"
 SIZES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
 """Numbers of ids after the extension, 2K. The paper names 128, 256, 512 and says "and up"."""
-POINT = 0.01
-"""A difference below one point of accuracy counts as a tie."""
 
 
 def demo() -> tuple[RunSpec, ...]:
@@ -116,9 +115,7 @@ EXPERIMENT = Experiment(
         STAGE: "Learnt first",
         EXTENDED: "K ids, then extended",
         "None": "All 2K ids from scratch",
-        "encoding.kind": "Code",
-        "none": "Vanilla",
-        "sinusoidal": "Position-encoded",
+        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
         "token_accuracy": "Token accuracy, new ids only",
     },
 )

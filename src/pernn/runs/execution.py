@@ -95,12 +95,16 @@ def execute(
         directory.write_spec(spec.dump())
         started = directory.read_environment()
         torch.set_num_threads(threads if started is None else int(started["threads"]))
-        environment = describe_environment(chosen)
+        if started is not None:
+            _check_device(started, chosen, directory)
+        trial = build(spec, chosen) if first is None else build_extended(spec, first, root, chosen)
+        # Read from files, data could be others than they were.
+        data = getattr(trial.stream, "digest", None)
+        environment = describe_environment(chosen) | ({"data_sha256": data} if data else {})
         if started is None:
             directory.write_environment(environment)
         else:
-            _check_device(started, chosen, directory)
-        trial = build(spec, chosen) if first is None else build_extended(spec, first, root, chosen)
+            _check_data(started, data, directory)
         state = TrainState.fresh(trial.model, trial.protocol)
         _restore(directory, state, started, environment, warn)
         try:

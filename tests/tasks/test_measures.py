@@ -1,0 +1,81 @@
+"""What measures say of answers that are known."""
+
+import numpy as np
+import pytest
+
+from pernn.errors import ConfigError
+from pernn.interfaces import UNSCORED, Answers, Batch
+from pernn.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
+from pernn.tasks.measures import measure_all
+
+U = UNSCORED
+
+
+def measured(measure, predictions, targets):
+    predictions, targets = np.array(predictions), np.array(targets)
+    batch = Batch(np.zeros_like(targets), 0, targets)
+    return measure.measure(Answers(predictions, np.zeros(targets.shape)), batch)
+
+
+def test_what_is_not_scored_counts_nowhere():
+    found = measured(Sequences(), [[1, 2, 9, 9], [9, 3, 4, 0]], [[1, 2, U, U], [U, 3, 4, 5]])
+    assert found.metrics == {
+        "token_accuracy": 4 / 5,
+        "sequence_accuracy": 1 / 2,
+        "damerau_levenshtein": 1 / 2,
+        "damerau_levenshtein_share": 1 / 6,
+    }
+
+
+@pytest.mark.parametrize(
+    ("outputs", "share"),
+    [
+        ([[1, 2, 3], [4, 4, 9]], 1),
+        ([[1, 3, 2], [4, 4, 9]], 1 / 2),
+        ([[3, 2, 1], [2, 1, 1]], 0),
+    ],
+)
+def test_ascending_outputs_are_counted_right_or_wrong(outputs, share):
+    assert measured(Ascending(), outputs, [[0, 0, 0]] * 2).metrics == {"ascending_share": share}
+
+
+def test_only_scored_outputs_must_ascend():
+    assert measured(Ascending(), [[9, 1, 2]], [[U, 1, 2]]).metrics == {"ascending_share": 1}
+
+
+@pytest.mark.parametrize(
+    ("num_right", "expected"),
+    [(1000, (1, 0)), (990, (1, 0)), (989, (0, 0)), (135, (0, 1)), (0, (0, 1))],
+)
+def test_a_trial_is_solved_stuck_or_neither(num_right, expected):
+    targets = np.zeros((10, 100), dtype=np.int64)
+    predictions = np.ones_like(targets)
+    predictions.reshape(-1)[:num_right] = 0
+    found = measured(SolvedOrStuck(chance=0.125), predictions, targets).metrics
+    assert (found["solved"], found["stuck"]) == expected
+    assert found["solved_or_stuck"] == sum(expected)
+
+
+def test_ranges_that_overlap_are_refused():
+    with pytest.raises(ConfigError, match="tolerance must lie in"):
+        SolvedOrStuck(chance=0.9, tolerance=0.05)
+
+
+def test_lengths_are_told_apart():
+    targets = [[1, 2, U], [1, U, U], [3, U, U], [1, 1, 1]]
+    found = measured(ByLength(), [[1, 0, 0], [1, 0, 0], [0, 0, 0], [1, 1, 1]], targets)
+    assert found.metrics == {}
+    assert found.tables["by_length"] == {
+        "length": [1, 2, 3],
+        "token_accuracy": [0.5, 0.5, 1.0],
+        "num_sequences": [2, 1, 1],
+    }
+
+
+def test_several_measures_are_put_together():
+    targets = np.array([[1, 2]])
+    batch = Batch(targets, 0, targets)
+    answers = Answers(targets, np.zeros((1, 2)))
+    found = measure_all((Sequences(), Ascending(), ByLength()), answers, batch)
+    assert {"token_accuracy", "ascending_share"} < found.metrics.keys()
+    assert list(found.tables) == ["by_length"]

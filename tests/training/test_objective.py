@@ -1,0 +1,80 @@
+"""Losses and evaluation: what is scored, what is fed back, what is padding."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pernn import PositionEncodedRNN
+from pernn.interfaces import UNSCORED, Batch
+from pernn.models import AutoregressiveRNN
+from pernn.training import decode, predict
+from pernn.training.objective import find_scored, losses, mean_loss, predictions
+
+CPU = torch.device("cpu")
+
+
+def test_ids_cost_their_cross_entropy():
+    logits, targets = torch.randn(2, 3, 5), torch.tensor([[0, 4, 1], [2, 2, 3]])
+    expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    torch.testing.assert_close(losses(logits, targets), expected.view(2, 3))
+    torch.testing.assert_close(mean_loss(logits, targets), expected.mean())
+    assert predictions(logits, targets).tolist() == logits.argmax(2).tolist()
+
+
+def test_vectors_cost_one_minus_their_cosine():
+    outputs = torch.tensor([[[3.0, 0.0], [0.0, -2.0], [1.0, 1.0]]])
+    targets = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
+    torch.testing.assert_close(losses(outputs, targets), torch.tensor([[0.0, 2.0, 1 - 0.5**0.5]]))
+    torch.testing.assert_close(mean_loss(outputs, targets), torch.tensor((3 - 0.5**0.5) / 3))
+    assert torch.equal(predictions(outputs, targets), outputs)
+
+
+def test_a_mask_is_made_only_where_one_is_needed():
+    ids = np.array([[1, 2], [3, 4]])
+    assert find_scored(ids) is None
+    assert find_scored(np.zeros((1, 2, 3), dtype=np.float32)) is None
+    ids[0, 1] = UNSCORED
+    mask = find_scored(ids)
+    assert mask is not None
+    assert mask.tolist() == [[True, False], [True, True]]
+
+
+@pytest.mark.parametrize("chunk", [2, 256])
+def test_padding_is_neither_answered_nor_counted(monkeypatch, chunk):
+    monkeypatch.setattr("pernn.training.evaluation.CHUNK_SIZE", chunk)
+    model = PositionEncodedRNN(5, "gru", embedding_size=6, hidden_size=6)
+    tokens = torch.randint(5, (4, 7)).numpy()
+    targets = torch.randint(5, (4, 7)).numpy()
+    targets[:2, 3:] = UNSCORED
+    targets[2:, 5:] = UNSCORED
+    targets[3, 0] = UNSCORED
+    answers = predict(model, Batch(tokens, 0, targets), CPU)
+    logits = model(torch.from_numpy(tokens)).detach()
+    scored = targets != UNSCORED
+    assert (answers.predictions[~scored] == UNSCORED).all()
+    assert np.isnan(answers.losses[~scored]).all()
+    assert np.array_equal(answers.predictions[scored], logits.argmax(2).numpy()[scored])
+    expected = F.cross_entropy(logits[torch.from_numpy(scored)], torch.from_numpy(targets[scored]))
+    assert np.nanmean(answers.losses) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_few_sequences_at_a_time_where_the_vocabulary_is_large(monkeypatch):
+    model = PositionEncodedRNN(5, "gru", embedding_size=6, hidden_size=6)
+    seen = []
+    model.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
+    batch = Batch(np.zeros((10, 4), dtype=np.int64), 4, np.zeros((10, 4), dtype=np.int64))
+    monkeypatch.setattr("pernn.training.evaluation.MAX_LOGITS", 3 * 4 * 5)
+    predict(model, batch, CPU)
+    assert seen == [3, 3, 3, 1]
+
+
+def test_a_decoder_sees_no_answer():
+    model = AutoregressiveRNN(5, "gru", embedding_size=6, hidden_size=6)
+    tokens = np.array([[1, 2, 3, 5, 3, 2], [0, 4, 4, 5, 4, 4]])
+    targets = np.array([[3, 2, 1], [4, 4, 0]])
+    answers = decode(model, Batch(tokens, 0, targets), CPU)
+    tokens[:, 4:] = 0
+    again = decode(model, Batch(tokens, 0, targets), CPU)
+    assert np.array_equal(answers.predictions, again.predictions)
+    assert np.array_equal(answers.losses, again.losses)
