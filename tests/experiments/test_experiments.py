@@ -72,6 +72,17 @@ def sizes(*pairs):
     return [{"task.vocab_size": size, "task.length": length} for size, length in pairs]
 
 
+DUAL_FREQUENCY = crossed(
+    each("task.kind", "dual_frequency"),
+    each("task.num_per_cell", 16),
+    each("task.num_held_out", None),
+    each("training.keep_interval", 5_000),
+    [
+        {"core.kind": core, "task.vocab_size": size, "task.length": 64}
+        for core, size in (("gru", 64), ("lstm", 1024), ("s4d", 2048))
+    ],
+    each("encoding.kind", *CODES),
+)
 PAPER = {
     "vocabulary_size": crossed(
         each("task.kind", "reverse_ordering"),
@@ -92,6 +103,48 @@ PAPER = {
         sizes((2, 768), (4, 384), (8, 256), (64, 128), (4096, 64)),
         each("core.kind", "lstm"),
         each("encoding.kind", *CODES),
+    ),
+    "vocabulary_extension": crossed(
+        each("task.kind", "vocabulary_extension"),
+        [
+            {"task.vocab_size": size, "task.num_known": size // 2, "task.length": 64}
+            for size in POWERS
+            if size >= 128
+        ],
+        each("core.kind", "lstm"),
+        each("encoding.kind", *CODES),
+        [
+            {"pretraining.task.kind": None, "pretraining.training.iterations": None},
+            {
+                "pretraining.task.kind": "reverse_ordering",
+                "pretraining.training.iterations": 300_000,
+            },
+        ],
+    ),
+    "dual_frequency": DUAL_FREQUENCY,
+    "gradient_stability": [
+        {
+            **row,
+            "analysis.num_per_condition": 256,
+            "analysis.source": 23 if row["core.kind"] == "s4d" else 1,
+        }
+        for row in DUAL_FREQUENCY
+    ],
+    "variable_length": crossed(
+        each("task.kind", "variable_length"),
+        sizes((16_384, 64)),
+        each("task.shortest", 32),
+        each("core.kind", "lstm"),
+        each("encoding.kind", *CODES),
+    ),
+    "language_modelling": crossed(
+        each("task.kind", "language_modelling"),
+        each("task.corpus.name", "wikitext-103"),
+        sizes((32_768, 1_024)),
+        each("task.num_held_out", None),
+        each("core.kind", "lstm"),
+        each("encoding.kind", *CODES),
+        each("training.iterations", 30_000),
     ),
     "delayed_addition": crossed(
         each("task.kind", "delayed_addition"),
@@ -181,11 +234,20 @@ COMMON = {
 """What every trial of the paper has unless its row says otherwise."""
 
 
+def present(settings):
+    """What is set, in order; None means that there is no such setting."""
+    return tuple(sorted((key, value) for key, value in settings.items() if value is not None))
+
+
+def test_every_experiment_has_its_grid_here():
+    assert set(PAPER) == set(CATALOGUE)
+
+
 @pytest.mark.parametrize(("name", "rows"), PAPER.items(), ids=PAPER)
 def test_paper_scale_is_the_papers_grid(name, rows):
     specs = trials(find_experiment(name), "paper")
     expected = {
-        tuple(sorted({**COMMON, **row, "seed": seed}.items()))
+        present({**COMMON, **row, "seed": seed})
         for row in rows
         for seed in (111, 222, 333, 444, 555)
     }
@@ -194,7 +256,7 @@ def test_paper_scale_is_the_papers_grid(name, rows):
         flat = flatten(spec.dump())
         assert flat.get("encoding.size", 512) == 512
         columns = {*COMMON, *(column for row in rows for column in row), "seed"}
-        found.add(tuple(sorted((column, flat[column]) for column in columns & flat.keys())))
+        found.add(present({column: flat.get(column) for column in columns}))
     assert found == expected
     assert len({spec.fingerprint() for spec in specs}) == len(specs) == len(expected)
 
@@ -314,6 +376,10 @@ MINIATURE = {
     "embedding_size": lambda n: 8,
     "size": lambda n: 8,
     "length": lambda n: n // 2,
+    "keep_interval": lambda n: 2,
+    "checkpoint_interval": lambda n: 2,
+    "num_per_condition": lambda n: 2,
+    "map_per_condition": lambda n: 1,
     "shortest": lambda n: n // 2,
     "num_held_out": lambda n: 8,
 }

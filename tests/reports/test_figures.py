@@ -9,7 +9,7 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from pernn.errors import ConfigError
-from pernn.experiments import FigureLayout
+from pernn.experiments import Contrast, FigureLayout
 from pernn.reports import bootstrap_interval, draw, render
 from pernn.reports.figures import CHANCE
 from pernn.reports.labels import Labels, footer
@@ -189,6 +189,40 @@ def test_more_conditions_have_a_line_each() -> None:
     lines = error_bars(draw(experiment(), records).axes[0])
     assert [line.get_label() for line in lines] == ["Vanilla", "Position-encoded", "random"]
     assert len({line[0].get_color() for line in lines}) == 3
+
+
+def test_points_stand_on_their_ticks_where_each_line_has_its_own() -> None:
+    layout = FigureLayout(
+        x="encoding.kind",
+        panels="core.kind",
+        lines="encoding.kind",
+        metrics=("token_accuracy",),
+    )
+    records = [one for one in trials() if one["task.vocab_size"] == 4]
+    axes = draw(experiment(figure=layout), records).axes[0]
+    assert [list(line[0].get_xdata()) for line in error_bars(axes)] == [[0.0], [1.0]]
+
+
+def test_encodings_look_the_same_in_every_figure() -> None:
+    def drawn(codes: tuple[str, ...], contrast: Contrast) -> dict[str, Any]:
+        records = [
+            {**one, "encoding.kind": code}
+            for code in codes
+            for one in trials(cores=("gru",), seeds=(111,))
+            if one["encoding.kind"] == "none"
+        ]
+        layout = replace(experiment().figure, contrast=contrast, metrics=("token_accuracy",))
+        names = {"none": "none", "sinusoidal": "sinusoidal"}
+        axes = draw(experiment(figure=layout, labels=names), records).axes[0]
+        return {line.get_label(): line[0].get_color() for line in error_bars(axes)}
+
+    every = drawn(("none", "sinusoidal", "double", "learned", "random", "other"), CODE)
+    assert len(set(every.values())) == 6
+    assert (every["none"], every["sinusoidal"]) == ("#D55E00", "#0072B2")
+    some = drawn(("double", "none", "sinusoidal"), replace(CODE, treated="double"))
+    assert list(some) == ["none", "double", "sinusoidal"]
+    turned = drawn(("random", "sinusoidal"), Contrast("encoding.kind", "random", "sinusoidal"))
+    assert some.items() | turned.items() <= every.items()
 
 
 def test_impossible_layouts_are_refused() -> None:

@@ -124,3 +124,27 @@ def distributions(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
         tables = {"cosine": {"dimension": [record["task.vocab_size"]], **row}}
         records.append({**record, "cosine_similarity": middle, "tables": tables})
     return records
+
+
+CONDITIONS = ("Frequent among Rare", "Rare among Frequent")
+
+
+def stability(seeds: tuple[int, ...] = SEEDS, shift: float = 0.0) -> list[dict[str, Any]]:
+    """Trials whose similarity grows with updates and with the position."""
+    noise = random.Random(5)
+    records = trials(("gru", "lstm"), (32,), seeds)
+    for record in records:
+        cells = [(u, c, p) for u in (10, 20, 40) for c in CONDITIONS for p in (1, 2, 3)]
+        update, condition, position = (list(column) for column in zip(*cells, strict=True))
+        similarity = [u / 80 + p / 10 + noise.uniform(0, 0.1) + shift for u, _, p in cells]
+        record["tables"] = {
+            "stability_map": {
+                "update": update,
+                "condition": condition,
+                "position": position,
+                "similarity": similarity,
+                "target_accuracy": [(one + noise.uniform(0, 0.2)) / 2 for one in similarity],
+                "perplexity": [200.0 - 100 * one for one in similarity],
+            }
+        }
+    return records

@@ -54,6 +54,7 @@ VERBS = {
     "status": "status:status",
     "resume": "resume:resume",
     "report": "report:report",
+    "analyze": "analyze:analyze",
     "claims": "claims:claims",
     "export": "export:export",
     "doctor": "doctor:doctor",

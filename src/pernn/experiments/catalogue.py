@@ -48,6 +48,11 @@ CATALOGUE = {
         "Are rare tokens hard to retrieve, or do they make others hard to retrieve?",
         "000 Fig. 3, 002 section 4.2",
     ),
+    "gradient_stability": Entry(
+        "pernn.experiments.gradient_stability",
+        "Do rare tokens destabilise the gradients of networks without a code?",
+        "000 Fig. 5, 002 section 4.3",
+    ),
     "delayed_addition": Entry(
         "pernn.experiments.delayed_addition",
         "Does the code help to reverse a sequence and add another one to it at once?",

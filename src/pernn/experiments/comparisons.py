@@ -34,8 +34,11 @@ LABELS = {
     "ascending_share": "Share of ascending outputs",
     "solved": "Share of trials at 1",
     "stuck": "Share of trials at chance",
+    "solved_or_stuck": "Share of trials at either",
     "perplexity": "Test perplexity",
     "update": "Update",
+    "position": "Position",
+    "condition": "Target among disturbants",
     "damerau_levenshtein": "Damerau–Levenshtein distance",
 }
 """Display names of columns and values, as most figures have them."""
@@ -55,11 +58,16 @@ def by_core(x: str, *metrics: str, x_base: int | None = None) -> FigureLayout:
 
 def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
     """Give the display names that a figure needs, in the order in which it shows the values."""
-    columns = (figure.x, figure.panels, figure.lines, figure.rows)
+    shown = (figure.x, figure.panels, figure.lines, figure.rows)
+    columns = [
+        name for some in shown for name in ((some,) if isinstance(some, str) else some or ())
+    ]
     contrast = figure.contrast
     sides = (contrast.baseline, contrast.treated) if contrast else ()
-    names = (*columns, *values, *sides, *figure.metrics)
-    return {name: LABELS[name] for name in names if name is not None}
+    # Numbers speak for themselves, and are led by the name of their column.
+    words = [side for side in sides if isinstance(side, str)]
+    names = (*columns, *values, *words, *figure.metrics)
+    return {name: LABELS[name] for name in names}
 
 
 def code_helps(core: str, source: str, cells: str = "task.vocab_size") -> Claim:

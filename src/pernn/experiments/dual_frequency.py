@@ -1,5 +1,7 @@
 """Is it rare tokens to be retrieved that are hard, or rare tokens beside them?
 
+Checkpoints are kept for `gradient_stability`, which analyses the same runs.
+
 Source: Morita (2024), versions 2 and 3, section 2.2 and figure 3; version 4, section 4.2 for S4D.
 """
 
@@ -42,6 +44,7 @@ def demo() -> tuple[RunSpec, ...]:
             **widths(128),
             **DEMO_TRAINING,
             "training.iterations": 1_800,
+            "training.keep_interval": 250,
         },
         _cores(gru=8, lstm=8),
         codes(),
@@ -57,6 +60,7 @@ def small() -> tuple[RunSpec, ...]:
             **widths(128),
             **SMALL_TRAINING,
             "training.iterations": 24_000,
+            "training.keep_interval": 2_000,
         },
         _cores(gru=32, lstm=64, s4d=128),
         codes(),
@@ -65,7 +69,8 @@ def small() -> tuple[RunSpec, ...]:
 
 def paper() -> tuple[RunSpec, ...]:
     """The published grid; meant for GPUs."""
-    return grid({"task.kind": "dual_frequency"}, _cores(**VOCABULARIES), codes())
+    kept = {"training.keep_interval": 5_000}
+    return grid({"task.kind": "dual_frequency", **kept}, _cores(**VOCABULARIES), codes())
 
 
 def _vanilla(core: str) -> Settings:

@@ -4,6 +4,7 @@ Records are flat: the run's spec by dotted path (`task.vocab_size`, `core.kind`,
 measured metrics (`token_accuracy`). Everything below selects and names columns of such records.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -151,14 +152,20 @@ class Claim:
     table: str | None = None
 
 
+Form = Literal["points", "bands", "violins", "heat", "scatter"]
+
+REPORT_FILES = frozenset({"claims", "figure", "index", "report", "sweep", "table"})
+"""What the other files of a sweep are called, up to their ending."""
+
+
 @dataclass(frozen=True)
 class FigureLayout:
     """How records become panels: columns of panels × rows of metrics, one line per condition.
 
     Attributes:
-        x: Column on the horizontal axis.
+        x: Column on the horizontal axis; of `scatter` one that is measured.
         panels: Column whose values get a panel each, side by side.
-        lines: Column whose values get a line each.
+        lines: Column whose values get a line each; of `heat` the column on the vertical axis.
         metrics: One row of panels each, from the top.
         contrast: If given, a last row shows this paired difference of the first metric; it must be
             between the lines.
@@ -168,7 +175,15 @@ class FigureLayout:
             be named above.
         form: `points`: means with intervals and every trial; `bands`: lines in bands of their
             interval, for long axes; `violins`: in the first metric's row the distribution that the
-            quantile columns `q0` … `q100` describe, averaged over trials, with quartiles.
+            quantile columns `q0` … `q100` describe, averaged over trials, with quartiles; `heat`:
+            the metric's mean over seeds as a colour, one scale for all panels; `scatter`: a point
+            for each trial or row of the table, and how its two numbers are correlated in rank.
+        y_base: Base of the metrics' logarithmic axis, which shares and differences are left out
+            of, or of the vertical axis of `heat`; linear, and from 0 where nothing is negative,
+            if absent.
+
+    Raises:
+        ConfigError: If the form cannot show what is asked for.
     """
 
     x: str
@@ -179,7 +194,17 @@ class FigureLayout:
     x_base: int | None = None
     rows: Columns | None = None
     table: str | None = None
-    form: Literal["points", "bands", "violins"] = "points"
+    form: Form = "points"
+    y_base: int | None = None
+
+    def __post_init__(self) -> None:
+        for base in (self.x_base, self.y_base):
+            if base is not None and base < 2:
+                raise ConfigError(f"the base of an axis must be at least 2, got {base}")
+        if self.form in ("heat", "scatter") and self.contrast:
+            raise ConfigError(f"a figure of the form {self.form!r} shows no contrast")
+        if self.form == "heat" and len(self.metrics) != 1:
+            raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
 
 
 @dataclass(frozen=True)
@@ -192,10 +217,15 @@ class Experiment:
         source: Where the paper asks it.
         scales: `demo`, `small`, `paper` → the specs of all trials, paired by seed.
         claims: What the paper says the answer is.
-        figure: The figure's layout.
+        figure: The figure's layout; of its columns the table of means is made, so those of a
+            `scatter` but x must tell the trials of a seed apart.
         labels: Display names of columns and values (`token_accuracy` → "Token accuracy"), also of
             numbers (`600000` → "Twice as long") and of values that count together
-            (`rare, frequent` → "Rare among Frequent").
+            (`rare, frequent` → "Rare among Frequent"); those of further figures are their captions.
+        more_figures: File name without its ending → the layout of a further figure.
+
+    Raises:
+        ConfigError: If a further figure's name is none for a file, or that of another file.
     """
 
     name: str
@@ -205,6 +235,16 @@ class Experiment:
     claims: tuple[Claim, ...]
     figure: FigureLayout
     labels: Mapping[str, str] = field(default_factory=dict)
+    more_figures: Mapping[str, FigureLayout] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for stem in self.more_figures:
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", stem):
+                raise ConfigError(
+                    f"{self.name}: a further figure's name consists of a-z, 0-9 and _, got {stem!r}"
+                )
+            if stem in REPORT_FILES:
+                raise ConfigError(f"{self.name}: a report has another file called {stem!r}")
 
 
 def find_experiment(name: str) -> Experiment:

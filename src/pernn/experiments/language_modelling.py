@@ -56,6 +56,17 @@ FIGURE = FigureLayout(
     contrast=CODE,
     table="by_update",
     form="bands",
+    y_base=2,
+)
+POSITIONS = FigureLayout(
+    x="position",
+    panels="core.kind",
+    lines="encoding.kind",
+    metrics=("perplexity",),
+    contrast=CODE,
+    x_base=2,
+    table="by_position",
+    y_base=2,
 )
 EXPERIMENT = Experiment(
     name="language_modelling",
@@ -80,5 +91,10 @@ EXPERIMENT = Experiment(
         ),
     ),
     figure=FIGURE,
-    labels=labels(FIGURE, "lstm"),
+    more_figures={"by_position": POSITIONS},
+    labels={
+        **labels(FIGURE, "lstm"),
+        "position": "Place in the paragraph, from",
+        "by_position": "Where in a paragraph does the code help?",
+    },
 )

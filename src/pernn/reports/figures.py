@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib.style
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pernn.experiments import Experiment
 
 from .forms import draw_bands, draw_points, draw_violins
-from .horizontal import Horizontal
+from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
+from .scales import Scale, fit_metric, is_share
+from .scatter import collect_pairs, draw_scatter, fit_number
 from .series import Series, collect, differences, line_order
 from .statistics import Record
 from .tables import clean
@@ -48,14 +51,11 @@ STYLE: dict[str, Any] = {
     "savefig.dpi": 200.0,
 }
 
-FORMS: dict[str, Callable[[Axes, Horizontal, Sequence[Series]], None]] = {
+FORMS: dict[str, Callable[[Axes, Scale, Sequence[Series]], None]] = {
     "points": draw_points,
     "bands": draw_bands,
     "violins": draw_violins,
 }
-
-SHARES = ("solved", "stuck")
-"""Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
 
 CHANCE = "Chance, 1 / K"
 
@@ -82,42 +82,77 @@ def draw(experiment: Experiment, records: Sequence[Record]) -> Figure:
         ConfigError: If two trials compete for one point, or the layout cannot be drawn.
         CorruptError: If the layout's table is none.
     """
-    layout, label = experiment.figure, Labels(experiment.labels)
+    layout = experiment.figure
     with drawing():
         if not records:
             return _empty(experiment, "no finished trials yet")
         found = unroll(records, layout.table)
         if not found:
             return _empty(experiment, f"no finished trial has a table {layout.table!r}")
-        panels = label.order(value_of(record, layout.panels) for record in found)
+        grid = Grid(experiment, found)
+        {"heat": _draw_heat, "scatter": _draw_scatters}.get(layout.form, _draw_lines)(grid)
+        grid.name()
+        _frame(grid.figure, experiment, list(grid.axes.flat), records)
+        return grid.figure
+
+
+class Grid:
+    """The panels of a figure and the records of each.
+
+    Args:
+        experiment: Its layout says what the panels are.
+        found: Trials, or rows of their tables; at least one.
+    """
+
+    def __init__(self, experiment: Experiment, found: Sequence[Record]) -> None:
+        self.experiment, self.found = experiment, found
+        self.layout, self.label = experiment.figure, Labels(experiment.labels)
+        layout, label = self.layout, self.label
+        self.panels = label.order(value_of(record, layout.panels) for record in found)
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
         blocks = label.order(value_of(record, layout.rows) for record in found)
-        rows = [Row(block, metric) for block in blocks for metric in metrics]
-        figure = Figure(
-            figsize=(max(6.4, 2.9 * len(panels) + 0.6), 2.15 * len(rows) + 1.5),
+        self.rows = [Row(block, metric) for block in blocks for metric in metrics]
+        bar = 0.8 if layout.form == "heat" else 0.0
+        self.figure = Figure(
+            figsize=(
+                max(6.4, 2.9 * len(self.panels) + 0.6 + bar),
+                2.15 * len(self.rows) + 1.5,
+            ),
             layout="constrained",
         )
-        grid = figure.subplots(len(rows), len(panels), sharex="col", sharey="row", squeeze=False)
-        columns = [
+        self.axes: np.ndarray = self.figure.subplots(
+            len(self.rows), len(self.panels), sharex="col", sharey="row", squeeze=False
+        )
+        self.columns = [
             [record for record in found if value_of(record, layout.panels) == panel]
-            for panel in panels
+            for panel in self.panels
         ]
-        across = [Horizontal(experiment, column) for column in columns]
-        order = line_order(experiment, found)
-        for row, axes_of_row in zip(rows, grid, strict=True):
-            inside = [
-                [one for one in column if value_of(one, layout.rows) == row.block]
-                for column in columns
-            ]
-            _draw_row(experiment, row, list(axes_of_row), across, inside, order)
-        for axes, panel in zip(grid[0], panels, strict=True):
-            title = label.condition(layout.panels, panel, separator="\n")
-            axes.set_title(_wrapped(title, 32), loc="left", fontweight="bold")
-        for axes, x in zip(grid[-1], across, strict=True):
-            x.fit(axes)
-            axes.set_xlabel(label(layout.x))
-        _frame(figure, experiment, list(grid.flat), records)
-        return figure
+
+    def scales(self) -> list[Scale]:
+        """Give the horizontal axis of each column of panels."""
+        layout = self.layout
+        return [Scale(layout.x, layout.x_base, self.label, column) for column in self.columns]
+
+    def inside(self, row: Row) -> list[list[Record]]:
+        """Give the records of each panel of a row."""
+        return [
+            [one for one in column if value_of(one, self.layout.rows) == row.block]
+            for column in self.columns
+        ]
+
+    def name(self) -> None:
+        """Name panels, blocks of rows and horizontal axes."""
+        layout = self.layout
+        # Where the title on the right is long, that on the left stands above it.
+        above = "\n" if layout.form == "scatter" else ""
+        for axes, panel in zip(self.axes[0], self.panels, strict=True):
+            title = self.label.condition(layout.panels, panel, separator="\n")
+            axes.set_title(_wrapped(title, 32) + above, loc="left", fontweight="bold")
+        for axes in self.axes[-1]:
+            axes.set_xlabel(self.label(layout.x))
+        if layout.rows:
+            for axes, row in zip(self.axes[:, 0], self.rows, strict=True):
+                _name_block(axes, self.label.condition(layout.rows, row.block, separator="\n"))
 
 
 def render(figure: Figure, form: Format) -> bytes:
@@ -133,68 +168,93 @@ def render(figure: Figure, form: Format) -> bytes:
     return content.getvalue()
 
 
-def _draw_row(
-    experiment: Experiment,
-    row: Row,
-    grid: Sequence[Axes],
-    across: Sequence[Horizontal],
-    inside: Sequence[Sequence[Record]],
-    order: Sequence[Any],
-) -> None:
-    layout = experiment.figure
-    violins = layout.form == "violins" and row.metric == layout.metrics[0]
-    form = "points" if layout.form == "violins" and not violins else layout.form
-    drawn = []
-    for axes, x, records in zip(grid, across, inside, strict=True):
-        if row.metric is None:
-            series = differences(experiment, records)
-        else:
-            series = collect(experiment, records, row.metric, order, distributions=violins)
-        FORMS[form](axes, x, series)
-        axes.set_title(_count(series), loc="right", fontsize=7.5, color="#555555")
-        if (row.metric, x.column) == ("token_accuracy", "task.vocab_size"):
-            _draw_chance(axes, x)
-        drawn += [value for line in series for value in line.values]
-    _limit(grid, row.metric, drawn, free=violins)
-    grid[0].set_ylabel(_quantity(experiment, row.metric))
-    if layout.rows:
-        name = Labels(experiment.labels).condition(layout.rows, row.block, separator="\n")
-        grid[0].annotate(
-            _wrapped(name, 26),
-            xy=(0, 0.5),
-            xycoords=grid[0].yaxis.label,
-            xytext=(-3, 0),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="center",
-            fontsize=9.5,
-            fontweight="bold",
-        )
+def _draw_lines(grid: Grid) -> None:
+    experiment, layout = grid.experiment, grid.layout
+    order, across = line_order(experiment, grid.found), grid.scales()
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        violins = layout.form == "violins" and row.metric == layout.metrics[0]
+        form = "points" if layout.form == "violins" and not violins else layout.form
+        drawn = []
+        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=True):
+            if row.metric is None:
+                series = differences(experiment, records)
+                axes.axhline(0, color="#000000", linewidth=0.8)
+                axes.margins(y=0.12)
+            else:
+                series = collect(experiment, records, row.metric, order, distributions=violins)
+            FORMS[form](axes, x, series)
+            counts = [len(values) for line in series for values in line.points.values()]
+            _count(axes, counts)
+            if (row.metric, x.column) == ("token_accuracy", "task.vocab_size"):
+                _draw_chance(axes, x)
+            drawn += [value for line in series for value in line.values]
+        if row.metric is not None:
+            fit_metric(axes_of_row[0], row.metric, drawn, layout.y_base, free=violins)
+        axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
+    for axes, x in zip(grid.axes[-1], across, strict=True):
+        x.fit(axes)
 
 
-def _limit(
-    grid: Sequence[Axes], metric: str | None, values: Sequence[float], *, free: bool
-) -> None:
-    """Set the vertical axis that a row of panels shares."""
-    if metric is None:
-        for axes in grid:
-            axes.axhline(0, color="#000000", linewidth=0.8)
-            axes.margins(y=0.12)
-    elif not free and (metric.endswith(("_accuracy", "_share")) or metric in SHARES):
-        grid[0].set_ylim(-0.03, 1.03)
-    elif not free and values and min(values) >= 0:
-        top = max(grid[0].get_ylim()[1], max(values) * 1.05) or 1.0
-        grid[0].set_ylim(-0.03 * top, top)
+def _draw_heat(grid: Grid) -> None:
+    layout, across = grid.layout, grid.scales()
+    (metric,) = layout.metrics
+    y = Scale(layout.lines, layout.y_base, grid.label, grid.found)
+    panels = [
+        collect_cells(layout, x, y, records, metric)
+        for row in grid.rows
+        for x, records in zip(across, grid.inside(row), strict=True)
+    ]
+    colour = colours(metric, panels)
+    for axes, x, cells in zip(grid.axes.flat, across * len(grid.rows), panels, strict=True):
+        draw_cells(axes, x, y, cells, colour)
+        _count(axes, cells.counts)
+    for axes, x in zip(grid.axes[-1], across, strict=True):
+        x.fit(axes, cells=True)
+    for axes in grid.axes[:, 0]:
+        y.fit_upright(axes)
+        axes.set_ylabel(grid.label(layout.lines))
+    add_colour_bar(grid.figure, list(grid.axes.flat), colour, grid.label(metric))
 
 
-def _count(series: Sequence[Series]) -> str:
-    counts = [len(values) for line in series for values in line.points.values()]
+def _draw_scatters(grid: Grid) -> None:
+    layout = grid.layout
+    order = line_order(grid.experiment, grid.found)
+    across: list[list[float]] = [[] for _ in grid.panels]
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        metric, upwards = str(row.metric), []
+        for axes, records, along in zip(axes_of_row, grid.inside(row), across, strict=True):
+            points = collect_pairs(layout, records, metric)
+            draw_scatter(axes, grid.experiment, points, order)
+            along += [point.x for point in points]
+            upwards += [point.y for point in points]
+        fit_metric(axes_of_row[0], metric, upwards, layout.y_base, free=not is_share(metric))
+        axes_of_row[0].set_ylabel(_quantity(grid.experiment, metric))
+    for axes, along in zip(grid.axes[-1], across, strict=True):
+        fit_number(axes, layout.x, along, layout.x_base)
+
+
+def _name_block(axes: Axes, name: str) -> None:
+    axes.annotate(
+        _wrapped(name, 26),
+        xy=(0, 0.5),
+        xycoords=axes.yaxis.label,
+        xytext=(-3, 0),
+        textcoords="offset points",
+        rotation=90,
+        ha="right",
+        va="center",
+        fontsize=9.5,
+        fontweight="bold",
+    )
+
+
+def _count(axes: Axes, counts: Sequence[int]) -> None:
     low, high = min(counts, default=0), max(counts, default=0)
-    return f"n = {low}" if low == high else f"n = {low}–{high}"
+    text = f"n = {low}" if low == high else f"n = {low}–{high}"
+    axes.set_title(text, loc="right", fontsize=7.5, color="#555555")
 
 
-def _draw_chance(axes: Axes, x: Horizontal) -> None:
+def _draw_chance(axes: Axes, x: Scale) -> None:
     axes.plot(
         [x.position(value) for value in x.values],
         [1 / value for value in x.values],
@@ -226,21 +286,22 @@ def _frame(
         entries[CHANCE] = entries.pop(CHANCE)  # the measured lines come first
     width, height = figure.get_size_inches() * 72
     title = _balanced(clean(experiment.question), int(width / 6.2))
-    num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width) if entries else 1
+    num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width)
     # The layout keeps room for the title only, so empty lines of it are the legend's.
     figure.suptitle("\n".join([*title, "", *[""] * num_rows]), fontsize=11, linespacing=1.2)
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="upper center",
-        bbox_to_anchor=(0.5, 1 - (4 + 15.5 * len(title)) / height),
-        ncols=max(1, math.ceil(len(entries) / num_rows)),
-    )
+    if entries:
+        figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="upper center",
+            bbox_to_anchor=(0.5, 1 - (4 + 15.5 * len(title)) / height),
+            ncols=max(1, math.ceil(len(entries) / num_rows)),
+        )
     # Lines break between items only: textwrap lets no-break spaces be.
     items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in footer_items(experiment, records)]
     note = textwrap.wrap(SEPARATOR.join(items), int(width / 4.2))
     figure.supxlabel(
-        "\n".join(line.removesuffix(SEPARATOR.rstrip()) for line in note),
+        "\n".join(line.strip(SEPARATOR) for line in note),
         fontsize=7,
         color="#555555",
         x=0.01,

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 from matplotlib.axes import Axes
 
-from .horizontal import Horizontal
+from .scales import Scale
 from .series import Quantiles, Series
 from .statistics import Interval, bootstrap_interval
 
@@ -19,13 +19,18 @@ BANDWIDTH = 0.012
 """Smoothing of violins, over the extent of their row."""
 
 
-def draw_points(axes: Axes, x: Horizontal, series: Sequence[Series]) -> None:
-    """Draw means with error bars, and every trial as a dot beside them."""
+def draw_points(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
+    """Draw means with error bars, and every trial as a dot beside them.
+
+    Lines that share places stand side by side; else each stands where its value is.
+    """
+    shared = len({value for line in series for value in line.points})
+    step = 0.16 if shared < sum(len(line.points) for line in series) else 0.0
     for place, line in enumerate(series):
-        _points(axes, x, line, 0.16 * (place - (len(series) - 1) / 2))
+        _points(axes, x, line, step * (place - (len(series) - 1) / 2))
 
 
-def draw_bands(axes: Axes, x: Horizontal, series: Sequence[Series]) -> None:
+def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
     """Draw means as lines in the band of their interval, and every trial as a thin line."""
     for line in series:
         at = sorted(line.points, key=x.values.index)
@@ -63,7 +68,7 @@ def draw_bands(axes: Axes, x: Horizontal, series: Sequence[Series]) -> None:
         )
 
 
-def draw_violins(axes: Axes, x: Horizontal, series: Sequence[Series]) -> None:
+def draw_violins(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
     """Draw distributions, side by side where lines share a place.
 
     Their outline is the density between the quantiles, smoothed a little; all are equally wide.
@@ -149,7 +154,7 @@ def outline(
     return heights, density / widest if widest > 0 else np.ones(NUM_HEIGHTS)
 
 
-def _points(axes: Axes, x: Horizontal, line: Series, shift: float) -> None:
+def _points(axes: Axes, x: Scale, line: Series, shift: float) -> None:
     at = sorted(line.points, key=x.values.index)
     intervals = _intervals(line, at)
     reach: list[list[float]] = [[], []]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pernn.experiments import Columns, Experiment
+from pernn.experiments import Columns, Experiment, FigureLayout
 
 from .statistics import NUM_RESAMPLES, Record, rank
 from .tables import clean
@@ -58,18 +58,24 @@ class Labels:
     def condition(self, columns: Columns, value: Any, separator: str = ", ") -> str:
         """Name a condition so that it can be understood without its column.
 
-        Words speak for themselves; other values, and values that count together, are led by the
-        name of their column unless they have a name of their own.
+        Words speak for themselves; other values are led by the name of their column unless they
+        have a name of their own. So are all values that count together, but for named kinds, such
+        as a core, and conditions that are told in words.
         """
         if isinstance(value, tuple):
             joint = ", ".join(str(part) for part in value)
             if joint in self.names:
                 return self(value)
             pairs = zip(names_of(columns), value, strict=True)
-            return separator.join(f"{self(column)}: {self(part)}" for column, part in pairs)
+            return separator.join(self._part(column, part) for column, part in pairs)
         if isinstance(value, str) or str(value) in self.names:
             return self(value)
         return f"{self(columns)}: {self(value)}"
+
+    def _part(self, column: str, value: Any) -> str:
+        named = column.endswith(".kind") and value in self.names
+        plain = named or (column == "condition" and isinstance(value, str))
+        return self(value) if plain else f"{self(column)}: {self(value)}"
 
     def order(self, values: Iterable[Any]) -> list[Any]:
         """Give the distinct values: those with a name first, then by size or alphabet."""
@@ -104,12 +110,23 @@ def footer_items(experiment: Experiment, records: Sequence[Record]) -> list[str]
             words.append(text.format(", ".join(label(value) for value in values)))
     seeds = len({record["seed"] for record in records})
     words.append(f"n = {seeds} seed{'s' * (seeds != 1)}")
-    layout = experiment.figure
+    return words + _signs(experiment.figure)
+
+
+def _signs(layout: FigureLayout) -> list[str]:
+    """Explain the signs of a form."""
+    if layout.form == "heat":
+        return ["colours: means over seeds", "hatched: no trial"]
+    resampled = f"95 % bootstrap, {NUM_RESAMPLES:,} resamples over seeds"
+    if layout.form == "scatter":
+        rows = " × rows of their tables" if layout.table else ""
+        return [f"points: trials{rows}", f"ρ: Spearman’s rank correlation, {resampled}"]
+    words = []
     if layout.form == "violins":
         words += ["violins: quantiles, mean over seeds", "bars: quartiles", "dots: trials' medians"]
     if layout.form != "violins" or layout.contrast or len(layout.metrics) > 1:
         bars = "bands" if layout.form == "bands" else "error bars"
-        words.append(f"{bars}: 95 % bootstrap, {NUM_RESAMPLES:,} resamples over seeds")
+        words.append(f"{bars}: {resampled}")
     if layout.form == "bands":
         words.append("thin lines: trials")
     return words

@@ -14,6 +14,7 @@ from pernn.store import storing, to_json, write_atomically
 
 from .claims import Outcome, Verdict, judge
 from .figures import Format, draw, render
+from .further import FORMATS, Further, draw_further
 from .labels import Labels, footer, names_of, protocol_of
 from .statistics import Record, rank
 from .tables import Row, clean, escape_markdown, summarise, to_csv, to_markdown
@@ -83,13 +84,15 @@ def write_report(
         StoreError: If a file cannot be written.
     """
     records = sorted(records, key=_place(experiment))
-    summary = Summary(experiment, scale, records, num_planned, command, notes)
+    further = draw_further(experiment, records)
+    summary = Summary(experiment, scale, records, num_planned, command, notes, further)
     figure = draw(experiment, records)
-    drawn: dict[Format, bytes] = {form: render(figure, form) for form in ("svg", "pdf", "png")}
+    drawn: dict[Format, bytes] = {form: render(figure, form) for form in FORMATS}
     contents = {
         "index.html": summary.html(drawn["svg"].decode()).encode(),
         "report.md": summary.markdown().encode(),
         **{f"figure.{form}": content for form, content in drawn.items()},
+        **{name: content for one in further for name, content in one.contents.items()},
         "table.csv": to_csv(summary.rows, summary.all_metrics).encode(),
         "table.md": summary.table().encode(),
         "claims.json": to_json(
@@ -120,6 +123,7 @@ class Summary:
         num_planned: Trials of the whole sweep.
         command: What repeats the sweep.
         notes: Sentences for the end.
+        further: Figures below the main one.
     """
 
     def __init__(
@@ -130,17 +134,21 @@ class Summary:
         num_planned: int,
         command: str,
         notes: Sequence[str],
+        further: Sequence[Further] = (),
     ) -> None:
         self.experiment, self.scale, self.records = experiment, scale, records
+        self.further = further
         self.command, self.notes = clean(command), [clean(note) for note in notes]
         layout = experiment.figure
         self.label = Labels(experiment.labels)
-        named = (layout.rows, layout.panels, layout.lines, layout.x)
+        # Both axes of a scatter plot are measured.
+        both = layout.form == "scatter"
+        named = (layout.rows, layout.panels, layout.lines, None if both else layout.x)
         self.by = tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
-        self.metrics = layout.metrics
+        self.metrics = (*layout.metrics, layout.x) if both else layout.metrics
         found = unroll(records, layout.table)
         others = [metric for metric in self._measured() if metric not in self.by]
-        self.all_metrics = tuple(dict.fromkeys([*layout.metrics, *others]))
+        self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))
         self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
         self.protocol = protocol_of(records, self.label)
         self.verdicts = tuple(judge(claim, records) for claim in experiment.claims)
@@ -192,6 +200,7 @@ class Summary:
             # The figure is our own, and matplotlib escapes the texts in it.
             figure=Markup(figure[figure.index("<svg") :]),  # noqa: S704
             footer=footer(self.experiment, self.records),
+            further=[(one, Markup(one.inline()) if one.drawn else "") for one in self.further],  # noqa: S704
             by=self.by,
             metrics=self.metrics,
             label=self.label,
@@ -225,6 +234,7 @@ class Summary:
             "## Means over trials",
             self.table().rstrip(),
             "![The figure of the same values](figure.png)",
+            *(one.markdown() for one in self.further),
             "## How to repeat this",
             f"    {self.command}",
             safe(footer(self.experiment, self.records)),

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from pernn.errors import ConfigError
-from pernn.experiments import Experiment
+from pernn.experiments import Columns, Experiment, FigureLayout
 
 from .labels import Labels, value_of
 from .statistics import Record, difference_of, number, paired_differences, rank
@@ -24,6 +24,9 @@ LINES = (
     {"color": "#000000", "marker": "X", "linestyle": "-."},
 )
 """Colours of Okabe and Ito (2008), told apart by marker and dash as well."""
+
+CODES = ("none", "sinusoidal", "double", "learned", "random")
+"""Encodings whose look is the same in every figure, whichever of them it shows."""
 
 DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
 """A difference belongs to neither condition, so it has a look of its own."""
@@ -85,6 +88,40 @@ def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
     return order
 
 
+def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
+    """Give each condition its colour, marker and dash: encodings by their name, others in turn.
+
+    Args:
+        column: What tells the conditions apart.
+        order: All conditions of the figure.
+    """
+    if column != "encoding.kind":
+        return {value: LINES[place % len(LINES)] for place, value in enumerate(order)}
+    names = [*CODES, *(value for value in order if value not in CODES)]
+    return {value: LINES[names.index(value) % len(LINES)] for value in order}
+
+
+def place_records(
+    layout: FigureLayout, records: Sequence[Record], order: Sequence[Any]
+) -> dict[Any, dict[Any, dict[Any, Record]]]:
+    """Sort records by line, horizontal value and seed.
+
+    Raises:
+        ConfigError: If two compete for one place.
+    """
+    places: dict[Any, dict[Any, dict[Any, Record]]] = {value: {} for value in order}
+    for record in sorted(records, key=lambda record: rank(record["seed"])):
+        line, at_x, seed = value_of(record, layout.lines), record.get(layout.x), record["seed"]
+        taken = places[line].setdefault(at_x, {})
+        if seed in taken:
+            raise ConfigError(
+                f"two trials of seed {seed} at {layout.lines} = {line}, {layout.x} = {at_x}: the "
+                f"figure has one point for them{difference_of(taken[seed], record)}"
+            )
+        taken[seed] = record
+    return places
+
+
 def collect(
     experiment: Experiment,
     records: Sequence[Record],
@@ -109,19 +146,11 @@ def collect(
         ConfigError: If two records compete for one point, or quantiles are none.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
-    places: dict[Any, dict[Any, dict[Any, Record]]] = {value: {} for value in order}
-    for record in sorted(records, key=lambda record: rank(record["seed"])):
-        line, at_x, seed = value_of(record, layout.lines), record.get(layout.x), record["seed"]
-        taken = places[line].setdefault(at_x, {})
-        if seed in taken:
-            raise ConfigError(
-                f"two trials of seed {seed} at {layout.lines} = {line}, {layout.x} = {at_x}: the "
-                f"figure has one point for them{difference_of(taken[seed], record)}"
-            )
-        taken[seed] = record
+    places = place_records(layout, records, order)
+    styles = looks(layout.lines, order)
     series = []
-    for place, value in enumerate(order):
-        style, name = LINES[place % len(LINES)], label.condition(layout.lines, value)
+    for value in order:
+        style, name = styles[value], label.condition(layout.lines, value)
         if distributions:
             found = _shapes(places[value])
             medians = {
@@ -131,7 +160,7 @@ def collect(
             means = {x: _mean(list(shapes.values())) for x, shapes in found.items()}
             series.append(Series(style, name, medians, means))
         else:
-            series.append(Series(style, name, _points(places[value], metric)))
+            series.append(Series(style, name, numbers(places[value], metric)))
     return [line for line in series if line.points]
 
 
@@ -151,7 +180,8 @@ def differences(experiment: Experiment, records: Sequence[Record]) -> list[Serie
     return [Series(DIFFERENCE, "", points)] if points else []
 
 
-def _points(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any, dict[Any, float]]:
+def numbers(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any, dict[Any, float]]:
+    """Take a metric from records by place and seed; places without any are left out."""
     found = {
         x: {
             seed: value

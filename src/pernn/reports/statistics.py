@@ -120,6 +120,66 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     return Interval(mean, mean - reach, mean + reach, f"Student t {level:.4g}")
 
 
+def rank_correlation(
+    x: Sequence[float],
+    y: Sequence[float],
+    clusters: Sequence[Any],
+    level: float = 0.95,
+    num_resamples: int = NUM_RESAMPLES,
+    seed: int = 0,
+) -> Interval:
+    """Give Spearman's rank correlation over all points, with an interval that resamples clusters.
+
+    Points of one cluster (trials of one seed, rows of one trial) stay together: each resample
+    takes as many clusters as there are, with all their points, and ranks them anew. Resamples
+    in which the correlation is undefined are left out.
+
+    Args:
+        x: One number per point; equal ones share the mean of their ranks.
+        y: The other, in the same order.
+        clusters: What each point belongs to.
+        level: Nominal coverage, in (0, 1).
+        num_resamples: Resamples with replacement.
+        seed: Of the resampling.
+
+    Returns:
+        The interval, in [−1, 1]. Without bounds if there is one cluster, or if more than
+        1 − level of the resamples leave the correlation undefined; NaN if it is undefined itself,
+        because all x or all y are equal.
+
+    Raises:
+        ConfigError: If the arguments differ in length, are empty or not finite, or a parameter is
+            out of range.
+
+    Source: Spearman (1904); Field and Welsh (2007), "Bootstrapping clustered data".
+    """
+    left, right = _checked(x, level), _checked(y, level)
+    if not left.size == right.size == len(clusters):
+        raise ConfigError(
+            f"a correlation needs pairs in clusters, got {left.size} x, {right.size} y and "
+            f"{len(clusters)} clusters"
+        )
+    if num_resamples < 1:
+        raise ConfigError(f"num_resamples must be at least 1, got {num_resamples}")
+    names = sorted(set(clusters), key=rank)
+    member = np.array([names.index(cluster) for cluster in clusters])
+    pairs = ((left, right), (left, left), (right, right))
+    tensors = [_rank_products(one, other, member) for one, other in pairs]
+    estimate = float(_correlations(tensors, np.ones((1, len(names))))[0])
+    if math.isnan(estimate):
+        return Interval(math.nan, math.nan, math.nan, "constant: no correlation")
+    if len(names) == 1:
+        return Interval(estimate, math.nan, math.nan, "n = 1: no interval")
+    chosen = _resamples(seed, len(names), num_resamples)
+    weights = (chosen[:, :, None] == np.arange(len(names))).sum(axis=1).astype(np.float64)
+    found = _correlations(tensors, weights)
+    defined = found[~np.isnan(found)]
+    if defined.size < level * num_resamples:
+        return Interval(estimate, math.nan, math.nan, "too often undefined: no interval")
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(estimate, float(low), float(high), f"cluster bootstrap {level:.4g}")
+
+
 def student_quantile(level: float, degrees: int) -> float:
     """Give the t that a Student variable exceeds in size with probability 1 − level.
 
@@ -233,6 +293,43 @@ def _checked(values: Sequence[float], level: float) -> Float64[np.ndarray, " tri
     if not 0 < level < 1:
         raise ConfigError(f"level must lie between 0 and 1, got {level}")
     return data
+
+
+def _rank_products(
+    x: Float64[np.ndarray, " points"],
+    y: Float64[np.ndarray, " points"],
+    member: Int64[np.ndarray, " points"],
+) -> Float64[np.ndarray, "clusters clusters clusters"]:
+    """Sum, over the points of each cluster, products of their ranks within each two clusters.
+
+    A centred rank is half of how many points lie below, less those above: in a resample it is the
+    sum of that over the clusters, as often as they were taken. So the sums of products of a
+    resample follow from these whole numbers, whatever it consists of.
+    """
+    size = int(member.max()) + 1
+    ranks = []
+    for data in (x, y):
+        groups = [np.sort(data[member == cluster]) for cluster in range(size)]
+        below = np.array([np.searchsorted(group, data, "left") for group in groups])
+        upto = np.array([np.searchsorted(group, data, "right") for group in groups])
+        ranks.append((below + upto - np.bincount(member)[:, None]).astype(np.float64))
+    inside = [member == cluster for cluster in range(size)]
+    return np.array([ranks[0][:, own] @ ranks[1][:, own].T for own in inside])
+
+
+def _correlations(
+    products: Sequence[Float64[np.ndarray, "clusters clusters clusters"]],
+    weights: Float64[np.ndarray, "resamples clusters"],
+) -> Float64[np.ndarray, " resamples"]:
+    """Correlate the ranks of each resample; NaN where all of one kind are equal."""
+    size = weights.shape[1]
+    sums = []
+    for tensor in products:
+        twice = (weights @ tensor.reshape(size, -1)).reshape(-1, size, size)
+        sums.append(np.einsum("rtu,rt,ru->r", twice, weights, weights, optimize=True))
+    both, one, other = sums
+    spread = np.sqrt(one * other)
+    return np.where(spread > 0, both / np.where(spread > 0, spread, 1.0), math.nan).clip(-1, 1)
 
 
 def _mean(data: Float64[np.ndarray, " trials"]) -> float:

@@ -4,24 +4,30 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .spec import RunSpec
+from .spec import Pretraining, RunSpec, StabilityAnalysis
 
 if TYPE_CHECKING:
+    from .analysing import analyse, tabulate
     from .assembly import Trial, build
     from .cost import Cost, estimate_cost, measure_rate
     from .environment import describe_environment
-    from .execution import Outcome, execute, weights_digest
+    from .execution import execute, weights_digest
+    from .outcome import Outcome
 
 __all__ = [
     "Cost",
     "Outcome",
+    "Pretraining",
     "RunSpec",
+    "StabilityAnalysis",
     "Trial",
+    "analyse",
     "build",
     "describe_environment",
     "estimate_cost",
     "execute",
     "measure_rate",
+    "tabulate",
     "weights_digest",
 ]
 
@@ -29,13 +35,15 @@ __getattr__ = exports(
     __name__,
     {
         "Cost": ".cost",
-        "Outcome": ".execution",
+        "Outcome": ".outcome",
         "Trial": ".assembly",
+        "analyse": ".analysing",
         "build": ".assembly",
         "describe_environment": ".environment",
         "estimate_cost": ".cost",
         "execute": ".execution",
         "measure_rate": ".cost",
+        "tabulate": ".analysing",
         "weights_digest": ".execution",
     },
 )

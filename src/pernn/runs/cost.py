@@ -7,7 +7,7 @@ import numpy as np
 
 from pernn.encodings import CodeConfig
 
-from .spec import RunSpec
+from .spec import RunSpec, StabilityAnalysis
 
 STEP_SECONDS = 150e-6
 """Time of one recurrent step, forward and backward, beside its products: dispatch and pointwise
@@ -43,10 +43,12 @@ class Cost:
 def estimate_cost(spec: RunSpec) -> Cost:
     """Count the operations of the products: projection of rows or tokens, recurrence, read-out.
 
-    A pretraining is included.
+    Earlier stages are included.
     """
     first = spec.first_stage()
     before = Cost(0, 0) if first is None else estimate_cost(first)
+    if spec.analysis is not None:
+        return before + _analysis_cost(spec, spec.analysis)
     task, core = spec.build_task(), spec.core
     batch, hidden = spec.training.batch_size, core.hidden_size
     code = spec.encoding
@@ -69,6 +71,16 @@ def estimate_cost(spec: RunSpec) -> Cost:
     update = 6 * (projection + recurrence + readout)
     num_updates = spec.training.iterations
     return before + Cost(update * num_updates, task.num_steps * num_updates)
+
+
+def _analysis_cost(spec: RunSpec, analysis: StabilityAnalysis) -> Cost:
+    """Count one product per step, sequence and checkpoint; both sequences of every pair."""
+    task, hidden = spec.build_task(), spec.core.hidden_size
+    conditions = 4 if spec.task.kind == "dual_frequency" else 1
+    # In the map the target stands, on average, in the middle of the way.
+    pairs = analysis.num_per_condition + analysis.map_per_condition * task.num_steps / 4
+    steps = len(spec.analysed_updates) * 2 * conditions * pairs * task.num_steps
+    return Cost(steps * 2 * hidden * spec.core.num_gates * hidden**2, 0)
 
 
 def measure_rate(size: int = 512, num_trials: int = 5) -> float:

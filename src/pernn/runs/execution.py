@@ -4,9 +4,8 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,27 +23,11 @@ from pernn.training import (
     evaluate,
 )
 
-from .assembly import Trial, build
+from .assembly import Trial
 from .environment import describe_environment
+from .outcome import Listener, Outcome
 from .spec import RunSpec
-from .stages import build_extended, wait_for
-
-Listener = Callable[[int], bool]
-"""Told the number of updates done after each, those of a pretraining included; returns false to
-have the run stop there."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an execution ended.
-
-    Attributes:
-        status: `finished` now, `already done` before, or `stopped` with a checkpoint.
-        result: The content of `result.json`; `None` if stopped.
-    """
-
-    status: Literal["finished", "already done", "stopped"]
-    result: Mapping[str, Any] | None
+from .stages import build_stage, wait_for
 
 
 def execute(
@@ -83,13 +66,13 @@ def execute(
     first = spec.first_stage()
     if first is not None:
 
-        def pretrain() -> bool:
+        def carry_first() -> bool:
             outcome = execute(
                 first, root, device=device, threads=threads, listener=listener, warn=warn
             )
             return outcome.status != "stopped"
 
-        if not wait_for(pretrain, lambda: listener(0)):
+        if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
     with directory.locked():
         directory.write_spec(spec.dump())
@@ -97,7 +80,14 @@ def execute(
         torch.set_num_threads(threads if started is None else int(started["threads"]))
         if started is not None:
             _check_device(started, chosen, directory)
-        trial = build(spec, chosen) if first is None else build_extended(spec, first, root, chosen)
+        if first is not None and spec.analysis is not None:
+            from .analysing import carry_analysis
+
+            if started is None:
+                directory.write_environment(describe_environment(chosen))
+            with computing("fp32", chosen):
+                return carry_analysis(spec, first, root, chosen, listener)
+        trial = build_stage(spec, root, chosen)
         # Read from files, data could be others than they were.
         data = getattr(trial.stream, "digest", None)
         environment = describe_environment(chosen) | ({"data_sha256": data} if data else {})

@@ -1,5 +1,6 @@
 """`RunSpec`: all that decides a trial's numbers, and nothing else."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,23 @@ class Pretraining(Config):
     training: TrainingConfig = TrainingConfig()
 
 
+class StabilityAnalysis(Config):
+    """Gradient stability in the checkpoints that the training keeps (`training.keep_interval`).
+
+    Attributes:
+        num_per_condition: Pairs of sequences per condition.
+        source: Step of the input, from 1, at which a pair shares its target.
+        map_per_condition: Pairs per condition and step of the target in a map of all steps; no
+            map if 0.
+
+    Source: Morita (2024), section 2.3 of versions 2 and 3.
+    """
+
+    num_per_condition: Annotated[int, Field(ge=1, le=2**20)] = 256
+    source: Annotated[int, Field(ge=1, le=2**16)] = 1
+    map_per_condition: Annotated[int, Field(ge=0, le=2**20)] = 0
+
+
 class RunSpec(Config):
     """One trial: task, network, training, seed. Its fingerprint names the run.
 
@@ -40,6 +58,8 @@ class RunSpec(Config):
         seed: Which data and which initial weights.
         pretraining: If given, the network is trained on this first, then frozen but for the
             weights of the ids that are new in `task`. Left out of the file if absent.
+        analysis: If given, this is what follows on a training run that is otherwise the same, in
+            a directory of its own. Left out of the file if absent.
     """
 
     task: AnyTask = ReverseOrderingConfig()
@@ -50,13 +70,13 @@ class RunSpec(Config):
     training: TrainingConfig = TrainingConfig()
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 111
     pretraining: Pretraining | None = None
+    analysis: StabilityAnalysis | None = None
 
     @model_serializer(mode="wrap")
     def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
         values: dict[str, Any] = serialise(self)
-        if values["pretraining"] is None:
-            del values["pretraining"]
-        return values
+        absent = [key for key in ("pretraining", "analysis") if values[key] is None]
+        return {key: value for key, value in values.items() if key not in absent}
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
@@ -99,6 +119,15 @@ class RunSpec(Config):
             )
         return self
 
+    @model_validator(mode="after")
+    def _can_be_analysed(self) -> "RunSpec":
+        if self.analysis is not None and self.analysis.source > self.task.length:
+            raise ValueError(
+                f"analysis.source {self.analysis.source} lies beyond the input of "
+                f"task.length {self.task.length}"
+            )
+        return self
+
     @classmethod
     def read(cls, path: Path) -> "RunSpec":
         """Read a TOML or JSON file; a run's own `spec.json` is one too.
@@ -116,20 +145,35 @@ class RunSpec(Config):
         return self.task.under(PROTOCOLS[self.protocol].rare_share).build()
 
     def first_stage(self) -> "RunSpec | None":
-        """Give the run that pretrains the network; `None` if there is no such stage."""
+        """Give the run that must be finished before; `None` if there is no such stage."""
+        if self.analysis is not None:
+            return self.model_copy(update={"analysis": None})
         if self.pretraining is None:
             return None
         first = {"task": self.pretraining.task, "training": self.pretraining.training}
         return self.model_copy(update={**first, "pretraining": None})
 
     @property
+    def analysed_updates(self) -> tuple[int, ...]:
+        """Updates after which a finished training has a checkpoint for good, 0 included.
+
+        Before the first update the weights are those of the spec: no checkpoint is needed.
+        """
+        last = self.training.iterations
+        kept = self.training.keep_interval or last
+        return (*range(0, last, math.lcm(kept, self.training.checkpoint_interval)), last)
+
+    @property
     def num_updates(self) -> int:
-        """Updates of all stages."""
+        """Updates of all stages; each checkpoint that is analysed counts as one."""
         first = 0 if self.pretraining is None else self.pretraining.training.iterations
-        return first + self.training.iterations
+        more = 0 if self.analysis is None else len(self.analysed_updates)
+        return first + self.training.iterations + more
 
     @property
     def label(self) -> str:
         """Say which trial this is, short, for people."""
         words = [self.task.kind, self.core.kind, self.encoding.kind]
-        return f"{' '.join(words)} {self.task.sizes} seed {self.seed}"
+        known = "" if self.pretraining is None else f" after {self.pretraining.task.sizes}"
+        analysed = "" if self.analysis is None else " analysed"
+        return f"{' '.join(words)} {self.task.sizes}{known}{analysed} seed {self.seed}"

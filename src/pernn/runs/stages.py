@@ -41,6 +41,12 @@ def wait_for(attempt: Callable[[], bool], may_go_on: Callable[[], bool]) -> bool
             time.sleep(WAIT_SECONDS)
 
 
+def build_stage(spec: RunSpec, root: Path, device: torch.device) -> Trial:
+    """Make a trial's parts, from the end of its pretraining if it has one."""
+    first = spec.first_stage()
+    return build(spec, device) if first is None else build_extended(spec, first, root, device)
+
+
 def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.device) -> Trial:
     """Make a trial from the end of its pretraining, its vocabulary extended and the rest frozen.
 

@@ -1,0 +1,195 @@
+"""Gradient stability of one pair: pernn's closed form against `vmap(jacrev(...))`.
+
+Interleaved: every round times each variant once, in turn, so that a drift of the machine touches
+all alike; medians over the rounds are printed. One CPU thread, float32. Peak memory is that of a
+process of its own for each variant, beyond what it takes before the first pair.
+
+    python benchmarks/gradient_stability.py [--core lstm] [--hidden 512] [--length 64]
+        [--rounds 3] [--quick] [--json]
+
+The textbook variant: a cell written out in Python, its time steps unrolled, `torch.func.jacrev`
+of the last hidden state in the state after the first step, `torch.func.vmap` over the pair. Both
+give the default similarity. `bound` is the time of the closed form's matrix products alone, at the
+rate measured for products of this size: no arrangement of the same products is faster.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.func import jacrev, vmap
+from torch.nn import functional as F
+
+from pernn.analysis import compare_jacobians, similarity
+from pernn.cores import GRU, LSTM, Elman, RecurrentCore
+
+CORES: dict[str, type[RecurrentCore]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
+PRODUCTS = {"elman": 1, "gru": 1, "lstm": 2}
+"""H × H × H products per step and sequence in the closed form."""
+
+
+def cell(core: RecurrentCore, gate: Tensor, state: Tensor) -> Tensor:
+    """Give the state after one step, as the textbook writes it; `gate` is the projected input."""
+    weight, size = core.weight("hh", 0), core.hidden_size
+    hidden = state[:size]
+    if core.num_gates == 1:
+        return torch.tanh(gate + F.linear(hidden, weight))
+    if core.num_gates == 3:
+        late = core.bias_of("hh", 0)[2 * size :]
+        (early, keeps, fresh), parts = gate.chunk(3), F.linear(hidden, weight).chunk(3)
+        reset, keep = torch.sigmoid(early + parts[0]), torch.sigmoid(keeps + parts[1])
+        new = torch.tanh(fresh + reset * (parts[2] + late))
+        return (1 - keep) * new + keep * hidden
+    entry, forget, update, exit_ = (gate + F.linear(hidden, weight)).chunk(4)
+    memory = torch.sigmoid(forget) * state[size:] + torch.sigmoid(entry) * torch.tanh(update)
+    return torch.cat([torch.sigmoid(exit_) * torch.tanh(memory), memory])
+
+
+def textbook(core: RecurrentCore, gates: Tensor) -> float:
+    """Compare a pair the straightforward way; `gates` are its two sequences."""
+    size = core.hidden_size
+
+    def run(state: Tensor, steps: Tensor) -> Tensor:
+        for gate in steps.unbind(0):
+            state = cell(core, gate, state)
+        return state[:size]
+
+    first = torch.zeros(2, core.num_states * size)
+    states = vmap(lambda gate, state: cell(core, gate, state))(gates[:, 0], first)
+    matrices = vmap(jacrev(run))(states, gates[:, 1:])
+    return float(similarity(matrices[:1], matrices[1:])[0])
+
+
+def closed(core: RecurrentCore, gates: Tensor) -> float:
+    """Compare a pair by the closed form."""
+    found = compare_jacobians(core, gates[:1], gates[1:], 1, gates.shape[1])
+    return float(found.similarity()[0])
+
+
+VARIANTS: dict[str, Callable[[RecurrentCore, Tensor], float]] = {
+    "closed": closed,
+    "textbook": textbook,
+}
+
+
+def prepare(kind: str, hidden: int, length: int) -> tuple[RecurrentCore, Tensor]:
+    """Make a core with its default weights and the projected inputs of a pair."""
+    generator = torch.Generator().manual_seed(1)
+    core = CORES[kind](hidden, hidden, generator=generator).requires_grad_(requires_grad=False)
+    vectors = torch.randn(2, 2 * length, hidden, generator=generator)
+    vectors[:, 0] = vectors[0, 0]
+    return core, core.project(vectors)
+
+
+def peak(name: str, kind: str, hidden: int, length: int) -> float:
+    """Give the mebibytes that one pair adds to a fresh process."""
+    command = [sys.executable, __file__, "--peak-of", name, "--core", kind]
+    command += ["--hidden", str(hidden), "--length", str(length)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def print_peak(name: str, core: RecurrentCore, gates: Tensor) -> None:
+    """Print how much more memory this process needs for one pair than without."""
+    VARIANTS[name](core, gates[:, :2])  # what every variant loads on its first call
+    before = high_water()
+    VARIANTS[name](core, gates)
+    print((high_water() - before) / 1024)
+
+
+def high_water() -> int:
+    """Give the most memory that this process ever held, in KiB."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Not `getrusage`: on Linux a process inherits that number from its parent.
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1])
+
+
+def matrix_rate(hidden: int, repeats: int = 9) -> float:
+    """Give floating-point operations per second of (H × H) · (H × H) products."""
+    left, right, out = (torch.randn(2, hidden, hidden) for _ in range(3))
+    times = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        torch.bmm(left, right, out=out)
+        times.append(time.perf_counter() - begun)
+    return 4 * hidden**3 / statistics.median(times)
+
+
+def measure(kind: str, hidden: int, length: int, rounds: int) -> dict[str, object]:
+    """Time both variants, in turn."""
+    core, gates = prepare(kind, hidden, length)
+    times: dict[str, list[float]] = {name: [] for name in VARIANTS}
+    rates, answers = [], {}
+    for _ in range(rounds):
+        for name, run in VARIANTS.items():
+            begun = time.perf_counter()
+            answers[name] = run(core, gates)
+            times[name].append(time.perf_counter() - begun)
+        rates.append(matrix_rate(hidden))
+    median = {name: statistics.median(values) for name, values in times.items()}
+    rate = statistics.median(rates)
+    operations = 2 * PRODUCTS[kind] * 2 * hidden**3 * (2 * length - 1)
+    ratios = [slow / fast for slow, fast in zip(times["textbook"], times["closed"], strict=True)]
+    return {
+        "core": kind,
+        "hidden": hidden,
+        "length": length,
+        "closed_seconds": median["closed"],
+        "textbook_seconds": median["textbook"],
+        "ratio": statistics.median(ratios),
+        "closed_mebibytes": peak("closed", kind, hidden, length),
+        "textbook_mebibytes": peak("textbook", kind, hidden, length),
+        "gigaflops": rate / 1e9,
+        "bound_seconds": operations / rate,
+        "difference": abs(answers["closed"] - answers["textbook"]),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--core", choices=CORES)
+    parser.add_argument("--hidden", type=int, default=512)
+    parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="H = 32, L = 8, one round")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--peak-of", choices=VARIANTS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.quick:
+        options.hidden, options.length, options.rounds = 32, 8, 1
+    if options.peak_of:
+        core, gates = prepare(options.core, options.hidden, options.length)
+        print_peak(options.peak_of, core, gates)
+        return
+    kinds = [options.core] if options.core else list(CORES)
+    rows = [measure(kind, options.hidden, options.length, options.rounds) for kind in kinds]
+    if options.json:
+        print(json.dumps(rows, indent=2))
+        return
+    print(
+        "core   H    L    closed s (bound s at GF/s)  textbook s  ratio  MiB closed/textbook  |ΔS|"
+    )
+    for row in rows:
+        print(
+            f"{row['core']:6} {row['hidden']:<4} {row['length']:<4} {row['closed_seconds']:8.3f} "
+            f"({row['bound_seconds']:.3f} at {row['gigaflops']:.0f})  "
+            f"{row['textbook_seconds']:10.3f}  {row['ratio']:5.2f}  "
+            f"{row['closed_mebibytes']:.0f}/{row['textbook_mebibytes']:.0f}  "
+            f"{row['difference']:.1e}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Two batches of Jacobians compared row by row, without holding either whole."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from pernn.errors import ConfigError
+from pernn.interfaces import Recurrence
+
+from .jacobians import choose_form, linearise
+from .linearisation import Linearisation, divide_work, even_blocks, exact_products
+from .similarities import KINDS
+
+WIDEST_SPECTRUM = 4
+"""States wider than so many times the output have no effective rank: the Gram matrix is squared."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is known of pairs of Jacobians A, B; float64, on the CPU.
+
+    Attributes:
+        dots: ⟨a_i, b_i⟩ of the rows.
+        first_norms: ‖a_i‖.
+        second_norms: ‖b_i‖.
+        first_rank: Effective rank of A, (Σσ²)²/Σσ⁴ in [1, rows] of its singular values σ: how many
+            equal ones would be as spread. 0 if A vanishes, NaN for states wider than four outputs.
+        second_rank: The same of B.
+        distance: ‖h^A − h^B‖ of the outputs themselves.
+    """
+
+    dots: Float64[np.ndarray, "pairs rows"]
+    first_norms: Float64[np.ndarray, "pairs rows"]
+    second_norms: Float64[np.ndarray, "pairs rows"]
+    first_rank: Float64[np.ndarray, " pairs"]
+    second_rank: Float64[np.ndarray, " pairs"]
+    distance: Float64[np.ndarray, " pairs"]
+
+    def similarity(self, kind: str = "similarity") -> Float64[np.ndarray, " pairs"]:
+        """Give one of the similarities of `KINDS`, the default one if none is named.
+
+        Raises:
+            ConfigError: If there is no such kind.
+        """
+        if kind not in KINDS:
+            raise ConfigError(f"no similarity {kind!r}: one of {', '.join(KINDS)}")
+        return KINDS[kind](self.dots, self.first_norms, self.second_norms)
+
+
+def similarity(
+    first: Float[Tensor, "pairs rows state"],
+    second: Float[Tensor, "pairs rows state"],
+    kind: str = "similarity",
+) -> Float64[np.ndarray, " pairs"]:
+    """Compare Jacobians that are there: one number per pair, by a kind of `KINDS`.
+
+    Raises:
+        ConfigError: If there is no such kind.
+    """
+    left, right = first.double(), second.double()
+    norms = [torch.linalg.vector_norm(side, dim=2) for side in (left, right)]
+    numbers = [_numpy(part) for part in ((left * right).sum(2), *norms)]
+    empty = np.zeros(len(first))
+    return Comparison(numbers[0], numbers[1], numbers[2], empty, empty, empty).similarity(kind)
+
+
+def compare_jacobians(
+    core: Recurrence,
+    first: Float[Tensor, "pairs time gate"],
+    second: Float[Tensor, "others steps gate"],
+    source: int,
+    target: int,
+    *,
+    memory_budget: int = 2**29,
+    closed: bool = True,
+) -> Comparison:
+    """Compare the Jacobians of two sequences each, pair by pair.
+
+    Args:
+        core: Module that recurs, from the zero state.
+        first: Projected inputs of the first sequences.
+        second: Projected inputs of the second ones.
+        source: Step after which the state is taken, counted from 1.
+        target: Step of the outputs.
+        memory_budget: Bytes that may be worked with. Sequences and rows are divided accordingly.
+        closed: Whether to use a closed form where there is one.
+
+    Raises:
+        ConfigError: If the sides are not alike, or there are no such steps.
+    """
+    if first.shape != second.shape or not len(first):
+        raise ConfigError(
+            "the two sides must be equally many sequences of one length, at least one; "
+            f"got {tuple(first.shape)} and {tuple(second.shape)}"
+        )
+    per_sequence, per_row = choose_form(core, closed=closed)[1](core, first, target - source)
+    # Beside the rows: their Gram matrix, one more product of the kind, one pair in float64.
+    width = per_row // first.itemsize
+    gram = min(width, WIDEST_SPECTRUM * core.hidden_size) ** 2 * first.itemsize
+    num_sequences, num_rows = divide_work(
+        per_sequence + 2 * gram, 3 * per_row, core.hidden_size, 2 * len(first), memory_budget
+    )
+    parts = []
+    for start, end in even_blocks(len(first), num_sequences // 2):
+        gates = torch.cat([first[start:end], second[start:end]])
+        linear = linearise(core, gates, source, target, closed=closed)
+        with exact_products():
+            parts.append(_compare(linear, num_rows))
+    return Comparison(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+
+def _compare(linear: Linearisation, num_rows: int) -> tuple[np.ndarray, ...]:
+    """Give the numbers of `Comparison` for a batch of first sequences, then their partners."""
+    half, total = len(linear.outputs) // 2, linear.outputs.shape[1]
+    spectrum = Spectrum(linear) if linear.width <= WIDEST_SPECTRUM * total else None
+    columns: list[tuple[Tensor, Tensor, Tensor]] = []
+    for first, last in even_blocks(total, num_rows):
+        rows, exponents = linear.rows(first, last)
+        numbers = linear.outputs.new_empty(3, half, last - first, dtype=torch.float64)
+        for pair in range(half):
+            left, right = rows[pair].double(), rows[pair + half].double()
+            torch.linalg.vecdot(left, right, out=numbers[0, pair])
+            torch.linalg.vector_norm(left, dim=1, out=numbers[1, pair])
+            torch.linalg.vector_norm(right, dim=1, out=numbers[2, pair])
+        ahead, behind = exponents[:half], exponents[half:]
+        powers = ahead + behind, ahead, behind
+        columns.append(tuple(map(torch.ldexp, numbers, powers)))  # type: ignore[arg-type]
+        if spectrum is not None:
+            spectrum.add(rows, exponents)
+    dots, ones, others = (_numpy(torch.cat(blocks, dim=1)) for blocks in zip(*columns, strict=True))
+    ranks = np.full(2 * half, math.nan) if spectrum is None else _numpy(spectrum.rank())
+    apart = linear.outputs[:half].double() - linear.outputs[half:].double()
+    distance = _numpy(torch.linalg.vector_norm(apart, dim=1))
+    return dots, ones, others, ranks[:half], ranks[half:], distance
+
+
+class Spectrum:
+    """Σσ² and Σσ⁴ of Jacobians whose rows come in blocks: trace and norm of JᵀJ."""
+
+    def __init__(self, linear: Linearisation) -> None:
+        batch = len(linear.outputs)
+        self._gram = linear.outputs.new_zeros(batch, linear.width, linear.width)
+        self._exponents: Tensor | None = None
+
+    def add(self, rows: Tensor, exponents: Tensor) -> None:
+        """Add a block of rows; all of a sequence's are kept relative to its largest."""
+        largest = exponents.amax(1)
+        if self._exponents is not None:
+            largest = torch.maximum(largest, self._exponents)
+            shift = 2 * (self._exponents - largest)
+            self._gram = torch.ldexp(self._gram, shift[:, None, None])
+        self._exponents = largest
+        scaled = torch.ldexp(rows, (exponents - largest.unsqueeze(1)).unsqueeze(2))
+        self._gram.baddbmm_(scaled.transpose(1, 2), scaled)
+
+    def rank(self) -> Tensor:
+        """Give (Σσ²)²/Σσ⁴ per sequence, 0 where all vanish."""
+        fourth = torch.linalg.vector_norm(self._gram, dim=(1, 2), dtype=torch.float64).square()
+        second = self._gram.diagonal(dim1=1, dim2=2).double().sum(1)
+        return torch.where(fourth > 0, second.square() / fourth, torch.zeros_like(fourth))
+
+
+def _numpy(values: Tensor) -> np.ndarray:
+    array: np.ndarray = values.detach().double().cpu().numpy()
+    return array

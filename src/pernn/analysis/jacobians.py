@@ -1,0 +1,110 @@
+"""Which Jacobian a core has: a closed form where one is known, else autograd's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.errors import ConfigError
+from pernn.interfaces import Recurrence
+
+from .fallback import AutogradJacobian, autograd_footprint
+from .linearisation import Linearisation, divide_work, even_blocks, exact_products
+from .products import ProductJacobian, product_footprint
+from .state_space import StateSpaceJacobian, state_space_footprint
+
+Form = tuple[Callable[..., Linearisation], Callable[[Any, Tensor, int], tuple[int, int]]]
+"""What makes the linearisation, and what tells its bytes per sequence and per row."""
+
+
+def choose_form(core: Recurrence, *, closed: bool = True) -> Form:
+    """Give the form of a core; a subclass of ours may compute something else: autograd's."""
+    if closed and type(core) in (Elman, GRU, LSTM):
+        return ProductJacobian, product_footprint
+    if closed and type(core) is S4D and core.num_layers == 1:
+        return StateSpaceJacobian, state_space_footprint
+    return AutogradJacobian, autograd_footprint
+
+
+def linearise(
+    core: Recurrence,
+    gates: Float[Tensor, "batch time gate"],
+    source: int,
+    target: int,
+    *,
+    closed: bool = True,
+) -> Linearisation:
+    """Linearise outputs of step `target` in the state after step `source`.
+
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all steps; those after `target` do not matter.
+        source: Step after which the state is taken, counted from 1.
+        target: Step of the outputs.
+        closed: Whether to use a closed form where there is one.
+
+    Raises:
+        ConfigError: If there are no such steps.
+    """
+    if not 1 <= source < target <= gates.shape[1]:
+        raise ConfigError(
+            f"source and target must be steps 1 … {gates.shape[1]}, the source before the target; "
+            f"got {source} and {target}"
+        )
+    with exact_products():
+        return choose_form(core, closed=closed)[0](core, gates, source, target)
+
+
+def jacobian(
+    core: Recurrence,
+    gates: Float[Tensor, "batch time gate"],
+    source: int,
+    target: int,
+    *,
+    memory_budget: int = 2**29,
+    closed: bool = True,
+) -> Float[Tensor, "batch rows state"]:
+    """Give the Jacobians of the outputs of one step in the latent state after an earlier one.
+
+    The state is what the core calls its state, its tensors one after another, flattened: h for
+    Elman and GRU, [h; c] for the LSTM, each with all layers; for S4D layers × channels × modes ×
+    (real part, imaginary part).
+
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all steps: `core.project(vectors)`, `model.project(tokens)`.
+        source: Step after which the state is taken, counted from 1.
+        target: Step of the outputs, those of the top layer.
+        memory_budget: Bytes that may be worked with, beside the result.
+        closed: Whether to use a closed form where there is one.
+
+    Raises:
+        ConfigError: If there are no such steps.
+
+    Example:
+        >>> core = LSTM(4, 8)
+        >>> tuple(jacobian(core, core.project(torch.zeros(2, 5, 4)), 1, 5).shape)
+        (2, 8, 16)
+    """
+    per_sequence, per_row = choose_form(core, closed=closed)[1](core, gates, target - source)
+    num_sequences, num_rows = divide_work(
+        per_sequence, per_row, core.hidden_size, max(2, len(gates)), memory_budget
+    )
+    blocks = []
+    for start, end in even_blocks(len(gates), num_sequences):
+        linear = linearise(core, gates[start:end], source, target, closed=closed)
+        with exact_products():
+            parts = (linear.rows(*part) for part in even_blocks(core.hidden_size, num_rows))
+            blocks.append(
+                torch.cat(
+                    [
+                        linear.expand(torch.ldexp(rows, powers.unsqueeze(2)))
+                        for rows, powers in parts
+                    ],
+                    dim=1,
+                )
+            )
+    return torch.cat(blocks)

@@ -1,0 +1,88 @@
+"""What a comparison needs to know of a core: the rows of its Jacobian, some at a time."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pernn.interfaces import Recurrence
+
+
+@runtime_checkable
+class Projecting(Protocol):
+    """A network whose core stands apart from what is fed to it; those of `pernn.models` do."""
+
+    core: Recurrence
+
+    def project(self, tokens: Tensor, num_queries: int = 0) -> Tensor:
+        """Give the core's projected inputs of all steps, both phases."""
+        ...
+
+
+@runtime_checkable
+class Linearisation(Protocol):
+    """The Jacobians of a batch of sequences, from the state after one step to a later output.
+
+    Rows may be given in other coordinates, the same for all sequences, in which inner products are
+    what they are in the state's own; `expand` gives the latter.
+
+    Attributes:
+        outputs: The later outputs.
+        width: Length of a row as `rows` gives it.
+    """
+
+    outputs: Float[Tensor, "batch rows"]
+    width: int
+
+    def rows(
+        self, first: int, last: int
+    ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
+        """Give the rows of outputs `first … last − 1`, each to be multiplied by 2^exponent."""
+        ...
+
+    def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
+        """Give rows in the coordinates of the state: its tensors one after another, flattened."""
+        ...
+
+
+def divide_work(
+    per_sequence: int, per_row: int, num_rows: int, num_sequences: int, memory_budget: int
+) -> tuple[int, int]:
+    """Say how many sequences, and how many rows of each, are worked on at once.
+
+    All rows of a few sequences, or, if not even two fit with all their rows, some rows of two; at
+    least one row, whatever the budget.
+    """
+    whole = per_sequence + num_rows * per_row
+    if memory_budget >= 2 * whole:
+        return min(num_sequences, memory_budget // whole // 2 * 2), num_rows
+    left = memory_budget - 2 * per_sequence
+    return 2, min(num_rows, max(1, left // (2 * per_row)))
+
+
+def even_blocks(total: int, largest: int) -> Iterator[tuple[int, int]]:
+    """Cut 0 … total into as few blocks as possible, about equally long."""
+    count = math.ceil(total / largest)
+    for block in range(count):
+        yield block * total // count, (block + 1) * total // count
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Compute without gradients, autocast and TensorFloat-32; leave the settings as they were."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    matmul.allow_tf32 = cudnn.allow_tf32 = False
+    try:
+        with (
+            torch.no_grad(),
+            torch.autocast("cpu", enabled=False),
+            torch.autocast("cuda", enabled=False),
+        ):
+            yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before

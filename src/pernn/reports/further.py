@@ -1,0 +1,82 @@
+"""Further figures of an experiment: the same trials, laid out another way."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pernn.experiments import Experiment
+
+from .figures import Format, draw, render
+from .labels import Labels, footer
+from .statistics import Record
+from .tables import escape_markdown
+from .unrolled import unroll
+
+FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
+
+LINK = re.compile(r'(\bid="|href="#|url\(#)')
+"""Where an SVG names one of its parts."""
+
+
+@dataclass(frozen=True)
+class Further:
+    """One further figure.
+
+    Attributes:
+        stem: Its file name without the ending.
+        caption: What it shows.
+        footer: How the trials were run, and what its signs mean; empty if it was left out.
+        drawn: Format → content; empty if it was left out.
+        missing: Why it was left out; empty if it was not.
+    """
+
+    stem: str
+    caption: str
+    footer: str
+    drawn: Mapping[Format, bytes]
+    missing: str
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """Give the files, by name."""
+        return {f"{self.stem}.{form}": content for form, content in self.drawn.items()}
+
+    def inline(self) -> str:
+        """Give the drawing as part of a page that holds others, whose parts have other names."""
+        text = self.drawn["svg"].decode()
+        return LINK.sub(rf"\g<1>{self.stem}-", text[text.index("<svg") :])
+
+    def markdown(self) -> str:
+        """Show the figure in Markdown, or say why it is not there."""
+        name = escape_markdown(self.caption)
+        if self.missing:
+            return f"*{name}*: {escape_markdown(self.missing)}."
+        return f"![{name}]({self.stem}.png)\n\n*{name}.* {escape_markdown(self.footer)}."
+
+
+def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Further]:
+    """Draw the further figures of an experiment, in its order.
+
+    Args:
+        experiment: Its `more_figures` say what is drawn, its labels how they are called.
+        records: Finished trials; a figure whose rows none of them has is left out.
+
+    Raises:
+        ConfigError: If two trials compete for one point, or a layout cannot be drawn.
+        CorruptError: If the table of a layout is none.
+    """
+    label, found = Labels(experiment.labels), []
+    for stem, layout in experiment.more_figures.items():
+        plain = stem.replace("_", " ")
+        caption = label(stem) if stem in experiment.labels else plain[0].upper() + plain[1:]
+        missing = "no finished trials yet" if not records else ""
+        if records and not unroll(records, layout.table):
+            missing = f"no finished trial has a table {layout.table!r}"
+        if missing:
+            found.append(Further(stem, caption, "", {}, missing))
+            continue
+        about = replace(experiment, question=caption, figure=layout)
+        figure = draw(about, records)
+        drawn = {form: render(figure, form) for form in FORMATS}
+        found.append(Further(stem, caption, footer(about, records), drawn, ""))
+    return found

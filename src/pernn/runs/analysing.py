@@ -1,0 +1,132 @@
+"""A stage that measures gradient stability in the checkpoints that a training run kept."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pernn.analysis import dual_frequency_pairs, gradient_stability, stability_map
+from pernn.errors import ConfigError, CorruptError
+from pernn.store import RunDirectory
+from pernn.tasks import SyntheticTask
+
+from .outcome import Listener, Outcome
+from .spec import RunSpec
+from .stages import build_stage
+
+TABLE, MAP = "gradient_stability", "stability_map"
+KIND = "analysis"
+"""Marks the lines of `metrics.jsonl` that hold the tables of one checkpoint."""
+
+
+def analyse(
+    spec: RunSpec,
+    first: RunSpec,
+    root: Path,
+    updates: Sequence[int],
+    device: torch.device,
+) -> Iterator[dict[str, Any]]:
+    """Measure some checkpoints of a training run, one line each.
+
+    Args:
+        spec: What is to be measured.
+        first: The training run.
+        root: Results directory of both.
+        updates: Which checkpoints; 0 for the network before the training.
+        device: Where it is computed.
+
+    Yields:
+        Update and tables: a row per condition, and per position in the map.
+
+    Raises:
+        ConfigError: If the task has no such pairs of sequences.
+        CorruptError: If a checkpoint is missing or damaged.
+    """
+    config = spec.analysis
+    task = first.build_task()
+    if config is None or not isinstance(task, SyntheticTask):
+        raise ConfigError(f"gradient stability is measured on tokens, not on {first.task.kind}")
+    pairs = dual_frequency_pairs(
+        task, spec.seed, num_per_condition=config.num_per_condition, source=config.source
+    )
+    trial = build_stage(first, root, device)
+    initial = {name: value.clone() for name, value in trial.model.state_dict().items()}
+    folder = RunDirectory(root, first.fingerprint()).checkpoints
+    for update in updates:
+        state = initial
+        if update:
+            arrays = folder.load(update).arrays
+            try:
+                state = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in initial}
+            except KeyError as error:
+                raise CorruptError(f"{folder.path}: update {update} lacks {error}") from None
+        trial.model.load_state_dict(state)
+        line = {"update": update, "kind": KIND}
+        line[TABLE] = gradient_stability(trial.model, pairs).table()
+        if config.map_per_condition:
+            line[MAP] = stability_map(
+                trial.model, task, spec.seed, num_per_condition=config.map_per_condition
+            )
+        yield line
+
+
+def tabulate(lines: Sequence[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:
+    """Put the tables of all checkpoints under one another, each row with its update."""
+    tables: dict[str, dict[str, list[Any]]] = {}
+    for line in sorted(lines, key=lambda line: line["update"]):
+        for name in (TABLE, MAP):
+            if name not in line:
+                continue
+            table = tables.setdefault(name, {})
+            count = len(next(iter(line[name].values())))
+            own = {"update": line["update"], "percent": round(100 * line["update"] / last)}
+            columns = {**{key: [value] * count for key, value in own.items()}, **line[name]}
+            for key, values in columns.items():
+                table.setdefault(key, []).extend(values)
+    return tables
+
+
+def summarise(line: Mapping[str, Any]) -> dict[str, float]:
+    """Give the mean similarity of a checkpoint, and apart by the disturbants where they differ."""
+    table = line[TABLE]
+    groups: dict[str, list[float]] = {"similarity": table["similarity"]}
+    for word, value in zip(table["disturbants"], table["similarity"], strict=True):
+        if word in ("Frequent", "Rare"):
+            groups.setdefault(f"similarity_{word.lower()}_disturbants", []).append(value)
+    return {name: math.fsum(values) / len(values) for name, values in groups.items()}
+
+
+def carry_analysis(
+    spec: RunSpec, first: RunSpec, root: Path, device: torch.device, listener: Listener
+) -> Outcome:
+    """Measure what is not measured yet; the run's directory is locked by the caller.
+
+    A line of `metrics.jsonl` is the measurement of one checkpoint: whatever is killed in between,
+    only the one that was under way is lost.
+    """
+    directory = RunDirectory(root, spec.fingerprint())
+    lines = {line["update"]: line for line in directory.read_metrics()}
+    open_updates = [update for update in spec.analysed_updates if update not in lines]
+    directory.note("started" if not lines else "resumed", checkpoints=len(open_updates))
+    before = first.num_updates
+    for line in analyse(spec, first, root, open_updates, device):
+        directory.append_metrics(line)
+        lines[line["update"]] = line
+        if not listener(before + len(lines)) and len(lines) < len(spec.analysed_updates):
+            directory.note("stopped", checkpoints=len(lines))
+            return Outcome("stopped", None)
+    trained = RunDirectory(root, first.fingerprint()).read_result()
+    if trained is None:
+        raise CorruptError(f"{root}: the training run {first.fingerprint()} has no result")
+    last = first.training.iterations
+    result = {
+        **{key: trained[key] for key in ("num_parameters", "weights_sha256")},
+        "fingerprint": spec.fingerprint(),
+        "metrics": {**trained["metrics"], **summarise(lines[last])},
+        "tables": {**trained["tables"], **tabulate(list(lines.values()), last)},
+    }
+    directory.note("finished", checkpoints=len(lines))
+    directory.write_result(result)
+    return Outcome("finished", result)

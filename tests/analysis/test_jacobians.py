@@ -1,0 +1,170 @@
+"""Jacobians: closed forms and the fallback against jacrev over a recurrence written out."""
+
+import pytest
+import torch
+from torch import nn
+
+from analysis.unrolled import oracle, run
+from pernn.analysis import Linearisation, jacobian, linearise
+from pernn.analysis.fallback import AutogradJacobian
+from pernn.analysis.jacobians import choose_form
+from pernn.analysis.linearisation import divide_work, even_blocks
+from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.errors import ConfigError
+
+CORES = (Elman, GRU, LSTM, S4D)
+
+
+def close(found, expected):
+    torch.testing.assert_close(
+        found, expected, rtol=1e-10, atol=1e-10 * float(expected.abs().max())
+    )
+
+
+def make(kind, generator, num_layers=1, hidden=5, **options):
+    if kind is S4D:
+        options["state_size"] = 6
+    core = kind(3, hidden, num_layers, generator=generator, **options).double()
+    with torch.no_grad():
+        for parameter in core.parameters():
+            if kind is not S4D:
+                parameter.mul_(2)
+    gates = core.project(torch.randn(3, 9, 3, generator=generator, dtype=torch.float64))
+    return core, gates
+
+
+@pytest.mark.parametrize("kind", CORES)
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_the_oracle_computes_what_the_core_does(kind, num_layers, generator):
+    core, gates = make(kind, generator, num_layers)
+    outputs, state = core.recur(gates)
+    size = sum(part.numel() for part in (state if isinstance(state, tuple) else (state,))) // 3
+    for row in range(3):
+        last, _ = run(core, gates[row], gates.new_zeros(size))
+        close(last.detach(), outputs[row, -1].detach())
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("kind", CORES)
+@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize(("source", "target"), [(1, 9), (4, 5), (2, 7)])
+def test_against_jacrev(kind, num_layers, source, target, closed, generator):
+    core, gates = make(kind, generator, num_layers)
+    found = jacobian(core, gates, source, target, closed=closed)
+    close(found, oracle(core, gates, source, target))
+
+
+@pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
+def test_without_biases(kind, generator):
+    core, gates = make(kind, generator, num_layers=2, bias=False)
+    close(jacobian(core, gates, 2, 9), oracle(core, gates, 2, 9))
+
+
+@pytest.mark.parametrize("kind", CORES)
+def test_no_budget_is_too_small_and_none_changes_the_result(kind, generator):
+    core, gates = make(kind, generator)
+    whole = jacobian(core, gates, 2, 8)
+    for budget in (0, 3_000, 10_000):
+        close(jacobian(core, gates, 2, 8, memory_budget=budget), whole)
+
+
+@pytest.mark.parametrize("kind", CORES)
+def test_rows_hold_the_states_inner_products(kind, generator):
+    core, gates = make(kind, generator)
+    linear = linearise(core, gates, 2, 8)
+    assert isinstance(linear, Linearisation)
+    rows, exponents = linear.rows(0, 5)
+    assert rows.shape == (3, 5, linear.width)
+    rows = torch.ldexp(rows, exponents.unsqueeze(2))
+    full = linear.expand(rows)
+    # Of different sequences too: that is what a pair is.
+    close((rows[0] * rows[1]).sum(1), (full[0] * full[1]).sum(1))
+    close(linear.outputs, core.recur(gates[:, :8])[0][:, -1].detach())
+
+
+def test_rows_far_below_the_smallest_number_keep_their_direction(generator):
+    core, _ = make(Elman, generator)
+    gates = core.project(torch.randn(1, 80, 3, generator=generator, dtype=torch.float64))
+    with torch.no_grad():
+        core.weight("hh", 0).mul_(0.05)
+    expected = jacobian(core, gates, 1, 80)[0]
+    expected /= expected.abs().amax(1, keepdim=True)
+    rows, exponents = linearise(core.float(), gates.float(), 1, 80).rows(0, 5)
+    assert exponents.max() < -160  # squares, and the numbers themselves, would be 0
+    torch.testing.assert_close(
+        torch.cosine_similarity(rows[0].double(), expected),
+        torch.ones(5, dtype=torch.float64),
+        rtol=1e-6,
+        atol=0,
+    )
+
+
+class Odd(nn.Module):
+    """A cell whose state is a dictionary: complex, batch second, a counter, an unused part."""
+
+    input_size, hidden_size = 2, 3
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Parameter(torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(3, 3))
+
+    def project(self, inputs, *, offset=0, bias=True):
+        return torch.cat([inputs, inputs[..., :1]], dim=-1)
+
+    def recur(self, gates, state=None):
+        if state is None:
+            zeros = torch.zeros(3, len(gates), dtype=torch.complex128)
+            state = {"wave": zeros, "steps": torch.tensor(0), "other": (zeros.real + 1, None)}
+        wave, outputs = state["wave"], []
+        for gate in gates.unbind(1):
+            wave = (0.5 + 0.5j) * (self.mix.to(wave.dtype) @ wave) + torch.tanh(gate).t()
+            outputs.append(torch.tanh(wave.real * wave.imag + wave.real).t())
+        final = {"wave": wave, "steps": state["steps"] + 1, "other": state["other"]}
+        return torch.stack(outputs, dim=1), final
+
+
+def test_any_state_will_do(generator):
+    core = Odd()
+    gates = core.project(torch.randn(2, 6, 2, generator=generator, dtype=torch.float64))
+    found = jacobian(core, gates, 2, 6)
+    assert isinstance(linearise(core, gates, 2, 6), AutogradJacobian)
+    for row in range(2):
+        start = core.recur(gates[row : row + 1, :2])[1]
+
+        def later(flat, row=row, start=start):
+            wave = torch.view_as_complex(flat.reshape(3, 1, 2))
+            return core.recur(gates[row : row + 1, 2:], {**start, "wave": wave})[0][0, -1]
+
+        flat = torch.view_as_real(start["wave"].detach().resolve_conj()).flatten()
+        close(found[row, :, :6], torch.func.jacrev(later)(flat).detach())
+        assert not found[row, :, 6:].any()  # the part that nothing depends on
+
+
+def test_a_subclass_is_not_trusted_to_compute_the_same(generator):
+    class Doubled(GRU):
+        def scan(self, layer, gates, state):
+            outputs, final = super().scan(layer, gates, state)
+            return 2 * outputs, final
+
+    core = Doubled(3, 5, generator=generator).double()
+    assert choose_form(core)[0] is AutogradJacobian
+    gates = core.project(torch.randn(2, 6, 3, dtype=torch.float64, generator=generator))
+    plain = GRU(3, 5).double()
+    plain.load_state_dict(core.state_dict())
+    close(jacobian(core, gates, 2, 6), 2 * jacobian(plain, gates, 2, 6))
+
+
+@pytest.mark.parametrize(("source", "target"), [(0, 3), (3, 3), (4, 3), (1, 10)])
+def test_steps_that_are_not_there_are_refused(source, target, generator):
+    core, gates = make(LSTM, generator)
+    with pytest.raises(ConfigError, match="the source before the target"):
+        jacobian(core, gates, source, target)
+
+
+def test_work_is_divided_below_the_budget():
+    for budget in (10, 100, 5_000, 60_000):
+        sequences, rows = divide_work(100, 10, 50, 64, budget)
+        assert sequences in range(2, 65, 2)
+        assert 1 <= rows <= 50
+        assert sequences * (100 + rows * 10) <= max(budget, 2 * 110)
+    assert list(even_blocks(5, 2)) == [(0, 1), (1, 3), (3, 5)]

@@ -1,0 +1,143 @@
+"""The measure on whole networks: tables, determinism, precision, budgets, maps."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from pernn.analysis import KINDS, dual_frequency_pairs, gradient_stability, jacobian, stability_map
+from pernn.models import PositionEncodedRNN
+from pernn.tasks import DualFrequencyConfig, ReverseOrderingConfig
+
+TASK = DualFrequencyConfig(vocab_size=16, length=5).build()
+CORES = ("elman", "gru", "lstm", "s4d")
+
+
+def make(core, generator, encoding="sinusoidal"):
+    return PositionEncodedRNN(
+        16, core, encoding, embedding_size=6, hidden_size=8, generator=generator
+    )
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_closed_and_by_autograd_the_same(core, generator):
+    model = make(core, generator).double()
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3, source=2)
+    found, slow = (gradient_stability(model, pairs, closed=way) for way in (True, False))
+    for name, values in slow.values.items():
+        np.testing.assert_allclose(found.values[name], values, rtol=1e-9, err_msg=name)
+    assert set(KINDS) | {"norm", "distance"} <= set(slow.values)
+
+
+def test_it_is_the_definition(generator):
+    model = make("lstm", generator).double()
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=2)
+    sides = []
+    for tokens in (pairs.first, pairs.second):
+        gates = model.project(torch.from_numpy(tokens), pairs.num_queries).detach()
+        sides.append(jacobian(model.core, gates, 1, 10, closed=False))
+    first, second = sides
+    weights = first.norm(dim=2) * second.norm(dim=2)
+    expected = (first * second).sum((1, 2)) / weights.sum(1)
+    found = gradient_stability(model, pairs)
+    np.testing.assert_allclose(found.values["similarity"], expected.numpy())
+    norms = (first.flatten(1).norm(dim=1) + second.flatten(1).norm(dim=1)) / 2
+    np.testing.assert_allclose(found.values["norm"], norms.numpy())
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_the_same_call_gives_the_same_bits_and_leaves_the_model_alone(core, generator):
+    model = make(core, generator)
+    before = copy.deepcopy(model.state_dict())
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=4)
+    one, two = (gradient_stability(model, pairs) for _ in range(2))
+    for name, values in one.values.items():
+        assert np.array_equal(values, two.values[name])
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_float32_is_close_to_float64(core, generator):
+    model = make(core, generator)
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3)
+    single, double = (
+        gradient_stability(each, pairs) for each in (model, copy.deepcopy(model).double())
+    )
+    for name, values in double.values.items():
+        np.testing.assert_allclose(single.values[name], values, rtol=1e-3, atol=1e-6)
+
+
+def test_lower_precisions_are_raised_and_autocast_is_ignored(generator):
+    model = make("gru", generator).bfloat16()
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3)
+    raised = gradient_stability(copy.deepcopy(model).float(), pairs)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = gradient_stability(model, pairs)
+    assert model.core.weight("hh", 0).dtype == torch.bfloat16
+    for name, values in raised.values.items():
+        assert np.array_equal(found.values[name], values)
+
+
+@pytest.mark.parametrize("core", ["lstm", "s4d"])
+def test_no_budget_changes_the_result(core, generator):
+    model = make(core, generator).double()
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3)
+    whole = gradient_stability(model, pairs)
+    for budget in (0, 20_000, 200_000):
+        found = gradient_stability(model, pairs, memory_budget=budget)
+        for name, values in whole.values.items():
+            np.testing.assert_allclose(found.values[name], values, rtol=1e-9)
+
+
+def test_the_table_holds_the_means_per_condition(generator):
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3)
+    found = gradient_stability(make("gru", generator), pairs)
+    table = found.table()
+    assert table["condition"][2] == "Rare among Frequent"
+    assert (table["target"][2], table["disturbants"][2]) == ("Rare", "Frequent")
+    assert table["num_pairs"] == [3] * 4
+    assert table["similarity"][2] == pytest.approx(found.values["similarity"][6:9].mean())
+    assert {len(column) for column in table.values()} == {4}
+    uniform = ReverseOrderingConfig(vocab_size=16, length=5).build()
+    pairs = dual_frequency_pairs(uniform, 1, num_per_condition=3)
+    assert gradient_stability(make("gru", generator), pairs).table()["condition"] == ["all"]
+
+
+def test_disturbants_that_are_equal_leave_nothing_to_differ(generator):
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3, source=5)  # the last input
+    found = gradient_stability(make("lstm", generator), pairs)
+    np.testing.assert_allclose(found.values["similarity"], 1, rtol=1e-12)
+    assert not found.values["distance"].any()
+
+
+def test_a_network_that_forgets_at_once_has_similarity_0(generator):
+    model = make("elman", generator)
+    with torch.no_grad():
+        model.core.weight("hh", 0).zero_()
+    found = gradient_stability(model, dual_frequency_pairs(TASK, 1, num_per_condition=3))
+    for name, values in found.values.items():
+        assert not values.any(), name
+
+
+def test_a_state_too_wide_for_a_spectrum_has_no_effective_rank(generator):
+    model = PositionEncodedRNN(
+        16,
+        core=PositionEncodedRNN(16, "s4d", embedding_size=6, hidden_size=8).core.__class__(
+            12, 8, 2, generator=generator
+        ),
+        embedding_size=6,
+        generator=generator,
+    )
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=1)
+    assert "effective_rank" not in gradient_stability(model, pairs).values
+
+
+def test_a_map_is_the_table_of_every_position(generator):
+    model = make("gru", generator)
+    found = stability_map(model, TASK, 1, [2, 5], 3)
+    assert found["position"] == [2] * 4 + [5] * 4
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3, source=2)
+    assert found["similarity"][:4] == gradient_stability(model, pairs).table()["similarity"]
+    assert set(stability_map(model, TASK, 1, num_per_condition=1)["position"]) == set(range(1, 6))

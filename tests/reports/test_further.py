@@ -1,0 +1,129 @@
+"""Further figures: written, listed, shown beside the main one, or visibly left out."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pernn.errors import ConfigError
+from pernn.experiments import FigureLayout
+from pernn.experiments.comparisons import LABELS, labels
+from pernn.reports import Report, write_report
+from pernn.reports.further import draw_further
+from pernn.reports.page import Summary
+from reports.test_page import NAMES, read
+from reports.trials import experiment, stability, trials
+
+LAYOUT = FigureLayout(
+    x="update",
+    panels="condition",
+    rows="encoding.kind",
+    lines="position",
+    metrics=("similarity",),
+    table="stability_map",
+    form="heat",
+)
+MAIN = FigureLayout(
+    x="task.vocab_size", panels="core.kind", lines="encoding.kind", metrics=("token_accuracy",)
+)
+FIGURES = {
+    "loss_and_accuracy": FigureLayout(
+        x="loss",
+        panels="core.kind",
+        lines="encoding.kind",
+        metrics=("token_accuracy",),
+        form="scatter",
+    ),
+    "by_position": LAYOUT,
+}
+CAPTIONS = {**experiment().labels, "by_position": "Similarity <by> position"}
+FURTHER = {f"{stem}.{form}" for stem in FIGURES for form in ("svg", "pdf", "png")}
+
+
+def made() -> list[dict[str, Any]]:
+    return [one for one in stability((111, 222)) if one["core.kind"] == "gru"]
+
+
+def write(directory: Path, records: list[dict[str, Any]], **changes: Any) -> Report:
+    about = experiment(**{"figure": MAIN, "more_figures": FIGURES, "labels": CAPTIONS, **changes})
+    return write_report(about, "demo", records, 80, directory, "pernn run it")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return write(tmp_path_factory.mktemp("further"), made())
+
+
+def test_further_figures_are_written_and_listed(report: Report) -> None:
+    names = {path.name for path in report.paths}
+    assert names == NAMES | FURTHER
+    assert {path.name for path in report.page.parent.iterdir()} == names
+
+
+def test_the_page_shows_them_under_the_main_one(report: Report) -> None:
+    page = read(report)
+    text = " ".join(" ".join(page.words).split())
+    # Without a label, the name itself; in the order of the experiment.
+    assert text.index("Loss and accuracy.") < text.index("Similarity <by> position.")
+    assert text.index("Similarity <by> position.") < text.index("Means over trials")
+    assert page.tags.count("svg") == 3
+    assert set(page.links) >= FURTHER
+    source = report.page.read_text()
+    names = re.findall(r'\bid="([^"]+)"', source)
+    assert len(names) == len(set(names))
+    links = set(re.findall(r'(?:href="#|url\(#)([^")]+)', source))
+    assert links <= set(names)
+    markdown = (report.page.parent / "report.md").read_text()
+    assert markdown.index("(figure.png)") < markdown.index("(loss_and_accuracy.png)")
+    assert "![Similarity &lt;by&gt; position](by_position.png)" in markdown
+
+
+def test_equal_records_are_equal_bytes(report: Report) -> None:
+    about = experiment(more_figures={"by_position": LAYOUT}, labels=CAPTIONS)
+    (again,) = draw_further(about, made()[::-1])
+    assert len(again.contents) == 3
+    for name, content in again.contents.items():
+        assert (report.page.parent / name).read_bytes() == content, name
+
+
+def test_a_figure_without_its_table_is_visibly_left_out(tmp_path: Path) -> None:
+    records = trials(("gru",), (32,), (111,))
+    written = write(tmp_path, records, more_figures={"by_position": LAYOUT})
+    assert {path.name for path in written.paths} == NAMES
+    said = "no finished trial has a table 'stability_map'"
+    assert said in "".join(read(written).words)
+    assert f"*Similarity &lt;by&gt; position*: {said}." in (tmp_path / "report.md").read_text()
+    nothing = write(tmp_path / "none", [])
+    assert {path.name for path in nothing.paths} == NAMES
+    assert "".join(read(nothing).words).lower().count("no finished trials yet") >= 2
+
+
+def test_a_scatter_plot_may_be_the_main_figure() -> None:
+    about = experiment(figure=FIGURES["loss_and_accuracy"])
+    summary = Summary(about, "demo", trials(("gru",), (32,)), 10, "command", [])
+    assert summary.by == ("core.kind", "encoding.kind")
+    assert summary.metrics == ("token_accuracy", "loss")
+    assert [row.num_seeds for row in summary.rows] == [5, 5]
+
+
+@pytest.mark.parametrize("stem", ["figure", "table", "index", "Up", "a/b", "", "a.b"])
+def test_names_of_other_files_are_refused(stem: str) -> None:
+    with pytest.raises(ConfigError, match=r"figure's name|another file"):
+        experiment(more_figures={stem: LAYOUT})
+
+
+def test_labels_of_joint_columns_and_of_numbers() -> None:
+    from pernn.experiments import Contrast
+
+    contrast = Contrast("training.batch_size", treated=64, baseline=None)
+    layout = FigureLayout(
+        x="update",
+        panels=("core.kind", "encoding.kind"),
+        lines="training.batch_size",
+        metrics=("perplexity",),
+        contrast=contrast,
+    )
+    found = labels(layout, "gru")
+    names = ["update", "core.kind", "encoding.kind", "training.batch_size", "gru", "perplexity"]
+    assert list(found.items()) == [(name, LABELS[name]) for name in names]

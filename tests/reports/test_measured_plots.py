@@ -1,0 +1,251 @@
+"""Heat maps, scatter plots and logarithmic vertical axes."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+from scipy.stats import spearmanr
+
+from pernn.errors import ConfigError
+from pernn.experiments import FigureLayout
+from pernn.reports import draw, render
+from pernn.reports.labels import Labels, footer
+from pernn.reports.scales import Scale, log_ticks
+from reports.trials import CODE, CONDITIONS, SEEDS, experiment, stability, trial, trials
+
+HEAT = FigureLayout(
+    x="update",
+    panels="condition",
+    rows=("core.kind", "encoding.kind"),
+    lines="position",
+    metrics=("similarity",),
+    table="stability_map",
+    form="heat",
+)
+SCATTER = FigureLayout(
+    x="similarity",
+    panels="condition",
+    rows="core.kind",
+    lines="encoding.kind",
+    metrics=("target_accuracy",),
+    table="stability_map",
+    form="scatter",
+)
+
+
+def panels(figure: Any, number: int) -> list[Any]:
+    """The axes but the colour bar's."""
+    return figure.axes[:number]
+
+
+def mesh(axes: Any) -> QuadMesh:
+    (found,) = [one for one in axes.collections if isinstance(one, QuadMesh)]
+    return found
+
+
+def cells(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    table = record["tables"]["stability_map"]
+    columns = [table[name] for name in ("update", "condition", "position")]
+    return list(zip(*columns, strict=True))
+
+
+def select(records: list[dict[str, Any]], core: str, **wanted: Any) -> list[dict[str, Any]]:
+    """Trials of one core, and of their table the rows that have these values."""
+    found = []
+    for record in records:
+        table = record["tables"]["stability_map"]
+        keep = [
+            n
+            for n in range(len(table["update"]))
+            if all(table[name][n] == value for name, value in wanted.items())
+        ]
+        less = {name: [values[n] for n in keep] for name, values in table.items()}
+        if record["core.kind"] == core:
+            found.append({**record, "tables": {"stability_map": less}})
+    return found
+
+
+@pytest.mark.parametrize("num_seeds", [0, 1, 5])
+@pytest.mark.parametrize("layout", [HEAT, SCATTER], ids=["heat", "scatter"])
+def test_both_are_drawn_the_same_twice_from_records_in_any_order(
+    layout: FigureLayout, num_seeds: int
+) -> None:
+    about = experiment(figure=layout)
+    records = select(stability(SEEDS[:num_seeds]), "gru", condition=CONDITIONS[0])
+    one = draw(about, records)
+    drawn = render(one, "svg")
+    assert b"<image" not in drawn  # which a page that loads nothing would not show
+    if num_seeds == 1:
+        assert render(draw(about, records[::-1]), "svg") == drawn
+    if not records:
+        assert "no finished trials yet" in [text.get_text() for text in one.texts]
+
+
+def test_colours_are_means_over_seeds_on_one_scale() -> None:
+    records = select(stability(), "gru")
+    axes = panels(draw(experiment(figure=HEAT), records), 4)
+    assert {one.get_title(loc="right") for one in axes} == {"n = 5"}
+    assert {mesh(one).get_clim() for one in axes} == {(0.0, 1.0)}
+    assert axes[0].get_ylabel() == "position"
+    assert [tick.get_text() for tick in axes[0].get_yticklabels()] == ["1", "2", "3"]
+    assert (axes[-1].get_xlim(), axes[0].get_ylim()) == ((5, 50), (0.5, 3.5))
+    place = cells(records[0]).index((40, CONDITIONS[1], 2))
+    values = [
+        one["tables"]["stability_map"]["similarity"][place]
+        for one in records
+        if one["encoding.kind"] == "sinusoidal"
+    ]
+    drawn = np.asarray(mesh(axes[3]).get_array()).reshape(3, 3)
+    assert drawn[1, 2] == pytest.approx(np.mean(values))
+
+
+def test_blocks_are_named_by_what_speaks_for_itself() -> None:
+    axes = draw(experiment(figure=HEAT), select(stability(SEEDS[:1]), "gru")).axes
+    assert axes[0].texts[0].get_text() == "GRU\nVanilla"
+    label = Labels({"gru": "GRU"})
+    assert label.condition(("core.kind", "size"), ("gru", 8)) == "GRU, size: 8"
+    assert label.condition(("core.kind", "condition"), ("x", "Y")) == "core.kind: x, Y"
+
+
+def test_colours_diverge_from_zero_where_a_mean_is_negative() -> None:
+    records = select(stability(SEEDS[:2], shift=-0.5), "gru")
+    meshes = [mesh(one) for one in panels(draw(experiment(figure=HEAT), records), 4)]
+    ((low, high),) = {one.get_clim() for one in meshes}
+    arrays = [np.asarray(one.get_array()) for one in meshes]
+    assert high == -low == pytest.approx(max(np.abs(one).max() for one in arrays))
+    assert {one.get_cmap().name for one in meshes} == {"RdBu"}
+    layout = replace(HEAT, metrics=("perplexity",))
+    figure = draw(experiment(figure=layout), records[:1])
+    low, high = mesh(figure.axes[0]).get_clim()
+    assert low == 0
+    assert high > 200
+
+
+def test_cells_without_a_value_are_blank() -> None:
+    records = select(stability(SEEDS[:2]), "gru")
+    for record in records[:1]:
+        record["tables"]["stability_map"]["similarity"][0] = None
+    for record in records[1:]:
+        table = record["tables"]["stability_map"]
+        keep = [n for n, update in enumerate(table["update"]) if update < 40]
+        record["tables"]["stability_map"] = {k: [v[n] for n in keep] for k, v in table.items()}
+    axes = panels(draw(experiment(figure=HEAT), records), 4)
+    blank = [np.ma.getmaskarray(mesh(one).get_array()).sum() for one in axes]
+    assert blank == [0, 0, 3, 3]
+    assert axes[0].get_title(loc="right") == "n = 1–2"
+    assert axes[0].patch.get_hatch()
+
+
+def test_cells_lie_halfway_between_their_values() -> None:
+    label = Labels({})
+    rows = [trial(p=p, word=str(p)) for p in (1, 2, 6)]
+    assert Scale("p", None, label, rows).edges() == [0.5, 1.5, 4, 8]
+    assert Scale("word", None, label, rows).edges() == [-0.5, 0.5, 1.5, 2.5]
+    assert Scale(("p", "word"), None, label, rows).edges() == [-0.5, 0.5, 1.5, 2.5]
+    powers = [trial(p=p) for p in (1, 4, 16)]
+    assert Scale("p", 2, label, powers).edges() == pytest.approx([0.5, 2, 8, 32])
+    assert Scale("p", None, label, rows[:1]).edges() == [0.5, 1.5]
+    assert Scale("p", 2, label, rows[:1]).edges() == pytest.approx([0.5, 2])
+    assert Scale("p", None, label, []).edges() == []
+
+
+def test_two_rows_in_one_cell_are_told_apart() -> None:
+    layout = replace(HEAT, panels="core.kind")
+    with pytest.raises(ConfigError, match="they differ in condition"):
+        draw(experiment(figure=layout), stability(SEEDS[:1]))
+
+
+def test_every_row_is_a_point_and_the_title_has_the_correlation() -> None:
+    records = select(stability(), "gru", condition=CONDITIONS[0])
+    figure = draw(experiment(figure=SCATTER), records)
+    points = [len(line.get_xdata()) for line in figure.axes[0].lines]
+    assert points == [5 * 9, 5 * 9]
+    x, y = (np.concatenate([getattr(line, f"get_{of}data")() for line in figure.axes[0].lines])
+            for of in "xy")  # fmt: skip
+    title = figure.axes[0].get_title(loc="right")
+    assert title.startswith(f"ρ = {spearmanr(x, y).statistic:.2f} [0.")
+    assert title.endswith("], n = 90 of 5 seeds")
+    assert figure.axes[0].get_title(loc="left") == "Frequent among Rare\n"
+    assert figure.axes[0].get_ylim() == (-0.03, 1.03)
+    (alone,) = draw(experiment(figure=SCATTER), records[:2]).axes
+    one = alone.get_title(loc="right")
+    assert "[" not in one
+    assert one.endswith("n = 18 of 1 seed")
+
+
+def test_trials_are_points_too_and_axes_may_be_logarithmic() -> None:
+    layout = replace(
+        SCATTER, x="loss", panels="core.kind", rows=None, table=None, x_base=10, y_base=10
+    )
+    layout = replace(layout, metrics=("damerau_levenshtein",))
+    records = [{**one, "loss": one["loss"] + 0.1, "damerau_levenshtein": 1.0} for one in trials()]
+    figure = draw(experiment(figure=layout), records)
+    assert [axes.get_title(loc="right") for axes in figure.axes] == [
+        "ρ undefined, n = 40 of 5 seeds"
+    ] * 2
+    assert (figure.axes[0].get_xscale(), figure.axes[0].get_yscale()) == ("log", "log")
+    with pytest.raises(ConfigError, match="loss needs positive numbers"):
+        draw(experiment(figure=layout), [{**one, "loss": 0.0} for one in records])
+
+
+def test_footers_explain_the_signs() -> None:
+    records = stability(SEEDS[:1])
+    text = footer(experiment(figure=HEAT), records)
+    assert text.endswith("colours: means over seeds · hatched: no trial")
+    text = footer(experiment(figure=SCATTER), records)
+    assert "ρ: Spearman’s rank correlation, 95 % bootstrap, 10,000 resamples over seeds" in text
+
+
+def test_impossible_layouts_are_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match="shows no contrast"):
+        replace(SCATTER, contrast=CODE)
+    with pytest.raises(ConfigError, match="one metric"):
+        replace(HEAT, metrics=("similarity", "perplexity"))
+    with pytest.raises(ConfigError, match="at least 2"):
+        replace(HEAT, y_base=1)
+
+
+@pytest.mark.parametrize("form", ["points", "bands"])
+def test_a_metric_may_have_a_logarithmic_axis(form: Any) -> None:
+    layout = replace(
+        experiment().figure,
+        x="update",
+        x_base=None,
+        metrics=("perplexity", "target_accuracy"),
+        table="stability_map",
+        form=form,
+        y_base=10,
+    )
+    records = select(stability(SEEDS[:2]), "gru", condition=CONDITIONS[0], position=1)
+    first, share, difference = draw(experiment(figure=layout), records).axes
+    assert [one.get_yscale() for one in (first, share, difference)] == ["log", "linear", "linear"]
+    assert share.get_ylim() == (-0.03, 1.03)
+    low, high = first.get_ylim()
+    assert 120 < low < 150
+    assert 170 < high < 210
+    ticks = [tick for tick in first.get_yticks() if low <= tick <= high]
+    assert len(ticks) >= 3
+    assert all("e" not in text.get_text() for text in first.get_yticklabels())
+    records[0]["tables"]["stability_map"]["perplexity"][0] = 0.0
+    with pytest.raises(ConfigError, match="perplexity needs positive numbers"):
+        draw(experiment(figure=layout), records)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "base", "ticks"),
+    [
+        (0.05, 2000, 10, [0.1, 1, 10, 100, 1000]),
+        (0.05, 5, 10, [0.1, 0.3, 1, 3]),
+        (75, 900, 10, [100, 200, 500]),
+        (100, 400, 10, [100, 150, 200, 300, 400]),
+        (3, 40, 2, [4, 8, 16, 32]),
+        (500, 520, 10, [500, 505, 510, 515, 520]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis(
+    low: float, high: float, base: int, ticks: list[float]
+) -> None:
+    found = log_ticks(low, high, base)
+    assert found == ticks

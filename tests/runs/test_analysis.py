@@ -1,0 +1,122 @@
+"""A stage that analyses kept checkpoints: shared trainings, cuts anywhere, the same bits."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import ConfigError, CorruptError
+from pernn.runs import RunSpec, estimate_cost, execute
+from pernn.store import RunDirectory
+from runs.test_tasks import tiny
+
+TRAINING = tiny("dual_frequency").override(
+    {"training.keep_interval": 4, "training.checkpoint_interval": 4, "training.iterations": 10}
+)
+SPEC = TRAINING.override({"analysis": {"num_per_condition": 3, "map_per_condition": 2}})
+
+
+def contents(root: Path, spec: RunSpec = SPEC) -> dict[str, bytes]:
+    folder = RunDirectory(root, spec.fingerprint()).path
+    return {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "result.json")}
+
+
+def test_the_training_is_an_ordinary_run() -> None:
+    assert SPEC.first_stage() == TRAINING
+    assert "analysis" not in TRAINING.dump()
+    assert SPEC.analysed_updates == (0, 4, 8, 10)
+    assert SPEC.num_updates == 10 + 4
+    assert estimate_cost(SPEC).operations > estimate_cost(TRAINING).operations
+    sparse = SPEC.override({"training.keep_interval": None})
+    assert sparse.analysed_updates == (0, 10)
+
+
+def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
+    heard: list[int] = []
+    outcome = execute(SPEC, tmp_path / "a", device="cpu", listener=lambda n: not heard.append(n))
+    assert outcome.status == "finished"
+    assert heard == list(range(1, 15))
+    for cut in (5, 10, 11, 13):
+        stop = execute(SPEC, tmp_path / "b", device="cpu", listener=lambda n, cut=cut: n != cut)
+        assert stop.status == "stopped", cut
+    assert execute(SPEC, tmp_path / "b", device="cpu").status == "finished"
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert contents(tmp_path / "a", TRAINING) == contents(tmp_path / "b", TRAINING)
+
+
+def test_a_result_has_accuracy_and_stability(tmp_path: Path) -> None:
+    execute(TRAINING, tmp_path, device="cpu")
+    heard: list[int] = []
+    result = execute(SPEC, tmp_path, device="cpu", listener=lambda n: not heard.append(n)).result
+    assert result is not None
+    assert heard == [11, 12, 13, 14]  # the training was done before
+    metrics, tables = result["metrics"], result["tables"]
+    trained = RunDirectory(tmp_path, TRAINING.fingerprint()).read_result()
+    assert trained is not None
+    assert metrics.items() >= trained["metrics"].items()
+    assert tables.keys() == {*trained["tables"], "gradient_stability", "stability_map"}
+    table = tables["gradient_stability"]
+    assert table["update"] == [n for n in (0, 4, 8, 10) for _ in range(4)]
+    assert table["percent"] == [n for n in (0, 40, 80, 100) for _ in range(4)]
+    assert table["num_pairs"] == [3] * 16
+    assert all(-1 <= value <= 1 for value in table["similarity"])
+    last = dict(zip(table["condition"][-4:], table["similarity"][-4:], strict=True))
+    assert metrics["similarity"] == pytest.approx(sum(last.values()) / 4)
+    rare = (last["Rare among Rare"] + last["Frequent among Rare"]) / 2
+    assert metrics["similarity_rare_disturbants"] == pytest.approx(rare)
+    assert set(tables["stability_map"]["position"]) == {1, 2, 3, 4}
+
+
+def test_a_checkpoint_that_is_gone_is_said(tmp_path: Path) -> None:
+    execute(TRAINING, tmp_path, device="cpu")
+    folder = RunDirectory(tmp_path, TRAINING.fingerprint()).path / "checkpoints"
+    (folder / "update-000000004" / "tensors.safetensors").write_bytes(b"no")
+    with pytest.raises(CorruptError, match="update-000000004"):
+        execute(SPEC, tmp_path, device="cpu")
+
+
+def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"analysis\.source 5 lies beyond the input"):
+        SPEC.override({"analysis.source": 5})
+    other = tiny("language_modelling").override({"analysis": {"num_per_condition": 2}})
+    with pytest.raises(ConfigError, match="measured on tokens"):
+        execute(other, tmp_path, device="cpu")
+
+
+def analyze(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pernn", "analyze", *map(str, words)],
+        capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+
+
+def test_the_command_analyses_a_half_finished_run(tmp_path: Path) -> None:
+    execute(TRAINING, tmp_path, device="cpu", listener=lambda n: n != 9)
+    run = RunDirectory(tmp_path, TRAINING.fingerprint()).path
+    before = sorted(run.rglob("*"))
+    output = tmp_path / "rows.csv"
+    done = analyze(run, "--pairs", 3, "--device", "cpu", "--json", "-o", output)
+    assert done.returncode == 0, done.stderr
+    table = json.loads(done.stdout)["gradient_stability"]
+    assert sorted(set(table["update"])) == [0, 4, 8, 9]
+    assert len(output.read_text().splitlines()) == 1 + 16
+    assert sorted(run.rglob("*")) == before
+    execute(SPEC, tmp_path, device="cpu")
+    whole = json.loads(contents(tmp_path)["result.json"])["tables"]["gradient_stability"]
+    # What both measured is the same.
+    assert table["similarity"][:12] == whole["similarity"][:12]
+    shown = analyze(run, "--pairs", 1, "--device", "cpu")
+    assert "Rare among Frequent" in shown.stdout
+
+
+def test_the_command_says_what_is_no_run(tmp_path: Path) -> None:
+    done = analyze(tmp_path)
+    assert done.returncode == 2
+    assert "a run is named by 16 hexadecimal digits" in done.stderr
+    missing = analyze(tmp_path / "runs" / "0123456789abcdef")
+    assert missing.returncode == 2
+    assert "no spec.json" in missing.stderr
