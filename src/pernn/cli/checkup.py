@@ -21,7 +21,10 @@ REQUIRED = (
     "jinja2",
     "jaxtyping",
 )
-OPTIONAL = {"pyarrow": "pip install 'pernn[parquet]' (export as Parquet)"}
+OPTIONAL = {
+    "pyarrow": "pip install 'pernn[parquet]' (read and write Parquet)",
+    "sentencepiece": "pip install 'pernn[language]' (language modelling)",
+}
 
 
 @dataclass(frozen=True)
