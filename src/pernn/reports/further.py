@@ -37,6 +37,11 @@ class Further:
     missing: str
 
     @property
+    def sentence(self) -> str:
+        """The caption with a full stop, unless it is a question."""
+        return self.caption if self.caption.endswith(("?", ".")) else f"{self.caption}."
+
+    @property
     def contents(self) -> dict[str, bytes]:
         """Give the files, by name."""
         return {f"{self.stem}.{form}": content for form, content in self.drawn.items()}
@@ -48,10 +53,10 @@ class Further:
 
     def markdown(self) -> str:
         """Show the figure in Markdown, or say why it is not there."""
-        name = escape_markdown(self.caption)
+        name, sentence = escape_markdown(self.caption), escape_markdown(self.sentence)
         if self.missing:
             return f"*{name}*: {escape_markdown(self.missing)}."
-        return f"![{name}]({self.stem}.png)\n\n*{name}.* {escape_markdown(self.footer)}."
+        return f"![{name}]({self.stem}.png)\n\n*{sentence}* {escape_markdown(self.footer)}."
 
 
 def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Further]:
