@@ -117,6 +117,9 @@ def test_the_command_says_what_is_no_run(tmp_path: Path) -> None:
     done = analyze(tmp_path)
     assert done.returncode == 2
     assert "a run is named by 16 hexadecimal digits" in done.stderr
+    shortest = analyze("/")
+    assert shortest.returncode == 2
+    assert "a run is named by 16 hexadecimal digits" in shortest.stderr
     missing = analyze(tmp_path / "runs" / "0123456789abcdef")
     assert missing.returncode == 2
     assert "no spec.json" in missing.stderr

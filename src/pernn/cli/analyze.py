@@ -66,7 +66,8 @@ def analyze(
 def _spec_of(run: Path) -> RunSpec:
     """Read what a run trains; of an analysis, what it analyses."""
     path = run.absolute()
-    stored = RunDirectory(path.parents[1], path.name).read_spec()
+    # results/runs/<fingerprint>; of a shorter path `RunDirectory` refuses the name.
+    stored = RunDirectory(path.parent.parent, path.name).read_spec()
     if stored is None:
         raise ConfigError(f"{run}: no run's directory: it has no spec.json")
     spec = RunSpec.load(stored)
@@ -81,7 +82,7 @@ def _measure(spec: RunSpec, run: Path, device: str, threads: int) -> dict[str, d
     from pernn.runs import analyse, tabulate
     from pernn.training import choose_device, computing
 
-    first, root = spec.first_stage(), run.absolute().parents[1]
+    first, root = spec.first_stage(), run.absolute().parent.parent
     if first is None:
         raise ConfigError(f"{run}: nothing to analyse")
     checkpoints = RunDirectory(root, first.fingerprint()).checkpoints.updates()
