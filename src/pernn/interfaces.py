@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Float64, Int64
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
 
 UNSCORED = -100
@@ -139,6 +139,28 @@ class SequenceModel(Protocol):
 
         With a mask `scored` over these, only the logits of what it marks, one row each.
         """
+        ...
+
+
+@runtime_checkable
+class LinearReadout(SequenceModel, Protocol):
+    """A network whose outputs are a linear map of states: states and loss can go chunk by chunk.
+
+    Attributes:
+        readout: The map, a `torch.nn.Linear`.
+    """
+
+    readout: "nn.Linear"
+
+    def states(
+        self,
+        tokens: "Tensor",
+        num_queries: int = 0,
+        *,
+        num_scored: int | None = None,
+        scored: "Tensor | None" = None,
+    ) -> "Float[Tensor, '*rows hidden']":
+        """Give what the call reads out."""
         ...
 
 

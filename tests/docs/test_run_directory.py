@@ -162,7 +162,7 @@ def test_the_events_are_those_of_the_page(results):
 def test_kinds_of_lines_have_the_fields_that_the_page_says(results):
     lines = RunDirectory(results, SPEC.fingerprint()).read_metrics()
     table = re.findall(r"^\| `(\w+)` \| `(train|test)` only:", PAGE, flags=re.MULTILINE)
-    common = {"update", "kind", "loss"}
+    common = {"update", "kind", "loss", "token_accuracy"}
     for kind in ("train", "test"):
         expected = common | {name for name, only in table if only == kind}
         assert {frozenset(line) for line in lines if line["kind"] == kind} == {frozenset(expected)}

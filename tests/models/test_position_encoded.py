@@ -12,6 +12,7 @@ from pernn.cores import CORES
 from pernn.encodings import ENCODINGS, Learned, NoEncoding
 from pernn.errors import ConfigError
 from pernn.interfaces import SequenceModel
+from pernn.kernels import describe_kernels, find_kernels
 from pernn.models import PlainRNN
 
 WIDTH, HIDDEN, BATCH, TIME, QUERIES = 6, 5, 3, 4, 3
@@ -26,12 +27,12 @@ ENCODED = [
 ]
 
 
-def build(core="lstm", encoding="sinusoidal", vocab_size=7, layers=1, **place):
+def build(core="lstm", encoding="sinusoidal", vocab_size=7, layers=1, hidden=HIDDEN, **place):
     generator = torch.Generator().manual_seed(1)
     size = {} if encoding in ("none", "double") else {"size": WIDTH}
     code = ENCODINGS.validate({"kind": encoding, **size, **place})
     code = code.build(TIME + QUERIES, "halves", generator)
-    sizes = CORES.validate({"kind": core, "hidden_size": HIDDEN, "num_layers": layers})
+    sizes = CORES.validate({"kind": core, "hidden_size": hidden, "num_layers": layers})
     return PositionEncodedRNN(
         vocab_size,
         sizes.build(code.joined_size(WIDTH), generator),
@@ -78,6 +79,22 @@ def test_the_folded_path_equals_the_plain_one(
         assert error < (5 * tolerance if cancels else tolerance), name
 
 
+@pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
+@pytest.mark.parametrize(("encoding", "place"), ENCODED, ids=str)
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("vocab_size", [7, 50])
+def test_the_compiled_path_equals_the_plain_one(core, encoding, place, layers, vocab_size):
+    model = build(core, encoding, vocab_size, layers, hidden=16, **place)
+    tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
+    found = measured(model, tokens, targets)
+    expected = measured(PlainRNN(model).double(), tokens, targets)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-6)
+        assert error < 1e-5, name
+
+
 def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
     rows = []
     for vocab_size in (11, 12):
@@ -92,8 +109,8 @@ def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
             )[1],
         )
         model(draw(vocab_size, BATCH, TIME), QUERIES)
-    # 11 + 1 rows for 12 tokens: all at once; one more id: token by token, and the query.
-    assert rows == [(12,), (7,), (TIME, BATCH), (), (7,)]
+    # The codes, then 11 + 1 rows for 12 tokens; one more id: token by token, and the query.
+    assert rows == [(7,), (12,), (7,), (TIME * BATCH + 1,)]
 
 
 @pytest.mark.parametrize("num_queries", [0, 3])

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
+from pernn.kernels import find_kernels, without_kernels
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory
 
 SPEC = RunSpec.load(
     {
         "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
-        "core": {"kind": "lstm", "hidden_size": 8},
+        "core": {"kind": "lstm", "hidden_size": 16},  # wide enough for the compiled kernels
         "encoding": {"kind": "sinusoidal", "size": 8},
         "embedding_size": 8,
         "training": {
@@ -155,3 +156,27 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.Mon
         execute(SPEC, tmp_path, device="cpu")
     monkeypatch.undo()
     assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+
+
+def test_a_run_goes_on_without_kernels_if_it_began_so(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    with without_kernels():
+        execute(SPEC, whole, device="cpu")
+        execute(SPEC, cut, device="cpu", listener=lambda update: update < 6)
+    execute(SPEC, cut, device="cpu")
+    assert contents(cut) == contents(whole)
+    if find_kernels() is not None:
+        assert contents(cut) != undisturbed
+
+
+@pytest.mark.skipif(find_kernels() is None, reason="no compiled kernels here")
+def test_a_run_that_began_with_kernels_wants_them(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    execute(SPEC, tmp_path, device="cpu", listener=lambda update: update < 6)
+    with without_kernels(), pytest.raises(MachineError, match="began with compiled kernels"):
+        execute(SPEC, tmp_path, device="cpu")
+    execute(SPEC, tmp_path, device="cpu")
+    assert contents(tmp_path) == undisturbed

@@ -1,9 +1,12 @@
 """Precision policies: named, checked, and gone when the block ends."""
 
+import contextlib
+
 import pytest
 import torch
 
 from pernn.errors import MachineError
+from pernn.kernels import without_kernels
 from pernn.models import PositionEncodedRNN
 from pernn.runs import RunSpec, build
 from pernn.training import TrainState, advance, choose_device, computing, evaluate, rounding
@@ -11,15 +14,28 @@ from pernn.training import TrainState, advance, choose_device, computing, evalua
 CPU = torch.device("cpu")
 
 
+def settings() -> tuple[object, ...]:
+    products = torch.backends.mkldnn.matmul
+    cuda = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    return *cuda, products.fp32_precision, torch.is_autocast_enabled("cpu")
+
+
 def test_settings_are_left_as_they_were() -> None:
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    with computing("bf16", CPU):
-        # Rounding is a matter of one forward pass, not of the whole training.
+    before = settings()
+    with computing("bf16", CPU), rounding("bf16", CPU):
+        # On the CPU products round inside: autocast would keep their results rounded, too.
+        assert torch.backends.mkldnn.matmul.fp32_precision == "bf16"
         assert not torch.is_autocast_enabled("cpu")
-    with rounding("bf16", CPU):
-        assert torch.is_autocast_enabled("cpu")
-    assert not torch.is_autocast_enabled("cpu")
-    assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == before
+    assert settings() == before
+    with computing("fp32", CPU):
+        assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
+    assert settings() == before
+
+
+def test_a_processor_without_bf16_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pernn.training.precision.rounds_on_cpu", lambda: False)
+    with pytest.raises(MachineError, match="bf16 needs"), computing("bf16", CPU):
+        pass
 
 
 def test_bf16_training_uses_the_weights_as_they_are() -> None:
@@ -57,13 +73,16 @@ def test_tf32_means_nothing_on_a_cpu() -> None:
         pass
 
 
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
-def test_bf16_rounds_products_only(core: str, generator: torch.Generator) -> None:
-    model = PositionEncodedRNN(8, core, embedding_size=16, hidden_size=16, generator=generator)
-    tokens = torch.randint(8, (4, 6), generator=generator)
-    with computing("fp32", CPU):
+def test_bf16_rounds_products_only(core: str, compiled: bool, generator: torch.Generator) -> None:
+    model = PositionEncodedRNN(32, core, embedding_size=32, hidden_size=32, generator=generator)
+    tokens = torch.randint(32, (8, 6), generator=generator)
+    way = contextlib.nullcontext() if compiled else without_kernels()
+    with computing("fp32", CPU), way:
         exact = model(tokens, 6)
-    with rounding("bf16", CPU):
+    way = contextlib.nullcontext() if compiled else without_kernels()
+    with computing("bf16", CPU), rounding("bf16", CPU), way:
         rounded = model(tokens, 6)
         states, _ = model.core.recur(model.project(tokens, 6))
     rounded.float().square().sum().backward()

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pernn.errors import MachineError
+
 from .options import num_cores
 
 REQUIRED = (
@@ -52,7 +54,8 @@ def examine(results: Path) -> list[Finding]:
     extras = [_package(name, remedy, required=False) for name, remedy in OPTIONAL.items()]
     python = Finding("Python", True, platform.python_version())
     cores = Finding("CPU cores", True, str(num_cores()))
-    return [python, *packages, *extras, cores, _memory(), _accelerator(), _directory(results)]
+    machine = [cores, _memory(), _kernels(), _accelerator()]
+    return [python, *packages, *extras, *machine, _directory(results)]
 
 
 def _package(name: str, remedy: str, *, required: bool) -> Finding:
@@ -65,6 +68,18 @@ def _package(name: str, remedy: str, *, required: bool) -> Finding:
 def _memory() -> Finding:
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Finding("memory", True, f"{size / 2**30:.0f} GiB")
+
+
+def _kernels() -> Finding:
+    """Compile them now if that was never done."""
+    remedy = "a C++ compiler with OpenMP, such as g++; without one, training is slower"
+    try:
+        from pernn.kernels import describe_kernels
+
+        found = describe_kernels()
+    except (ImportError, MachineError) as error:
+        found = str(error)
+    return Finding("CPU kernels", found.startswith("compiled"), found, False, remedy)
 
 
 def _accelerator() -> Finding:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from pernn.errors import StoreError
 from pernn.experiments import find_experiment, trials
+from pernn.kernels import may_compile_first
 from pernn.runners import LocalRunner
 from pernn.runs import RunSpec
 from pernn.store import (
@@ -96,6 +97,8 @@ def _run(
         f"{runner.threads} thread(s) each; results in {root}",
         soft_wrap=True,
     )
+    if may_compile_first():
+        console.print("The first trial waits for the kernels to be compiled (once, about 20 s).")
     tally = Tally(missing, root)
     with showing(tally, console) as hear:
         runner.run(missing, root, hear)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .elman import Elman
     from .gru import GRU
     from .lstm import LSTM
+    from .projected import Projected
     from .recurrent import RecurrentCore
     from .s4d import S4D
 
@@ -24,6 +25,7 @@ __all__ = [
     "ElmanConfig",
     "GRUConfig",
     "LSTMConfig",
+    "Projected",
     "RecurrentCore",
     "S4DConfig",
 ]
@@ -34,6 +36,7 @@ __getattr__ = exports(
         "Elman": ".elman",
         "GRU": ".gru",
         "LSTM": ".lstm",
+        "Projected": ".projected",
         "RecurrentCore": ".recurrent",
         "S4D": ".s4d",
     },

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .recurrent import RecurrentCore, add_product, first_order, matmul_dtype, recurrent_gradient
+from .recurrent import RecurrentCore
+from .scanning import add_product, first_order, matmul_dtype, recurrent_gradient
 
 
 class Elman(RecurrentCore):
@@ -22,6 +23,7 @@ class Elman(RecurrentCore):
 
     num_gates = 1
     reference = nn.RNN
+    kernel = "elman"
 
     def scan(
         self, layer: int, gates: Tensor, state: tuple[Tensor, ...]

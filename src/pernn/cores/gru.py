@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .recurrent import RecurrentCore, add_product, first_order, matmul_dtype, recurrent_gradient
+from .recurrent import RecurrentCore
+from .scanning import add_product, first_order, matmul_dtype, recurrent_gradient
 
 
 class GRU(RecurrentCore):
@@ -23,6 +24,7 @@ class GRU(RecurrentCore):
 
     num_gates = 3
     reference = nn.GRU
+    kernel = "gru"
 
     def _input_bias(self, layer: int) -> Tensor:
         # The new gate's recurrent bias stands inside the reset product: it stays behind.
@@ -32,16 +34,17 @@ class GRU(RecurrentCore):
         )
         return self.bias_of("ih", layer) + early
 
+    def late_bias(self, layer: int) -> Tensor:
+        """Give the new gate's recurrent bias."""
+        if not self.bias:
+            return self.weight("hh", layer).new_zeros(self.hidden_size)
+        return self.bias_of("hh", layer)[2 * self.hidden_size :]
+
     def scan(
         self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run one layer with the hand-written backward pass."""
-        weight = self.weight("hh", layer)
-        late = (
-            self.bias_of("hh", layer)[2 * self.hidden_size :]
-            if self.bias
-            else weight.new_zeros(self.hidden_size)
-        )
+        weight, late = self.weight("hh", layer), self.late_bias(layer)
         outputs = _Scan.apply(gates, weight, late, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .recurrent import RecurrentCore, add_product, first_order, matmul_dtype, recurrent_gradient
+from .recurrent import RecurrentCore
+from .scanning import add_product, first_order, matmul_dtype, recurrent_gradient
 
 
 class LSTM(RecurrentCore):
@@ -24,6 +25,7 @@ class LSTM(RecurrentCore):
     num_gates = 4
     num_states = 2
     reference = nn.LSTM
+    kernel = "lstm"
 
     def scan(
         self, layer: int, gates: Tensor, state: tuple[Tensor, ...]

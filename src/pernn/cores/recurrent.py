@@ -2,9 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import wraps
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -13,8 +11,8 @@ from torch.nn import functional as F
 
 from pernn.errors import ConfigError
 
-Args = ParamSpec("Args")
-Gradients = TypeVar("Gradients")
+from .compiled import Layer, kernels_for, scan
+from .projected import Projected
 
 
 class RecurrentCore(nn.Module, ABC):
@@ -122,6 +120,8 @@ class RecurrentCore(nn.Module, ABC):
 
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""
+    kernel: str
+    """Name of the compiled kernel that computes the same as `scan`; read from the class itself."""
 
     def recur(
         self,
@@ -142,27 +142,74 @@ class RecurrentCore(nn.Module, ABC):
             ConfigError: If there is no time step, or the state has another shape.
         """
         # Time first inside: each step then reads and writes one contiguous block.
-        values = gates.transpose(0, 1).contiguous()
-        if not len(values):
+        outputs, state = self.recur_projected(Projected.of(gates.transpose(0, 1)), state)
+        return outputs.transpose(0, 1), state
+
+    def recur_projected(
+        self,
+        inputs: Projected,
+        state: "Tensor | tuple[Tensor, ...] | None" = None,
+        *,
+        num_outputs: int | None = None,
+    ) -> "tuple[Float[Tensor, 'scored batch hidden'], Tensor | tuple[Tensor, ...]]":
+        """Run all layers over inputs that are given by parts.
+
+        Args:
+            inputs: What `project` made of them.
+            state: As in `recur`.
+            num_outputs: Last steps whose hidden states are given; all if absent.
+
+        Returns:
+            The top layer's hidden states, time first, and the final state of every layer.
+
+        Raises:
+            ConfigError: As in `recur`.
+        """
+        if not inputs.num_steps:
             raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
-        layers = self._split(state, values)
+        layers = self._split(state, inputs)
         finals: list[tuple[Tensor, ...]] = []
         for layer, initial in enumerate(layers):
-            if layer:
-                values = self._project(layer, values)
-            values, final = self.scan(layer, values, initial)
+            last = layer == self.num_layers - 1
+            kept = num_outputs if last and num_outputs is not None else inputs.num_steps
+            values, final = self.scan_projected(layer, inputs, initial, kept)
             finals.append(final)
+            if not last:
+                inputs = Projected.of(self._project(layer + 1, values))
         stacked = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
-        return values.transpose(0, 1), stacked if self.num_states > 1 else stacked[0]
+        return values, stacked if self.num_states > 1 else stacked[0]
+
+    def scan_projected(
+        self,
+        layer: int,
+        inputs: Projected,
+        state: tuple[Tensor, ...] | None,
+        num_outputs: int,
+    ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
+        """Run one layer: by the compiled kernels where there are any and they fit, else `scan`."""
+        # A subclass of ours may compute something else.
+        kind = type(self).__dict__.get("kernel")
+        one = Layer(inputs, self.weight("hh", layer), self.late_bias(layer), state)
+        kernels = kernels_for(one) if kind else None
+        if kernels is not None and kind is not None:
+            return scan(kernels, kind, [one], num_outputs)[0]
+        if state is None:
+            zeros = self.weight("hh", 0).new_zeros(inputs.batch, self.hidden_size)
+            state = (zeros,) * self.num_states
+        values, final = self.scan(layer, inputs.gates().contiguous(), state)
+        return values[inputs.num_steps - num_outputs :], final
+
+    def late_bias(self, layer: int) -> Tensor | None:
+        """Give the bias that stands behind the recurrent product; `None` in most cores."""
+        return None
 
     def _split(
-        self, state: "Tensor | tuple[Tensor, ...] | None", gates: Tensor
-    ) -> list[tuple[Tensor, ...]]:
+        self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
+    ) -> "list[tuple[Tensor, ...] | None]":
         if state is None:
-            zeros = self.weight("hh", 0).new_zeros(gates.shape[1], self.hidden_size)
-            return [(zeros,) * self.num_states] * self.num_layers
+            return [None] * self.num_layers
         parts = state if isinstance(state, tuple) else (state,)
-        expected = [(self.num_layers, gates.shape[1], self.hidden_size)] * self.num_states
+        expected = [(self.num_layers, inputs.batch, self.hidden_size)] * self.num_states
         found = [tuple(part.shape) for part in parts]
         if found != expected:
             raise ConfigError(
@@ -246,43 +293,3 @@ def project_columns(
     if offset or width != weight.shape[1]:
         weight = weight[:, offset : offset + width]
     return F.linear(inputs, weight, bias)
-
-
-def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients]:
-    """Refuse to differentiate a hand-written backward pass again.
-
-    PyTorch's `once_differentiable` lets a second derivative through in silence, without the
-    recurrence's share, whenever the incoming gradient is a constant.
-    """
-
-    @wraps(backward)
-    def checked(*args: Args.args, **options: Args.kwargs) -> Gradients:
-        if torch.is_grad_enabled():
-            raise ConfigError(
-                "the cores of pernn have no second derivative (create_graph=True): "
-                "use core.to_torch()"
-            )
-        return backward(*args, **options)
-
-    return checked
-
-
-def matmul_dtype(gates: Tensor) -> torch.dtype:
-    """The precision of the recurrent products: autocast's if it is on, else the gates' own."""
-    device = gates.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else gates.dtype
-
-
-def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """`base + left @ right`, where `left` is rounded to `right`'s type and `base`'s is kept."""
-    if right.dtype == base.dtype:
-        return torch.addmm(base, left, right, out=out)
-    return torch.add(base, left.to(right.dtype) @ right, out=out)
-
-
-def recurrent_gradient(
-    grad_gates: Tensor, hidden: Tensor, outputs: Tensor, dtype: torch.dtype
-) -> Tensor:
-    """Σ_t δ_t h_{t−1}ᵀ as one product, the first step with the initial hidden state."""
-    rest = grad_gates[1:].flatten(0, 1).to(dtype).t() @ outputs[:-1].flatten(0, 1).to(dtype)
-    return rest.to(hidden.dtype) + grad_gates[0].t() @ hidden

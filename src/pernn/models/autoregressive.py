@@ -1,15 +1,16 @@
 """A network whose own outputs are its inputs while it answers."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pernn.cores import Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
-from .network import last_steps
+from .network import count_outputs
 from .position_encoded import PositionEncodedRNN
 
 
@@ -79,24 +80,18 @@ class AutoregressiveRNN(PositionEncodedRNN):
         """Draw the vectors of both phases from N(0, 1)."""
         nn.init.normal_(self.phase, generator=generator)
 
-    def forward(
+    def prepare(
         self,
         tokens: Int[Tensor, "batch input_time"],
         num_queries: int = 0,
-        *,
         num_scored: int | None = None,
-        scored: Bool[Tensor, "batch scored"] | None = None,
-    ) -> Float[Tensor, "*rows vocab"]:
-        """Read the inputs, DUMMY and all true outputs but the last one.
+    ) -> Projected:
+        """Project the inputs, DUMMY and all true outputs but the last one, and the two phases.
 
         Args:
             tokens: Ids; the last `num_scored` of them are the output phase.
             num_queries: None: there is no query here.
             num_scored: Steps of the output phase; must be given.
-            scored: Which of those to give logits for, all if absent.
-
-        Returns:
-            Logits of the output phase.
 
         Raises:
             ConfigError: If there are queries, or not that many steps.
@@ -106,13 +101,8 @@ class AutoregressiveRNN(PositionEncodedRNN):
                 "an autoregressive network is fed outputs, not queries: it needs num_queries=0 "
                 f"and num_scored, got num_queries={num_queries} and num_scored={num_scored}"
             )
-        gates = self.project(tokens)
-        # Checked before the phases are counted out.
-        num_outputs = last_steps(gates, 0, num_scored).shape[1]
-        first, second = self._project_phase()
-        phases = [first.expand(tokens.shape[1] - num_outputs, -1), second.expand(num_outputs, -1)]
-        outputs, _ = self.core.recur(gates + torch.cat(phases))
-        return self.read(outputs, 0, num_scored, scored)
+        num_outputs = count_outputs(tokens.shape[1], 0, num_scored)
+        return super().prepare(tokens).plus(self._phases(tokens.shape[1], num_outputs))
 
     def decode(
         self, prompt: Int[Tensor, "batch prompt_time"], num_outputs: int
@@ -132,23 +122,23 @@ class AutoregressiveRNN(PositionEncodedRNN):
         if num_outputs < 1:
             raise ConfigError(f"num_outputs must be at least 1, got {num_outputs}")
         rows, start = self._rows(), prompt.shape[1]
-        first, second = self._project_phase()
-        gates = self.project(prompt)
-        phases = torch.cat([first.expand(start - 1, -1), second.unsqueeze(0)])
-        outputs, state = self.core.recur(gates + phases)
+        inputs = super().prepare(prompt).plus(self._phases(start, 1))
+        outputs, state = self.core.recur(inputs.gates().transpose(0, 1))
         logits = [self.readout(outputs[:, -1])]
-        codes = None
-        if self.encoding.size:
-            codes = self.project_codes(start + num_outputs - 1, 0, rows.shape[1])
+        last = self._phases(1, 1)
+        codes = self.project_codes(start + num_outputs - 1, 0, rows.shape[1])
         for step in range(start, start + num_outputs - 1):
             tokens = F.embedding(logits[-1].argmax(dim=1), rows)
-            gate = self.core.project(tokens) + second
+            gate = self.core.project(tokens) + last
             if codes is not None:
                 gate = gate + codes[step]
             outputs, state = self.core.recur(gate.unsqueeze(1), state)
             logits.append(self.readout(outputs[:, -1]))
         return torch.stack(logits, dim=1)
 
-    def _project_phase(self) -> Float[Tensor, "2 gate"]:
-        """Give the two phases' share of the projected inputs."""
-        return self.core.project(self.phase, offset=self.joined_size, bias=False)
+    def _phases(self, num_steps: int, num_outputs: int) -> Float[Tensor, "time gate"]:
+        """Give the two phases' share of the projected inputs, the last steps the second's."""
+        first, second = self.core.project(self.phase, offset=self.joined_size, bias=False)
+        return torch.cat(
+            [first.expand(num_steps - num_outputs, -1), second.expand(num_outputs, -1)]
+        )

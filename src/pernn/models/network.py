@@ -1,18 +1,19 @@
 """What all our networks share: a code and a core that fit, a read-out, the input by parts."""
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES
+from pernn.cores import CORES, Projected, RecurrentCore
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
 
-class EncodedNetwork(nn.Module):
+class EncodedNetwork(nn.Module, ABC):
     """Embedding, code, core and read-out; what goes in and how is a subclass's business.
 
     Args:
@@ -81,57 +82,88 @@ class EncodedNetwork(nn.Module):
         """Number of trainable parameters."""
         return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
 
-    def read(
+    def forward(
         self,
-        outputs: Float[Tensor, "batch time hidden"],
-        num_queries: int,
-        num_scored: int | None,
+        tokens: Int[Tensor, "batch input_time"] | Float[Tensor, "batch input_time vocab"],
+        num_queries: int = 0,
+        *,
+        num_scored: int | None = None,
         scored: Bool[Tensor, "batch scored"] | None = None,
     ) -> Float[Tensor, "*rows vocab"]:
-        """Read the last steps out, or only those of them that are scored.
+        """Read the inputs, then answer the queries.
 
         Args:
-            outputs: States of all steps.
-            num_queries: Output steps, at the end.
-            num_scored: Last steps to keep; by default the queries, or all if there is none.
-            scored: Which of those; each then is a row by itself.
+            tokens: Ids 0 … vocab_size − 1, or of further rows of the embedding; vectors if the
+                vocabulary is infinite.
+            num_queries: Output steps that follow, each with the query as input.
+            num_scored: Last steps to give outputs for; by default the queries, or all steps if
+                there is none.
+            scored: Which of those steps to give outputs for, all if absent. What is not scored is
+                not read out, which is most of the work where the vocabulary is large.
+
+        Returns:
+            Outputs (logits, or vectors of any length) of the last `num_scored` steps; a row for
+            each scored one, if these are named.
 
         Raises:
-            ConfigError: If there are not that many steps.
+            ConfigError: If there are not that many steps, or queries without a query row.
         """
-        kept = last_steps(outputs, num_queries, num_scored)
-        read: Tensor = self.readout(kept if scored is None else kept[scored])
-        return read
+        states = self.states(tokens, num_queries, num_scored=num_scored, scored=scored)
+        outputs: Tensor = self.readout(states)
+        return outputs
+
+    def states(
+        self,
+        tokens: Int[Tensor, "batch input_time"] | Float[Tensor, "batch input_time vocab"],
+        num_queries: int = 0,
+        *,
+        num_scored: int | None = None,
+        scored: Bool[Tensor, "batch scored"] | None = None,
+    ) -> Float[Tensor, "*rows hidden"]:
+        """Give the states that `forward` reads out; the arguments are those of `forward`."""
+        inputs = self.prepare(tokens, num_queries, num_scored)
+        num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
+        if isinstance(self.core, RecurrentCore):
+            outputs, _ = self.core.recur_projected(inputs, num_outputs=num_outputs)
+            kept = outputs.transpose(0, 1)
+        else:
+            outputs, _ = self.core.recur(inputs.gates().transpose(0, 1))
+            kept = outputs[:, inputs.num_steps - num_outputs :]
+        return kept if scored is None else kept[scored]
+
+    def project(
+        self,
+        tokens: Int[Tensor, "batch input_time"] | Float[Tensor, "batch input_time vocab"],
+        num_queries: int = 0,
+    ) -> Float[Tensor, "batch time gate"]:
+        """Give the core's projected inputs of all steps, both phases."""
+        return self.prepare(tokens, num_queries).gates().transpose(0, 1)
+
+    @abstractmethod
+    def prepare(
+        self, tokens: Tensor, num_queries: int = 0, num_scored: int | None = None
+    ) -> Projected:
+        """Give the core's projected inputs by parts; the arguments are those of `forward`.
+
+        Raises:
+            ConfigError: If there are queries without a query row, or not that many steps.
+        """
 
     def project_codes(
         self, num_steps: int, num_queries: int, width: int
-    ) -> Float[Tensor, "time gate"]:
-        """Give the codes' share of the projected inputs.
+    ) -> Float[Tensor, "time gate"] | None:
+        """Give the codes' share of the projected inputs, if there are codes.
 
         Args:
             num_steps: Steps of both phases together.
             num_queries: How many of them, at the end, are queries.
             width: Features of the input before the code, if it is concatenated.
         """
+        if not self.encoding.size:
+            return None
         codes = self.encoding(num_steps, num_queries)
         offset = width if self.encoding.attach == "concat" else 0
         return self.core.project(codes, offset=offset, bias=False)
-
-    def attach_codes(
-        self,
-        inputs: Float[Tensor, "input_time batch gate"],
-        query: Float[Tensor, " gate"],
-        num_queries: int,
-        width: int,
-    ) -> Float[Tensor, "batch time gate"]:
-        """Put projected inputs and queries one after another and add the codes' share."""
-        input_time, batch = inputs.shape[:2]
-        queries = query.expand(num_queries, 1, -1)
-        if self.encoding.size:
-            steps = self.project_codes(input_time + num_queries, num_queries, width).unsqueeze(1)
-            inputs, queries = inputs + steps[:input_time], queries + steps[input_time:]
-        gates = torch.cat([inputs, queries.expand(-1, batch, -1)])
-        return gates.transpose(0, 1)
 
 
 def reset_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
@@ -141,17 +173,14 @@ def reset_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
         nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
 
-def last_steps(
-    values: Float[Tensor, "batch time width"], num_queries: int, num_scored: int | None
-) -> Float[Tensor, "batch scored width"]:
-    """Keep the last `num_scored` steps; by default the queries, or all if there is none.
+def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:
+    """Say how many of the last steps are asked for; by default the queries, or all if none is.
 
     Raises:
         ConfigError: If there are not that many steps.
     """
-    num_steps = values.shape[1]
     if num_scored is None:
         num_scored = num_queries or num_steps
     if not 1 <= num_scored <= num_steps:
         raise ConfigError(f"num_scored must lie in 1 … {num_steps} steps, got {num_scored}")
-    return values[:, num_steps - num_scored :]
+    return num_scored

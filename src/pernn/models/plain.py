@@ -14,7 +14,7 @@ from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
 from .autoregressive import AutoregressiveRNN
-from .network import last_steps
+from .network import count_outputs
 from .position_encoded import PositionEncodedRNN
 from .vector import VectorRNN
 
@@ -61,7 +61,7 @@ class PlainRNN(nn.Module):
             inputs = torch.cat([inputs, phases], dim=2)
         outputs, _ = self.core(inputs)
         logits: Tensor = self.readout(outputs)
-        logits = last_steps(logits, num_queries, num_scored)
+        logits = logits[:, -count_outputs(logits.shape[1], num_queries, num_scored) :]
         return logits if scored is None else logits[scored]
 
 

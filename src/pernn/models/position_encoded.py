@@ -6,10 +6,11 @@ is one row at every output step: it is projected once and broadcast, its gradien
 """
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pernn.cores import Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
@@ -85,54 +86,32 @@ class PositionEncodedRNN(EncodedNetwork):
         """Draw every row from N(0, 1)."""
         nn.init.normal_(self.embedding.weight, generator=generator)
 
-    def forward(
+    def prepare(
         self,
         tokens: Int[Tensor, "batch input_time"],
         num_queries: int = 0,
-        *,
         num_scored: int | None = None,
-        scored: Bool[Tensor, "batch scored"] | None = None,
-    ) -> Float[Tensor, "*rows vocab"]:
-        """Read the tokens, then answer the queries.
-
-        Args:
-            tokens: Ids 0 … vocab_size − 1, or of further rows of the embedding.
-            num_queries: Output steps that follow, each with the query row as input.
-            num_scored: Last steps to give logits for; by default the queries, or all steps if
-                there is none.
-            scored: Which of those steps to give logits for, all if absent. What is not scored is
-                not read out, which is most of the work where the vocabulary is large.
-
-        Returns:
-            Logits of the last `num_scored` steps; a row for each scored one, if these are named.
-
-        Raises:
-            ConfigError: If there are not that many steps, or queries without a query row.
-        """
-        outputs, _ = self.core.recur(self.project(tokens, num_queries))
-        return self.read(outputs, num_queries, num_scored, scored)
-
-    def project(
-        self, tokens: Int[Tensor, "batch input_time"], num_queries: int = 0
-    ) -> Float[Tensor, "batch time gate"]:
-        """Give the core's projected inputs of all steps, both phases."""
+    ) -> Projected:
+        """Project every row of the embedding once, or every token where there are fewer."""
         if num_queries and not self.num_extra_rows:
             raise ConfigError(
                 f"{num_queries} queries, but the embedding has no query row: build the network "
                 "with num_extra_rows=1"
             )
+        batch, input_time = tokens.shape
+        rows, by_time = self._rows(), tokens.t()
         # Without queries any row does: it is shown at no step.
         query_row = self.vocab_size if num_queries else 0
-        rows = self._rows()
-        by_time = tokens.t()
-        if len(rows) <= tokens.numel():
-            table = self.core.project(rows)
-            inputs, query = F.embedding(by_time, table), table[query_row]
-        else:
-            # More ids than tokens: project only what occurs.
-            inputs = self.core.project(F.embedding(by_time, rows))
-            query = self.core.project(rows[query_row])
-        return self.attach_codes(inputs, query, num_queries, rows.shape[1])
+        shown: Tensor | None = by_time
+        if len(rows) > tokens.numel():
+            vectors = F.embedding(by_time, rows).flatten(0, 1)
+            if num_queries:
+                vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
+            rows, shown, query_row = vectors, None, len(vectors) - 1 if num_queries else 0
+        codes = self.project_codes(input_time + num_queries, num_queries, rows.shape[1])
+        return Projected(
+            self.core.project(rows), batch, input_time, num_queries, shown, query_row, codes
+        )
 
     def _rows(self) -> Float[Tensor, "rows width"]:
         """The embedding as it stands in the input: twice for `double`."""

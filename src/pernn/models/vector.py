@@ -1,9 +1,10 @@
 """The network for an infinite vocabulary: vectors in, vectors out."""
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
+from pernn.cores import Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
@@ -71,40 +72,24 @@ class VectorRNN(EncodedNetwork):
         """Draw weights and biases of the first map from U(−1/√d, 1/√d), as `torch.nn.Linear`."""
         reset_linear(self.embedding, generator)
 
-    def forward(
+    def prepare(
         self,
         tokens: Float[Tensor, "batch input_time vocab"],
         num_queries: int = 0,
-        *,
         num_scored: int | None = None,
-        scored: Bool[Tensor, "batch scored"] | None = None,
-    ) -> Float[Tensor, "*rows vocab"]:
-        """Read the vectors, then answer the queries.
-
-        Args:
-            tokens: Vectors.
-            num_queries: Output steps that follow, each with the zero vector as input.
-            num_scored: Last steps to give outputs for; by default the queries, or all steps if
-                there is none.
-            scored: Which of those steps to give outputs for, all if absent.
-
-        Returns:
-            Vectors of any length, of the last `num_scored` steps.
-
-        Raises:
-            ConfigError: If there are not that many steps.
-        """
-        outputs, _ = self.core.recur(self.project(tokens, num_queries))
-        return self.read(outputs, num_queries, num_scored, scored)
-
-    def project(
-        self, tokens: Float[Tensor, "batch input_time vocab"], num_queries: int = 0
-    ) -> Float[Tensor, "batch time gate"]:
-        """Give the core's projected inputs of all steps, both phases."""
+    ) -> Projected:
+        """Project every vector, and the query: the map of the zero vector."""
+        batch, input_time = tokens.shape[:2]
         copies = self.encoding.embedding_copies
-        inputs = torch.cat([self.embedding(tokens.transpose(0, 1))] * copies, dim=2)
-        # The map of the zero vector; projected once for all output steps.
-        query = torch.cat([self.embedding.bias] * copies)
-        return self.attach_codes(
-            self.core.project(inputs), self.core.project(query), num_queries, inputs.shape[2]
+        vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
+        rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
+        rows = torch.cat([rows] * copies, dim=1)
+        codes = self.project_codes(input_time + num_queries, num_queries, rows.shape[1])
+        return Projected(
+            self.core.project(rows),
+            batch,
+            input_time,
+            num_queries,
+            query_row=len(rows) - 1,
+            codes=codes,
         )

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from pernn.kernels import describe_kernels
+
 PACKAGES = ("pernn", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz")
 
 
@@ -24,6 +26,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
+        "kernels": describe_kernels(),
     }
 
 

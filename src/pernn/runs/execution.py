@@ -4,6 +4,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
+from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.store import Checkpoint, RunDirectory
 from pernn.training import (
     CheckpointDue,
@@ -80,29 +82,44 @@ def execute(
         torch.set_num_threads(threads if started is None else int(started["threads"]))
         if started is not None:
             _check_device(started, chosen, directory)
-        if first is not None and spec.analysis is not None:
-            from .analysing import carry_analysis
+        with _kernels_of(started, directory):
+            return _carry_locked(spec, directory, started, root, chosen, listener, warn)
 
-            if started is None:
-                directory.write_environment(describe_environment(chosen))
-            with computing("fp32", chosen):
-                return carry_analysis(spec, first, root, chosen, listener)
-        trial = build_stage(spec, root, chosen)
-        # Read from files, data could be others than they were.
-        data = getattr(trial.stream, "digest", None)
-        environment = describe_environment(chosen) | ({"data_sha256": data} if data else {})
+
+def _carry_locked(
+    spec: RunSpec,
+    directory: RunDirectory,
+    started: Mapping[str, Any] | None,
+    root: Path,
+    device: torch.device,
+    listener: Listener,
+    warn: Callable[[str], None],
+) -> Outcome:
+    """Carry on a run whose directory is locked and whose earlier stage is finished."""
+    first = spec.first_stage()
+    if first is not None and spec.analysis is not None:
+        from .analysing import carry_analysis
+
         if started is None:
-            directory.write_environment(environment)
-        else:
-            _check_data(started, data, directory)
-        state = TrainState.fresh(trial.model, trial.protocol)
-        _restore(directory, state, started, environment, warn)
-        try:
-            with computing(spec.training.precision, chosen):
-                return _carry_on(spec, directory, trial, state, chosen, listener)
-        except TrialError as error:
-            directory.note("failed", update=state.update, reason=str(error))
-            raise
+            directory.write_environment(describe_environment(device))
+        with computing("fp32", device):
+            return carry_analysis(spec, first, root, device, listener)
+    trial = build_stage(spec, root, device)
+    # Read from files, data could be others than they were.
+    data = getattr(trial.stream, "digest", None)
+    environment = describe_environment(device) | ({"data_sha256": data} if data else {})
+    if started is None:
+        directory.write_environment(environment)
+    else:
+        _check_data(started, data, directory)
+    state = TrainState.fresh(trial.model, trial.protocol)
+    _restore(directory, state, started, environment, warn)
+    try:
+        with computing(spec.training.precision, device):
+            return _carry_on(spec, directory, trial, state, device, listener)
+    except TrialError as error:
+        directory.note("failed", update=state.update, reason=str(error))
+        raise
 
 
 def _check_device(started: Mapping[str, Any], device: torch.device, run: RunDirectory) -> None:
@@ -112,6 +129,21 @@ def _check_device(started: Mapping[str, Any], device: torch.device, run: RunDire
             f"{run.path}: this run began on {before} and would not end in the same bits on "
             f"{device.type}: resume with --device {before}, or delete the directory"
         )
+
+
+def _kernels_of(
+    started: Mapping[str, Any] | None, run: RunDirectory
+) -> AbstractContextManager[None]:
+    """Go on as the run began: sums of kernels and of PyTorch are ordered differently."""
+    before = "" if started is None else str(started.get("kernels", ""))
+    if before.startswith("torch"):
+        return without_kernels()
+    if before and find_kernels() is None:
+        raise MachineError(
+            f"{run.path}: this run began with compiled kernels, and here it is "
+            f"{describe_kernels()}: `pernn doctor` says what is missing; or delete the directory"
+        )
+    return nullcontext()
 
 
 def _check_data(started: Mapping[str, Any], data: str | None, run: RunDirectory) -> None:

@@ -12,7 +12,7 @@ from pernn.interfaces import BatchStream
 
 from .config import Protocol, TrainingConfig
 from .evaluation import evaluate
-from .objective import find_scored, mean_loss
+from .objective import batch_loss, find_scored
 from .precision import rounding
 from .schedule import learning_rate
 from .state import TrainState
@@ -69,8 +69,9 @@ def advance(
         targets = targets.to(device)
         scored = None if mask is None else torch.from_numpy(mask).to(device)
         with rounding(config.precision, device):
-            outputs = state.network(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
-        loss = mean_loss(outputs, targets)
+            loss, right = batch_loss(
+                state.network, tokens, batch.num_queries, num_scored, scored, targets
+            )
         state.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(parameters, clip_norm)
@@ -78,7 +79,7 @@ def advance(
         for group in state.optimizer.param_groups:
             group["lr"] = learning_rate(state.update, config)
         state.optimizer.step()
-        state.sums += torch.stack([loss.detach(), norm])
+        state.sums += torch.stack([loss.detach(), norm, right])
         yield from _events(state, stream, config, device)
 
 
@@ -89,7 +90,7 @@ def _events(
     update, last = state.update, state.update == config.iterations
     if update % config.log_interval == 0 or last:
         count = (update - 1) % config.log_interval + 1
-        loss, norm = (state.sums / count).tolist()
+        loss, norm, right = (state.sums / count).tolist()
         if not math.isfinite(loss):
             raise TrialError(
                 f"the loss became {loss} within updates {update - count + 1}–{update}: "
@@ -98,6 +99,8 @@ def _events(
         state.sums.zero_()
         rate = learning_rate(update, config)
         values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
+        if not math.isnan(right):
+            values["token_accuracy"] = right
         yield Measured(update, "train", values)
     if update % config.evaluation_interval == 0 and not last:
         found = evaluate(state.network, stream, device, config.precision)

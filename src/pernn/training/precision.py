@@ -46,22 +46,37 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
         raise MachineError(
             f"precision tf32 needs a CUDA device and this run is on {device}: use fp32 or bf16"
         )
+    if precision == "bf16" and device.type == "cpu" and not rounds_on_cpu():
+        raise MachineError(
+            "precision bf16 needs a processor with AVX-512 or better (or a CUDA device): use fp32"
+        )
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
+    products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision
     matmul.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
+    # On the CPU, products round their factors themselves, and give and keep sums in float32.
+    products.fp32_precision = "bf16" if precision == "bf16" else "ieee"
     flushed = torch.set_flush_denormal(True)
     try:
         yield
     finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
+        matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision = before
         if flushed:
             torch.set_flush_denormal(False)
 
 
+def rounds_on_cpu() -> bool:
+    """Say whether float32 products can be done in bfloat16 on this processor."""
+    return torch.backends.mkldnn.is_available() and bool(
+        torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    )
+
+
 def rounding(precision: Precision, device: torch.device) -> torch.autocast:
-    """Make the context of one forward pass: under `bf16`, products round their factors.
+    """Make the context of one forward pass: on CUDA under `bf16`, products round their factors.
 
     One forward pass only: inside the context PyTorch keeps rounded copies of the weights, which an
     update would leave behind, and a backward pass would round what it should not.
     """
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+    enabled = precision == "bf16" and device.type != "cpu"
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)

@@ -25,13 +25,13 @@ class TrainState:
         model: The network, on its device.
         optimizer: Adam over its trainable parameters.
         update: Number of updates done.
-        sums: Sums since the last log line: loss, gradient norm.
+        sums: Sums since the last log line: loss, gradient norm, share of right answers.
     """
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
     update: int = 0
-    sums: Tensor = field(default_factory=lambda: torch.zeros(2, dtype=torch.float64))
+    sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
 
     @classmethod
     def fresh(cls, model: nn.Module, protocol: Protocol) -> "TrainState":
@@ -41,7 +41,7 @@ class TrainState:
             trainable, lr=0.0, betas=protocol.betas, eps=protocol.epsilon, fused=True
         )
         device = trainable[0].device
-        return cls(model, optimizer, sums=torch.zeros(2, dtype=torch.float64, device=device))
+        return cls(model, optimizer, sums=torch.zeros(3, dtype=torch.float64, device=device))
 
     @property
     def network(self) -> SequenceModel:
@@ -84,7 +84,7 @@ class TrainState:
                     parameter.dtype,
                 )
             )
-        expected["sums"] = ((2,), torch.float64)
+        expected["sums"] = ((3,), torch.float64)
         found = {n: (a.shape, torch.from_numpy(np.asarray(a)).dtype) for n, a in arrays.items()}
         if found != expected:
             odd = sorted(

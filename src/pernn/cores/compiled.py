@@ -1,0 +1,217 @@
+"""Elman, GRU and LSTM by the compiled kernels: a layer over all its steps, forward and back.
+
+Several layers of one shape, a pack, go side by side, each with weights and inputs of its own; each
+gives the bits that it gives alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pernn.kernels import Kernels, find_kernels
+
+from .projected import Projected
+from .scanning import first_order, rounds_products
+
+PANEL_UNITS = {"elman": (64, 32, 16), "gru": (16,), "lstm": (16,)}
+"""Units whose gates are computed together, the best that divides the width: measured."""
+COLUMNS = (64, 32, 16)
+"""Columns of a panel on the way back."""
+LEAST_STEPS = 2
+"""For a single step, packing the weights costs more than it saves."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of a pack.
+
+    Attributes:
+        inputs: What it is fed.
+        weight: Recurrent weights.
+        late: Bias of the new gate behind the reset; the GRU's.
+        state: Initial state; zeros if absent.
+    """
+
+    inputs: Projected
+    weight: Tensor
+    late: Tensor | None = None
+    state: tuple[Tensor, ...] | None = None
+
+
+def kernels_for(layer: Layer) -> Kernels | None:
+    """Give the kernels if they can run a layer: float32 on the CPU, panels that fit."""
+    table, width = layer.inputs.table, layer.weight.shape[1]
+    fits = (
+        table.device.type == "cpu"
+        and table.dtype == torch.float32
+        and layer.weight.dtype == torch.float32
+        and width % 16 == 0
+        and layer.inputs.num_steps >= LEAST_STEPS
+        and layer.inputs.batch > 0
+    )
+    return find_kernels() if fits else None
+
+
+def scan(
+    kernels: Kernels, kind: str, layers: Sequence[Layer], num_outputs: int
+) -> list[tuple[Tensor, tuple[Tensor, ...]]]:
+    """Run layers of one shape over their steps.
+
+    Args:
+        kernels: The kernels.
+        kind: `elman`, `gru` or `lstm`.
+        layers: One, or a pack.
+        num_outputs: Last steps whose outputs are given.
+
+    Returns:
+        For each the outputs, time first, and the final state.
+    """
+    first = layers[0]
+
+    def join(parts: Sequence[Tensor | None]) -> Tensor | None:
+        found = [part for part in parts if part is not None]
+        if not found:
+            return None
+        return found[0].unsqueeze(0) if len(found) == 1 else torch.stack(found)
+
+    states = [layer.state or (None, None) for layer in layers]
+    outputs, cells = _Scan.apply(  # type: ignore[no-untyped-call]
+        kernels,
+        kind,
+        first.inputs,
+        num_outputs,
+        join([layer.inputs.tokens for layer in layers]),
+        join([layer.inputs.table for layer in layers]),
+        join([layer.inputs.codes for layer in layers]),
+        join([layer.weight for layer in layers]),
+        join([layer.late for layer in layers]),
+        join([state[0] for state in states]),
+        join([state[1] for state in states if len(state) > 1]),
+    )
+    finals = (outputs[:, -1], cells) if kind == "lstm" else (outputs[:, -1],)
+    return [(outputs[one], tuple(part[one] for part in finals)) for one in range(len(layers))]
+
+
+class _Scan(torch.autograd.Function):
+    """The whole recurrence and its adjoint; the weights' gradient is one product over all steps."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernels: Kernels,
+        kind: str,
+        shape: Projected,
+        num_outputs: int,
+        tokens: Tensor | None,
+        table: Tensor,
+        codes: Tensor | None,
+        weight: Tensor,
+        late: Tensor | None,
+        hidden: Tensor | None,
+        cell: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        dtype = torch.bfloat16 if rounds_products(table.device) else table.dtype
+        size = weight.shape[2]
+        units = next(count for count in PANEL_UNITS[kind] if size % count == 0)
+        states = [None if part is None else part.contiguous() for part in (hidden, cell)]
+        tokens = None if tokens is None else tokens.contiguous()
+        outputs, cells, saved, rounded = kernels.operators.scan_forward(
+            kind,
+            units,
+            shape.batch,
+            shape.num_steps,
+            shape.input_time,
+            shape.query_row,
+            table.contiguous(),
+            None if codes is None else codes.contiguous(),
+            tokens,
+            _pack_forward(weight.to(dtype), units),
+            None if late is None else late.contiguous(),
+            *states,
+        )
+        ctx.kernels, ctx.kind, ctx.shape, ctx.units, ctx.dtype = kernels, kind, shape, units, dtype
+        ctx.has_codes = codes is not None
+        ctx.save_for_backward(table, tokens, weight, late, *states, outputs, cells, saved, rounded)
+        ctx.set_materialize_grads(False)
+        last = cells[:, -1].clone() if kind == "lstm" else cells
+        return outputs[:, shape.num_steps - num_outputs :], last
+
+    @staticmethod
+    @first_order
+    def backward(
+        ctx: Any, grad_outputs: Tensor | None, grad_cell: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        table, tokens, weight, late, hidden, cell, outputs, cells, saved, rounded = (
+            ctx.saved_tensors
+        )
+        shape = ctx.shape
+        if grad_outputs is None:
+            grad_outputs = outputs.new_zeros(len(outputs), 1, *outputs.shape[2:])
+        inner, grad_table, grad_codes, grad_late, grad_hidden, grad_first_cell = (
+            ctx.kernels.operators.scan_backward(
+                ctx.kind,
+                ctx.units,
+                shape.input_time,
+                shape.query_row,
+                grad_outputs.contiguous(),
+                None if grad_cell is None else grad_cell.contiguous(),
+                table,
+                outputs,
+                cells,
+                saved,
+                tokens,
+                _pack_backward(weight.to(ctx.dtype)),
+                hidden,
+                cell,
+            )
+        )
+        if shape.num_queries:
+            grad_table[:, shape.query_row] += grad_codes[:, shape.input_time :].sum(1)
+        before = rounded if rounded.numel() else outputs
+        firsts = [None] * len(inner) if hidden is None else hidden
+        grad_weight = torch.stack(
+            [_weight_gradient(*parts) for parts in zip(inner, before, firsts, strict=True)]
+        )
+        return (
+            *(None,) * 5,
+            grad_table,
+            grad_codes if ctx.has_codes else None,
+            grad_weight,
+            None if late is None else grad_late,
+            None if hidden is None else grad_hidden,
+            None if cell is None else grad_first_cell,
+        )
+
+
+def _weight_gradient(inner: Tensor, before: Tensor, hidden: Tensor | None) -> Tensor:
+    """Σ_t δ_t h_{t−1}ᵀ as one product over all steps."""
+    left, right = inner[1:].flatten(0, 1), before[:-1].flatten(0, 1)
+    total = left.float().t() @ right.float()
+    if hidden is not None:
+        total += inner[0].float().t() @ hidden
+    return total
+
+
+def _pack_forward(weight: Tensor, units: int) -> Tensor:
+    """Put Uᵀ in panels, all gates of some units side by side."""
+    members, _, size = weight.shape
+    panels = weight.view(members, -1, size // units, units, size).permute(0, 2, 4, 1, 3)
+    return _interleave(panels.reshape(members, size // units, size, -1))
+
+
+def _pack_backward(weight: Tensor) -> Tensor:
+    """Put U in panels of columns."""
+    members, rows, size = weight.shape
+    columns = next(count for count in COLUMNS if size % count == 0)
+    return _interleave(weight.view(members, rows, -1, columns).transpose(1, 2))
+
+
+def _interleave(panels: Tensor) -> Tensor:
+    """Put rows as the products take them: bfloat16 two by two."""
+    if panels.dtype != torch.bfloat16:
+        return panels.contiguous()
+    pairs: Tensor = panels.unflatten(2, (-1, 2)).transpose(3, 4)
+    return pairs.contiguous()

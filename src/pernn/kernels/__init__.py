@@ -1,0 +1,25 @@
+"""Kernels in C++, compiled on first use where there is a compiler; PyTorch does without them.
+
+`PERNN_KERNELS` is `auto` (the default), `off`, or `require` (an error where they cannot be had).
+"""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+from .cache import may_compile_first
+
+if TYPE_CHECKING:
+    from .loading import Kernels, describe_kernels, find_kernels, without_kernels
+
+__all__ = ["Kernels", "describe_kernels", "find_kernels", "may_compile_first", "without_kernels"]
+
+__getattr__ = exports(
+    __name__,
+    {
+        "Kernels": ".loading",
+        "describe_kernels": ".loading",
+        "find_kernels": ".loading",
+        "without_kernels": ".loading",
+    },
+)

@@ -1,0 +1,23 @@
+"""Where compiled kernels are kept; never loads torch."""
+
+import os
+from pathlib import Path
+
+VARIABLE = "PERNN_KERNELS"
+"""Whether to use kernels: `auto`, `off` or `require`."""
+
+
+def cache_directory() -> Path:
+    """Give the folder for compiled libraries, `XDG_CACHE_HOME`/pernn or ~/.cache/pernn."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "pernn"
+
+
+def library_path(digest: str) -> Path:
+    """Give the place of a library."""
+    return cache_directory() / f"kernels-{digest}.so"
+
+
+def may_compile_first() -> bool:
+    """Say whether the first trial will have to wait for the compiler, as far as files tell."""
+    return os.environ.get(VARIABLE) != "off" and not any(cache_directory().glob("kernels-*.so"))

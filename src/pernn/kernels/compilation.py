@@ -1,0 +1,163 @@
+"""From C++ to a shared library: which compiler, which flags, where the result is kept."""
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch.utils import cpp_extension
+
+from .cache import cache_directory, library_path
+
+SOURCES = Path(__file__).parent / "source"
+TIMEOUT_SECONDS = 600
+
+
+class CompilationError(Exception):
+    """No library could be made; the message says why, in one line."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides the library.
+
+    Attributes:
+        compiler: Path of the compiler.
+        flags: What it is told, but for files.
+    """
+
+    compiler: str
+    flags: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Name the library: another for another source, flag, compiler, processor or PyTorch."""
+        parts = [torch.__version__, _version(self.compiler), _processor(), *self.flags]
+        content = "\n".join(parts).encode()
+        digest = hashlib.sha256(content)
+        for path in sorted(SOURCES.iterdir()):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+def choose_recipe() -> Recipe:
+    """Find the compiler (`CXX`, else c++, g++ or clang++) and what this processor can do.
+
+    Raises:
+        CompilationError: If there is no compiler.
+    """
+    named = os.environ.get("CXX")
+    candidates = [named] if named else ["c++", "g++", "clang++"]
+    compiler = next(filter(None, map(shutil.which, candidates)), None)
+    if compiler is None:
+        raise CompilationError(f"no C++ compiler ({', '.join(candidates)}) was found")
+    # PyTorch's vector classes follow this macro; the code must be made for the same instructions.
+    capability = torch.backends.cpu.get_cpu_capability()
+    vector = ["-DCPU_CAPABILITY=DEFAULT"]
+    if capability in ("AVX2", "AVX512"):
+        vector = [
+            "-march=native",
+            f"-DCPU_CAPABILITY={capability}",
+            f"-DCPU_CAPABILITY_{capability}",
+        ]
+    abi = int(torch.compiled_with_cxx11_abi())
+    flags = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"]
+    return Recipe(compiler, (*flags, *vector))
+
+
+def find_library(recipe: Recipe) -> Path:
+    """Give the library of a recipe, compiled now if it is not there yet.
+
+    Raises:
+        CompilationError: If it cannot be compiled or kept.
+    """
+    path = library_path(recipe.digest())
+    if not path.exists():
+        with _locked(cache_directory()):
+            if not path.exists():
+                compile_library(recipe, path)
+    return path
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Have one process compile and the others wait; the lock ends with its process."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise CompilationError(f"{folder}: {error.strerror or error}") from error
+    try:
+        # Where there are no locks, as on some network drives, each process compiles for itself.
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def compile_library(recipe: Recipe, path: Path) -> None:
+    """Compile to a file beside its place, then move it there.
+
+    Raises:
+        CompilationError: If that fails.
+    """
+    # `-lc10` and `-ltorch_cpu` are loaded already where this library will be.
+    words: list[str] = [
+        recipe.compiler,
+        *recipe.flags,
+        *(f"-I{folder}" for folder in cpp_extension.include_paths()),
+        *(str(source) for source in sorted(SOURCES.glob("*.cpp"))),
+        *(f"-L{folder}" for folder in cpp_extension.library_paths()),
+        "-lc10",
+        "-ltorch_cpu",
+    ]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder, path.name)
+            _run([*words, "-o", str(made)])
+            made.replace(path)
+    except OSError as error:
+        raise CompilationError(f"{path.parent}: {error.strerror or error}") from error
+
+
+def _run(words: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CompilationError(f"{words[0]} took more than {TIMEOUT_SECONDS} s") from None
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        first = (errors or done.stderr.splitlines() or ["no message"])[0]
+        raise CompilationError(f"{words[0]} failed: {first}")
+
+
+def _version(compiler: str) -> str:
+    try:
+        done = subprocess.run(
+            [compiler, "--version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CompilationError(f"{compiler} does not answer: {error}") from error
+    return done.stdout
+
+
+def _processor() -> str:
+    """Tell processors apart that a shared home directory may see."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    words = ("model name", "flags", "Features")
+    return "\n".join(sorted({line for line in lines if line.startswith(words)}))

@@ -1,0 +1,122 @@
+"""Whether there are kernels here, decided once per process."""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pernn.errors import MachineError
+
+from .cache import VARIABLE
+from .compilation import CompilationError, choose_recipe, compile_library, find_library
+
+LOGGER = logging.getLogger("pernn")
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The compiled kernels.
+
+    Attributes:
+        path: The shared library.
+        factor_panel: Columns that the products of `multiply_factored` are made of; 0 where the
+            processor has no matrix units.
+    """
+
+    path: Path
+    factor_panel: int
+
+    @property
+    def operators(self) -> Any:
+        """The operators, as PyTorch's `torch.ops` gives them."""
+        return torch.ops.pernn
+
+
+class _Decision:
+    """What was found, and why not if nothing was."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.made = False
+        self.kernels: Kernels | None = None
+        self.reason = ""
+        self.hidden = 0
+
+
+_decision = _Decision()
+
+
+def find_kernels() -> Kernels | None:
+    """Give the kernels; the first call compiles them if that was never done (about 20 seconds).
+
+    Returns:
+        `None` where there is no compiler, or they are switched off.
+
+    Raises:
+        MachineError: If `PERNN_KERNELS=require` and they cannot be had, or it has another value
+            than `auto`, `off` or `require`.
+    """
+    if not _decision.made:
+        with _decision.lock:
+            if not _decision.made:
+                _decide()
+    return None if _decision.hidden else _decision.kernels
+
+
+def describe_kernels() -> str:
+    """Say in a few words what computes on the CPU: `compiled …` or `torch`, and why."""
+    kernels = find_kernels()
+    if kernels is None:
+        return f"torch ({_decision.reason or 'switched off'})"
+    units = ", bfloat16 matrix units" if kernels.factor_panel else ""
+    return f"compiled ({kernels.path.stem}{units})"
+
+
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """Compute as if there were none; in this process, for all its threads."""
+    with _decision.lock:
+        _decision.hidden += 1
+    try:
+        yield
+    finally:
+        with _decision.lock:
+            _decision.hidden -= 1
+
+
+def _decide() -> None:
+    wish = os.environ.get(VARIABLE, "auto")
+    if wish not in ("auto", "off", "require"):
+        raise MachineError(f"{VARIABLE} must be auto, off or require, got {wish!r}")
+    if wish == "off":
+        _decision.reason = f"{VARIABLE}=off"
+    else:
+        try:
+            _decision.kernels = _load()
+        except CompilationError as error:
+            if wish == "require":
+                raise MachineError(f"{VARIABLE}=require, but {error}") from error
+            _decision.reason = str(error)
+            LOGGER.warning("no compiled kernels, training is slower: %s", error)
+    _decision.made = True
+
+
+def _load() -> Kernels:
+    recipe = choose_recipe()
+    path = find_library(recipe)
+    try:
+        torch.ops.load_library(path)
+    except OSError:
+        # Cut short, or of another machine that has the same name for its processor.
+        compile_library(recipe, path)
+        try:
+            torch.ops.load_library(path)
+        except OSError as error:
+            raise CompilationError(f"{path} cannot be loaded: {error}") from error
+    return Kernels(path, torch.ops.pernn.factor_panel())

@@ -1,0 +1,345 @@
+// Elman, GRU and LSTM over whole sequences, forward and back, on the CPU.
+//
+// One block of rows of the batch goes through all steps: a product with the packed recurrent
+// weights, panel by panel, and on each panel, while it is in the cache, everything pointwise.
+
+#include "recurrence.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/native/CPUBlas.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace pernn {
+namespace {
+
+using at::BFloat16;
+using at::Tensor;
+using std::optional;
+
+// Sizes of one call.
+struct Sizes {
+  int64_t members, steps, batch, hidden, units, inputs, query_row, rows, blocks;
+};
+
+const float* data(const optional<Tensor>& tensor) {
+  return tensor ? tensor->const_data_ptr<float>() : nullptr;
+}
+
+template <typename T>
+const T* offset(const T* from, int64_t by) {
+  return from ? from + by : nullptr;
+}
+
+// Rows first … last of the batch that a block works on.
+std::pair<int64_t, int64_t> rows_of(const Sizes& sizes, int64_t block) {
+  return {block * sizes.batch / sizes.blocks, (block + 1) * sizes.batch / sizes.blocks};
+}
+
+int64_t table_row(const Sizes& sizes, const int64_t* tokens, int64_t step, int64_t row) {
+  if (step >= sizes.inputs) return sizes.query_row;
+  const int64_t place = step * sizes.batch + row;
+  return tokens ? tokens[place] : place;
+}
+
+void multiply(int64_t rows, int64_t columns, int64_t inner, int64_t stride, bool add,
+              const float* left, const float* right, float* out, int64_t out_stride) {
+  at::native::cpublas::brgemm(rows, columns, inner, stride, columns, out_stride, add, left, right,
+                              out);
+}
+
+void multiply(int64_t rows, int64_t columns, int64_t inner, int64_t stride, bool add,
+              const BFloat16* left, const BFloat16* right, float* out, int64_t out_stride) {
+  at::native::cpublas::brgemm(rows, columns, inner, stride, columns, out_stride, add, left, right,
+                              out);
+}
+
+template <typename T>
+void release() {
+  at::native::cpublas::brgemm_release(std::is_same_v<T, BFloat16>);
+}
+
+void store(float* to, const Vec& values) { values.store(to); }
+
+void store(BFloat16* to, const Vec& values) {
+  at::vec::convert_from_float<BFloat16>(values, Vec(0.f)).store(to, kWidth);
+}
+
+template <typename Cell, typename T>
+struct Forward {
+  Sizes sizes;
+  const float *table, *codes, *late, *hidden, *cell;
+  const int64_t* tokens;
+  const T* packed;
+  float *outputs, *cells, *saved;
+  T* rounded;  // the outputs as the product takes them; the outputs themselves in float32
+  const T* rounded_hidden;
+
+  void run(int64_t member, int64_t block) const {
+    const auto [first, last] = rows_of(sizes, block);
+    const int64_t count = last - first, H = sizes.hidden, U = sizes.units;
+    if (!count) return;
+    const int64_t width = Cell::kGates * H, panel = Cell::kGates * U;
+    const int64_t state = (member * sizes.batch + first) * H;
+    const float* inputs = table + member * sizes.rows * width;
+    const int64_t* ids = offset(tokens, member * sizes.inputs * sizes.batch);
+    const T* weights = packed + member * width * H;
+    std::vector<float> product(count * width);
+    for (int64_t step = 0; step < sizes.steps; ++step) {
+      const int64_t now = ((member * sizes.steps + step) * sizes.batch + first) * H;
+      const int64_t before = now - sizes.batch * H;
+      const T* left = step ? rounded + before : offset(rounded_hidden, state);
+      const float* code = offset(codes, (member * sizes.steps + step) * width);
+      for (int64_t column = 0; left && column < width; column += panel)
+        multiply(count, panel, H, H, false, left, weights + column * H, product.data() + column,
+                 width);
+      for (int64_t row = 0; row < count; ++row) {
+        const int64_t place = now + row * H;
+        const float* source = inputs + table_row(sizes, ids, step, first + row) * width;
+        for (int64_t start = 0; start < H; start += U) {
+          const int64_t old = row * H + start;
+          const ForwardRow one{
+              source + start,
+              offset(code, start),
+              left ? product.data() + row * width + start * Cell::kGates : nullptr,
+              offset(late, member * H + start),
+              step ? outputs + before + old : offset(hidden, state + old),
+              step ? offset<float>(cells, before + old) : offset(cell, state + old),
+              saved + (place + start) * Cell::kSaved,
+              outputs + place + start,
+              cells + place + start,
+          };
+          for (int64_t unit = 0; unit < U; unit += kWidth) {
+            forward(Cell{}, one, {H, U}, unit);
+            if constexpr (!std::is_same_v<T, float>)
+              store(rounded + place + start + unit, Vec::loadu(one.new_hidden + unit));
+          }
+        }
+      }
+    }
+    release<T>();
+  }
+};
+
+template <typename Cell, typename T>
+struct Backward {
+  Sizes sizes;
+  int64_t num_outputs;
+  const float *grad_outputs, *saved, *outputs, *cells, *hidden, *cell;
+  const int64_t* tokens;
+  const T* packed;
+  T* inner;             // adjoints of the recurrent product's results
+  float* grad_table;    // per block if there are tokens, else a row for each place
+  float* grad_codes;    // per block: adjoints of the inputs summed over the rows
+  float* grad_late;     // per block
+  float *grad_hidden, *grad_cell;
+
+  void run(int64_t member, int64_t block) const {
+    const auto [first, last] = rows_of(sizes, block);
+    const int64_t count = last - first, H = sizes.hidden, U = sizes.units;
+    if (!count) return;
+    const int64_t width = Cell::kGates * H, share = member * sizes.blocks + block;
+    const int64_t state = (member * sizes.batch + first) * H;
+    const int64_t* ids = offset(tokens, member * sizes.inputs * sizes.batch);
+    const T* weights = packed + member * width * H;
+    float* sums = grad_table + (ids ? share : member) * sizes.rows * width;
+    float* later = grad_hidden + state;
+    const int64_t columns = std::min<int64_t>(64, H & -H);
+    for (int64_t step = sizes.steps - 1; step >= 0; --step) {
+      const int64_t now = ((member * sizes.steps + step) * sizes.batch + first) * H;
+      const int64_t before = now - sizes.batch * H;
+      const int64_t output = step - (sizes.steps - num_outputs);
+      const float* given =
+          output < 0 ? nullptr
+                     : grad_outputs + ((member * num_outputs + output) * sizes.batch + first) * H;
+      const bool is_input = step < sizes.inputs;
+      float* total = grad_codes + (share * sizes.steps + step) * width;
+      for (int64_t row = 0; row < count; ++row) {
+        const int64_t place = now + row * H;
+        float* entry = sums + table_row(sizes, ids, step, first + row) * width;
+        for (int64_t start = 0; start < H; start += U) {
+          const int64_t old = row * H + start;
+          const BackwardRow one{
+              offset(given, old),
+              saved + (place + start) * Cell::kSaved,
+              step ? outputs + before + old : offset(hidden, state + old),
+              outputs + place + start,
+              step ? offset(cells, before + old) : offset(cell, state + old),
+              cells + place + start,
+              later + old,
+              grad_cell + state + old,
+          };
+          for (int64_t unit = 0; unit < U; unit += kWidth) {
+            const auto grads = backward(Cell{}, one, {H, U}, unit);
+            for (int64_t gate = 0; gate < Cell::kGates; ++gate) {
+              const int64_t column = gate * H + start + unit;
+              store(inner + place * Cell::kGates + column, grads.inner[gate]);
+              (Vec::loadu(total + column) + grads.outer[gate]).store(total + column);
+              if (!is_input) continue;
+              const Vec before_it = ids ? Vec::loadu(entry + column) : Vec(0.f);
+              (before_it + grads.outer[gate]).store(entry + column);
+            }
+            if constexpr (Cell::kLate) {
+              float* at = grad_late + share * H + start + unit;
+              (Vec::loadu(at) + grads.inner[Cell::kGates - 1]).store(at);
+            }
+          }
+        }
+      }
+      if (!step && !hidden) break;
+      const T* left = inner + now * Cell::kGates;
+      for (int64_t start = 0; start < H; start += columns)
+        multiply(count, columns, width, width, Cell::kLate, left, weights + start * width,
+                 later + start, H);
+    }
+    release<T>();
+  }
+};
+
+template <typename Work>
+void run_blocks(const Work& work) {
+  const int64_t blocks = work.sizes.blocks;
+  at::parallel_for(0, work.sizes.members * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) work.run(index / blocks, index % blocks);
+  });
+}
+
+void check(const Tensor& tensor, at::IntArrayRef shape, const char* name) {
+  TORCH_CHECK(tensor.sizes() == shape && tensor.is_contiguous(), name, " must be contiguous, of shape ",
+              shape, ", got ", tensor.sizes());
+}
+
+Sizes measure(const Tensor& table, const optional<Tensor>& tokens, int64_t steps, int64_t batch,
+              int64_t hidden, int64_t units, int64_t inputs, int64_t query_row) {
+  Sizes sizes{table.size(0), steps, batch,         hidden,
+              units,         inputs, query_row, table.size(1), at::get_num_threads()};
+  TORCH_CHECK(hidden % units == 0 && units % kWidth == 0, "panels of ", units, " units do not fit ",
+              hidden);
+  TORCH_CHECK(0 <= inputs && inputs <= steps, "no more inputs than steps");
+  TORCH_CHECK(inputs == steps || (0 <= query_row && query_row < sizes.rows), "no query row");
+  if (tokens) {
+    check(*tokens, {sizes.members, inputs, batch}, "tokens");
+    // Ids come from outside: one too large would read and write beyond the table.
+    const int64_t* ids = tokens->const_data_ptr<int64_t>();
+    for (int64_t place = 0; place < tokens->numel(); ++place)
+      TORCH_CHECK_INDEX(0 <= ids[place] && ids[place] < sizes.rows, "token id ", ids[place],
+                        " is none of 0 … ", sizes.rows - 1);
+  } else {
+    TORCH_CHECK(sizes.rows >= inputs * batch, "one row of the table per input");
+  }
+  return sizes;
+}
+
+template <typename Cell, typename T>
+std::vector<Tensor> forward_of(const Sizes& sizes, const Tensor& table, const optional<Tensor>& codes,
+                               const optional<Tensor>& tokens, const Tensor& packed,
+                               const optional<Tensor>& late, const optional<Tensor>& hidden,
+                               const optional<Tensor>& cell) {
+  const int64_t members = sizes.members, steps = sizes.steps, batch = sizes.batch;
+  const int64_t H = sizes.hidden;
+  Tensor outputs = at::empty({members, steps, batch, H}, table.options());
+  Tensor cells = Cell::kCell ? at::empty_like(outputs) : at::empty({0}, table.options());
+  Tensor saved = at::empty({members, steps, batch, Cell::kSaved * H}, table.options());
+  constexpr bool kRounds = !std::is_same_v<T, float>;
+  Tensor rounded = kRounds ? at::empty({members, steps, batch, H}, table.options().dtype(at::kBFloat16))
+                         : outputs;
+  Tensor first;
+  if (hidden) first = kRounds ? hidden->to(at::kBFloat16) : *hidden;
+  const Forward<Cell, T> work{
+      sizes, table.const_data_ptr<float>(), data(codes), data(late), data(hidden), data(cell),
+      tokens ? tokens->const_data_ptr<int64_t>() : nullptr, packed.const_data_ptr<T>(),
+      outputs.mutable_data_ptr<float>(), Cell::kCell ? cells.mutable_data_ptr<float>() : nullptr,
+      saved.mutable_data_ptr<float>(), rounded.mutable_data_ptr<T>(),
+      hidden ? first.const_data_ptr<T>() : nullptr};
+  run_blocks(work);
+  return {outputs, cells, saved, kRounds ? rounded : at::empty({0}, table.options())};
+}
+
+template <typename Cell, typename T>
+std::vector<Tensor> backward_of(const Sizes& sizes, const Tensor& grad_outputs,
+                                const optional<Tensor>& grad_cell, const Tensor& outputs,
+                                const Tensor& cells, const Tensor& saved,
+                                const optional<Tensor>& tokens, const Tensor& packed,
+                                const optional<Tensor>& hidden, const optional<Tensor>& cell) {
+  const auto options = outputs.options();
+  const int64_t members = sizes.members, width = Cell::kGates * sizes.hidden;
+  Tensor inner = at::empty({members, sizes.steps, sizes.batch, width},
+                         options.dtype(packed.scalar_type()));
+  const int64_t shares = tokens ? sizes.blocks : 1;
+  Tensor table = at::zeros({members, shares, sizes.rows, width}, options);
+  Tensor codes = at::zeros({members, sizes.blocks, sizes.steps, width}, options);
+  Tensor late = at::zeros({members, sizes.blocks, Cell::kLate ? sizes.hidden : 0}, options);
+  Tensor last_hidden = at::zeros({members, sizes.batch, sizes.hidden}, options);
+  Tensor last_cell = grad_cell ? grad_cell->clone() : at::zeros_like(last_hidden);
+  const Backward<Cell, T> work{
+      sizes, grad_outputs.size(1), grad_outputs.const_data_ptr<float>(),
+      saved.const_data_ptr<float>(), outputs.const_data_ptr<float>(), cells.const_data_ptr<float>(),
+      data(hidden), data(cell), tokens ? tokens->const_data_ptr<int64_t>() : nullptr,
+      packed.const_data_ptr<T>(), inner.mutable_data_ptr<T>(), table.mutable_data_ptr<float>(),
+      codes.mutable_data_ptr<float>(), late.mutable_data_ptr<float>(),
+      last_hidden.mutable_data_ptr<float>(), last_cell.mutable_data_ptr<float>()};
+  run_blocks(work);
+  return {inner, table.sum(1), codes.sum(1), late.sum(1), last_hidden, last_cell};
+}
+
+template <typename Call>
+auto dispatch(const std::string& cell, at::ScalarType type, Call call) {
+  TORCH_CHECK(type == at::kFloat || type == at::kBFloat16, "packed weights of ", type);
+  const bool rounds = type == at::kBFloat16;
+  if (cell == "elman") return rounds ? call(Elman{}, BFloat16{}) : call(Elman{}, float{});
+  if (cell == "gru") return rounds ? call(GRU{}, BFloat16{}) : call(GRU{}, float{});
+  TORCH_CHECK(cell == "lstm", "no cell ", cell);
+  return rounds ? call(LSTM{}, BFloat16{}) : call(LSTM{}, float{});
+}
+
+std::vector<Tensor> scan_forward(const std::string& kind, int64_t units, int64_t batch, int64_t steps,
+                                 int64_t inputs, int64_t query_row, const Tensor& table,
+                                 const optional<Tensor>& codes, const optional<Tensor>& tokens,
+                                 const Tensor& packed, const optional<Tensor>& late,
+                                 const optional<Tensor>& hidden, const optional<Tensor>& cell) {
+  return dispatch(kind, packed.scalar_type(), [&]<typename Cell, typename T>(Cell, T) {
+    const int64_t H = table.size(2) / Cell::kGates;
+    const Sizes sizes = measure(table, tokens, steps, batch, H, units, inputs, query_row);
+    check(table, {sizes.members, sizes.rows, Cell::kGates * H}, "table");
+    if (codes) check(*codes, {sizes.members, steps, Cell::kGates * H}, "codes");
+    if (Cell::kLate) check(late.value(), {sizes.members, H}, "late");
+    if (hidden) check(*hidden, {sizes.members, batch, H}, "hidden");
+    if (cell) check(*cell, {sizes.members, batch, H}, "cell");
+    TORCH_CHECK(packed.numel() == sizes.members * Cell::kGates * H * H && packed.is_contiguous());
+    return forward_of<Cell, T>(sizes, table, codes, tokens, packed, late, hidden, cell);
+  });
+}
+
+std::vector<Tensor> scan_backward(const std::string& kind, int64_t units, int64_t inputs,
+                                  int64_t query_row, const Tensor& grad_outputs,
+                                  const optional<Tensor>& grad_cell, const Tensor& table,
+                                  const Tensor& outputs, const Tensor& cells, const Tensor& saved,
+                                  const optional<Tensor>& tokens, const Tensor& packed,
+                                  const optional<Tensor>& hidden, const optional<Tensor>& cell) {
+  return dispatch(kind, packed.scalar_type(), [&]<typename Cell, typename T>(Cell, T) {
+    const Sizes sizes = measure(table, tokens, outputs.size(1), outputs.size(2), outputs.size(3),
+                                units, inputs, query_row);
+    check(grad_outputs, {sizes.members, grad_outputs.size(1), sizes.batch, sizes.hidden},
+          "grad_outputs");
+    TORCH_CHECK(packed.numel() == sizes.members * Cell::kGates * sizes.hidden * sizes.hidden);
+    return backward_of<Cell, T>(sizes, grad_outputs, grad_cell, outputs, cells, saved, tokens,
+                                packed, hidden, cell);
+  });
+}
+
+TORCH_LIBRARY_FRAGMENT(pernn, library) {
+  library.def("scan_forward", &scan_forward);
+  library.def("scan_backward", &scan_backward);
+}
+
+}  // namespace
+}  // namespace pernn

@@ -1,0 +1,120 @@
+"""Read-out and cross-entropy together, some rows at a time.
+
+The logits of a large vocabulary need more memory than everything else, and each is needed only
+once. Here a chunk of them is made, turned into its own gradient and multiplied back, then the next
+one takes its place.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from pernn.kernels import find_kernels
+
+CHUNK_SIZES = {"cpu": 2**23, "cuda": 2**26}
+"""Logits at a time. On the CPU they fit into the last cache."""
+
+
+def linear_cross_entropy(
+    states: Float[Tensor, "rows hidden"],
+    weight: Float[Tensor, "vocab hidden"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, " rows"],
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Give the mean cross-entropy of linear logits, and the share of targets they hit.
+
+    Args:
+        states: What is read out.
+        weight: Of the read-out.
+        bias: Of the read-out.
+        targets: Ids.
+
+    Returns:
+        Nats per row; a share in [0, 1], which carries no gradient. A target as likely as another id
+        counts as hit.
+    """
+    loss, hits = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        states, weight, bias, targets
+    )
+    return loss, hits
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """The gradients are computed on the way forward, where the logits are."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        wants = ctx.needs_input_grad
+        num_rows, device = len(states), states.device.type
+        dtype = (
+            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+        )
+        readout = weight.to(dtype)
+        size = max(1, CHUNK_SIZES.get(device, 2**21) // len(weight))
+        losses = states.new_empty(num_rows)
+        hits = torch.empty(num_rows, dtype=torch.bool, device=states.device)
+        grad_states = torch.empty_like(states) if wants[0] else None
+        grad_weight = torch.zeros_like(weight) if wants[1] else None
+        grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
+        with torch.autocast(device, enabled=False):
+            for start in range(0, num_rows, size):
+                part = slice(start, start + size)
+                rows = states[part].to(dtype)
+                logits = F.linear(rows, readout).to(states.dtype)
+                if bias is not None:
+                    logits += bias
+                _cross_entropy(
+                    logits,
+                    targets[part],
+                    1 / num_rows,
+                    gradient=any(wants[:3]),
+                    losses=losses[part],
+                    hits=hits[part],
+                )
+                rounded = logits.to(dtype)
+                if grad_states is not None:
+                    grad_states[part] = rounded @ readout
+                if grad_weight is not None:
+                    _add_product(grad_weight, rounded.t(), rows)
+                if grad_bias is not None:
+                    grad_bias += logits.sum(0)
+        ctx.save_for_backward(grad_states, grad_weight, grad_bias)
+        share = hits.to(states.dtype).mean()
+        ctx.mark_non_differentiable(share)
+        return losses.mean(), share
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_loss: Tensor, grad_share: Tensor) -> tuple[Tensor | None, ...]:
+        del grad_share
+        return (*(None if g is None else g * grad_loss for g in ctx.saved_tensors), None)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
+
+
+def _cross_entropy(
+    logits: Tensor, targets: Tensor, scale: float, *, gradient: bool, losses: Tensor, hits: Tensor
+) -> None:
+    """Fill losses and hits; logits become their gradient, times the scale, if it is wanted."""
+    kernels = find_kernels() if logits.device.type == "cpu" else None
+    if kernels is not None and logits.dtype == torch.float32:
+        kernels.operators.cross_entropy(logits, targets.contiguous(), scale, gradient, losses, hits)
+        return
+    ids = targets.unsqueeze(1)
+    torch.ge(logits.gather(1, ids).squeeze(1), logits.amax(1), out=hits)
+    logs = F.log_softmax(logits, 1)
+    torch.neg(logs.gather(1, ids).squeeze(1), out=losses)
+    if gradient:
+        torch.exp(logs, out=logits)
+        logits.scatter_add_(1, ids, logits.new_full(ids.shape, -1))
+        logits.mul_(scale)

@@ -1,0 +1,183 @@
+"""The compiled recurrences against the plain ones in float64: outputs, states, gradients."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pernn.cores import GRU, LSTM, Elman, Projected
+from pernn.cores.compiled import Layer, scan
+from pernn.kernels import describe_kernels, find_kernels, without_kernels
+from pernn.training import computing
+
+CORES = {"elman": Elman, "gru": GRU, "lstm": LSTM}
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
+
+
+def make(kind, width, layers=1, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return CORES[kind](5, width, layers, generator=generator)
+
+
+def random(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def draw(core, batch, inputs, queries, *, by_token, codes, seed=2):
+    """Make inputs by parts; the parts are the leaves of the gradient."""
+    count = 7 if by_token else inputs * batch
+    generator = torch.Generator().manual_seed(seed)
+    return Projected(
+        random(count + 1, core.gate_size, seed=seed),
+        batch,
+        inputs,
+        queries,
+        torch.randint(count, (inputs, batch), generator=generator) if by_token else None,
+        count,
+        random(inputs + queries, core.gate_size, seed=seed + 1) if codes else None,
+    )
+
+
+def measure(core, inputs, state, num_outputs, dtype=torch.float32):
+    """Give outputs, final state and the gradients of all that has one."""
+    core = type(core)(core.input_size, core.hidden_size, core.num_layers).to(dtype)
+    core.load_state_dict(make(core.kernel, core.hidden_size, core.num_layers).state_dict())
+    leaves = {
+        name: None if value is None else value.clone().to(dtype).detach().requires_grad_()
+        for name, value in {"table": inputs.table, "codes": inputs.codes, **state}.items()
+    }
+    given_state = tuple(leaves[name] for name in state)
+    parts = Projected(
+        leaves["table"], inputs.batch, inputs.input_time, inputs.num_queries, inputs.tokens,
+        inputs.query_row, leaves["codes"],
+    )  # fmt: skip
+    outputs, final = core.recur_projected(
+        parts,
+        (given_state if core.num_states > 1 else given_state[0]) if state else None,
+        num_outputs=num_outputs,
+    )
+    finals = final if isinstance(final, tuple) else (final,)
+    # Weighted, so that no two positions can be mistaken for each other.
+    total = sum(
+        (value * random(*value.shape, seed=5 + i).to(dtype)).sum()
+        for i, value in enumerate((outputs, *finals))
+    )
+    total.backward()
+    found = {"outputs": outputs, **{f"final {i}": part for i, part in enumerate(finals)}}
+    grads = {name: leaf.grad for name, leaf in leaves.items() if leaf is not None}
+    weights = {n: p.grad for n, p in core.named_parameters() if p.grad is not None}
+    return {name: v.detach().double() for name, v in {**found, **grads, **weights}.items()}
+
+
+def check(core, inputs, state, num_outputs, *, tolerance=2e-6):
+    found = measure(core, inputs, state, num_outputs)
+    with without_kernels():
+        expected = measure(core, inputs, state, num_outputs, torch.float64)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-3)
+        assert error < tolerance, (name, float(error))
+
+
+@pytest.mark.parametrize("kind", CORES)
+@pytest.mark.parametrize("width", [16, 32, 48, 64, 96])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("with_state", [False, True], ids=["from zero", "from a state"])
+@pytest.mark.parametrize("by_token", [False, True], ids=["whole", "by token"])
+def test_they_compute_what_the_plain_recurrence_does(kind, width, layers, with_state, by_token):
+    core = make(kind, width, layers)
+    inputs = draw(core, 3, 4, 3, by_token=by_token, codes=by_token)
+    names = ("hidden", "cell")[: core.num_states]
+    state = {name: random(layers, 3, width, seed=8) for name in names} if with_state else {}
+    check(core, inputs, state, 3)
+
+
+@given(
+    kind=st.sampled_from(sorted(CORES)),
+    batch=st.integers(1, 40),
+    inputs=st.integers(1, 6),
+    queries=st.integers(0, 4),
+    by_token=st.booleans(),
+    codes=st.booleans(),
+    threads=st.sampled_from([1, 2, 3]),
+    data=st.data(),
+)
+def test_any_batch_length_and_number_of_threads(
+    kind, batch, inputs, queries, by_token, codes, threads, data
+):
+    core = make(kind, 32)
+    steps = inputs + queries
+    num_outputs = data.draw(st.integers(1, steps))
+    parts = draw(core, batch, inputs, queries, by_token=by_token, codes=codes)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        check(core, parts, {}, num_outputs, tolerance=4e-6)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("kind", CORES)
+def test_bfloat16_is_as_near_as_its_digits(kind):
+    core = make(kind, 64)
+    inputs = draw(core, 6, 5, 5, by_token=True, codes=True)
+    exact = measure(core, inputs, {}, 5)
+    with computing("bf16", CPU):
+        rounded = measure(core, inputs, {}, 5)
+    for name, value in exact.items():
+        error = (rounded[name] - value).norm() / value.norm()
+        assert 1e-6 < error < 0.02 or not value.norm(), (name, float(error))
+
+
+@pytest.mark.parametrize("kind", CORES)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("by_token", [False, True])
+def test_a_pack_gives_each_member_the_bits_it_has_alone(kind, threads, by_token):
+    cores = [make(kind, 48, seed=seed) for seed in (1, 2, 3)]
+    results = []
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for together in (True, False):
+            layers = []
+            for seed, core in enumerate(cores):
+                core.zero_grad()
+                inputs = draw(core, 7, 4, 3, by_token=by_token, codes=True, seed=20 + seed)
+                inputs.table.requires_grad_()
+                weight, late = core.weight("hh", 0), core.late_bias(0)
+                layers.append(Layer(inputs, weight, late))
+            packs = [layers] if together else [[layer] for layer in layers]
+            answers = [one for pack in packs for one in scan(find_kernels(), kind, pack, 3)]
+            sum(outputs.sum() for outputs, _ in answers).backward()
+            results.append(
+                [
+                    (outputs.detach(), final[0].detach(), layer.inputs.table.grad,
+                     *(p.grad for p in core.parameters() if p.grad is not None))
+                    for (outputs, final), layer, core in zip(answers, layers, cores, strict=True)
+                ]
+            )  # fmt: skip
+            results[-1] = [tuple(part.clone() for part in member) for member in results[-1]]
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(*results, strict=True):
+        assert len(one) >= 4
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("kind", CORES)
+def test_what_does_not_fit_goes_the_plain_way(kind, monkeypatch):
+    def refuse(*args):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr("pernn.cores.recurrent.scan", refuse)
+    with pytest.raises(AssertionError, match="compiled"):
+        make(kind, 16)(random(2, 3, 5, seed=1))
+    make(kind, 20)(random(2, 3, 5, seed=1))  # no whole panels
+    make(kind, 16)(random(2, 1, 5, seed=1))  # a single step
+    make(kind, 16).double()(random(2, 3, 5, seed=1).double())
+
+    class Mine(CORES[kind]):
+        """May compute something else."""
+
+    Mine(5, 16)(random(2, 3, 5, seed=1))

@@ -1,0 +1,167 @@
+"""Whether there are kernels, why not, and that nothing else depends on it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from pernn.errors import MachineError
+from pernn.kernels import describe_kernels, find_kernels, loading, without_kernels
+from pernn.kernels.cache import cache_directory, library_path, may_compile_first
+from pernn.kernels.compilation import CompilationError, choose_recipe, find_library
+
+
+@pytest.fixture
+def undecided(monkeypatch):
+    """Forget what was decided, so that it is decided anew."""
+    monkeypatch.setattr(loading, "_decision", loading._Decision())
+
+
+def run(script, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+
+def test_they_are_found_once_and_described():
+    kernels = find_kernels()
+    assert kernels is find_kernels()
+    if kernels is None:
+        assert describe_kernels().startswith("torch (")
+    else:
+        assert describe_kernels().startswith(f"compiled ({kernels.path.stem}")
+        assert kernels.path.parent == cache_directory()
+
+
+def test_they_can_be_left_out_for_a_while():
+    before = find_kernels()
+    with without_kernels():
+        assert find_kernels() is None
+        assert describe_kernels().startswith("torch")
+        with without_kernels():
+            pass
+        assert find_kernels() is None
+    assert find_kernels() is before
+
+
+@pytest.mark.usefixtures("undecided")
+def test_they_are_switched_off(monkeypatch):
+    monkeypatch.setenv("PERNN_KERNELS", "off")
+    assert find_kernels() is None
+    assert describe_kernels() == "torch (PERNN_KERNELS=off)"
+
+
+@pytest.mark.usefixtures("undecided")
+def test_another_wish_is_refused(monkeypatch):
+    monkeypatch.setenv("PERNN_KERNELS", "yes")
+    with pytest.raises(MachineError, match="auto, off or require, got 'yes'"):
+        find_kernels()
+
+
+@pytest.mark.usefixtures("undecided")
+def test_without_a_compiler_there_are_none_and_training_says_so_once(monkeypatch, caplog):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert find_kernels() is None
+    assert find_kernels() is None
+    assert [record.message for record in caplog.records] == [
+        "no compiled kernels, training is slower: no C++ compiler (no-such-compiler) was found"
+    ]
+
+
+@pytest.mark.usefixtures("undecided")
+def test_kernels_that_are_required_must_be_there(monkeypatch):
+    monkeypatch.setenv("PERNN_KERNELS", "require")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(MachineError, match="require, but no C"):
+        find_kernels()
+
+
+def test_what_the_compiler_says_is_one_line(tmp_path, monkeypatch):
+    compiler = tmp_path / "cxx"
+    compiler.write_text("#!/bin/sh\necho some.cpp: fatal error: no such header >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(CompilationError) as caught:
+        find_library(choose_recipe())
+    assert str(caught.value) == f"{compiler} failed: some.cpp: fatal error: no such header"
+    assert [path.name for path in (tmp_path / "pernn").iterdir()] == [".lock"]
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "pernn").write_text("a file, not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(CompilationError, match="pernn: File exists"):
+        find_library(choose_recipe())
+
+
+def test_whether_the_compiler_comes_first_is_known_without_torch(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert may_compile_first()
+    monkeypatch.setenv("PERNN_KERNELS", "off")
+    assert not may_compile_first()
+    monkeypatch.delenv("PERNN_KERNELS")
+    (tmp_path / "pernn").mkdir()
+    library_path("abc").touch()
+    assert not may_compile_first()
+
+
+def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_path):
+    recipe = choose_recipe()
+    names = {recipe.digest(), type(recipe)(recipe.compiler, (*recipe.flags, "-g")).digest()}
+    for name in ("one.cpp", "two.h"):
+        (tmp_path / name).write_text("int one;\n")
+        monkeypatch.setattr("pernn.kernels.compilation.SOURCES", tmp_path)
+        names.add(recipe.digest())
+    assert len(names) == 4
+
+
+@pytest.mark.slow
+def test_a_library_cut_short_is_made_again(tmp_path):
+    """As after a full disk of another program's making: ours are moved into place whole."""
+    if find_kernels() is None:
+        pytest.skip(describe_kernels())
+    script = (
+        "from pernn.kernels.cache import library_path\n"
+        "from pernn.kernels.compilation import choose_recipe\n"
+        "path = library_path(choose_recipe().digest())\n"
+        "path.parent.mkdir()\n"
+        "path.write_bytes(b'\\x7fELF and no more')\n"
+        "from pernn.kernels import find_kernels\n"
+        "print(find_kernels().path == path, path.stat().st_size > 10_000)\n"
+    )
+    done = run(script, XDG_CACHE_HOME=str(tmp_path), PERNN_KERNELS="require")
+    assert done.stdout == "True True\n", done.stderr
+
+
+@pytest.mark.slow
+def test_importing_the_modules_compiles_nothing(tmp_path):
+    script = (
+        "import pernn.cores, pernn.models, pernn.training; pernn.cores.LSTM, pernn.models.VectorRNN"
+    )
+    done = run(script, XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+def test_ids_beyond_the_table_are_refused():
+    kernels = find_kernels()
+    if kernels is None:
+        pytest.skip(describe_kernels())
+    tokens, weight = torch.tensor([[[0], [5]]]), torch.zeros(1, 1, 16, 16)
+    with pytest.raises(IndexError, match="token id 5 is none of 0 … 3"):
+        kernels.operators.scan_forward(
+            "elman", 16, 1, 2, 2, 0, torch.zeros(1, 4, 16), None, tokens, weight, None, None, None
+        )
+    with pytest.raises(IndexError, match="target 4 is none of 0 … 3"):
+        kernels.operators.cross_entropy(
+            torch.zeros(1, 4), torch.tensor([4]), 1.0, True, torch.zeros(1),
+            torch.zeros(1, dtype=torch.bool),
+        )  # fmt: skip

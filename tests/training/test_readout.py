@@ -1,0 +1,119 @@
+"""Read-out and loss in chunks against PyTorch's, in float64."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from pernn import PositionEncodedRNN
+from pernn.errors import ConfigError
+from pernn.kernels import without_kernels
+from pernn.models import PlainRNN
+from pernn.training.objective import batch_loss
+from pernn.training.readout import CHUNK_SIZES, linear_cross_entropy
+
+WAYS = {"compiled": nullcontext, "torch": without_kernels}
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+def leaves(rows, width, vocab, seed, *, bias=True):
+    generator = torch.Generator().manual_seed(seed)
+    states, weight, shift = (
+        (3 * torch.randn(*shape, generator=generator)).requires_grad_()
+        for shape in ((rows, width), (vocab, width), (vocab,))
+    )
+    targets = torch.randint(vocab, (rows,), generator=generator)
+    return states, weight, shift if bias else None, targets
+
+
+@each_way
+@given(
+    rows=st.integers(1, 20),
+    width=st.integers(1, 9),
+    vocab=st.integers(1, 40),
+    chunk=st.integers(1, 200),
+    bias=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_loss_share_and_gradients_are_those_of_the_plain_way(
+    way, rows, width, vocab, chunk, bias, seed
+):
+    parts = leaves(rows, width, vocab, seed, bias=bias)
+    with WAYS[way](), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CHUNK_SIZES, "cpu", chunk)
+        loss, share = linear_cross_entropy(*parts)
+        (2 * loss).backward()
+    wide = [None if p is None else p.detach().double().requires_grad_() for p in parts[:3]]
+    logits = F.linear(*wide)
+    expected = F.cross_entropy(logits, parts[3])
+    (2 * expected).backward()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5, abs=1e-5)
+    assert not share.requires_grad
+    best = logits.detach().topk(min(2, vocab), dim=1).values
+    if vocab > 1 and (best[:, 0] - best[:, 1]).min() > 1e-4:
+        right = (logits.argmax(1) == parts[3]).double().mean()
+        assert share.item() == pytest.approx(right.item())
+    for one, other in zip(parts, wide, strict=False):
+        if one is not None:
+            scale = other.grad.abs().max().clamp_min(1e-2)
+            assert ((one.grad - other.grad).abs().max() / scale) < 1e-5
+
+
+@each_way
+def test_a_target_out_of_range_is_refused(way):
+    states, weight, bias, targets = leaves(3, 2, 5, 1)
+    targets[1] = 5
+    with WAYS[way](), pytest.raises((IndexError, RuntimeError)):
+        linear_cross_entropy(states, weight, bias, targets)
+
+
+@each_way
+def test_extreme_logits_give_numbers(way):
+    states = torch.tensor([[1e4, 0.0], [-1e4, 0.0]], requires_grad=True)
+    weight = torch.eye(2, requires_grad=True)
+    with WAYS[way]():
+        loss, share = linear_cross_entropy(states, weight, None, torch.tensor([0, 0]))
+    loss.backward()
+    assert loss.item() == pytest.approx(5e3)
+    assert share.item() == 0.5
+    assert states.grad.tolist() == [[0, 0], [-0.5, 0.5]]
+
+
+def test_weights_that_are_frozen_get_no_gradient():
+    states, weight, bias, targets = leaves(4, 3, 6, 2)
+    linear_cross_entropy(states, weight.detach(), bias.detach(), targets)[0].backward()
+    assert states.grad is not None
+    assert weight.grad is None
+
+
+def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
+    sizes = []
+    linear = F.linear
+    monkeypatch.setattr(
+        "pernn.training.readout.F.linear",
+        lambda *args: (sizes.append(len(args[0]) * len(args[1])), linear(*args))[1],
+    )
+    monkeypatch.setitem(CHUNK_SIZES, "cpu", 64)
+    for rows in (10, 1000):
+        linear_cross_entropy(*leaves(rows, 3, 16, 3))
+        assert max(sizes) == 64 if rows > 4 else 16 * rows
+
+
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_batch_costs_what_the_plain_network_says(core, masked, generator):
+    model = PositionEncodedRNN(9, core, embedding_size=6, hidden_size=16, generator=generator)
+    tokens = torch.randint(9, (5, 4), generator=generator)
+    targets = torch.randint(9, (5, 4), generator=generator)
+    mask = torch.rand(5, 4, generator=generator) < 0.6 if masked else None
+    kept = targets if mask is None else targets[mask]
+    logits = PlainRNN(model)(tokens, 4, num_scored=4, scored=mask)
+    loss, share = batch_loss(model, tokens, 4, 4, mask, kept)
+    expected = F.cross_entropy(logits.flatten(0, -2), kept.flatten())
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert share.item() == pytest.approx((logits.argmax(-1) == kept).double().mean().item())
+    with pytest.raises(ConfigError, match="num_scored"):
+        batch_loss(model, tokens, 4, 9, None, targets)
