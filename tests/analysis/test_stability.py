@@ -9,14 +9,15 @@ import torch
 from pernn.analysis import KINDS, dual_frequency_pairs, gradient_stability, jacobian, stability_map
 from pernn.models import PositionEncodedRNN
 from pernn.tasks import DualFrequencyConfig, ReverseOrderingConfig
+from pernn.training import computing
 
 TASK = DualFrequencyConfig(vocab_size=16, length=5).build()
 CORES = ("elman", "gru", "lstm", "s4d")
 
 
-def make(core, generator, encoding="sinusoidal"):
+def make(core, generator, encoding="sinusoidal", hidden=8):
     return PositionEncodedRNN(
-        16, core, encoding, embedding_size=6, hidden_size=8, generator=generator
+        16, core, encoding, embedding_size=6, hidden_size=hidden, generator=generator
     )
 
 
@@ -77,6 +78,17 @@ def test_lower_precisions_are_raised_and_autocast_is_ignored(generator):
         found = gradient_stability(model, pairs)
     assert model.core.weight("hh", 0).dtype == torch.bfloat16
     for name, values in raised.values.items():
+        assert np.array_equal(found.values[name], values)
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_a_bf16_policy_does_not_reach_the_analysis(core, generator):
+    model = make(core, generator, hidden=32)  # wide enough for such products
+    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3)
+    exact = gradient_stability(model, pairs)
+    with computing("bf16", torch.device("cpu")):
+        found = gradient_stability(model, pairs)
+    for name, values in exact.values.items():
         assert np.array_equal(found.values[name], values)
 
 

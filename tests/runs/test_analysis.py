@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from pernn.errors import ConfigError, CorruptError
 from pernn.runs import RunSpec, estimate_cost, execute
@@ -45,6 +46,28 @@ def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     assert execute(SPEC, tmp_path / "b", device="cpu").status == "finished"
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     assert contents(tmp_path / "a", TRAINING) == contents(tmp_path / "b", TRAINING)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_checkpoints_side_by_side_give_the_same_bits(tmp_path: Path, threads: int) -> None:
+    before = torch.get_num_threads()
+    for name in ("a", "b"):
+        execute(TRAINING, tmp_path / name, device="cpu")
+    execute(SPEC, tmp_path / "a", device="cpu")
+    heard: list[int] = []
+    # Cut while others are under way: they are lost, those that were told of are kept.
+    stop = execute(
+        SPEC,
+        tmp_path / "b",
+        device="cpu",
+        threads=threads,
+        listener=lambda n: (heard.append(n), n < 12)[1],
+    )
+    assert stop.status == "stopped"
+    execute(SPEC, tmp_path / "b", device="cpu", listener=lambda n: not heard.append(n))
+    assert heard == [11, 12, 13, 14]
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    torch.set_num_threads(before)
 
 
 def test_a_result_has_accuracy_and_stability(tmp_path: Path) -> None:

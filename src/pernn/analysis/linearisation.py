@@ -73,10 +73,12 @@ def even_blocks(total: int, largest: int) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Compute without gradients, autocast and TensorFloat-32; leave the settings as they were."""
+    """Compute without gradients and without lower precisions; leave the settings as they were."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
+    products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision
     matmul.allow_tf32 = cudnn.allow_tf32 = False
+    products.fp32_precision = "ieee"
     try:
         with (
             torch.no_grad(),
@@ -85,4 +87,4 @@ def exact_products() -> Iterator[None]:
         ):
             yield
     finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
+        matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision = before

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from pernn.cores import RecurrentCore
 
+from .factored import FactoredProduct, choose_panel
 from .factors import trace
 
 STEPS_PER_SCALING = 16
@@ -35,57 +36,60 @@ class ProductJacobian:
     ) -> None:
         self.outputs, self._layers = trace(core, gates[:, :target], source)
         self._num_factors = target - source
-        size = core.hidden_size
-        self._size, self._has_cell = size, core.num_states > 1
-        self._recurrent = [
-            core.weight("hh", layer).detach().unflatten(0, (-1, size))
-            for layer in range(core.num_layers)
-        ]
+        self._size = core.hidden_size
+        layers = range(core.num_layers)
+        panel = choose_panel(self.outputs)
+        self._recurrent = [FactoredProduct(core.weight("hh", layer), panel) for layer in layers]
         self._entering = [
-            core.weight("ih", layer).detach().unflatten(0, (-1, size)) if layer else None
-            for layer in range(core.num_layers)
+            FactoredProduct(core.weight("ih", layer), panel) if layer else None for layer in layers
         ]
-        self.width = core.num_layers * core.num_states * size
+        self._num_parts = core.num_layers * core.num_states
+        self.width = self._num_parts * self._size
 
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
         """Give the rows of outputs `first … last − 1`, scaled so that none underflows."""
-        batch, num_layers = len(self.outputs), len(self._layers)
-        shape = batch, last - first, self._size
-        hidden = [self.outputs.new_zeros(shape) for _ in range(num_layers)]
-        cells = [torch.zeros_like(part) for part in hidden] if self._has_cell else []
-        hidden[-1][:, range(last - first), range(first, last)] = 1
-        spare = torch.empty_like(hidden[0])
-        matrix = self.outputs.new_empty(batch, self._size, self._size)
-        exponents = torch.zeros(shape[:2], dtype=torch.int32, device=matrix.device)
+        batch, count, num_layers = len(self.outputs), last - first, len(self._layers)
+        parts = [self.outputs.new_zeros(batch, count, self._size) for _ in range(self._num_parts)]
+        parts[num_layers - 1][:, range(count), range(first, last)] = 1
+        spare = torch.empty_like(parts[0])
+        exponents = torch.zeros(batch, count, dtype=torch.int32, device=spare.device)
         for step in range(self._num_factors - 1, -1, -1):
             for layer in range(num_layers - 1, -1, -1):
-                factors = self._layers[layer]
-                sources = [hidden[layer]]
-                if factors.leak is not None:
-                    sources.append(
-                        cells[layer].addcmul_(hidden[layer], factors.leak[step].unsqueeze(1))
-                    )
-                entering = self._entering[layer]
-                for index, (group, adjoint) in enumerate(zip(factors.groups, sources, strict=True)):
-                    if entering is not None:
-                        _combine(entering, factors.entering[step], group, matrix)
-                        hidden[layer - 1].baddbmm_(adjoint, matrix)
-                    _combine(self._recurrent[layer], factors.recurrent[step], group, matrix)
-                    if factors.keep is not None:
-                        matrix.diagonal(dim1=1, dim2=2).add_(factors.keep[step])
-                    if index:
-                        spare.baddbmm_(adjoint, matrix)
-                    else:
-                        torch.bmm(adjoint, matrix, out=spare)
-                if factors.forget is not None:
-                    cells[layer].mul_(factors.forget[step].unsqueeze(1))
-                hidden[layer], spare = spare, hidden[layer]
+                parts[layer], spare = self._go_back(layer, step, parts, spare), parts[layer]
             if step % STEPS_PER_SCALING == 0:
-                exponents += _rescale(hidden + cells)
-        parts = hidden + cells
+                exponents += _rescale(parts)
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2), exponents
+
+    def _go_back(self, layer: int, step: int, parts: list[Tensor], fresh: Tensor) -> Tensor:
+        """Take one layer back by a step: its hidden state's adjoints are put into `fresh`."""
+        factors, hidden = self._layers[layer], parts[layer]
+        entering = self._entering[layer]
+        for index, group in enumerate(factors.groups):
+            source, ahead, behind = hidden, None, None
+            if index:
+                # What of the cell shows in h comes first; what of it goes on comes last.
+                source = parts[len(self._layers) + layer]
+                ahead = (hidden, _at(factors.leak, step))
+                behind = _at(factors.forget, step)
+            if entering is not None:
+                below = parts[layer - 1]
+                entering.multiply(
+                    below, source, factors.entering[step], group, add=True, ahead=ahead
+                )
+                ahead = None
+            self._recurrent[layer].multiply(
+                fresh,
+                source,
+                factors.recurrent[step],
+                group,
+                add=index > 0,
+                diagonal=None if factors.keep is None else _at(factors.keep, step),
+                ahead=ahead,
+                behind=behind,
+            )
+        return fresh
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
         """Give the rows as they are."""
@@ -104,17 +108,10 @@ def product_footprint(
     return gates.itemsize * (forward + size * size), gates.itemsize * (2 * parts + 1) * size
 
 
-def _combine(
-    weights: Float[Tensor, "block hidden below"],
-    slopes: Float[Tensor, "batch block hidden"],
-    group: tuple[int, ...],
-    out: Float[Tensor, "batch hidden below"],
-) -> None:
-    """Σ_k diag(slope_k) W_k over the gates of a group."""
-    first, *others = group
-    torch.mul(weights[first], slopes[:, first].unsqueeze(2), out=out)
-    for gate in others:
-        out.addcmul_(weights[gate], slopes[:, gate].unsqueeze(2))
+def _at(values: Tensor | None, step: int) -> Tensor:
+    """Give a factor's values at a step."""
+    assert values is not None  # noqa: S101 a cell has both
+    return values[step].contiguous()
 
 
 def _rescale(parts: list[Tensor]) -> Int[Tensor, "batch rows"]:

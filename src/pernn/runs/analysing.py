@@ -1,7 +1,9 @@
 """A stage that measures gradient stability in the checkpoints that a training run kept."""
 
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from .stages import build_stage
 TABLE, MAP = "gradient_stability", "stability_map"
 KIND = "analysis"
 """Marks the lines of `metrics.jsonl` that hold the tables of one checkpoint."""
+MEMORY_BUDGET = 2**29
+"""Bytes that all checkpoints that are measured at a time may be worked with."""
 
 
 def analyse(
@@ -51,25 +55,46 @@ def analyse(
     pairs = dual_frequency_pairs(
         task, spec.seed, num_per_condition=config.num_per_condition, source=config.source
     )
-    trial = build_stage(first, root, device)
-    initial = {name: value.clone() for name, value in trial.model.state_dict().items()}
     folder = RunDirectory(root, first.fingerprint()).checkpoints
-    for update in updates:
-        state = initial
+    local = threading.local()
+
+    def measure(update: int) -> dict[str, Any]:
+        if not hasattr(local, "model"):
+            # A network of its own for each thread; the settings belong to the thread, too.
+            torch.set_num_threads(1)
+            torch.set_flush_denormal(True)
+            model = build_stage(first, root, device).model
+            local.initial = {name: value.clone() for name, value in model.state_dict().items()}
+            local.model = model
+        state = local.initial
         if update:
             arrays = folder.load(update).arrays
             try:
-                state = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in initial}
+                state = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in state}
             except KeyError as error:
                 raise CorruptError(f"{folder.path}: update {update} lacks {error}") from None
-        trial.model.load_state_dict(state)
+        local.model.load_state_dict(state)
         line = {"update": update, "kind": KIND}
-        line[TABLE] = gradient_stability(trial.model, pairs).table()
+        budget = MEMORY_BUDGET // max(1, num_workers)
+        line[TABLE] = gradient_stability(local.model, pairs, memory_budget=budget).table()
         if config.map_per_condition:
             line[MAP] = stability_map(
-                trial.model, task, spec.seed, num_per_condition=config.map_per_condition
+                local.model,
+                task,
+                spec.seed,
+                num_per_condition=config.map_per_condition,
+                memory_budget=budget,
             )
-        yield line
+        return line
+
+    # With one thread for each, the numbers do not depend on how many there are.
+    num_workers = min(len(updates), torch.get_num_threads()) if device.type == "cpu" else 1
+    pool = ThreadPoolExecutor(max(1, num_workers), thread_name_prefix="checkpoint")
+    try:
+        yield from pool.map(measure, updates)
+    finally:
+        # If nobody wants more of them, those that were not begun are left out.
+        pool.shutdown(cancel_futures=True)
 
 
 def tabulate(lines: Sequence[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:

@@ -115,8 +115,10 @@ void split_rows(float* from, int64_t rows, int64_t columns, const Passing& passi
           if (passing.other)
             values[half] = _mm512_fmadd_ps(_mm512_loadu_ps(passing.other + row * columns + at),
                                            _mm512_loadu_ps(passing.leak + at), values[half]);
-          if (passing.forget)
-            _mm512_storeu_ps(place, _mm512_mul_ps(values[half], _mm512_loadu_ps(passing.forget + at)));
+          const __m512 left = passing.forget
+                                  ? _mm512_mul_ps(values[half], _mm512_loadu_ps(passing.forget + at))
+                                  : values[half];
+          if (passing.other || passing.forget) _mm512_storeu_ps(place, left);
         }
         split(values[0], values[1], parts);
       }
