@@ -162,6 +162,6 @@ def test_ids_beyond_the_table_are_refused():
         )
     with pytest.raises(IndexError, match="target 4 is none of 0 … 3"):
         kernels.operators.cross_entropy(
-            torch.zeros(1, 4), torch.tensor([4]), 1.0, True, torch.zeros(1),
+            torch.zeros(1, 4), None, torch.tensor([4]), 1.0, True, torch.zeros(1),
             torch.zeros(1, dtype=torch.bool),
         )  # fmt: skip

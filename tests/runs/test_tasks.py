@@ -85,7 +85,7 @@ def test_the_network_has_the_rows_that_the_task_needs(kind: str) -> None:
         assert (tuple(model.embedding.weight.shape), extra_rows) == ((8, 6), 0)
     else:
         assert len(model.embedding.weight) == spec.task.build().vocab_size + extra_rows
-    assert estimate_cost(spec).steps == 12 * spec.task.build().num_steps
+    assert estimate_cost(spec).num_updates == 12
 
 
 def test_what_is_fed_back_is_told_apart(tmp_path: Path) -> None:

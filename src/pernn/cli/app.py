@@ -57,6 +57,7 @@ VERBS = {
     "analyze": "analyze:analyze",
     "claims": "claims:claims",
     "export": "export:export",
+    "bench": "bench:bench",
     "doctor": "doctor:doctor",
 }
 """Verb → file and function; a file is imported only when its verb may be needed."""

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from pernn.errors import ConfigError
 from pernn.experiments import experiment_names, find_experiment, trials
-from pernn.runs import Cost, RunSpec, estimate_cost, measure_rate
+from pernn.runs import Cost, RunSpec, estimate_cost, measure_bandwidth, measure_rate
 from pernn.store import flatten
 from pernn.tasks import TASKS, draw_pictures
 
@@ -35,17 +36,28 @@ def show(
             help="Show so many sequences of the task of this name, where an experiment has it too.",
         ),
     ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Time a few updates of each kind, for a better guess.")
+    ] = False,
+    price: Annotated[
+        float | None, typer.Option("--price", min=0, help="What the machine costs an hour.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option("--device", help="Where --measure times; by default the CPU.")
+    ] = "auto",
     as_json: Json = False,
 ) -> None:
     """Show an experiment before it runs (grid, cost, claims, command), or what a task looks like.
 
     Example: pernn show vocabulary_size --scale paper --set protocol=as-written
 
+    Example: pernn show vocabulary_size --scale small --measure --price 0.10
+
     Example: pernn show sorting --sample 3 --set length=6
     """
     is_task = name in TASKS.names()
     if is_task and (sample is not None or name not in experiment_names()):
-        if (scale, jobs, threads) != ("demo", None, 1):
+        if (scale, jobs, threads, measure, price) != ("demo", None, 1, False, None):
             raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json)
         return
@@ -57,10 +69,12 @@ def show(
         )
     specs = trials(found, scale, overrides(assignments))
     slots = number_of_jobs(jobs, threads)
-    rate = measure_rate()
-    share = min(1.0, slots * threads / num_cores())
-    cost = sum(map(estimate_cost, specs), Cost(0, 0))
-    hours = cost.seconds(rate * share, slots) / 3600
+    estimate = _estimate(specs, slots, threads)
+    if measure:
+        estimate["measured_hours"] = _measure(specs, slots, threads, device)
+    hours = estimate.get("measured_hours", estimate["estimated_hours"])
+    if price is not None:
+        estimate["cost"] = hours * price
     command = " ".join(
         ["pernn run", name, "--scale", scale, "--jobs", str(slots)]
         + [f"--set {text}" for text in assignments or []]
@@ -70,9 +84,7 @@ def show(
             "experiment": name,
             "scale": scale,
             "num_trials": len(specs),
-            "estimated_hours": hours,
-            "operations": cost.operations,
-            "measured_operations_per_second": rate,
+            **estimate,
             "jobs": slots,
             "claims": [{"name": c.name, "statement": c.statement} for c in found.claims],
             "command": command,
@@ -83,11 +95,19 @@ def show(
     console = Console()
     console.print(f"[bold]{found.question}[/bold]  ({found.source})\n")
     console.print(_grid(specs))
-    console.print(
-        f"{len(specs)} trials, {cost.operations:.2g} floating-point operations: about "
-        f"[bold]{_duration(hours)}[/bold] on {slots} of {num_cores()} CPU cores "
-        f"({rate / 1e9:.0f} GFLOP/s measured now; an estimate, good to a factor of two)"
+    words = f"{len(specs)} trials, {estimate['operations']:.2g} floating-point operations: about "
+    words += f"[bold]{_duration(hours)}[/bold] on {slots} of {num_cores()} CPU cores "
+    if device != "auto":
+        words = words.replace(f"{slots} of {num_cores()} CPU cores", device)
+    rate = estimate["measured_operations_per_second"] / 1e9
+    words += (
+        "(measured now: a few updates of each kind)"
+        if measure
+        else f"({rate:.0f} GFLOP/s measured now; an estimate, good to a factor of two: --measure)"
     )
+    if price is not None:
+        words += f", {estimate['cost']:,.2f} at {price:g} an hour"
+    console.print(words)
     claims = Table("Claim", "Statement", "Source")
     for claim in found.claims:
         claims.add_row(claim.name, claim.statement, claim.source)
@@ -118,6 +138,36 @@ def _show_task(kind: str, num_samples: int, changes: dict[str, object], as_json:
     typer.echo(f"{summary}\n{config.name}")
     for one in samples:
         typer.echo(f"\n{one.text(Console().width)}")
+
+
+def _estimate(specs: tuple[RunSpec, ...], slots: int, threads: int) -> dict[str, float]:
+    """Estimate hours from the work and the machine's rates, without torch."""
+    cost = sum(map(estimate_cost, specs), Cost(0, 0, 0))
+    rate = measure_rate()
+    share = min(1.0, slots * threads / num_cores())
+    seconds = cost.seconds(rate * share, measure_bandwidth() * slots, slots)
+    return {
+        "estimated_hours": seconds / 3600,
+        "operations": cost.operations,
+        "measured_operations_per_second": rate,
+    }
+
+
+def _measure(specs: tuple[RunSpec, ...], slots: int, threads: int, device: str) -> float:
+    """Time a few updates of every kind and give the hours of all."""
+    import torch
+
+    from pernn.performance import measure_seconds
+    from pernn.training import choose_device
+
+    torch.set_num_threads(threads)
+    chosen = choose_device("cpu" if device == "auto" else device)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("Timing updates", total=None)
+        seconds = measure_seconds(
+            specs, chosen, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    return seconds / (1 if chosen.type == "cuda" else slots) / 3600
 
 
 def _grid(specs: tuple[RunSpec, ...]) -> Table:

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pernn.kernels import Kernels, find_kernels
+from pernn.kernels import Kernels, find_kernels, product, rounds_products
 
 from .projected import Projected
-from .scanning import first_order, rounds_products
+from .scanning import first_order
 
 PANEL_UNITS = {"elman": (64, 32, 16), "gru": (16,), "lstm": (16,)}
 """Units whose gates are computed together, the best that divides the width: measured."""
@@ -118,7 +118,7 @@ class _Scan(torch.autograd.Function):
         units = next(count for count in PANEL_UNITS[kind] if size % count == 0)
         states = [None if part is None else part.contiguous() for part in (hidden, cell)]
         tokens = None if tokens is None else tokens.contiguous()
-        outputs, cells, saved, rounded = kernels.operators.scan_forward(
+        outputs, cells, saved = kernels.operators.scan_forward(
             kind,
             units,
             shape.batch,
@@ -134,7 +134,7 @@ class _Scan(torch.autograd.Function):
         )
         ctx.kernels, ctx.kind, ctx.shape, ctx.units, ctx.dtype = kernels, kind, shape, units, dtype
         ctx.has_codes = codes is not None
-        ctx.save_for_backward(table, tokens, weight, late, *states, outputs, cells, saved, rounded)
+        ctx.save_for_backward(table, tokens, weight, late, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
         last = cells[:, -1].clone() if kind == "lstm" else cells
         return outputs[:, shape.num_steps - num_outputs :], last
@@ -144,9 +144,7 @@ class _Scan(torch.autograd.Function):
     def backward(
         ctx: Any, grad_outputs: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        table, tokens, weight, late, hidden, cell, outputs, cells, saved, rounded = (
-            ctx.saved_tensors
-        )
+        table, tokens, weight, late, hidden, cell, outputs, cells, saved = ctx.saved_tensors
         shape = ctx.shape
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(len(outputs), 1, *outputs.shape[2:])
@@ -170,10 +168,9 @@ class _Scan(torch.autograd.Function):
         )
         if shape.num_queries:
             grad_table[:, shape.query_row] += grad_codes[:, shape.input_time :].sum(1)
-        before = rounded if rounded.numel() else outputs
         firsts = [None] * len(inner) if hidden is None else hidden
         grad_weight = torch.stack(
-            [_weight_gradient(*parts) for parts in zip(inner, before, firsts, strict=True)]
+            [_weight_gradient(*parts) for parts in zip(inner, outputs, firsts, strict=True)]
         )
         return (
             *(None,) * 5,
@@ -189,10 +186,8 @@ class _Scan(torch.autograd.Function):
 def _weight_gradient(inner: Tensor, before: Tensor, hidden: Tensor | None) -> Tensor:
     """Σ_t δ_t h_{t−1}ᵀ as one product over all steps."""
     left, right = inner[1:].flatten(0, 1), before[:-1].flatten(0, 1)
-    total = left.float().t() @ right.float()
-    if hidden is not None:
-        total += inner[0].float().t() @ hidden
-    return total
+    total = product(left.t(), right)
+    return total if hidden is None else product(inner[0].t(), hidden, total, add=True)
 
 
 def _pack_forward(weight: Tensor, units: int) -> Tensor:

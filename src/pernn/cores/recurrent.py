@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from pernn.errors import ConfigError
+from pernn.kernels import linear
 
 from .compiled import Layer, kernels_for, scan
 from .projected import Projected
@@ -292,4 +292,4 @@ def project_columns(
         )
     if offset or width != weight.shape[1]:
         weight = weight[:, offset : offset + width]
-    return F.linear(inputs, weight, bias)
+    return linear(inputs, weight, bias)

@@ -32,19 +32,6 @@ def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients
     return checked
 
 
-def rounds_products(device: torch.device) -> bool:
-    """Say whether float32 products round their factors to bfloat16 here and now.
-
-    On the CPU that is PyTorch's own setting of the precision inside float32 products, or autocast;
-    elsewhere it is autocast.
-    """
-    if torch.is_autocast_enabled(device.type):
-        return torch.get_autocast_dtype(device.type) == torch.bfloat16
-    if device.type != "cpu":
-        return False
-    return bool(torch.backends.mkldnn.matmul.fp32_precision == "bf16")  # type: ignore[attr-defined]
-
-
 def matmul_dtype(gates: Tensor) -> torch.dtype:
     """The precision of the recurrent products: autocast's if it is on, else the gates' own."""
     device = gates.device.type

@@ -11,8 +11,18 @@ from .cache import may_compile_first
 
 if TYPE_CHECKING:
     from .loading import Kernels, describe_kernels, find_kernels, without_kernels
+    from .products import linear, product, rounds_products
 
-__all__ = ["Kernels", "describe_kernels", "find_kernels", "may_compile_first", "without_kernels"]
+__all__ = [
+    "Kernels",
+    "describe_kernels",
+    "find_kernels",
+    "linear",
+    "may_compile_first",
+    "product",
+    "rounds_products",
+    "without_kernels",
+]
 
 __getattr__ = exports(
     __name__,
@@ -20,6 +30,9 @@ __getattr__ = exports(
         "Kernels": ".loading",
         "describe_kernels": ".loading",
         "find_kernels": ".loading",
+        "linear": ".products",
+        "product": ".products",
+        "rounds_products": ".products",
         "without_kernels": ".loading",
     },
 )

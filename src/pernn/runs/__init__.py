@@ -9,7 +9,7 @@ from .spec import Pretraining, RunSpec, StabilityAnalysis
 if TYPE_CHECKING:
     from .analysing import analyse, tabulate
     from .assembly import Trial, build
-    from .cost import Cost, estimate_cost, measure_rate
+    from .cost import Cost, Work, estimate_cost, estimate_work, measure_bandwidth, measure_rate
     from .environment import describe_environment
     from .execution import execute, weights_digest
     from .outcome import Outcome
@@ -21,11 +21,14 @@ __all__ = [
     "RunSpec",
     "StabilityAnalysis",
     "Trial",
+    "Work",
     "analyse",
     "build",
     "describe_environment",
     "estimate_cost",
+    "estimate_work",
     "execute",
+    "measure_bandwidth",
     "measure_rate",
     "tabulate",
     "weights_digest",
@@ -37,11 +40,14 @@ __getattr__ = exports(
         "Cost": ".cost",
         "Outcome": ".outcome",
         "Trial": ".assembly",
+        "Work": ".cost",
         "analyse": ".analysing",
         "build": ".assembly",
         "describe_environment": ".environment",
         "estimate_cost": ".cost",
+        "estimate_work": ".cost",
         "execute": ".execution",
+        "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
         "tabulate": ".analysing",
         "weights_digest": ".execution",

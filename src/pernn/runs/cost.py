@@ -1,6 +1,7 @@
 """What a trial costs, estimated before it runs and without torch."""
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,25 @@ from pernn.encodings import CodeConfig
 
 from .spec import RunSpec, StabilityAnalysis
 
-STEP_SECONDS = 150e-6
-"""Time of one recurrent step, forward and backward, beside its products: dispatch and pointwise
-work. Measured with the GRU at H = 128, B = 32, T = 64 on one thread of a Xeon (November 2026):
-17 ms an update, of which the products need about 7."""
+UPDATE_SECONDS = 1.5e-3
+"""Time of an update beside its work: calls from Python. Measured with the GRU at H = 64, B = 128,
+L = 8 on a Xeon (November 2026)."""
+EFFICIENCY = 0.7
+"""Share of the limit that whole updates reach there: H = 512, float32, compiled kernels."""
+FLOAT_SIZE = 4
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one update needs at least, phase by phase.
+
+    Attributes:
+        operations: Floating-point operations of products, forward and back.
+        num_bytes: Traffic with the memory: what a phase is given and what it leaves behind.
+    """
+
+    operations: Mapping[str, float]
+    num_bytes: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -21,56 +37,102 @@ class Cost:
 
     Attributes:
         operations: Floating-point operations of all updates, forward and backward.
-        steps: Recurrent steps of all updates.
+        num_bytes: Traffic with the memory.
+        num_updates: How many updates.
     """
 
     operations: float
-    steps: int
+    num_bytes: float
+    num_updates: int
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.operations + other.operations, self.steps + other.steps)
+        return Cost(
+            self.operations + other.operations,
+            self.num_bytes + other.num_bytes,
+            self.num_updates + other.num_updates,
+        )
 
-    def seconds(self, rate: float, jobs: int = 1) -> float:
+    def seconds(self, rate: float, bandwidth: float, jobs: int = 1) -> float:
         """Estimate the time with `jobs` trials at a time.
 
         Args:
             rate: Matrix operations per second of all the trials together.
+            bandwidth: Bytes per second of all the trials together.
             jobs: Trials at a time.
         """
-        return self.operations / rate + self.steps * STEP_SECONDS / jobs
+        work = self.operations / rate + self.num_bytes / bandwidth
+        return work / EFFICIENCY + self.num_updates * UPDATE_SECONDS / jobs
 
 
-def estimate_cost(spec: RunSpec) -> Cost:
-    """Count the operations of the products: projection of rows or tokens, recurrence, read-out.
+def estimate_work(spec: RunSpec) -> Work:
+    """Count the work of one update: data, projection, recurrence, read-out, optimiser.
 
-    Earlier stages are included.
+    A product costs two operations per weight and row, and twice that again backwards. Traffic is
+    what has to be written and read once: inputs, outputs and gradients of a phase, and what its way
+    back needs; logits are not among them.
     """
-    first = spec.first_stage()
-    before = Cost(0, 0) if first is None else estimate_cost(first)
-    if spec.analysis is not None:
-        return before + _analysis_cost(spec, spec.analysis)
     task, core = spec.build_task(), spec.core
     batch, hidden = spec.training.batch_size, core.hidden_size
     code = spec.encoding
     copies = 2 if code.kind == "double" else 1
     width = spec.embedding_size * copies
+    num_codes = code.size if isinstance(code, CodeConfig) else 0
     if isinstance(code, CodeConfig) and code.attach == "concat":
         width += code.size
     network = getattr(task, "network", "queried")
     if network == "autoregressive":
         width += spec.embedding_size
     gates = core.num_gates * hidden
-    tokens = batch * (task.num_steps - task.num_queries)
+    steps, scored, vocab = task.num_steps, task.num_scored, task.vocab_size
+    tokens = batch * (steps - task.num_queries)
+    own = width - num_codes
     if network == "vector":
-        projection = tokens * (task.vocab_size * spec.embedding_size + width * gates)
+        rows, projection = tokens, tokens * (vocab * spec.embedding_size + own * gates)
+        num_embedded = vocab * spec.embedding_size
     else:
-        projection = min(task.vocab_size + len(task.extra_rows), tokens) * width * gates
-    recurrence = batch * task.num_steps * hidden * gates * (2 * core.num_layers - 1)
-    readout = batch * task.num_scored * hidden * task.vocab_size
-    # A product costs two operations per weight and row, and twice that again backwards.
-    update = 6 * (projection + recurrence + readout)
-    num_updates = spec.training.iterations
-    return before + Cost(update * num_updates, task.num_steps * num_updates)
+        rows = min(vocab + len(task.extra_rows), tokens)
+        projection = rows * own * gates
+        num_embedded = (vocab + len(task.extra_rows)) * spec.embedding_size
+    projection += steps * num_codes * gates
+    layers = core.num_layers
+    recurrence = batch * steps * hidden * gates * (2 * layers - 1)
+    readout = batch * scored * hidden * vocab
+    weights = {
+        "projection": width * gates,
+        "recurrence": (2 * layers - 1) * hidden * gates,
+        "readout": (hidden + 1) * vocab,
+    }
+    parameters = num_embedded + sum(weights.values())
+    numbers = {
+        "data": 2 * 2 * batch * (steps + scored),
+        # Rows, their projections and both gradients; the weights three times.
+        "projection": 4 * rows * (own + gates) + 3 * weights["projection"],
+        # Gates and hidden state of every step, written, read again, and their gradients.
+        "recurrence": layers * batch * steps * (3 * gates + 5 * hidden) + 3 * weights["recurrence"],
+        "readout": 4 * batch * scored * hidden + 4 * weights["readout"],
+        # Gradients are read for their norm, scaled, and read again with the moments.
+        "optimizer": 10 * parameters,
+    }
+    operations = {
+        "data": 0.0,
+        "projection": 6.0 * projection,
+        "recurrence": 6.0 * recurrence,
+        "readout": 6.0 * readout,
+        "optimizer": 0.0,
+    }
+    return Work(operations, {name: FLOAT_SIZE * float(count) for name, count in numbers.items()})
+
+
+def estimate_cost(spec: RunSpec) -> Cost:
+    """Add up the work of all updates, earlier stages included."""
+    first = spec.first_stage()
+    before = Cost(0, 0, 0) if first is None else estimate_cost(first)
+    if spec.analysis is not None:
+        return before + _analysis_cost(spec, spec.analysis)
+    work, count = estimate_work(spec), spec.training.iterations
+    return before + Cost(
+        count * sum(work.operations.values()), count * sum(work.num_bytes.values()), count
+    )
 
 
 def _analysis_cost(spec: RunSpec, analysis: StabilityAnalysis) -> Cost:
@@ -80,15 +142,26 @@ def _analysis_cost(spec: RunSpec, analysis: StabilityAnalysis) -> Cost:
     # In the map the target stands, on average, in the middle of the way.
     pairs = analysis.num_per_condition + analysis.map_per_condition * task.num_steps / 4
     steps = len(spec.analysed_updates) * 2 * conditions * pairs * task.num_steps
-    return Cost(steps * 2 * hidden * spec.core.num_gates * hidden**2, 0)
+    return Cost(steps * 2 * hidden**3 * (2 if spec.core.kind == "lstm" else 1), 0, 0)
 
 
 def measure_rate(size: int = 512, num_trials: int = 5) -> float:
     """Measure float32 matrix products on all cores, in operations per second; about 0.1 s."""
-    left = np.ones((size, size), dtype=np.float32)
-    best = float("inf")
+    left = np.random.default_rng(1).standard_normal((size, size), dtype=np.float32)
+    return 2 * size**3 / _best(lambda: left @ left, num_trials)
+
+
+def measure_bandwidth(num_bytes: int = 2**27, num_trials: int = 3) -> float:
+    """Measure a large copy on one core, in bytes read and written per second; about 0.2 s."""
+    source = np.ones(num_bytes // 4, dtype=np.float32)
+    target = np.ones_like(source)
+    return 2 * num_bytes / _best(lambda: np.copyto(target, source), num_trials)
+
+
+def _best(run: Callable[[], object], num_trials: int) -> float:
+    times = []
     for _ in range(num_trials):
         begun = time.perf_counter()
-        left @ left
-        best = min(best, time.perf_counter() - begun)
-    return 2 * size**3 / best
+        run()
+        times.append(time.perf_counter() - begun)
+    return min(times)

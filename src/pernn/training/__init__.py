@@ -10,8 +10,10 @@ from .schedule import learning_rate
 if TYPE_CHECKING:
     from .evaluation import decode, evaluate, predict
     from .loop import CheckpointDue, Event, Measured, Updated, advance
-    from .precision import choose_device, computing, rounding
+    from .precision import choose_device, computing, rounding, rounds_on_cpu
+    from .readout import linear_cross_entropy
     from .state import TrainState
+    from .update import Shown, Update, make_update
 
 __all__ = [
     "PROTOCOLS",
@@ -21,8 +23,10 @@ __all__ = [
     "Precision",
     "Protocol",
     "ProtocolName",
+    "Shown",
     "TrainState",
     "TrainingConfig",
+    "Update",
     "Updated",
     "advance",
     "choose_device",
@@ -30,8 +34,11 @@ __all__ = [
     "decode",
     "evaluate",
     "learning_rate",
+    "linear_cross_entropy",
+    "make_update",
     "predict",
     "rounding",
+    "rounds_on_cpu",
 ]
 
 __getattr__ = exports(
@@ -40,14 +47,19 @@ __getattr__ = exports(
         "CheckpointDue": ".loop",
         "Event": ".loop",
         "Measured": ".loop",
+        "Shown": ".update",
         "TrainState": ".state",
+        "Update": ".update",
         "Updated": ".loop",
         "advance": ".loop",
         "choose_device": ".precision",
         "computing": ".precision",
         "decode": ".evaluation",
         "evaluate": ".evaluation",
+        "linear_cross_entropy": ".readout",
+        "make_update": ".update",
         "predict": ".evaluation",
         "rounding": ".precision",
+        "rounds_on_cpu": ".precision",
     },
 )

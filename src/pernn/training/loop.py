@@ -5,17 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 
 from pernn.errors import TrialError
 from pernn.interfaces import BatchStream
 
 from .config import Protocol, TrainingConfig
 from .evaluation import evaluate
-from .objective import batch_loss, find_scored
-from .precision import rounding
 from .schedule import learning_rate
 from .state import TrainState
+from .update import make_update
 
 
 @dataclass(frozen=True)
@@ -58,28 +56,9 @@ def advance(
     Raises:
         TrialError: If the loss is not finite at the end of a log interval.
     """
-    parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
-    clip_norm = math.inf if protocol.clip_norm is None else protocol.clip_norm
+    update = make_update(state, config, protocol, device)
     while state.update < config.iterations:
-        batch = stream.train(state.update, config.batch_size)
-        tokens = torch.from_numpy(batch.tokens).to(device)
-        mask = find_scored(batch.targets)
-        num_scored = batch.targets.shape[1]
-        targets = torch.from_numpy(batch.targets if mask is None else batch.targets[mask])
-        targets = targets.to(device)
-        scored = None if mask is None else torch.from_numpy(mask).to(device)
-        with rounding(config.precision, device):
-            loss, right = batch_loss(
-                state.network, tokens, batch.num_queries, num_scored, scored, targets
-            )
-        state.optimizer.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(parameters, clip_norm)
-        state.update += 1
-        for group in state.optimizer.param_groups:
-            group["lr"] = learning_rate(state.update, config)
-        state.optimizer.step()
-        state.sums += torch.stack([loss.detach(), norm, right])
+        update(stream.train(state.update, config.batch_size))
         yield from _events(state, stream, config, device)
 
 

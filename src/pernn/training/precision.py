@@ -75,8 +75,8 @@ def rounds_on_cpu() -> bool:
 def rounding(precision: Precision, device: torch.device) -> torch.autocast:
     """Make the context of one forward pass: on CUDA under `bf16`, products round their factors.
 
-    One forward pass only: inside the context PyTorch keeps rounded copies of the weights, which an
-    update would leave behind, and a backward pass would round what it should not.
+    One forward pass only: a backward pass inside would round what it should not.
     """
     enabled = precision == "bf16" and device.type != "cpu"
-    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
+    # Kept copies would also not be there for a recording that is repeated.
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from pernn.kernels import find_kernels
+from pernn.kernels import find_kernels, product
 
 CHUNK_SIZES = {"cpu": 2**23, "cuda": 2**26}
 """Logits at a time. On the CPU they fit into the last cache."""
@@ -54,33 +54,33 @@ class _LinearCrossEntropy(torch.autograd.Function):
         dtype = (
             torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
         )
-        readout = weight.to(dtype)
         size = max(1, CHUNK_SIZES.get(device, 2**21) // len(weight))
         losses = states.new_empty(num_rows)
         hits = torch.empty(num_rows, dtype=torch.bool, device=states.device)
         grad_states = torch.empty_like(states) if wants[0] else None
-        grad_weight = torch.zeros_like(weight) if wants[1] else None
+        grad_weight = torch.empty_like(weight) if wants[1] else None
         grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
+        space = states.new_empty(min(size, num_rows), len(weight))
+        readout = weight.to(dtype)
         with torch.autocast(device, enabled=False):
             for start in range(0, num_rows, size):
                 part = slice(start, start + size)
                 rows = states[part].to(dtype)
-                logits = F.linear(rows, readout).to(states.dtype)
-                if bias is not None:
-                    logits += bias
+                logits = _multiply(rows, readout.t(), space[: len(rows)])
                 _cross_entropy(
                     logits,
+                    bias,
                     targets[part],
                     1 / num_rows,
                     gradient=any(wants[:3]),
                     losses=losses[part],
                     hits=hits[part],
                 )
-                rounded = logits.to(dtype)
+                grads = logits.to(dtype)
                 if grad_states is not None:
-                    grad_states[part] = rounded @ readout
+                    _multiply(grads, readout, grad_states[part])
                 if grad_weight is not None:
-                    _add_product(grad_weight, rounded.t(), rows)
+                    _multiply(grads.t(), rows, grad_weight, add=start > 0)
                 if grad_bias is not None:
                     grad_bias += logits.sum(0)
         ctx.save_for_backward(grad_states, grad_weight, grad_bias)
@@ -95,21 +95,33 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return (*(None if g is None else g * grad_loss for g in ctx.saved_tensors), None)
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    if left.dtype == total.dtype:
-        total.addmm_(left, right)
-    else:
-        total += left @ right
+def _multiply(left: Tensor, right: Tensor, out: Tensor, *, add: bool = False) -> Tensor:
+    """Multiply into float32, whatever the factors are."""
+    if left.dtype == out.dtype:
+        return product(left, right, out, add=add)
+    found = left @ right
+    return out.add_(found) if add else out.copy_(found)
 
 
 def _cross_entropy(
-    logits: Tensor, targets: Tensor, scale: float, *, gradient: bool, losses: Tensor, hits: Tensor
+    logits: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    scale: float,
+    *,
+    gradient: bool,
+    losses: Tensor,
+    hits: Tensor,
 ) -> None:
     """Fill losses and hits; logits become their gradient, times the scale, if it is wanted."""
     kernels = find_kernels() if logits.device.type == "cpu" else None
     if kernels is not None and logits.dtype == torch.float32:
-        kernels.operators.cross_entropy(logits, targets.contiguous(), scale, gradient, losses, hits)
+        kernels.operators.cross_entropy(
+            logits, bias, targets.contiguous(), scale, gradient, losses, hits
+        )
         return
+    if bias is not None:
+        logits += bias
     ids = targets.unsqueeze(1)
     torch.ge(logits.gather(1, ids).squeeze(1), logits.amax(1), out=hits)
     logs = F.log_softmax(logits, 1)

@@ -37,10 +37,17 @@ class TrainState:
     def fresh(cls, model: nn.Module, protocol: Protocol) -> "TrainState":
         """Start training a model under a protocol."""
         trainable = [p for p in model.parameters() if p.requires_grad]
-        optimizer = torch.optim.Adam(
-            trainable, lr=0.0, betas=protocol.betas, eps=protocol.epsilon, fused=True
-        )
         device = trainable[0].device
+        recorded = device.type == "cuda"
+        optimizer = torch.optim.Adam(
+            trainable,
+            # A recording reads the rate where it lies.
+            lr=torch.zeros((), device=device) if recorded else 0.0,
+            betas=protocol.betas,
+            eps=protocol.epsilon,
+            fused=True,
+            capturable=recorded,
+        )
         return cls(model, optimizer, sums=torch.zeros(3, dtype=torch.float64, device=device))
 
     @property

@@ -74,6 +74,14 @@ void store(BFloat16* to, const Vec& values) {
   at::vec::convert_from_float<BFloat16>(values, Vec(0.f)).store(to, kWidth);
 }
 
+template <typename T>
+constexpr bool kRounds = !std::is_same_v<T, float>;
+
+template <typename T>
+void convert(const float* from, int64_t count, T* to) {
+  for (int64_t at = 0; at < count; at += kWidth) store(to + at, Vec::loadu(from + at));
+}
+
 template <typename Cell, typename T>
 struct Forward {
   Sizes sizes;
@@ -81,8 +89,6 @@ struct Forward {
   const int64_t* tokens;
   const T* packed;
   float *outputs, *cells, *saved;
-  T* rounded;  // the outputs as the product takes them; the outputs themselves in float32
-  const T* rounded_hidden;
 
   void run(int64_t member, int64_t block) const {
     const auto [first, last] = rows_of(sizes, block);
@@ -94,10 +100,17 @@ struct Forward {
     const int64_t* ids = offset(tokens, member * sizes.inputs * sizes.batch);
     const T* weights = packed + member * width * H;
     std::vector<float> product(count * width);
+    std::vector<T> rounded(kRounds<T> ? count * H : 0);
+    if (kRounds<T> && hidden) convert(hidden + state, count * H, rounded.data());
     for (int64_t step = 0; step < sizes.steps; ++step) {
       const int64_t now = ((member * sizes.steps + step) * sizes.batch + first) * H;
       const int64_t before = now - sizes.batch * H;
-      const T* left = step ? rounded + before : offset(rounded_hidden, state);
+      const T* left = nullptr;
+      if constexpr (kRounds<T>) {
+        if (step || hidden) left = rounded.data();
+      } else {
+        left = step ? outputs + before : offset(hidden, state);
+      }
       const float* code = offset(codes, (member * sizes.steps + step) * width);
       for (int64_t column = 0; left && column < width; column += panel)
         multiply(count, panel, H, H, false, left, weights + column * H, product.data() + column,
@@ -120,8 +133,8 @@ struct Forward {
           };
           for (int64_t unit = 0; unit < U; unit += kWidth) {
             forward(Cell{}, one, {H, U}, unit);
-            if constexpr (!std::is_same_v<T, float>)
-              store(rounded + place + start + unit, Vec::loadu(one.new_hidden + unit));
+            if constexpr (kRounds<T>)
+              store(rounded.data() + old + unit, Vec::loadu(one.new_hidden + unit));
           }
         }
       }
@@ -137,7 +150,7 @@ struct Backward {
   const float *grad_outputs, *saved, *outputs, *cells, *hidden, *cell;
   const int64_t* tokens;
   const T* packed;
-  T* inner;             // adjoints of the recurrent product's results
+  float* inner;         // adjoints of the recurrent product's results
   float* grad_table;    // per block if there are tokens, else a row for each place
   float* grad_codes;    // per block: adjoints of the inputs summed over the rows
   float* grad_late;     // per block
@@ -154,6 +167,7 @@ struct Backward {
     float* sums = grad_table + (ids ? share : member) * sizes.rows * width;
     float* later = grad_hidden + state;
     const int64_t columns = std::min<int64_t>(64, H & -H);
+    std::vector<T> rounded(kRounds<T> ? count * width : 0);
     for (int64_t step = sizes.steps - 1; step >= 0; --step) {
       const int64_t now = ((member * sizes.steps + step) * sizes.batch + first) * H;
       const int64_t before = now - sizes.batch * H;
@@ -183,6 +197,8 @@ struct Backward {
             for (int64_t gate = 0; gate < Cell::kGates; ++gate) {
               const int64_t column = gate * H + start + unit;
               store(inner + place * Cell::kGates + column, grads.inner[gate]);
+              if constexpr (kRounds<T>)
+                store(rounded.data() + row * width + column, grads.inner[gate]);
               (Vec::loadu(total + column) + grads.outer[gate]).store(total + column);
               if (!is_input) continue;
               const Vec before_it = ids ? Vec::loadu(entry + column) : Vec(0.f);
@@ -196,7 +212,12 @@ struct Backward {
         }
       }
       if (!step && !hidden) break;
-      const T* left = inner + now * Cell::kGates;
+      const T* left;
+      if constexpr (kRounds<T>) {
+        left = rounded.data();
+      } else {
+        left = inner + now * Cell::kGates;
+      }
       for (int64_t start = 0; start < H; start += columns)
         multiply(count, columns, width, width, Cell::kLate, left, weights + start * width,
                  later + start, H);
@@ -249,19 +270,13 @@ std::vector<Tensor> forward_of(const Sizes& sizes, const Tensor& table, const op
   Tensor outputs = at::empty({members, steps, batch, H}, table.options());
   Tensor cells = Cell::kCell ? at::empty_like(outputs) : at::empty({0}, table.options());
   Tensor saved = at::empty({members, steps, batch, Cell::kSaved * H}, table.options());
-  constexpr bool kRounds = !std::is_same_v<T, float>;
-  Tensor rounded = kRounds ? at::empty({members, steps, batch, H}, table.options().dtype(at::kBFloat16))
-                         : outputs;
-  Tensor first;
-  if (hidden) first = kRounds ? hidden->to(at::kBFloat16) : *hidden;
   const Forward<Cell, T> work{
       sizes, table.const_data_ptr<float>(), data(codes), data(late), data(hidden), data(cell),
       tokens ? tokens->const_data_ptr<int64_t>() : nullptr, packed.const_data_ptr<T>(),
       outputs.mutable_data_ptr<float>(), Cell::kCell ? cells.mutable_data_ptr<float>() : nullptr,
-      saved.mutable_data_ptr<float>(), rounded.mutable_data_ptr<T>(),
-      hidden ? first.const_data_ptr<T>() : nullptr};
+      saved.mutable_data_ptr<float>()};
   run_blocks(work);
-  return {outputs, cells, saved, kRounds ? rounded : at::empty({0}, table.options())};
+  return {outputs, cells, saved};
 }
 
 template <typename Cell, typename T>
@@ -272,8 +287,7 @@ std::vector<Tensor> backward_of(const Sizes& sizes, const Tensor& grad_outputs,
                                 const optional<Tensor>& hidden, const optional<Tensor>& cell) {
   const auto options = outputs.options();
   const int64_t members = sizes.members, width = Cell::kGates * sizes.hidden;
-  Tensor inner = at::empty({members, sizes.steps, sizes.batch, width},
-                         options.dtype(packed.scalar_type()));
+  Tensor inner = at::empty({members, sizes.steps, sizes.batch, width}, options);
   const int64_t shares = tokens ? sizes.blocks : 1;
   Tensor table = at::zeros({members, shares, sizes.rows, width}, options);
   Tensor codes = at::zeros({members, sizes.blocks, sizes.steps, width}, options);
@@ -284,7 +298,7 @@ std::vector<Tensor> backward_of(const Sizes& sizes, const Tensor& grad_outputs,
       sizes, grad_outputs.size(1), grad_outputs.const_data_ptr<float>(),
       saved.const_data_ptr<float>(), outputs.const_data_ptr<float>(), cells.const_data_ptr<float>(),
       data(hidden), data(cell), tokens ? tokens->const_data_ptr<int64_t>() : nullptr,
-      packed.const_data_ptr<T>(), inner.mutable_data_ptr<T>(), table.mutable_data_ptr<float>(),
+      packed.const_data_ptr<T>(), inner.mutable_data_ptr<float>(), table.mutable_data_ptr<float>(),
       codes.mutable_data_ptr<float>(), late.mutable_data_ptr<float>(),
       last_hidden.mutable_data_ptr<float>(), last_cell.mutable_data_ptr<float>()};
   run_blocks(work);

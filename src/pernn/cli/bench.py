@@ -1,0 +1,169 @@
+"""`pernn bench`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from pernn.errors import ConfigError
+from pernn.runs import RunSpec
+
+from .options import Assignments, Device, Json, overrides
+
+if TYPE_CHECKING:
+    from pernn.performance import Ceilings, Comparison
+
+Case = tuple[str, RunSpec]
+
+
+def bench(
+    spec: Annotated[
+        Path | None,
+        typer.Argument(help="TOML or JSON file of a trial that reverses ids; else --shape."),
+    ] = None,
+    shapes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shape",
+            metavar="H,B,L,K",
+            help="Hidden size, batch size, length, vocabulary size; may be repeated. "
+            "By default those of docs/performance.md.",
+        ),
+    ] = None,
+    cores: Annotated[
+        str, typer.Option("--core", help="Kinds of cores, with commas between.")
+    ] = "lstm,gru,elman",
+    precision: Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")] = "fp32",
+    assignments: Assignments = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each.")] = 5,
+    scripts: Annotated[
+        bool, typer.Option(help="Also time the two scripts that we compare with.")
+    ] = True,
+    memory: Annotated[bool, typer.Option("--memory", help="Also measure peak memory.")] = False,
+    phases: Annotated[bool, typer.Option("--phases", help="Show where the time goes.")] = False,
+    ceilings_only: Annotated[
+        bool, typer.Option("--ceilings", help="Measure only what the machine can do at best.")
+    ] = False,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Time an update of training, in turn with two plain scripts, and against the machine's limits.
+
+    The good script (b) concatenates embedding and code, runs PyTorch's layer in float32, reads only
+    the scored steps out and never waits; the usual one (a) also draws samples one by one, computes
+    all logits and reads its loss off after every update.
+
+    Examples: pernn bench --shape 128,64,32,32 --core gru --phases; pernn bench --ceilings;
+    pernn bench trial.toml --memory --json
+    """
+    import torch
+
+    from pernn.performance import compare, measure_ceilings
+    from pernn.runs import describe_environment
+    from pernn.training import choose_device
+
+    from .options import num_cores
+
+    torch.set_num_threads(threads or num_cores())
+    chosen = choose_device(device)
+    console = Console(stderr=as_json)
+    cases = [] if ceilings_only else _cases(spec, shapes, cores, precision, overrides(assignments))
+    ceilings = measure_ceilings(chosen)
+    names = ("good", "usual") if scripts else ()
+    progress = Console(stderr=True)
+    found = [
+        (case, compare(case[1], ceilings, chosen, rounds=rounds, scripts=names, memory=memory))
+        for case in track(cases, description="Measuring", console=progress, transient=True)
+    ]
+    if as_json:
+        content: dict[str, Any] = {
+            "environment": describe_environment(chosen),
+            "ceilings": ceilings.dump(),
+            "cases": [{"name": name, **one.dump()} for (name, _), one in found],
+        }
+        typer.echo(json.dumps(content, indent=2))
+        return
+    _print_ceilings(ceilings, console)
+    if found:
+        console.print(_summary(found, memory=memory))
+    for (name, _), one in found if phases else []:
+        console.print(_phases(name, one))
+
+
+def _cases(
+    spec: Path | None,
+    shapes: list[str] | None,
+    cores: str,
+    precision: str,
+    changes: dict[str, object],
+) -> list[Case]:
+    from pernn.performance import SHAPES, make_spec
+
+    if spec is not None:
+        return [(spec.name, RunSpec.read(spec).override(changes))]
+    sizes = [_read_shape(text) for text in shapes] if shapes else list(SHAPES)
+    made = [(core, one) for one in sizes for core in cores.split(",")]
+    return [
+        (
+            "{} H {} B {} L {} K {:,}".format(core, *shape),
+            make_spec(core, shape).override({"training.precision": precision, **changes}),
+        )
+        for core, shape in made
+    ]
+
+
+def _read_shape(text: str) -> tuple[int, int, int, int]:
+    try:
+        hidden, batch, length, vocab = map(int, text.split(","))
+    except ValueError:
+        raise ConfigError(
+            f"--shape must be four whole numbers H,B,L,K, such as 512,64,64,256; got {text!r}"
+        ) from None
+    return hidden, batch, length, vocab
+
+
+def _print_ceilings(ceilings: "Ceilings", console: Console) -> None:
+    rates = {"float32": ceilings.fp32, "TF32": ceilings.tf32, "bfloat16": ceilings.bf16}
+    shown = ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in rates.items() if rate)
+    console.print(
+        f"{ceilings.device}, {ceilings.threads} thread(s): {shown}, "
+        f"memory {ceilings.bandwidth / 1e9:.1f} GB/s"
+    )
+
+
+def _summary(found: "list[tuple[Case, Comparison]]", *, memory: bool) -> Table:
+    table = Table("Case", "ours, ms", "(b) / ours", "(a) / ours", "share of limit")
+    if memory:
+        table.add_column("MiB ours / (b) / (a)")
+    for (name, _), one in found:
+        least = sum(phase.limit_seconds for phase in one.phases)
+        row = [name, f"{one.seconds['ours'] * 1e3:.1f}"]
+        row += [f"{one.ratios[key]:.2f}" if key in one.ratios else "" for key in ("good", "usual")]
+        row.append(f"{least / one.seconds['ours']:.0%}")
+        if memory:
+            row.append(" / ".join(f"{value:,.0f}" for value in one.mebibytes.values()))
+        table.add_row(*row)
+    return table
+
+
+def _phases(name: str, one: "Comparison") -> Table:
+    table = Table("Phase", "ms", "share", "GFLOP", "MB", "limit, ms", "time / limit", title=name)
+    total = sum(phase.seconds for phase in one.phases)
+    for phase in one.phases:
+        table.add_row(
+            phase.name,
+            f"{phase.seconds * 1e3:.2f}",
+            f"{phase.seconds / total:.0%}",
+            f"{phase.operations / 1e9:.2f}",
+            f"{phase.num_bytes / 1e6:.1f}",
+            f"{phase.limit_seconds * 1e3:.2f}",
+            f"{phase.seconds / phase.limit_seconds:.2f}" if phase.limit_seconds else "",
+        )
+    return table

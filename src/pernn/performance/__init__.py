@@ -1,0 +1,40 @@
+"""How fast training is: against plain scripts, against the machine's limits, phase by phase."""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+if TYPE_CHECKING:
+    from .ceilings import Ceilings, measure_ceilings
+    from .comparison import SHAPES, Comparison, compare, make_spec
+    from .estimate import measure_seconds, time_update
+    from .phases import PHASES, Phase
+
+__all__ = [
+    "PHASES",
+    "SHAPES",
+    "Ceilings",
+    "Comparison",
+    "Phase",
+    "compare",
+    "make_spec",
+    "measure_ceilings",
+    "measure_seconds",
+    "time_update",
+]
+
+__getattr__ = exports(
+    __name__,
+    {
+        "PHASES": ".phases",
+        "SHAPES": ".comparison",
+        "Ceilings": ".ceilings",
+        "Comparison": ".comparison",
+        "Phase": ".phases",
+        "compare": ".comparison",
+        "make_spec": ".comparison",
+        "measure_ceilings": ".ceilings",
+        "measure_seconds": ".estimate",
+        "time_update": ".estimate",
+    },
+)

@@ -1,0 +1,156 @@
+"""Two scripts to compare with: the usual one, and a good one.
+
+Both concatenate embedding and code, run PyTorch's layer (S4D: by Fourier transforms), read out and
+take Adam's step after clipping. The usual one draws samples one by one in a `DataLoader`, computes
+the logits of all steps and reads its loss off after every update; the good one draws whole batches,
+computes only the logits that count and never waits.
+"""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, IterableDataset
+
+from pernn.cores import S4D, RecurrentCore
+from pernn.errors import ConfigError
+from pernn.models import PositionEncodedRNN
+from pernn.runs import Trial
+from pernn.training import Protocol
+
+LEARNING_RATE = 1e-4
+
+
+class ScriptedNetwork(nn.Module):
+    """The network of a script, with the weights of one of ours.
+
+    Args:
+        model: Our network.
+        num_steps: Steps of both phases.
+        num_queries: Steps of the output phase.
+
+    Raises:
+        ConfigError: If it has no such twin.
+    """
+
+    codes: Tensor
+
+    def __init__(self, model: PositionEncodedRNN, num_steps: int, num_queries: int) -> None:
+        super().__init__()
+        self.embedding = deepcopy(model.embedding)
+        if isinstance(model.core, RecurrentCore):
+            self.core: nn.Module = model.core.to_torch()
+        elif isinstance(model.core, S4D):
+            self.core = deepcopy(model.core)
+            self.core.method = "fft"
+        else:
+            raise ConfigError(f"no script is known for the core {type(model.core).__name__}")
+        self.readout = deepcopy(model.readout)
+        self.query, self.num_queries = model.vocab_size, num_queries
+        self.copies = model.encoding.embedding_copies
+        self.attach = model.encoding.attach
+        with torch.no_grad():
+            codes = model.encoding(num_steps, num_queries)
+        self.register_buffer("codes", codes)
+
+    def forward(self, tokens: Tensor, *, all_logits: bool) -> Tensor:
+        """Give logits of the output phase; of all steps, of which these are taken, if so wished."""
+        queries = tokens.new_full((len(tokens), self.num_queries), self.query)
+        vectors = self.embedding(torch.cat([tokens, queries], dim=1))
+        vectors = torch.cat([vectors] * self.copies, dim=2)
+        if self.codes.shape[1] and self.attach == "add":
+            vectors = vectors + self.codes
+        elif self.codes.shape[1]:
+            vectors = torch.cat([vectors, self.codes.expand(len(tokens), -1, -1)], dim=2)
+        outputs, _ = self.core(vectors)
+        if all_logits:
+            logits: Tensor = self.readout(outputs)
+            return logits[:, -self.num_queries :]
+        kept: Tensor = self.readout(outputs[:, -self.num_queries :])
+        return kept
+
+
+class Samples(IterableDataset[tuple[Tensor, Tensor]]):
+    """Sequences to be reversed, one at a time, drawn again if they are held out."""
+
+    def __init__(self, vocab_size: int, length: int, held_out: set[tuple[int, ...]]) -> None:
+        self.vocab_size, self.length, self.held_out = vocab_size, length, held_out
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Give samples without end."""
+        generator = torch.Generator().manual_seed(1)
+        while True:
+            tokens = torch.randint(self.vocab_size, (self.length,), generator=generator)
+            if tuple(tokens.tolist()) not in self.held_out:
+                yield tokens, tokens.flip(0)
+
+
+def usual_update(trial: Trial, batch_size: int, device: torch.device) -> Callable[[], Tensor]:
+    """Make the update of the usual script, baseline (a).
+
+    Raises:
+        ConfigError: If the trial is not to reverse ids.
+    """
+    network, length = _prepare(trial, device)
+    held_out = {tuple(row) for row in trial.stream.test().tokens.tolist()}
+    samples = Samples(network.query, length, held_out)
+    batches = iter(DataLoader(samples, batch_size=batch_size))
+    step = _make_step(network, trial.protocol, all_logits=True)
+
+    def update() -> Tensor:
+        tokens, targets = next(batches)
+        loss = step(tokens.to(device), targets.to(device))
+        loss.item()
+        return loss
+
+    return update
+
+
+def good_update(trial: Trial, batch_size: int, device: torch.device) -> Callable[[], Tensor]:
+    """Make the update of the good script, baseline (b).
+
+    Raises:
+        ConfigError: If the trial is not to reverse ids.
+    """
+    network, length = _prepare(trial, device)
+    step = _make_step(network, trial.protocol, all_logits=False)
+    generator = torch.Generator().manual_seed(1)
+
+    def update() -> Tensor:
+        tokens = torch.randint(network.query, (batch_size, length), generator=generator)
+        tokens = tokens.to(device, non_blocking=True)
+        return step(tokens, tokens.flip(1))
+
+    return update
+
+
+def _prepare(trial: Trial, device: torch.device) -> tuple[ScriptedNetwork, int]:
+    batch = trial.stream.test()
+    length = batch.tokens.shape[1]
+    if not isinstance(trial.model, PositionEncodedRNN) or batch.targets.shape[1] != length:
+        raise ConfigError("the scripts to compare with reverse sequences of ids of one length")
+    network = ScriptedNetwork(trial.model, length + batch.num_queries, batch.num_queries)
+    return network.to(device), length
+
+
+def _make_step(
+    network: ScriptedNetwork, protocol: Protocol, *, all_logits: bool
+) -> Callable[[Tensor, Tensor], Tensor]:
+    parameters = list(network.parameters())
+    optimizer = torch.optim.Adam(
+        parameters, lr=LEARNING_RATE, betas=protocol.betas, eps=protocol.epsilon
+    )
+
+    def step(tokens: Tensor, targets: Tensor) -> Tensor:
+        logits = network(tokens, all_logits=all_logits)
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        if protocol.clip_norm is not None:
+            nn.utils.clip_grad_norm_(parameters, protocol.clip_norm)
+        optimizer.step()
+        return loss.detach()
+
+    return step

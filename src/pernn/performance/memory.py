@@ -1,0 +1,53 @@
+"""A process that makes a few updates and says how much memory they needed.
+
+What to do comes in as JSON on standard input.
+"""
+
+import json
+import resource
+import sys
+from pathlib import Path
+
+import torch
+
+from pernn.runs import RunSpec
+from pernn.training import choose_device
+
+from .comparison import make_update_of
+
+NUM_UPDATES = 3
+
+
+def high_water() -> int:
+    """Give the most memory that this process ever held, in KiB."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Not `getrusage`: on Linux a process inherits that number from its parent.
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1])
+
+
+def main() -> None:
+    """Print mebibytes."""
+    order = json.load(sys.stdin)
+    torch.set_num_threads(order["threads"])
+    device = choose_device(order["device"])
+    spec = RunSpec.load(order["spec"])
+    small = spec.override({"training.batch_size": 1})
+    run, _ = make_update_of(order["name"], small, device)
+    run()  # what is loaded on the first call does not count
+    before = high_water()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    run, _ = make_update_of(order["name"], spec, device)
+    for _ in range(NUM_UPDATES):
+        run()
+    if device.type == "cuda":
+        print(torch.cuda.max_memory_allocated(device) / 2**20)  # noqa: T201
+    else:
+        print((high_water() - before) / 1024)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Where an update's time goes, phase by phase, and the least that each phase needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from pernn.cores import Projected, RecurrentCore
+from pernn.models import PositionEncodedRNN
+from pernn.runs import RunSpec, Trial, estimate_work
+from pernn.training import Shown, TrainState, computing, linear_cross_entropy, make_update
+
+from .ceilings import Ceilings, now
+
+PHASES = ("data", "projection", "recurrence", "readout", "optimizer")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of an update.
+
+    Attributes:
+        name: One of `PHASES`.
+        seconds: Its time, forward and back.
+        operations: Floating-point operations of its products.
+        num_bytes: Least traffic with the memory: what it is given and what it leaves behind.
+        limit_seconds: Time that these need at the machine's measured rates.
+    """
+
+    name: str
+    seconds: float
+    operations: float
+    num_bytes: float
+    limit_seconds: float
+
+    @property
+    def share_of_limit(self) -> float:
+        """Limit over time, in [0, 1] but for noise."""
+        return self.limit_seconds / self.seconds if self.seconds else 0.0
+
+
+class Stopwatch:
+    """One update cut into its phases, each with inputs of its own.
+
+    Args:
+        spec: What is trained: ids, asked by queries.
+        trial: Its parts.
+        state: What the updates change.
+        device: Where.
+    """
+
+    def __init__(
+        self, spec: RunSpec, trial: Trial, state: TrainState, device: torch.device
+    ) -> None:
+        self._spec, self._trial, self._state, self._device = spec, trial, state, device
+        self._model = cast(PositionEncodedRNN, trial.model)
+        self._update = make_update(state, spec.training, trial.protocol, device)
+        self._step = 0
+
+    def lap(self) -> dict[str, float]:
+        """Make an update and give the seconds of each phase."""
+        model, device = self._model, self._device
+        seconds: dict[str, float] = {}
+
+        def timed(name: str, run: Callable[[], object]) -> object:
+            begun = now(device)
+            result = run()
+            seconds[name] = seconds.get(name, 0.0) + now(device) - begun
+            return result
+
+        def draw() -> Shown:
+            batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
+            return Shown.of(batch, device)
+
+        with computing(self._spec.training.precision, device):
+            shown = cast(Shown, timed("data", draw))
+            self._step += 1
+            made = cast(
+                Projected,
+                timed(
+                    "projection",
+                    lambda: model.prepare(shown.tokens, shown.num_queries, shown.num_scored),
+                ),
+            )
+            table, codes = _leaf(made.table), None if made.codes is None else _leaf(made.codes)
+            cut = replace(made, table=table, codes=codes)
+            outputs = cast(Tensor, timed("recurrence", lambda: self._recur(cut, shown.num_scored)))
+            states = _leaf(outputs)
+            readout = model.readout
+            ids = shown.targets.t().flatten()
+            loss, _ = cast(
+                tuple[Tensor, Tensor],
+                timed(
+                    "readout",
+                    lambda: linear_cross_entropy(
+                        states.flatten(0, 1), readout.weight, readout.bias, ids
+                    ),
+                ),
+            )
+            timed("readout", loss.backward)
+            timed("recurrence", lambda: outputs.backward(states.grad))
+            ends = [(table, made.table)] + ([] if codes is None else [(codes, made.codes)])
+            wanted = [(leaf, end) for leaf, end in ends if end is not None and end.requires_grad]
+            timed(
+                "projection",
+                lambda: torch.autograd.backward(
+                    [end for _, end in wanted], [leaf.grad for leaf, _ in wanted]
+                ),
+            )
+            timed("optimizer", self._finish)
+        return seconds
+
+    def whole(self) -> float:
+        """Make an update in one piece and give its seconds."""
+        with computing(self._spec.training.precision, self._device):
+            begun = now(self._device)
+            batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
+            self._update(batch)
+            taken = now(self._device) - begun
+        self._step += 1
+        return taken
+
+    def _recur(self, inputs: Projected, num_outputs: int) -> Tensor:
+        core = self._model.core
+        if isinstance(core, RecurrentCore):
+            return core.recur_projected(inputs, num_outputs=num_outputs)[0]
+        outputs, _ = core.recur(inputs.gates().transpose(0, 1))
+        return outputs[:, inputs.num_steps - num_outputs :].transpose(0, 1)
+
+    def _finish(self) -> None:
+        torch.nn.utils.clip_grad_norm_(self._update.parameters, self._update.clip_norm)
+        self._state.optimizer.step()
+        self._state.optimizer.zero_grad()
+
+
+def limits(spec: RunSpec, ceilings: Ceilings) -> dict[str, tuple[float, float, float]]:
+    """Give operations, bytes and least seconds of every phase."""
+    work = estimate_work(spec)
+    precision = spec.training.precision
+    found = {}
+    for name in PHASES:
+        operations, num_bytes = work.operations[name], work.num_bytes[name]
+        # Products are rounded, Adam's step is not.
+        seconds = ceilings.seconds(operations, num_bytes, precision)
+        found[name] = operations, num_bytes, seconds
+    return found
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    return tensor.detach().requires_grad_()

@@ -1,0 +1,162 @@
+"""The scripts compute what we compute, the phases are an update, and what is counted adds up."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pernn.errors import ConfigError
+from pernn.models import PlainRNN
+from pernn.performance import PHASES, SHAPES, Ceilings, compare, make_spec, measure_ceilings
+from pernn.performance.baselines import Samples, ScriptedNetwork, good_update, usual_update
+from pernn.performance.estimate import kinds_of_updates, measure_seconds
+from pernn.performance.phases import Stopwatch, limits
+from pernn.runs import RunSpec, build, estimate_work
+from pernn.training import TrainState
+from pernn.training.objective import batch_loss
+from pernn.training.update import Update
+
+CPU = torch.device("cpu")
+SHAPE = (16, 6, 5, 9)
+CORES = ("elman", "gru", "lstm", "s4d")
+CEILINGS = Ceilings(fp32=1e11, bf16=4e11, tf32=0.0, bandwidth=1e10, threads=1, device="cpu")
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("encoding", ["sinusoidal", "none", "double", "learned"])
+def test_a_script_computes_what_we_do(core, encoding):
+    trial = build(make_spec(core, SHAPE, encoding=encoding), CPU)
+    batch = trial.stream.train(0, 6)
+    tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
+    script = ScriptedNetwork(trial.model, 10, 5)
+    loss, _ = batch_loss(trial.model, tokens, 5, 5, None, targets)
+    for all_logits in (True, False):
+        logits = script(tokens, all_logits=all_logits)
+        torch.testing.assert_close(logits, PlainRNN(trial.model)(tokens, 5), rtol=1e-4, atol=1e-5)
+        expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [good_update, usual_update])
+def test_scripts_learn(make):
+    trial = build(make_spec("gru", SHAPE), CPU)
+    update = make(trial, 32, CPU)
+    losses = [float(update()) for _ in range(80)]
+    assert sum(losses[-5:]) < 0.99 * sum(losses[:5])
+
+
+def test_scripts_are_for_one_task():
+    spec = RunSpec.load({"task": {"kind": "copying_memory", "hold_time": 3}})
+    trial = build(spec.override({"core.hidden_size": 4}), CPU)
+    with pytest.raises(ConfigError, match="reverse sequences"):
+        good_update(trial, 2, CPU)
+
+
+def test_held_out_samples_are_drawn_again():
+    held_out = {(0,), (1,)}
+    shown = iter(Samples(3, 1, held_out))
+    assert {tuple(next(shown)[0].tolist()) for _ in range(20)} == {(2,)}
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_the_phases_together_are_an_update(core):
+    spec = make_spec(core, SHAPE)
+    states = []
+    for cut in (True, False):
+        trial = build(spec, CPU)
+        state = TrainState.fresh(trial.model, trial.protocol)
+        for group in state.optimizer.param_groups:
+            group["lr"] = 0.01
+        watch = Stopwatch(spec, trial, state, CPU)
+        if cut:
+            seconds = watch.lap()
+            assert tuple(seconds) == PHASES
+            assert all(value > 0 for value in seconds.values())
+        else:
+            update = Update(state, spec.training, trial.protocol, CPU)
+            update.set_rate = lambda rate: None
+            update(trial.stream.train(0, spec.training.batch_size))
+        states.append(state)
+    for one, other in zip(states[0].model.parameters(), states[1].model.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_the_least_work_is_counted_by_hand():
+    spec = make_spec("lstm", (512, 64, 64, 256))
+    work = estimate_work(spec)
+    gates = 4 * 512
+    assert work.operations["recurrence"] == 6 * 64 * 128 * 512 * gates
+    assert work.operations["readout"] == 6 * 64 * 64 * 512 * 256
+    # 257 rows of the embedding, 128 codes.
+    assert work.operations["projection"] == 6 * (257 + 128) * 512 * gates
+    assert set(work.operations) == set(work.num_bytes) == set(PHASES)
+    operations, num_bytes, seconds = limits(spec, CEILINGS)["recurrence"]
+    assert seconds == pytest.approx(max(operations / 1e11, num_bytes / 1e10))
+    # More ids than tokens: only the tokens' vectors are projected.
+    many = estimate_work(make_spec("lstm", (512, 64, 64, 16_384)))
+    assert many.operations["projection"] == 6 * (64 * 64 + 128) * 512 * gates
+
+
+def test_a_comparison_has_everything_that_is_reported():
+    found = compare(make_spec("gru", SHAPE), CEILINGS, CPU, rounds=2)
+    assert set(found.seconds) == {"ours", "good", "usual"}
+    assert set(found.ratios) == {"good", "usual"}
+    assert [phase.name for phase in found.phases] == list(PHASES)
+    plain = json.loads(json.dumps(found.dump()))
+    assert plain["phases"][1]["share_of_limit"] > 0
+    assert not plain["mebibytes"]
+    for name, value in found.seconds.items():
+        low, high = found.quartiles[name]
+        assert 0 < low <= value <= high
+
+
+def test_ceilings_are_rates_of_this_machine():
+    found = measure_ceilings(CPU, trials=1)
+    assert 1e8 < found.fp32 < 1e14
+    assert 1e7 < found.bandwidth < 1e13
+    assert found.threads == torch.get_num_threads()
+
+
+def test_kinds_of_updates_are_timed_once():
+    specs = [
+        make_spec("gru", SHAPE).override({"seed": seed, "training.iterations": count})
+        for seed, count in ((1, 5), (2, 7), (1, 5))
+    ] + [make_spec("lstm", SHAPE).override({"training.iterations": 11})]
+    kinds = kinds_of_updates(specs)
+    # The third trial is the first one.
+    assert sorted(count for _, count in kinds.values()) == [11, 12]
+    heard = []
+    assert measure_seconds(specs, CPU, lambda *progress: heard.append(progress)) > 0
+    assert heard == [(0, 2), (1, 2), (2, 2)]
+
+
+def bench(*words):
+    return subprocess.run(
+        [sys.executable, "-m", "pernn", "bench", *words],
+        capture_output=True, text=True, timeout=250, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_verb_prints_json_and_tables():
+    words = ["--shape", "16,4,3,5", "--core", "gru", "--rounds", "1", "--threads", "1"]
+    done = bench(*words, "--memory", "--json")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    (case,) = content["cases"]
+    assert set(case["mebibytes"]) == {"ours", "good", "usual"}
+    assert case["name"] == "gru H 16 B 4 L 3 K 5"
+    assert content["ceilings"]["threads"] == 1
+    shown = bench(*words, "--phases", "--no-scripts").stdout
+    assert "recurrence" in shown
+
+
+@pytest.mark.slow
+def test_the_verb_refuses_what_is_no_shape():
+    done = bench("--shape", "16,4,3")
+    assert done.returncode == 2
+    assert "four whole numbers H,B,L,K" in done.stderr
+    assert len(SHAPES) == 5
