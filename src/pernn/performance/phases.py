@@ -56,7 +56,7 @@ class Stopwatch:
     ) -> None:
         self._spec, self._trial, self._state, self._device = spec, trial, state, device
         self._model = cast(PositionEncodedRNN, trial.model)
-        self._update = make_update(state, spec.training, trial.protocol, device)
+        self._update = make_update([state], spec.training, trial.protocol, device)
         self._step = 0
 
     def lap(self) -> dict[str, float]:
@@ -117,7 +117,7 @@ class Stopwatch:
         with computing(self._spec.training.precision, self._device):
             begun = now(self._device)
             batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
-            self._update(batch)
+            self._update([batch])
             taken = now(self._device) - begun
         self._step += 1
         return taken
@@ -130,7 +130,7 @@ class Stopwatch:
         return outputs[:, inputs.num_steps - num_outputs :].transpose(0, 1)
 
     def _finish(self) -> None:
-        torch.nn.utils.clip_grad_norm_(self._update.parameters, self._update.clip_norm)
+        torch.nn.utils.clip_grad_norm_(self._state.parameters, self._update.clip_norm)
         self._state.optimizer.step()
         self._state.optimizer.zero_grad()
 
