@@ -8,6 +8,7 @@ from .config import PROTOCOLS, Precision, Protocol, ProtocolName, TrainingConfig
 from .schedule import learning_rate
 
 if TYPE_CHECKING:
+    from .allocation import keep_freed_memory
     from .evaluation import decode, evaluate, predict
     from .loop import CheckpointDue, Event, Measured, Updated, advance, advance_pack
     from .objective import Shown
@@ -35,6 +36,7 @@ __all__ = [
     "computing",
     "decode",
     "evaluate",
+    "keep_freed_memory",
     "learning_rate",
     "linear_cross_entropy",
     "make_update",
@@ -59,6 +61,7 @@ __getattr__ = exports(
         "computing": ".precision",
         "decode": ".evaluation",
         "evaluate": ".evaluation",
+        "keep_freed_memory": ".allocation",
         "linear_cross_entropy": ".readout",
         "make_update": ".update",
         "predict": ".evaluation",
