@@ -14,7 +14,7 @@ if sys.argv[1] == "keep":
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(10):
-        torch.empty(2**22).fill_(1.0)
+        torch.empty(2**24).fill_(1.0)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 faults()
 print(faults())

@@ -26,4 +26,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    return all([mallopt(option, value) == 1 for option, value in SETTINGS.items()])
+    told = [mallopt(option, value) for option, value in SETTINGS.items()]
+    return all(told)
