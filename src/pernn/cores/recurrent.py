@@ -191,6 +191,15 @@ class RecurrentCore(nn.Module):
         """Give the bias that stands behind the recurrent product; `None` in most cores."""
         return None
 
+    def outputs(self, inputs: Projected, num_outputs: int) -> Float[Tensor, "scored batch hidden"]:
+        """Give the top layer's last hidden states, time first.
+
+        Args:
+            inputs: What `project` made of them.
+            num_outputs: How many.
+        """
+        return self.recur_projected(inputs, num_outputs=num_outputs)[0]
+
     def split_state(
         self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
     ) -> "list[tuple[Tensor, ...] | None]":

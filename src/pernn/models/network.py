@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES, Projected, RecurrentCore, recur_pack
+from pernn.cores import CORES, S4D, Projected, RecurrentCore, recur_pack
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
@@ -156,9 +156,10 @@ class EncodedNetwork(nn.Module, ABC):
             found = recur_pack(recurrent, inputs, num_outputs=num_outputs)
             kept = [values.transpose(0, 1) for values, _ in found]
         else:
-            gates = [one.gates().transpose(0, 1) for one in inputs]
-            states = [core.recur(each)[0] for core, each in zip(cores, gates, strict=True)]
-            kept = [values[:, values.shape[1] - num_outputs :] for values in states]
+            kept = [
+                last_outputs(core, one, num_outputs).transpose(0, 1)
+                for core, one in zip(cores, inputs, strict=True)
+            ]
         return [
             values if mask is None else values[mask]
             for values, mask in zip(kept, scored, strict=True)
@@ -197,6 +198,16 @@ class EncodedNetwork(nn.Module, ABC):
         codes = self.encoding(num_steps, num_queries)
         offset = width if self.encoding.attach == "concat" else 0
         return self.core.project(codes, offset=offset, bias=False)
+
+
+def last_outputs(
+    core: Recurrence, inputs: Projected, num_outputs: int
+) -> Float[Tensor, "scored batch hidden"]:
+    """Give a core's last outputs, time first; one of ours computes no more than that."""
+    if isinstance(core, (RecurrentCore, S4D)):
+        return core.outputs(inputs, num_outputs)
+    outputs, _ = core.recur(inputs.gates().transpose(0, 1))
+    return outputs[:, inputs.num_steps - num_outputs :].transpose(0, 1)
 
 
 def reset_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
