@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +14,23 @@ from jaxtyping import Shaped
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from pernn.errors import CorruptError, StoreError
+from pernn.errors import CorruptError
 
-from .files import read_json, storing, sync_directory, to_json, write_atomically
+from .files import (
+    physical_memory,
+    read_json,
+    read_whole,
+    refuse_links,
+    storing,
+    sync_directory,
+    to_json,
+    write_atomically,
+)
 
 NUM_LATEST = 2
 """Newest checkpoints that are always kept: if one is damaged there is another."""
 
+NAME = re.compile(r"update-(\d{9}|[1-9]\d{9,17})", re.ASCII)
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 
 
@@ -52,9 +63,10 @@ class CheckpointFolder:
         """List the updates with a checkpoint, ascending."""
         if not self.path.is_dir():
             return []
-        names = (entry.name for entry in self.path.iterdir() if entry.is_dir())
-        found = (name.removeprefix("update-") for name in names if name.startswith("update-"))
-        return sorted(int(digits) for digits in found if digits.isascii() and digits.isdigit())
+        with storing(self.path):
+            names = [entry.name for entry in self.path.iterdir() if entry.is_dir()]
+        found = [NAME.fullmatch(name) for name in names]
+        return sorted(int(one[1]) for one in found if one)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint; one of the same update stays as it is.
@@ -85,16 +97,18 @@ class CheckpointFolder:
         """Read a checkpoint and check it.
 
         Raises:
+            StoreError: If a file cannot be read.
             CorruptError: If anything differs from what was written.
         """
         folder = self._folder(update)
+        refuse_links(self.path, folder)
+        for name in (MANIFEST, TENSORS, STATE):
+            if not (folder / name).exists():
+                raise CorruptError(f"{folder / name}: is missing")
         digests = read_json(folder / MANIFEST).get("sha256")
         contents = {}
         for name in (TENSORS, STATE):
-            try:
-                contents[name] = (folder / name).read_bytes()
-            except OSError as error:
-                raise CorruptError(f"{folder / name}: {error.strerror}") from None
+            contents[name] = read_whole(folder / name, limit=physical_memory())
             digest = hashlib.sha256(contents[name]).hexdigest()
             if not isinstance(digests, dict) or digests.get(name) != digest:
                 raise CorruptError(f"{folder / name}: its SHA-256 is not the manifest's")
@@ -116,7 +130,7 @@ class CheckpointFolder:
         for update in reversed(self.updates()):
             try:
                 return self.load(update), complaints
-            except StoreError as error:
+            except CorruptError as error:
                 complaints.append(str(error))
                 self.set_aside(update)
         return None, complaints

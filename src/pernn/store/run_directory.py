@@ -1,6 +1,8 @@
 """One run's directory: the contract of docs/run_directory.md."""
 
+import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -14,7 +16,19 @@ from typing import Any
 from pernn.errors import BusyError, ConfigError, CorruptError, VersionError
 
 from .checkpoints import CheckpointFolder
-from .files import FORMAT, read_json, read_lines, storing, to_json, write_atomically
+from .files import (
+    FORMAT,
+    checksum,
+    is_newer,
+    read_json,
+    read_lines,
+    read_whole,
+    refuse_links,
+    sealed,
+    storing,
+    to_json,
+    write_atomically,
+)
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
@@ -48,8 +62,10 @@ class RunDirectory:
 
         Raises:
             BusyError: If another process holds it.
-            StoreError: If the directory cannot be written.
+            StoreError: If the directory cannot be written, or leads elsewhere.
         """
+        files = (self.path / name for name in (LOCK, METRICS, JOURNAL))
+        refuse_links(self.path.parent, self.path, self.checkpoints.path, *files)
         with storing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -78,22 +94,16 @@ class RunDirectory:
         Raises:
             CorruptError: If the one on disk was edited.
         """
-        stored = self.read_spec()
-        if stored is None:
+        if self.read_spec() is None:
             content = {"format": FORMAT, "fingerprint": self.fingerprint, "spec": spec}
             write_atomically(self.path / SPEC, to_json(content))
-        elif stored != spec:
-            raise CorruptError(
-                f"{self.path / SPEC} was changed since the run began: restore it, or delete the "
-                "directory to begin again"
-            )
 
     def read_spec(self) -> dict[str, Any] | None:
         """Read the spec as plain values; `None` if the run was never begun.
 
         Raises:
             VersionError: If a newer version wrote it.
-            CorruptError: If it is not a spec of this run.
+            CorruptError: If it is not the spec of this run: the fingerprint is its digest.
         """
         path = self.path / SPEC
         if not path.exists():
@@ -103,11 +113,16 @@ class RunDirectory:
         spec = values.get("spec")
         if values.get("fingerprint") != self.fingerprint or not isinstance(spec, dict):
             raise CorruptError(f"{path}: not the spec of run {self.fingerprint}")
+        if checksum(spec)[: len(self.fingerprint)] != self.fingerprint:
+            raise CorruptError(
+                f"{path} was changed since the run began: restore it, or delete the "
+                "directory to begin again"
+            )
         return spec
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Record the machine that the run began on."""
-        write_atomically(self.path / ENVIRONMENT, to_json(environment))
+        write_atomically(self.path / ENVIRONMENT, to_json(sealed(environment)))
 
     def read_environment(self) -> dict[str, Any] | None:
         """Read the machine that the run began on."""
@@ -118,26 +133,38 @@ class RunDirectory:
         """Add one line of metrics."""
         self._append(METRICS, to_json(record, indent=None))
 
-    def metrics_size(self) -> int:
-        """Put the metrics on disk and give their length in bytes, for a checkpoint to remember."""
+    def metrics_position(self) -> dict[str, Any]:
+        """Put the metrics on disk and say how far they go, for a checkpoint to remember."""
         path = self.path / METRICS
-        with storing(path), path.open("ab") as file:
+        with storing(path), path.open("ab+") as file:
             os.fsync(file.fileno())
-            return file.tell()
+            file.seek(0)
+            content = file.read()
+        digest = hashlib.sha256(content).hexdigest()
+        return {"metrics_bytes": len(content), "metrics_sha256": digest}
 
-    def truncate_metrics(self, size: int) -> None:
+    def restore_metrics(self, position: Mapping[str, Any]) -> None:
         """Forget what was measured after a checkpoint: it will be measured again.
 
+        Args:
+            position: What `metrics_position` gave; nothing to forget everything.
+
         Raises:
-            CorruptError: If there is less than that.
+            CorruptError: If what was measured before is not what it was.
         """
-        path = self.path / METRICS
+        path, size = self.path / METRICS, position.get("metrics_bytes", 0)
+        if not isinstance(size, int) or size < 0:
+            raise CorruptError(f"{self.path}: a checkpoint without metrics_bytes")
+        content = read_whole(path)[:size] if path.exists() else b""
+        digest = position.get("metrics_sha256")
+        whole = len(content) == size
+        if not whole or digest not in (None, hashlib.sha256(content).hexdigest()):
+            what = "other content" if whole else f"{len(content)} bytes"
+            raise CorruptError(
+                f"{path}: {what} where the checkpoint saw {size} bytes: restore it, or delete the "
+                "run directory to begin again"
+            )
         with storing(path), path.open("ab") as file:
-            if file.tell() < size:
-                raise CorruptError(
-                    f"{path}: {file.tell()} bytes where the checkpoint saw {size}: "
-                    "delete the run directory to begin again"
-                )
             file.truncate(size)
 
     def read_metrics(self) -> list[dict[str, Any]]:
@@ -151,12 +178,12 @@ class RunDirectory:
         self._append(JOURNAL, to_json(line, indent=None))
 
     def read_journal(self) -> list[dict[str, Any]]:
-        """Read what happened."""
-        return read_lines(self.path / JOURNAL)
+        """Read what happened; a damaged line is left out, as no result depends on it."""
+        return read_lines(self.path / JOURNAL, strict=False)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the result, last of all: its presence means done."""
-        write_atomically(self.path / RESULT, to_json({"format": FORMAT, **result}))
+        write_atomically(self.path / RESULT, to_json(sealed({"format": FORMAT, **result})))
 
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
@@ -178,7 +205,9 @@ class RunDirectory:
                 file.seek(-1, os.SEEK_END)
                 if file.read(1) != b"\n":
                     self._drop_torn_line(file.fileno())
-            os.write(file.fileno(), line)
+            if os.write(file.fileno(), line) < len(line):
+                # A disk that is all but full takes a part and does not complain.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _drop_torn_line(self, descriptor: int) -> None:
         size = os.fstat(descriptor).st_size
@@ -196,7 +225,7 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
     found = values.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise CorruptError(f"{path}: has no format number")
-    if found > FORMAT:
+    if is_newer(values):
         raise VersionError(
             f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
             "upgrade with pip install --upgrade pernn"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pernn.errors import ConfigError, CorruptError
 
-from .files import FORMAT, read_json, storing, to_json, write_atomically
+from .files import FORMAT, read_json, refuse_links, sealed, storing, to_json, write_atomically
 from .run_directory import check_format
 
 MANIFEST = "sweep.json"
@@ -38,10 +38,13 @@ def sweep_directory(root: Path, name: str) -> Path:
 
     Raises:
         ConfigError: If the name could lead elsewhere.
+        StoreError: If a symbolic link does.
     """
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}", name):
         raise ConfigError(f"not a sweep's name: {name[:60]!r}")
-    return root / "sweeps" / name
+    directory = root / "sweeps" / name
+    refuse_links(directory.parent, directory)
+    return directory
 
 
 def save_sweep(root: Path, sweep: Sweep) -> Path:
@@ -49,7 +52,7 @@ def save_sweep(root: Path, sweep: Sweep) -> Path:
     directory = sweep_directory(root, sweep.name)
     with storing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-    write_atomically(directory / MANIFEST, to_json({"format": FORMAT, **asdict(sweep)}))
+    write_atomically(directory / MANIFEST, to_json(sealed({"format": FORMAT, **asdict(sweep)})))
     return directory
 
 
