@@ -27,6 +27,7 @@ from pernn.training import (
 
 from .assembly import Trial
 from .environment import describe_environment
+from .limits import check_memory
 from .outcome import Listener, Outcome
 from .spec import RunSpec
 from .stages import build_stage, wait_for
@@ -56,7 +57,7 @@ def execute(
 
     Raises:
         BusyError: If another process works on the run.
-        MachineError: If the device is missing.
+        MachineError: If the device is missing, or the trial cannot fit into the memory.
         StoreError: If the directory cannot be read or written.
         TrialError: If the loss is no longer a number.
     """
@@ -65,6 +66,7 @@ def execute(
     if result is not None:
         return Outcome("already done", result)
     chosen = choose_device(device)
+    check_memory(spec, chosen)
     first = spec.first_stage()
     if first is not None:
 

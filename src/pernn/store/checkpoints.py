@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ NUM_LATEST = 2
 """Newest checkpoints that are always kept: if one is damaged there is another."""
 
 NAME = re.compile(r"update-(\d{9}|[1-9]\d{9,17})", re.ASCII)
+REMAINS = (".update-*.partial", ".damaged-update-*.partial", "damaged-update-*")
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 
 
@@ -150,6 +151,36 @@ class CheckpointFolder:
                 shutil.rmtree(self._folder(update), ignore_errors=True)
         for remains in self.path.glob(".update-*.partial"):
             shutil.rmtree(remains, ignore_errors=True)
+
+    def files(self, update: int) -> list[Path]:
+        """List the files of a checkpoint."""
+        return [self._folder(update) / name for name in (MANIFEST, STATE, TENSORS)]
+
+    def leftovers(self, kept: Container[int]) -> list[Path]:
+        """List what a finished run can do without: checkpoints, damaged ones, remains of kills.
+
+        Args:
+            kept: Updates whose checkpoints stay.
+        """
+        if not self.path.is_dir():
+            return []
+        refuse_links(self.path)
+        unneeded = [self._folder(update) for update in self.updates() if update not in kept]
+        remains = [path for form in REMAINS for path in sorted(self.path.glob(form))]
+        return [*unneeded, *remains]
+
+    def delete(self, folders: Sequence[Path]) -> None:
+        """Delete some of its folders; a killed deletion leaves no half of a checkpoint.
+
+        Raises:
+            StoreError: If one cannot be deleted.
+        """
+        for folder in folders:
+            with storing(folder):
+                doomed = folder.with_name(f".{folder.name.lstrip('.')}.{os.getpid()}.partial")
+                if folder != doomed:
+                    folder.rename(doomed)
+                shutil.rmtree(doomed)
 
     def _folder(self, update: int) -> Path:
         return self.path / f"update-{update:09d}"

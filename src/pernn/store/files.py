@@ -14,7 +14,7 @@ from pernn.errors import CorruptError, StoreError
 FORMAT = 1
 """Version of everything under a results directory; a larger number is refused."""
 
-MAX_BYTES = 2**30
+MAX_BYTES = 2**28
 """Length of a file that is read whole; what pernn writes is thousands of times shorter."""
 
 CHECKSUM = "checksum"
@@ -137,6 +137,12 @@ def read_whole(path: Path, limit: int = MAX_BYTES) -> bytes:
             if found.st_size > limit:
                 raise CorruptError(f"{path}: {found.st_size:,} bytes, nothing that pernn wrote")
             return file.read()
+
+
+def num_bytes_below(path: Path) -> int:
+    """Add up the lengths of the files of a folder; links are not followed."""
+    with storing(path):
+        return sum(entry.lstat().st_size for entry in path.rglob("*") if not entry.is_dir())
 
 
 def refuse_links(*paths: Path) -> None:

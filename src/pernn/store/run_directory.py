@@ -32,6 +32,7 @@ from .files import (
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
+FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 METRICS, JOURNAL, LOCK = "metrics.jsonl", "journal.jsonl", "lock"
 
 
@@ -50,7 +51,7 @@ class RunDirectory:
     """
 
     def __init__(self, root: Path, fingerprint: str) -> None:
-        if not re.fullmatch(r"[0-9a-f]{16}", fingerprint):
+        if not FINGERPRINT.fullmatch(fingerprint):
             raise ConfigError(f"a run is named by 16 hexadecimal digits, got {fingerprint[:40]!r}")
         self.fingerprint = fingerprint
         self.path = root / "runs" / fingerprint
@@ -213,6 +214,16 @@ class RunDirectory:
         size = os.fstat(descriptor).st_size
         content = os.pread(descriptor, size, 0)
         os.ftruncate(descriptor, content.rfind(b"\n") + 1)
+
+
+def list_runs(root: Path) -> list[str]:
+    """List the runs of a results directory by their fingerprints."""
+    folder = root / "runs"
+    if not folder.is_dir():
+        return []
+    with storing(folder):
+        names = [path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    return sorted(name for name in names if FINGERPRINT.fullmatch(name))
 
 
 def check_format(path: Path, values: Mapping[str, Any]) -> None:
