@@ -13,11 +13,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from pernn.errors import CorruptError, StoreError, VersionError
 
 from .files import read_json, refuse_links, storing, sync_directory, to_json
+from .remote import ByteStream
 from .run_directory import RESULT, RunDirectory
 from .sweeps import MANIFEST, Sweep, parse_sweep, save_sweep, sweep_directory
 
@@ -52,7 +53,7 @@ class Unpacked:
 
 
 def write_archive(
-    root: Path, sweep: Sweep, runs: Sequence[str], file: BinaryIO, *, checkpoints: bool = True
+    root: Path, sweep: Sweep, runs: Sequence[str], file: ByteStream, *, checkpoints: bool = True
 ) -> list[str]:
     """Write a sweep into an open file; equal directories give equal bytes.
 
@@ -71,19 +72,21 @@ def write_archive(
         StoreError: If a file cannot be read.
     """
     taken = []
-    with tarfile.open(fileobj=file, mode="w|", format=tarfile.GNU_FORMAT) as tar:
-        content = read_json_bytes(sweep_directory(root, sweep.name) / MANIFEST)
-        tar.addfile(_header(MANIFEST, len(content)), BytesIO(content))
-        for run in sorted(set(runs)):
-            directory = RunDirectory(root, run)
-            if directory.read_spec() is None:
-                continue
-            # What is finished does not change any more, and may lie on a disk that is read-only.
-            done = directory.read_result() is not None
-            with nullcontext() if done else directory.locked():
-                for path in _files(directory, checkpoints=checkpoints):
-                    _add(tar, path, str(path.relative_to(root)))
-            taken.append(run)
+    content = read_json_bytes(sweep_directory(root, sweep.name) / MANIFEST)
+    _add(file, MANIFEST, len(content), BytesIO(content))
+    for run in sorted(set(runs)):
+        directory = RunDirectory(root, run)
+        if directory.read_spec() is None:
+            continue
+        # What is finished does not change any more, and may lie on a disk that is read-only.
+        done = directory.read_result() is not None
+        with nullcontext() if done else directory.locked():
+            for path in _files(directory, checkpoints=checkpoints):
+                with storing(path), path.open("rb") as content_file:
+                    size = os.fstat(content_file.fileno()).st_size
+                    _add(file, str(path.relative_to(root)), size, content_file)
+        taken.append(run)
+    file.write(b"\0" * 2 * tarfile.BLOCKSIZE)
     return taken
 
 
@@ -106,19 +109,17 @@ def _files(directory: RunDirectory, *, checkpoints: bool) -> list[Path]:
     return sorted(found)
 
 
-def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
-    with storing(path), path.open("rb") as file:
-        tar.addfile(_header(name, os.fstat(file.fileno()).st_size), file)
-
-
-def _header(name: str, size: int) -> tarfile.TarInfo:
-    """Describe a file without owner, date or rights, which would differ from day to day."""
+def _add(file: ByteStream, name: str, size: int, content: ByteStream) -> None:
+    """Write a header without owner, date or rights, which differ from day to day, and a file."""
     info = tarfile.TarInfo(name)
     info.size, info.mode = size, 0o644
-    return info
+    file.write(info.tobuf(tarfile.GNU_FORMAT))
+    for start in range(0, size, CHUNK):
+        file.write(_read_exactly(content, min(CHUNK, size - start), name))
+    file.write(b"\0" * (-size % tarfile.BLOCKSIZE))
 
 
-def read_archive(root: Path, file: BinaryIO, source: str) -> Unpacked:
+def read_archive(root: Path, file: ByteStream, source: str) -> Unpacked:
     """Take an archive's runs into a results directory.
 
     Each run appears whole or not at all, after its spec was compared with its fingerprint and its
@@ -187,7 +188,7 @@ def _is_alive(process: int) -> bool:
     return process != os.getpid()
 
 
-def _members(file: BinaryIO, source: str) -> Iterator[tuple[str, int]]:
+def _members(file: ByteStream, source: str) -> Iterator[tuple[str, int]]:
     """Give name and size of each file; the caller reads its content before the next is asked for.
 
     Only plain headers are understood: links, devices and headers that change the meaning of the
@@ -211,14 +212,14 @@ def _members(file: BinaryIO, source: str) -> Iterator[tuple[str, int]]:
         _read_exactly(file, -info.size % tarfile.BLOCKSIZE, source)
 
 
-def _read_exactly(file: BinaryIO, size: int, source: str) -> bytes:
+def _read_exactly(file: ByteStream, size: int, source: str) -> bytes:
     content = file.read(size)
     if len(content) < size:
         raise CorruptError(f"{source}: ends in the middle")
     return content
 
 
-def _copy(file: BinaryIO, size: int, stage: Path, name: str, source: str) -> None:
+def _copy(file: ByteStream, size: int, stage: Path, name: str, source: str) -> None:
     """Write the next bytes to a file that must not exist yet."""
     target = stage / name
     with storing(target):

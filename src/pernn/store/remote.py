@@ -4,13 +4,24 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal, Protocol, runtime_checkable
 
 from pernn.errors import ConfigError, MachineError, PernnError, StoreError
 
 
+@runtime_checkable
+class ByteStream(Protocol):
+    """An open file, here or far away."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Give the next bytes, fewer only at the end."""
+
+    def write(self, data: bytes, /) -> int:
+        """Take bytes."""
+
+
 @contextmanager
-def open_url(url: str, mode: Literal["rb", "wb"]) -> Iterator[BinaryIO]:
+def open_url(url: str, mode: Literal["rb", "wb"]) -> Iterator[ByteStream]:
     """Open a file at a URL or path; what is written appears when it is complete.
 
     Raises:
@@ -47,7 +58,7 @@ def open_url(url: str, mode: Literal["rb", "wb"]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
+def _whole(path: Path) -> Iterator[ByteStream]:
     """Write a file here beside its place and rename it at the end."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
