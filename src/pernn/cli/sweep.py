@@ -74,6 +74,9 @@ def carry_out(
     if not missing and _is_reported(directory, len(specs)) and not as_json:
         console.print(f"Report: {directory / 'index.html'}", soft_wrap=True, markup=False)
         return 0
+    # Before the report, which a damaged result can prevent.
+    for failure in failures:
+        typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
     report = make_report(root, sweep)
     if as_json:
         typer.echo(json.dumps(summary(sweep, root, report), indent=2, ensure_ascii=False))
@@ -82,8 +85,6 @@ def carry_out(
 
         print_verdicts(report.verdicts, console, brief=True)
         console.print(f"Report: {report.page}", soft_wrap=True, markup=False)
-    for failure in failures:
-        typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
     return failure_status(failures)
 
 

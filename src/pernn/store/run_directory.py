@@ -264,7 +264,9 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
 
     Only `tables` is not flat: name → column → values.
     """
-    spec, result = run.read_spec(), run.read_result()
+    # An unfinished run gives no record, whatever became of its spec.
+    result = run.read_result()
+    spec = None if result is None else run.read_spec()
     if spec is None or result is None:
         return None
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
