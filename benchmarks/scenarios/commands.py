@@ -25,7 +25,7 @@ SETTINGS = {
 LAST = "update-000000020"
 SECONDS = 300
 """A command that takes longer hangs."""
-DETERMINISTIC = ("spec.json", "metrics.jsonl", "result.json")
+DETERMINISTIC = ("metrics.jsonl", "result.json")
 
 
 def pernn(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
@@ -40,7 +40,7 @@ def pernn(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
         **more,  # type: ignore[arg-type]
     )
     said = done.stdout + done.stderr
-    require("Traceback" not in said, f"{words}: {said}")
+    require("Traceback" not in said, f"{str(words)[:500]}: {said[-3000:]}")
     require(done.returncode in (0, 1, 2, 3, 4, 130), f"{words}: status {done.returncode}: {said}")
     return done
 
@@ -88,9 +88,14 @@ def unfinish(source: Path, target: Path) -> list[Path]:
     return runs
 
 
-def contents(run: Path) -> dict[str, bytes | None]:
-    """Give the deterministic files of a run, `None` for those that are missing."""
+def contents(run: Path) -> dict[str, object]:
+    """Give the deterministic files of a run, `None` for those that are missing.
+
+    Of the spec, which is not written again, only the values: spaces may have been damaged.
+    """
     last = run / "checkpoints" / LAST
     paths = [run / name for name in DETERMINISTIC]
     paths += [last / name for name in ("tensors.safetensors", "state.json", "manifest.json")]
-    return {path.name: path.read_bytes() if path.exists() else None for path in paths}
+    found = {path.name: path.read_bytes() if path.exists() else None for path in paths}
+    spec = run / "spec.json"
+    return {**found, spec.name: json.loads(spec.read_bytes()) if spec.exists() else None}

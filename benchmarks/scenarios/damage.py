@@ -140,7 +140,7 @@ def _damage_and_resume(
     source: Path,
     work: Path,
     cases: Sequence[tuple[str, Damage]],
-    expected: dict[str, dict[str, bytes | None]],
+    expected: dict[str, dict[str, object]],
 ) -> Counter[str]:
     """Damage a run per case, resume, and say how many ended in which way."""
     runs = unfinish(source, work)
