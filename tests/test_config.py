@@ -182,7 +182,7 @@ def test_files(tmp_path):
         ("a.json", b"[1]", "expected a table"),
         ("a.json", b"[" * 200_000, "not valid JSON"),
         ("a.toml", b"\xff\xfe", "not valid TOML"),
-        ("a.toml", b"#" * 1_000_001, r"a\.toml: larger than"),
+        ("a.toml", b"#" * 1_000_001, r"a\.toml: not valid TOML: larger than"),
     ],
 )
 def test_files_that_are_refused(tmp_path, name, content, message):

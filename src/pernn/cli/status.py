@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Column, Table
 
 from pernn.store import RunStatus, list_sweeps, load_sweep, read_status
@@ -43,14 +44,16 @@ def status(
         table = Table("Run", "Standing", "Update", "Reason")
         for one in found[sweep]:
             table.add_row(
-                one.run, one.standing, f"{one.update:,}" if one.update else "", one.reason
+                one.run, one.standing, f"{one.update:,}" if one.update else "", escape(one.reason)
             )
     else:
         table = Table(Column("Sweep", overflow="fold"), "Trials", *STANDINGS)
         for name, runs in found.items():
             count = _count(runs)
             table.add_row(name, str(len(runs)), *(str(count[key] or "") for key in STANDINGS))
-    console.print(table if found else f"No sweeps in {results}: start one with `pernn run`.")
+    console.print(
+        table if found else escape(f"No sweeps in {results}: start one with `pernn run`.")
+    )
 
 
 def _count(runs: list[RunStatus]) -> Counter[str]:

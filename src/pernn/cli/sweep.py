@@ -72,8 +72,11 @@ def carry_out(
         failures = []
         console.print(f"All {len(specs)} trials of {sweep.name} are done: nothing to do.")
     if not missing and _is_reported(directory, len(specs)) and not as_json:
-        console.print(f"Report: {directory / 'index.html'}", soft_wrap=True)
+        console.print(f"Report: {directory / 'index.html'}", soft_wrap=True, markup=False)
         return 0
+    # Before the report, which a damaged result can prevent.
+    for failure in failures:
+        typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
     report = make_report(root, sweep)
     if as_json:
         typer.echo(json.dumps(summary(sweep, root, report), indent=2, ensure_ascii=False))
@@ -81,9 +84,7 @@ def carry_out(
         from .verdicts import print_verdicts
 
         print_verdicts(report.verdicts, console, brief=True)
-        console.print(f"Report: {report.page}", soft_wrap=True)
-    for failure in failures:
-        typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
+        console.print(f"Report: {report.page}", soft_wrap=True, markup=False)
     return failure_status(failures)
 
 
@@ -96,6 +97,7 @@ def _run(
         f"Running {len(missing)} trials{kept}, {runner.jobs} at a time on {runner.device}, "
         f"{runner.threads} thread(s) each; results in {root}",
         soft_wrap=True,
+        markup=False,
     )
     if may_compile_first():
         console.print("The first trial waits for the kernels to be compiled (once, about 20 s).")

@@ -3,7 +3,7 @@
 import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, current_thread, main_thread
@@ -93,6 +93,8 @@ def failure(run: str, error: Exception, kind: Literal["failed", "busy"] = "faile
     name = type(error).__name__
     if isinstance(error, PernnError):
         return TrialEvent(kind, run, message=str(error), error=name)
-    traceback.print_exception(error)
+    with suppress(OSError):
+        # The disk on which the log lies may be what is full.
+        traceback.print_exception(error)
     first = str(error).partition("\n")[0]
     return TrialEvent(kind, run, message=f"{name}: {first}", error=name)

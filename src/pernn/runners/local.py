@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
-from pernn.store import storing
+from pernn.store import refuse_links, storing
 
 from .runner import ENDS, STOP, Hear, TrialEvent
 
@@ -119,6 +119,7 @@ class LocalRunner:
 
     def _spawn(self, root: Path) -> _Slot:
         environment = {"OMP_NUM_THREADS": str(self.threads), **os.environ}
+        refuse_links(root / LOG)
         with storing(root), (root / LOG).open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pernn.runners.worker"],
@@ -126,6 +127,7 @@ class LocalRunner:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                errors="replace",
                 env=environment,
                 # Ctrl-C is the driver's to hear; it tells the workers.
                 start_new_session=True,
@@ -139,12 +141,9 @@ class LocalRunner:
     def _read(self, slot: _Slot, lines: TextIOWrapper) -> None:
         """Pass a worker's events on until its output ends."""
         for line in lines:
-            try:
-                event = TrialEvent(**json.loads(line))
-            except (ValueError, TypeError):
-                # Cut short by a kill.
-                continue
-            self._events.put((slot, event))
+            event = TrialEvent.parse(line)
+            if event is not None:
+                self._events.put((slot, event))
         lines.close()
         self._events.put((slot, None))
 

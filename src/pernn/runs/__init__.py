@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from .environment import describe_environment
     from .execution import execute, weights_digest
     from .outcome import Outcome
+    from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
 
 __all__ = [
     "Cost",
+    "Leftovers",
     "Outcome",
     "Pretraining",
     "RunSpec",
@@ -24,32 +26,39 @@ __all__ = [
     "Work",
     "analyse",
     "build",
+    "delete_leftovers",
     "describe_environment",
     "estimate_cost",
     "estimate_work",
     "execute",
+    "find_leftovers",
     "measure_bandwidth",
     "measure_rate",
     "tabulate",
     "weights_digest",
+    "with_stages",
 ]
 
 __getattr__ = exports(
     __name__,
     {
         "Cost": ".cost",
+        "Leftovers": ".pruning",
         "Outcome": ".outcome",
         "Trial": ".assembly",
         "Work": ".cost",
         "analyse": ".analysing",
         "build": ".assembly",
+        "delete_leftovers": ".pruning",
         "describe_environment": ".environment",
         "estimate_cost": ".cost",
         "estimate_work": ".cost",
         "execute": ".execution",
+        "find_leftovers": ".pruning",
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
         "tabulate": ".analysing",
         "weights_digest": ".execution",
+        "with_stages": ".pruning",
     },
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pernn.errors import StoreError
+from pernn.errors import StoreError, one_line
 
 from .lease import newest_lease, this_kernel
 from .run_directory import LOCK, RESULT, SPEC, RunDirectory, read_record
@@ -55,7 +55,7 @@ def read_status(root: Path, run: str) -> RunStatus:
             return RunStatus(run, "running", update, f"held by {lease.holder}")
         journal = directory.read_journal()
         if journal and journal[-1].get("event") == "failed":
-            return RunStatus(run, "failed", update, str(journal[-1].get("reason")))
+            return RunStatus(run, "failed", update, one_line(str(journal[-1].get("reason"))))
         return RunStatus(run, "stopped", update)
     except StoreError as error:
         return RunStatus(run, "damaged", reason=str(error))
