@@ -8,8 +8,11 @@ from .runner import ENDS, Hear, Runner, TrialEvent
 
 if TYPE_CHECKING:
     from .inline import InlineRunner
+    from .leaving import Limits
     from .local import LocalRunner
 
-__all__ = ["ENDS", "Hear", "InlineRunner", "LocalRunner", "Runner", "TrialEvent"]
+__all__ = ["ENDS", "Hear", "InlineRunner", "Limits", "LocalRunner", "Runner", "TrialEvent"]
 
-__getattr__ = exports(__name__, {"InlineRunner": ".inline", "LocalRunner": ".local"})
+__getattr__ = exports(
+    __name__, {"InlineRunner": ".inline", "Limits": ".leaving", "LocalRunner": ".local"}
+)
