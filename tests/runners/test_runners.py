@@ -149,20 +149,21 @@ def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner])
     assert limits.reason == "2 trials were to be finished"
 
 
-@pytest.mark.parametrize(
-    "limits", [{"seconds": 1.0}, {"paused": lambda: True}], ids=["time", "pause"]
-)
-def test_at_a_limit_the_running_trial_is_checkpointed_and_left(
-    tmp_path: Path, limits: dict[str, object]
-) -> None:
+@pytest.mark.parametrize("asked", [True, False])
+def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, asked: bool) -> None:
     ear = Ear()
-    InlineRunner(device="cpu", limits=Limits(**limits)).run([LONG, SPEC], tmp_path, ear)
-    if not ear:
-        # The pause came before the first trial.
-        return
-    assert ear.ends() == {LONG.fingerprint(): "stopped"}
     directory = RunDirectory(tmp_path, LONG.fingerprint())
+    begun = time.monotonic()
+    limits = (
+        Limits(paused=lambda: bool(directory.checkpoints.updates()))
+        if asked
+        else Limits(seconds=1.0)
+    )
+    InlineRunner(device="cpu", limits=limits).run([LONG, SPEC], tmp_path, ear)
+    assert asked or time.monotonic() - begun >= 0.9
+    assert ear.ends() == {LONG.fingerprint(): "stopped"}
     assert directory.checkpoints.updates()[-1] == directory.read_journal()[-1]["update"]
+    assert ("pause" if asked else "1 s") in limits.reason
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
