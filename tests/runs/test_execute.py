@@ -151,7 +151,8 @@ def test_a_diverged_trial_is_noted(tmp_path: Path) -> None:
 def test_no_checkpoint_holds_what_is_not_finite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    spec = SPEC.override({"training.log_interval": 100, "training.checkpoint_interval": 4})
+    rarely = {"training.log_interval": 100, "training.evaluation_interval": 100}
+    spec = SPEC.override({**rarely, "training.checkpoint_interval": 4})
 
     def damaged(state, *words):
         for event in advance(state, *words):

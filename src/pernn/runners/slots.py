@@ -22,13 +22,6 @@ LOG = "workers.log"
 START_SECONDS = 120.0
 """Time that a worker has to load what it needs, beyond a lease."""
 
-ALLOCATOR = {
-    # Freed blocks stay with the process: handing them back costs page faults at every step.
-    "MALLOC_MMAP_THRESHOLD_": str(2**30),
-    "MALLOC_TRIM_THRESHOLD_": str(2**32),
-    "MALLOC_TOP_PAD_": str(2**26),
-}
-
 Events = SimpleQueue[tuple["Slot", TrialEvent | None]]
 
 
@@ -52,7 +45,7 @@ class Slot:
     @classmethod
     def spawn(cls, root: Path, threads: int, events: Events) -> "Slot":
         """Start a worker that logs into a results directory."""
-        environment = {**ALLOCATOR, "OMP_NUM_THREADS": str(threads), **os.environ}
+        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
         with storing(root), (root / LOG).open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pernn.runners.worker"],
