@@ -51,6 +51,12 @@ Order = Annotated[
         "--order", help="One seed of everything first, so that early reports cover all; or by grid."
     ),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Begin even if disk or memory seem not to suffice.")
+]
+Oversubscribe = Annotated[
+    bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
+]
 
 RESULTS = Path("results")
 

@@ -9,10 +9,12 @@ from pernn.store import list_sweeps
 from .options import (
     RESULTS,
     Device,
+    Force,
     Jobs,
     Json,
     MaxTrials,
     Order,
+    Oversubscribe,
     Results,
     Threads,
     TimeLimit,
@@ -31,6 +33,8 @@ def resume(
     time_limit: TimeLimit = None,
     max_trials: MaxTrials = None,
     order: Order = "seed",
+    force: Force = False,
+    oversubscribe: Oversubscribe = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -44,7 +48,7 @@ def resume(
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
         typer.echo(f"No sweeps in {results}: start one with `pernn run`.", err=True)
-    launch = Launch(jobs, threads, device, time_limit, max_trials, order)
+    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
     status = 0
     for found in [reload_sweep(results, name) for name in names]:
         status = max(status, carry_out(found, results, launch, as_json=as_json))

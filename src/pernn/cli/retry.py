@@ -10,10 +10,12 @@ from pernn.store import read_status
 from .options import (
     RESULTS,
     Device,
+    Force,
     Jobs,
     Json,
     MaxTrials,
     Order,
+    Oversubscribe,
     Results,
     Threads,
     TimeLimit,
@@ -35,6 +37,8 @@ def retry(
     time_limit: TimeLimit = None,
     max_trials: MaxTrials = None,
     order: Order = "seed",
+    force: Force = False,
+    oversubscribe: Oversubscribe = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -56,5 +60,5 @@ def retry(
     if not wanted:
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
         return 0
-    launch = Launch(jobs, threads, device, time_limit, max_trials, order)
+    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
     return carry_out(found, results, launch, as_json=as_json, retried=wanted)

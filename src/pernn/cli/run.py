@@ -8,10 +8,12 @@ from .options import (
     RESULTS,
     Assignments,
     Device,
+    Force,
     Jobs,
     Json,
     MaxTrials,
     Order,
+    Oversubscribe,
     Results,
     Scale,
     Threads,
@@ -31,6 +33,8 @@ def run(
     time_limit: TimeLimit = None,
     max_trials: MaxTrials = None,
     order: Order = "seed",
+    force: Force = False,
+    oversubscribe: Oversubscribe = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -42,6 +46,6 @@ def run(
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
     pernn run vocabulary_size -s small --set protocol=as-written --time-limit 11:30:00
     """
-    launch = Launch(jobs, threads, device, time_limit, max_trials, order)
+    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
     sweep = plan_sweep(experiment, scale, overrides(assignments))
     return carry_out(sweep, results, launch, as_json=as_json)

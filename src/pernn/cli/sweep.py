@@ -15,7 +15,14 @@ from rich.console import Console
 from pernn.errors import StoreError
 from pernn.experiments import find_experiment, trials
 from pernn.kernels import may_compile_first
-from pernn.runners import Limits, LocalRunner, TrialEvent
+from pernn.runners import (
+    Limits,
+    LocalRunner,
+    TrialEvent,
+    check_cores,
+    measure_capacity,
+    show_bytes,
+)
 from pernn.runs import RunSpec
 from pernn.store import (
     Sweep,
@@ -31,7 +38,8 @@ from pernn.store import (
     withdraw_pause,
 )
 
-from .options import number_of_jobs, read_duration
+from .estimates import estimate_hours, show_hours
+from .options import num_cores, number_of_jobs, read_duration
 from .progress import Tally, showing
 from .statuses import LEFT_EARLY, failure_status
 
@@ -66,6 +74,8 @@ class Launch:
         time_limit: When to leave, as it was typed.
         max_trials: After how many to leave.
         order: What comes first.
+        force: Whether to begin without enough disk or memory.
+        oversubscribe: Whether there may be more threads than cores.
         begun: When the command began: a time limit holds for all its sweeps together.
     """
 
@@ -75,6 +85,8 @@ class Launch:
     time_limit: str | None = None
     max_trials: int | None = None
     order: Literal["seed", "grid"] = "seed"
+    force: bool = False
+    oversubscribe: bool = False
     begun: float = field(default_factory=time.monotonic)
 
     def limits(self, paused: Callable[[], bool] = lambda: False) -> Limits:
@@ -85,6 +97,8 @@ class Launch:
     def runner(self, limits: Limits) -> LocalRunner:
         """Make what runs the trials."""
         jobs = number_of_jobs(self.jobs, self.threads)
+        if not self.oversubscribe:
+            check_cores(jobs, self.threads, num_cores())
         return LocalRunner(jobs=jobs, device=self.device, threads=self.threads, limits=limits)
 
     def sort(self, specs: Sequence[RunSpec]) -> list[RunSpec]:
@@ -119,6 +133,7 @@ def carry_out(
     if wanted:
         runner = launch.runner(limits)
         kept = len(specs) - len(missing)
+        _check_room(wanted, root, runner, launch, console)
         failures = _run(launch.sort(wanted), kept, root, runner, console).failures
     elif not missing:
         console.print(f"All {len(specs)} trials of {sweep.name} are done: nothing to do.")
@@ -172,6 +187,23 @@ def _find_failed(runs: Iterable[str], root: Path) -> dict[str, str]:
     """Give the reasons of the runs that failed for good."""
     found = (read_status(root, run) for run in runs)
     return {one.run: one.reason for one in found if one.standing == "failed"}
+
+
+def _check_room(
+    wanted: Sequence[RunSpec], root: Path, runner: LocalRunner, launch: Launch, console: Console
+) -> None:
+    """Say what the trials will take, and refuse what does not fit."""
+    capacity = measure_capacity(wanted, runner.jobs, root)
+    hours = estimate_hours(wanted, runner.jobs, runner.threads)["estimated_hours"]
+    time_words = "" if launch.device.startswith("cuda") else f"{show_hours(hours)} on the CPU, "
+    console.print(
+        f"Needs about {time_words}{show_bytes(capacity.disk)} of disk "
+        f"({show_bytes(capacity.free_disk)} free), {show_bytes(capacity.memory)} of memory "
+        f"({show_bytes(capacity.free_memory)} free)",
+        soft_wrap=True,
+    )
+    if not launch.force:
+        capacity.check()
 
 
 def _run(

@@ -10,7 +10,17 @@ from rich.console import Console
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory
 
-from .options import RESULTS, Assignments, Device, Json, Results, Threads, TimeLimit, overrides
+from .options import (
+    RESULTS,
+    Assignments,
+    Device,
+    Json,
+    Oversubscribe,
+    Results,
+    Threads,
+    TimeLimit,
+    overrides,
+)
 from .progress import Tally, showing
 from .statuses import LEFT_EARLY, failure_status
 from .sweep import Launch
@@ -22,6 +32,7 @@ def train(
     threads: Threads = 1,
     device: Device = "auto",
     time_limit: TimeLimit = None,
+    oversubscribe: Oversubscribe = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -30,7 +41,7 @@ def train(
     Example: pernn train trial.toml --set seed=222
     """
     one = RunSpec.read(spec).override(overrides(assignments))
-    launch = Launch(1, threads, device, time_limit)
+    launch = Launch(1, threads, device, time_limit, oversubscribe=oversubscribe)
     limits = launch.limits()
     tally = Tally([one], results)
     with showing(tally, Console(stderr=True)) as hear:

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from .cost import Cost, Work, estimate_cost, estimate_work, measure_bandwidth, measure_rate
     from .environment import describe_environment
     from .execution import execute, weights_digest
+    from .footprint import Footprint, estimate_footprint
     from .outcome import Outcome
 
 __all__ = [
     "Cost",
+    "Footprint",
     "Outcome",
     "Pretraining",
     "RunSpec",
@@ -26,6 +28,7 @@ __all__ = [
     "build",
     "describe_environment",
     "estimate_cost",
+    "estimate_footprint",
     "estimate_work",
     "execute",
     "measure_bandwidth",
@@ -38,6 +41,7 @@ __getattr__ = exports(
     __name__,
     {
         "Cost": ".cost",
+        "Footprint": ".footprint",
         "Outcome": ".outcome",
         "Trial": ".assembly",
         "Work": ".cost",
@@ -45,6 +49,7 @@ __getattr__ = exports(
         "build": ".assembly",
         "describe_environment": ".environment",
         "estimate_cost": ".cost",
+        "estimate_footprint": ".footprint",
         "estimate_work": ".cost",
         "execute": ".execution",
         "measure_bandwidth": ".cost",

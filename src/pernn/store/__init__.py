@@ -1,6 +1,6 @@
 """Store: run directories, checkpoints, sweeps. Files only; never loads torch."""
 
-from .checkpoints import Checkpoint, CheckpointFolder
+from .checkpoints import NUM_LATEST, Checkpoint, CheckpointFolder
 from .files import FORMAT, read_json, storing, to_json, write_atomically
 from .lease import NUM_BEATS, lease_seconds
 from .run_directory import RunDirectory, flatten, read_record
@@ -19,6 +19,7 @@ from .sweeps import (
 __all__ = [
     "FORMAT",
     "NUM_BEATS",
+    "NUM_LATEST",
     "Checkpoint",
     "CheckpointFolder",
     "RunDirectory",
