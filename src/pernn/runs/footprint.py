@@ -20,6 +20,8 @@ TABLE_ROW_BYTES = 150
 """A row of the learning curve in a result."""
 ANALYSIS_LINE_BYTES = 4_000
 """What is measured of one checkpoint, in the metrics and in the result."""
+MOST_LOGITS = 2**25
+"""Logits that are held at a time: larger read-outs go in pieces."""
 ADAM_COPIES = 3
 """Weights and two moments: what a checkpoint holds."""
 
@@ -98,5 +100,7 @@ def _activations(spec: RunSpec) -> int:
     batch = spec.training.batch_size
     gates = core.num_gates * core.hidden_size
     per_step = core.num_layers * (3 * gates + 5 * core.hidden_size)
-    logits = 2 * batch * task.num_scored * task.vocab_size
-    return batch * task.num_steps * per_step + logits
+    outputs = 2 * batch * task.num_scored * task.vocab_size
+    if getattr(task, "network", "queried") != "vector":
+        outputs = min(outputs, MOST_LOGITS)
+    return batch * task.num_steps * per_step + outputs
