@@ -59,22 +59,26 @@ lease.this_kernel = lambda: "another kernel"
 
 
 def random_kills(
-    directory: Path, *, num_trials: int = 40, num_kills: int = 200, num_updates: int = 4000
+    directory: Path, *, num_trials: int = 40, num_kills: int = 200, num_updates: int = 600
 ) -> dict[str, int | float | str]:
     """Kill workers, the driver or all at random moments while a sweep runs.
 
-    Each kill waits for a new checkpoint, so that kills are spread over the whole sweep.
+    Half of the kills wait for a new checkpoint, so that they are spread over the whole sweep; the
+    others come at any time, also while a worker begins.
     """
     specs = make_trials(num_trials, num_updates)
-    run_undisturbed(directory / "undisturbed", specs, 2)
+    run_undisturbed(directory / "undisturbed", specs)
     root, chance = directory / "killed", random.Random(11)
     kills = {"worker": 0, "driver": 0, "both": 0}
     begun = time.monotonic()
     driver = Driver(root, specs, 2)
     try:
         while sum(kills.values()) < num_kills and not all_done(root, specs):
-            _await_progress(driver, root, specs)
-            time.sleep(0.1 * chance.random())
+            if chance.random() < 0.5:
+                _await_progress(driver, root, specs)
+                time.sleep(0.1 * chance.random())
+            else:
+                time.sleep(1.5 * chance.random())
             (kind,) = chance.choices(list(kills), [5, 3, 2])
             workers = driver.workers()
             if driver.alive and workers:
@@ -115,7 +119,7 @@ def two_drivers(
     Its own and its workers' clock of the day is shifted inside Python; file times are the system's.
     """
     specs = make_trials(num_trials, num_updates)
-    run_undisturbed(directory / "undisturbed", specs, 2)
+    run_undisturbed(directory / "undisturbed", specs)
     root = directory / "shared"
     late = _at_start(directory / "late", LATE_CLOCK.format(seconds=seconds_off))
     with ExitStack() as stack:
@@ -143,11 +147,11 @@ def stopped_workers(
 ) -> dict[str, int | float | str]:
     """Stop a worker beyond its lease, then have it go on, a trial each time.
 
-    By turns its driver lives, which replaces the worker, and dies, so that another driver waits
-    for the worker, which is stopped while it holds the run.
+    By turns its driver dies, so that another driver waits for the worker, which is stopped while it
+    holds the run, and lives, which replaces the worker.
     """
     specs = make_trials(num_stops, num_updates)
-    run_undisturbed(directory / "undisturbed", specs, 2)
+    run_undisturbed(directory / "undisturbed", specs)
     root, replaced, waited = directory / "stopped", 0, 0
     short = {LEASE: str(lease)}
     for number, spec in enumerate(specs):
@@ -158,7 +162,7 @@ def stopped_workers(
             (worker,) = driver.workers()
             stack.callback(send, worker, signal.SIGKILL)
             send(worker, signal.SIGSTOP)
-            if number % 2:
+            if number % 2 == 0:
                 driver.process.kill()
                 driver.process.wait()
                 driver = Driver(root, [spec], 1, short)
@@ -185,7 +189,7 @@ def stopped_host(
     on while the trial is being taken further, and when it is done. It must notice, and leave.
     """
     specs = make_trials(num_stops, num_updates)
-    run_undisturbed(directory / "undisturbed", specs, 2)
+    run_undisturbed(directory / "undisturbed", specs)
     root, noticed = directory / "hosts", 0
     short = {LEASE: str(lease)}
     elsewhere = _at_start(directory / "elsewhere", OTHER_HOST) | short

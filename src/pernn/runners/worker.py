@@ -112,11 +112,15 @@ def main() -> None:
     threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
     period = lease_seconds() / NUM_BEATS
     threading.Thread(target=worker.beat, args=(period,), daemon=True).start()
+    status = 0
     try:
         worker.work()
     except BrokenPipeError:
         # The driver is gone; what was checkpointed is on disk.
-        os._exit(1)
+        status = 1
+    # Everything is written, and torch takes a second to be taken down.
+    sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":
