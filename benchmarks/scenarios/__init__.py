@@ -1,20 +1,31 @@
-"""Scenarios of damage and hostility, each a function of a directory that gives its counts."""
+"""What a sweep has to survive: each scenario is a function of a folder and of how much of it."""
 
 from collections.abc import Callable
 
 from .damage import damaged_files, damaged_results, foreign_versions, full_disk, read_only
 from .fuzz import fuzz
 from .hostile import hostile_names, hostile_specs, links, pickles
+from .sweeps import random_kills, stopped_host, stopped_workers, two_drivers
 
-SCENARIOS: dict[str, Callable[..., dict[str, int | float | str]]] = {
-    "damaged_files": damaged_files,
-    "damaged_results": damaged_results,
-    "foreign_versions": foreign_versions,
-    "full_disk": full_disk,
-    "fuzz": fuzz,
-    "hostile_names": hostile_names,
-    "hostile_specs": hostile_specs,
-    "links": links,
-    "pickles": pickles,
-    "read_only": read_only,
+Scenario = Callable[..., dict[str, int | float | str]]
+"""Called with an empty folder and counts; gives what was counted, or raises `AssertionError`."""
+
+SCENARIOS: dict[str, Scenario] = {
+    scenario.__name__: scenario
+    for scenario in (
+        random_kills,
+        two_drivers,
+        stopped_workers,
+        stopped_host,
+        damaged_files,
+        damaged_results,
+        foreign_versions,
+        full_disk,
+        read_only,
+        hostile_names,
+        hostile_specs,
+        links,
+        pickles,
+        fuzz,
+    )
 }

@@ -114,7 +114,7 @@ def other_damage() -> Iterator[tuple[str, Damage]]:
 
 def flips(num: int, seed: int) -> Iterator[tuple[str, Damage]]:
     """Flip random bits over all files of a run, each file as often as any other."""
-    chance = random.Random(seed)  # noqa: S311 not a secret
+    chance = random.Random(seed)
     names = [name for name in KINDS[:-1] if name != "lock"]
     names += [f"{folder}/{part}" for folder in (NEWEST, BEFORE) for part in PARTS]
     for number in range(num):
@@ -173,7 +173,7 @@ def damaged_results(directory: Path, *, num_flips: int = 40) -> dict[str, int | 
     sweep = run_sweep(source)
     whole = directory / "whole.json"
     pernn("export", sweep, "-r", source, "-o", whole)
-    chance, count = random.Random(2), Counter[str]()  # noqa: S311 not a secret
+    chance, count = random.Random(2), Counter[str]()
     lists = [f"sweeps/{sweep}/sweep.json"]
     names = [
         f"runs/{run.name}/{name}"

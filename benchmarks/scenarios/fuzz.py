@@ -308,7 +308,7 @@ def fuzz(
     begun, found = time.monotonic(), dict[str, int | float | str]()
     slowest = 0.0
     for name, target in Loaders(directory).targets().items():
-        chance = random.Random(f"{seed} {name}")  # noqa: S311 not a secret
+        chance = random.Random(f"{seed} {name}")
         for _ in range(int(num_inputs * target.share) + 1):
             state, moment = chance.getstate(), time.monotonic()
             require(moment - begun < seconds, f"{name}: more than {seconds} s")

@@ -15,9 +15,9 @@ from pernn.errors import BusyError, TrialError
 from pernn.experiments import find_experiment
 from pernn.interfaces import Answers
 from pernn.reports import write_report
-from pernn.runners.local import LOG
+from pernn.runners.slots import LOG
 from pernn.runs import RunSpec, execute
-from pernn.store import FORMAT, RunDirectory, Sweep, read_records, save_sweep
+from pernn.store import FORMAT, RunDirectory, Sweep, read_records, request_pause, save_sweep
 from pernn.tasks import TASKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run_directory.md").read_text(encoding="utf-8")
@@ -63,6 +63,7 @@ def results(tmp_path_factory):
     over_time = replace(experiment.figure, x="update", x_base=None, table="by_update")
     experiment = replace(experiment, more_figures={"over_time": over_time})
     write_report(experiment, "demo", read_records(root, sweep.runs), 1, folder, "pernn run")
+    request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
     return root
 

@@ -54,6 +54,8 @@ VERBS = {
     "train": "train:train",
     "status": "status:status",
     "resume": "resume:resume",
+    "pause": "pause:pause",
+    "retry": "retry:retry",
     "report": "report:report",
     "analyze": "analyze:analyze",
     "claims": "claims:claims",
@@ -78,7 +80,8 @@ def register(arguments: Sequence[str]) -> None:
 
 def run() -> int:
     """Parse the command line, run the verb, and say in one line what went wrong."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         # A name that is not UTF-8 is no reason to fail while it is printed.
         if isinstance(stream, io.TextIOWrapper):
@@ -120,5 +123,5 @@ def _call(arguments: Sequence[str]) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Treat SIGTERM as Ctrl-C: checkpoint and leave."""
+    """Treat what queues send as Ctrl-C: checkpoint and leave."""
     raise KeyboardInterrupt

@@ -1,12 +1,14 @@
 """Options that several verbs share."""
 
 import os
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from pernn.config import parse_assignment
+from pernn.errors import ConfigError
 
 Results = Annotated[
     Path,
@@ -30,6 +32,31 @@ Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of e
 Device = Annotated[
     str, typer.Option("--device", help="auto (first CUDA device, else CPU), cpu, cuda, cuda:1 …")
 ]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--time-limit",
+        metavar="TIME",
+        help="Checkpoint and leave before so much time is over: 90s, 55m, 12h or 11:30:00. "
+        "A tenth of it, at most a minute, is kept for that.",
+    ),
+]
+MaxTrials = Annotated[
+    int | None,
+    typer.Option("--max-trials", min=1, help="Leave when so many trials are newly finished."),
+]
+Order = Annotated[
+    Literal["seed", "grid"],
+    typer.Option(
+        "--order", help="One seed of everything first, so that early reports cover all; or by grid."
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Begin even if disk or memory seem not to suffice.")
+]
+Oversubscribe = Annotated[
+    bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
+]
 
 RESULTS = Path("results")
 
@@ -50,3 +77,22 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def read_duration(text: str) -> float:
+    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds.
+
+    Raises:
+        ConfigError: If it is no positive time.
+    """
+    units = {"s": 1, "m": 60, "h": 3600}
+    if one := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smh])", text, re.ASCII):
+        seconds = float(one[1]) * units[one[2]]
+    elif one := re.fullmatch(r"(\d{1,6}):([0-5]\d):([0-5]\d)", text, re.ASCII):
+        hours, minutes, rest = map(int, one.groups())
+        seconds = float(3600 * hours + 60 * minutes + rest)
+    else:
+        seconds = 0.0
+    if not seconds:
+        raise ConfigError(f"expected a time such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}")
+    return seconds

@@ -4,11 +4,23 @@ from typing import Annotated
 
 import typer
 
-from pernn.runners import LocalRunner
-from pernn.store import list_sweeps, load_sweep
+from pernn.store import list_sweeps
 
-from .options import RESULTS, Device, Jobs, Json, Results, Threads, number_of_jobs
-from .sweep import carry_out
+from .options import (
+    RESULTS,
+    Device,
+    Force,
+    Jobs,
+    Json,
+    MaxTrials,
+    Order,
+    Oversubscribe,
+    Results,
+    Threads,
+    TimeLimit,
+)
+from .statuses import LEFT_EARLY
+from .sweep import Launch, carry_out, reload_sweep
 
 
 def resume(
@@ -18,24 +30,28 @@ def resume(
     jobs: Jobs = None,
     threads: Threads = 1,
     device: Device = "auto",
+    time_limit: TimeLimit = None,
+    max_trials: MaxTrials = None,
+    order: Order = "seed",
+    force: Force = False,
+    oversubscribe: Oversubscribe = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Go on with sweeps that were interrupted.
+    """Go on with sweeps that were interrupted or paused.
 
-    Example: pernn resume vocabulary_size-demo
+    A time limit holds for all sweeps together, --max-trials for each; after one that left early no
+    other is begun.
+
+    Example: pernn resume vocabulary_size-demo --time-limit 55m
     """
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
         typer.echo(f"No sweeps in {results}: start one with `pernn run`.", err=True)
-    runner = LocalRunner(jobs=number_of_jobs(jobs, threads), device=device, threads=threads)
-    found = [load_sweep(results, name) for name in names]
-    return max(
-        (
-            carry_out(
-                one.experiment, one.scale, dict(one.overrides), results, runner, as_json=as_json
-            )
-            for one in found
-        ),
-        default=0,
-    )
+    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
+    status = 0
+    for found in [reload_sweep(results, name) for name in names]:
+        status = max(status, carry_out(found, results, launch, as_json=as_json))
+        if status == LEFT_EARLY:
+            break
+    return status

@@ -1,25 +1,26 @@
 """`pernn run`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from pernn.runners import LocalRunner
 
 from .options import (
     RESULTS,
     Assignments,
     Device,
+    Force,
     Jobs,
     Json,
+    MaxTrials,
+    Order,
+    Oversubscribe,
     Results,
     Scale,
     Threads,
-    number_of_jobs,
+    TimeLimit,
     overrides,
 )
-from .sweep import carry_out
+from .sweep import Launch, carry_out, plan_sweep
 
 
 def run(
@@ -29,18 +30,22 @@ def run(
     jobs: Jobs = None,
     threads: Threads = 1,
     device: Device = "auto",
+    time_limit: TimeLimit = None,
+    max_trials: MaxTrials = None,
+    order: Order = "seed",
+    force: Force = False,
+    oversubscribe: Oversubscribe = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Run what is missing of an experiment, then write its report.
 
     Safe to interrupt and to repeat: finished trials are kept, the others go on from their last
-    checkpoint and end in the same bits.
+    checkpoint and end in the same bits. Several drivers may work on one results directory.
 
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
-    pernn run vocabulary_size -s small --set protocol=as-written
+    pernn run vocabulary_size -s small --set protocol=as-written --time-limit 11:30:00
     """
-    runner = LocalRunner(jobs=number_of_jobs(jobs, threads), device=device, threads=threads)
-    return carry_out(
-        experiment, scale, overrides(assignments), Path(results), runner, as_json=as_json
-    )
+    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
+    sweep = plan_sweep(experiment, scale, overrides(assignments))
+    return carry_out(sweep, results, launch, as_json=as_json)

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from .cost import Cost, Work, estimate_cost, estimate_work, measure_bandwidth, measure_rate
     from .environment import describe_environment
     from .execution import execute, weights_digest
+    from .footprint import Footprint, estimate_footprint
     from .outcome import Outcome
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
 
 __all__ = [
     "Cost",
+    "Footprint",
     "Leftovers",
     "Outcome",
     "Pretraining",
@@ -29,6 +31,7 @@ __all__ = [
     "delete_leftovers",
     "describe_environment",
     "estimate_cost",
+    "estimate_footprint",
     "estimate_work",
     "execute",
     "find_leftovers",
@@ -43,6 +46,7 @@ __getattr__ = exports(
     __name__,
     {
         "Cost": ".cost",
+        "Footprint": ".footprint",
         "Leftovers": ".pruning",
         "Outcome": ".outcome",
         "Trial": ".assembly",
@@ -52,6 +56,7 @@ __getattr__ = exports(
         "delete_leftovers": ".pruning",
         "describe_environment": ".environment",
         "estimate_cost": ".cost",
+        "estimate_footprint": ".footprint",
         "estimate_work": ".cost",
         "execute": ".execution",
         "find_leftovers": ".pruning",

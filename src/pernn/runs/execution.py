@@ -246,8 +246,11 @@ def _learning_curve(
 
 
 def _save(directory: RunDirectory, state: TrainState, keep_interval: int | None) -> None:
+    """Write a checkpoint, which never holds what is no number: the last good one stays."""
+    arrays = state.dump()
+    state.check(arrays)
     position = directory.metrics_position()
-    directory.checkpoints.save(Checkpoint(state.update, state.dump(), position))
+    directory.checkpoints.save(Checkpoint(state.update, arrays, position))
     directory.checkpoints.prune(keep_interval)
 
 

@@ -1,7 +1,7 @@
 """Store: run directories, checkpoints, sweeps. Files only; never loads torch."""
 
 from .archives import Fate, Unpacked, read_archive, write_archive
-from .checkpoints import Checkpoint, CheckpointFolder
+from .checkpoints import NUM_LATEST, Checkpoint, CheckpointFolder
 from .files import (
     FORMAT,
     num_bytes_below,
@@ -14,13 +14,25 @@ from .files import (
     to_json,
     write_atomically,
 )
+from .lease import NUM_BEATS, lease_seconds
 from .remote import open_url
 from .run_directory import RunDirectory, check_format, flatten, list_runs, read_record
 from .status import RunStatus, describe_machines, is_done, read_records, read_status
-from .sweeps import Sweep, list_sweeps, load_sweep, save_sweep, sweep_directory
+from .sweeps import (
+    Sweep,
+    is_pause_requested,
+    list_sweeps,
+    load_sweep,
+    request_pause,
+    save_sweep,
+    sweep_directory,
+    withdraw_pause,
+)
 
 __all__ = [
     "FORMAT",
+    "NUM_BEATS",
+    "NUM_LATEST",
     "Checkpoint",
     "CheckpointFolder",
     "Fate",
@@ -32,6 +44,8 @@ __all__ = [
     "describe_machines",
     "flatten",
     "is_done",
+    "is_pause_requested",
+    "lease_seconds",
     "list_runs",
     "list_sweeps",
     "load_sweep",
@@ -45,11 +59,13 @@ __all__ = [
     "read_records",
     "read_status",
     "refuse_links",
+    "request_pause",
     "save_sweep",
     "sealed",
     "storing",
     "sweep_directory",
     "to_json",
+    "withdraw_pause",
     "write_archive",
     "write_atomically",
 ]

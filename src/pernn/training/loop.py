@@ -12,7 +12,7 @@ from pernn.interfaces import BatchStream
 from .config import Protocol, TrainingConfig
 from .evaluation import evaluate
 from .schedule import learning_rate
-from .state import TrainState
+from .state import REMEDY, TrainState
 from .update import make_update
 
 
@@ -54,7 +54,7 @@ def advance(
     The state may be saved whenever an event arrives; a saved state continues with the same bits.
 
     Raises:
-        TrialError: If the loss is not finite at the end of a log interval.
+        TrialError: If loss or gradients are not finite at the end of a log interval.
     """
     for _, event in advance_pack([(state, stream)], config, protocol, device):
         if isinstance(event, TrialError):
@@ -102,11 +102,12 @@ def _events(
     if update % config.log_interval == 0 or last:
         count = (update - 1) % config.log_interval + 1
         loss, norm, right = (state.sums / count).tolist()
-        if not math.isfinite(loss):
-            raise TrialError(
-                f"the loss became {loss} within updates {update - count + 1}–{update}: "
-                "lower training.learning_rate or clip gradients (protocol as-run)"
-            )
+        for what, value in (("loss", loss), ("gradient's norm", norm)):
+            if not math.isfinite(value):
+                first = update - count + 1
+                raise TrialError(
+                    f"the {what} became {value} within updates {first}–{update}: {REMEDY}"
+                )
         state.sums.zero_()
         rate = learning_rate(update, config)
         values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
@@ -115,6 +116,8 @@ def _events(
         yield Measured(update, "train", values)
     if update % config.evaluation_interval == 0 and not last:
         found = evaluate(state.network, stream, device, config.precision)
+        if not math.isfinite(found.metrics["loss"]):
+            raise TrialError(f"the held-out loss is not finite after update {update}: {REMEDY}")
         yield Measured(update, "test", dict(found.metrics))
     if update % config.checkpoint_interval == 0 or last:
         yield CheckpointDue(update)

@@ -1,0 +1,83 @@
+"""Every scenario that a sweep has to survive, at full length, one after another.
+
+    python benchmarks/fire.py [--minutes 40] [--only random_kills] [--json]
+
+A scenario that does not end in its share of the time is killed and counts as failed. What is
+counted is printed; the exit status is the number of scenarios that failed.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from scenarios import SCENARIOS
+
+Counts = dict[str, int | float | str]
+
+
+def run(name: str, directory: Path, answer: Connection) -> None:
+    """Run a scenario in a process group of its own, and send what it counted."""
+    os.setsid()
+    try:
+        answer.send(SCENARIOS[name](directory))
+    except BaseException as error:  # noqa: BLE001 whatever it is, it is the scenario's outcome
+        answer.send({"failed": f"{type(error).__name__}: {error}"[:500]})
+
+
+def attempt(name: str, seconds: float) -> Counts:
+    """Run a scenario, at most so long."""
+    context = multiprocessing.get_context("spawn")
+    answer, end = context.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory(prefix="pernn-fire-", ignore_cleanup_errors=True) as folder:
+        process = context.Process(target=run, args=(name, Path(folder), end))
+        process.start()
+        end.close()
+        begun = time.monotonic()
+        try:
+            found: Counts = (
+                answer.recv()
+                if answer.poll(seconds)
+                else {"failed": f"not done in {seconds / 60:.0f} minutes"}
+            )
+        except EOFError:
+            found = {"failed": "its process died"}
+        took = round(time.monotonic() - begun)
+        process.join(timeout=10)
+        if process.is_alive():
+            os.killpg(process.pid, signal.SIGKILL)
+            process.join()
+    return {"took, s": took, **found}
+
+
+def main() -> int:
+    """Run what the command line says and give the number of failures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=40.0, help="for all scenarios together")
+    parser.add_argument("--only", action="append", choices=list(SCENARIOS))
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    console = Console(stderr=options.json)
+    deadline = time.monotonic() + 60 * options.minutes
+    found: dict[str, Counts] = {}
+    for name in options.only or SCENARIOS:
+        console.print(f"{name} …")
+        found[name] = attempt(name, max(1.0, deadline - time.monotonic()))
+        table = Table("Scenario", "Count", "Value")
+        for key, value in found[name].items():
+            table.add_row(name, key, str(value))
+        console.print(table)
+    if options.json:
+        print(json.dumps(found, indent=2))
+    return sum("failed" in counts for counts in found.values())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,224 @@
+"""Local sweeps under fire: killed, doubled, stopped, with clocks and hosts that disagree."""
+
+import json
+import random
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from pernn.runs import RunSpec
+from pernn.store import RunDirectory
+
+from .trials import (
+    Driver,
+    all_done,
+    compare,
+    contents,
+    folder_of,
+    make_trials,
+    newest,
+    run_undisturbed,
+    send,
+    wait_until,
+)
+
+LEASE = "PERNN_LEASE_SECONDS"
+
+LATE_CLOCK = """
+import datetime
+import time
+
+SHIFT = {seconds}
+seconds, nanoseconds = time.time, time.time_ns
+time.time = lambda: seconds() + SHIFT
+time.time_ns = lambda: nanoseconds() + SHIFT * 10**9
+
+
+class datetime_(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return super().now(tz) + datetime.timedelta(seconds=SHIFT)
+
+
+datetime.datetime = datetime_
+"""
+"""Read by Python when it starts: shifts the clock of the day for a process and its children."""
+
+OTHER_HOST = """
+import fcntl
+
+fcntl.flock = lambda *words: None
+
+from pernn.store import lease
+
+lease.this_kernel = lambda: "another kernel"
+"""
+"""Read by Python when it starts: another boot id, and locks that reach nobody else."""
+
+
+def random_kills(
+    directory: Path, *, num_trials: int = 40, num_kills: int = 200, num_updates: int = 600
+) -> dict[str, int | float | str]:
+    """Kill workers, the driver or all at random moments while a sweep runs.
+
+    Half of the kills wait for a new checkpoint, so that they are spread over the whole sweep; the
+    others come at any time, also while a worker begins.
+    """
+    specs = make_trials(num_trials, num_updates)
+    run_undisturbed(directory / "undisturbed", specs)
+    root, chance = directory / "killed", random.Random(11)
+    kills = {"worker": 0, "driver": 0, "both": 0}
+    begun = time.monotonic()
+    driver = Driver(root, specs, 2)
+    try:
+        while sum(kills.values()) < num_kills and not all_done(root, specs):
+            if chance.random() < 0.5:
+                _await_progress(driver, root, specs)
+                time.sleep(0.1 * chance.random())
+            else:
+                time.sleep(1.5 * chance.random())
+            (kind,) = chance.choices(list(kills), [5, 3, 2])
+            workers = driver.workers()
+            if driver.alive and workers:
+                victims = [chance.choice(workers)] if kind == "worker" else []
+                victims += [driver.process.pid] if kind != "worker" else []
+                victims += workers if kind == "both" else []
+                hit = [send(victim, signal.SIGKILL) for victim in victims]
+                kills[kind] += all(hit)
+            if kind != "worker" or not driver.alive:
+                driver.process.wait()
+                driver = Driver(root, specs, 2)
+        while not all_done(root, specs):
+            # A trial whose workers died too often is given up by a driver, not by the next one.
+            driver.process.wait()
+            driver = driver if all_done(root, specs) else Driver(root, specs, 2)
+        driver.process.wait()
+    finally:
+        driver.end()
+    seconds = round(time.monotonic() - begun)
+    killed = {f"kills of {kind}": count for kind, count in kills.items()}
+    total = sum(kills.values())
+    return {"trials": num_trials, "kills": total, **killed, "seconds": seconds} | compare(
+        root, directory / "undisturbed", specs
+    )
+
+
+def _await_progress(driver: Driver, root: Path, specs: Sequence[RunSpec]) -> None:
+    """Wait for a new checkpoint of any trial, or the driver's end."""
+    before = [newest(root, spec) for spec in specs]
+    wait_until(lambda: not driver.alive or before != [newest(root, spec) for spec in specs])
+
+
+def two_drivers(
+    directory: Path, *, num_trials: int = 12, num_updates: int = 600, seconds_off: int = 3600
+) -> dict[str, int | float | str]:
+    """Have two drivers work on one directory at once, the second one's clock wrong.
+
+    Its own and its workers' clock of the day is shifted inside Python; file times are the system's.
+    """
+    specs = make_trials(num_trials, num_updates)
+    run_undisturbed(directory / "undisturbed", specs)
+    root = directory / "shared"
+    late = _at_start(directory / "late", LATE_CLOCK.format(seconds=seconds_off))
+    with ExitStack() as stack:
+        drivers = [Driver(root, specs, 1), Driver(root, specs, 1, late)]
+        for driver in drivers:
+            stack.callback(driver.end)
+        for driver in drivers:
+            driver.finish()
+    said = [[json.loads(line) for line in d.said.read_text().splitlines()] for d in drivers]
+    finished = [sum(event["kind"] == "finished" for event in one) for one in said]
+    begun, off = 0, 0
+    for spec in specs:
+        journal = RunDirectory(root, spec.fingerprint()).read_journal()
+        begun += sum(line["event"] in ("started", "resumed") for line in journal)
+        of_day = (folder_of(root, spec) / "result.json").stat().st_mtime
+        hour = time.strftime("%Y-%m-%dT%H", time.gmtime(of_day + seconds_off))
+        off += journal[-1]["time"].startswith(hour)
+    assert begun == sum(finished) == num_trials, (begun, finished)
+    counts = {"trials": num_trials, "by the first": finished[0], "by the late one": finished[1]}
+    return {**counts, "times off": off} | compare(root, directory / "undisturbed", specs)
+
+
+def stopped_workers(
+    directory: Path, *, num_stops: int = 4, num_updates: int = 2000, lease: float = 2.0
+) -> dict[str, int | float | str]:
+    """Stop a worker beyond its lease, then have it go on, a trial each time.
+
+    By turns its driver dies, so that another driver waits for the worker, which is stopped while it
+    holds the run, and lives, which replaces the worker.
+    """
+    specs = make_trials(num_stops, num_updates)
+    run_undisturbed(directory / "undisturbed", specs)
+    root, replaced, waited = directory / "stopped", 0, 0
+    short = {LEASE: str(lease)}
+    for number, spec in enumerate(specs):
+        driver = Driver(root, [spec], 1, short)
+        with ExitStack() as stack:
+            stack.callback(driver.end)
+            wait_until(lambda: newest(root, spec) > 0)  # noqa: B023 called at once
+            (worker,) = driver.workers()
+            stack.callback(send, worker, signal.SIGKILL)
+            send(worker, signal.SIGSTOP)
+            if number % 2 == 0:
+                driver.process.kill()
+                driver.process.wait()
+                driver = Driver(root, [spec], 1, short)
+                stack.callback(driver.end)
+                wait_until(lambda: '"busy"' in driver.said.read_text())  # noqa: B023
+                time.sleep(1.5 * lease)
+                assert not all_done(root, [spec])
+                send(worker, signal.SIGCONT)
+                waited += 1
+            else:
+                wait_until(lambda: worker not in driver.workers())  # noqa: B023
+                replaced += 1
+            driver.finish()
+    counts = {"stops": num_stops, "workers replaced": replaced, "holders waited for": waited}
+    return counts | compare(root, directory / "undisturbed", specs)
+
+
+def stopped_host(
+    directory: Path, *, num_stops: int = 4, num_updates: int = 3000, lease: float = 2.0
+) -> dict[str, int | float | str]:
+    """Stop a holder on another host beyond its lease, then have it go on, a trial each time.
+
+    The other host is a process with another boot id whose locks nobody here sees. By turns it goes
+    on while the trial is being taken further, and when it is done. It must notice, and leave.
+    """
+    specs = make_trials(num_stops, num_updates)
+    run_undisturbed(directory / "undisturbed", specs)
+    root, noticed = directory / "hosts", 0
+    short = {LEASE: str(lease)}
+    elsewhere = _at_start(directory / "elsewhere", OTHER_HOST) | short
+    for number, spec in enumerate(specs):
+        with ExitStack() as stack:
+            holder = Driver(root, [spec], 0, elsewhere)
+            stack.callback(holder.end)
+            wait_until(lambda: newest(root, spec) > 0)  # noqa: B023 called at once
+            send(holder.process.pid, signal.SIGSTOP)
+            stopped_at = newest(root, spec)
+            driver = Driver(root, [spec], 1, short)
+            stack.callback(driver.end)
+            wait_until(lambda: newest(root, spec) > stopped_at)  # noqa: B023
+            if number % 2:
+                driver.finish()
+                before = contents(folder_of(root, spec))
+            send(holder.process.pid, signal.SIGCONT)
+            holder.finish()
+            driver.finish()
+            if number % 2:
+                assert contents(folder_of(root, spec)) == before
+            noticed += "lost the lease to process" in holder.said.read_text()
+    assert noticed == num_stops, noticed
+    counts = {"stops": num_stops, "losses noticed": noticed}
+    return counts | compare(root, directory / "undisturbed", specs)
+
+
+def _at_start(folder: Path, code: str) -> dict[str, str]:
+    """Give the environment in which Python begins with some code."""
+    folder.mkdir(parents=True)
+    (folder / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": str(folder)}

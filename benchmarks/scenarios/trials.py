@@ -1,0 +1,163 @@
+"""Tiny trials, drivers over them, and the comparison with an undisturbed sweep."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pernn.runners import InlineRunner, LocalRunner
+from pernn.runs import RunSpec
+from pernn.store import RunDirectory
+
+DRIVER = Path(__file__).with_name("driver.py")
+PATIENCE = 300.0
+"""Seconds within which something has to happen."""
+FEW = 8
+OF_THE_DAY = ("environment.json", "journal.jsonl", "lock")
+
+
+def make_trials(number: int, num_updates: int) -> list[RunSpec]:
+    """Make tiny trials that checkpoint often."""
+    spec = RunSpec.load(
+        {
+            "task": {"kind": "reverse_ordering", "vocab_size": 8, "length": 6, "num_held_out": 64},
+            "core": {"kind": "gru", "hidden_size": 16},
+            "encoding": {"kind": "sinusoidal", "size": 8},
+            "embedding_size": 8,
+            "training": {
+                "iterations": num_updates,
+                "batch_size": 8,
+                "log_interval": 30,
+                "evaluation_interval": max(1, num_updates // 4),
+                "checkpoint_interval": 10,
+            },
+        }
+    )
+    return [spec.override({"seed": seed}) for seed in range(number)]
+
+
+class Driver:
+    """A driver in a process of its own.
+
+    Args:
+        root: Results directory.
+        specs: Its trials.
+        jobs: Its workers; none if 0.
+        environment: Added to this process's.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        specs: Sequence[RunSpec],
+        jobs: int,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        file = root / "trials.json"
+        file.write_text(json.dumps([spec.dump() for spec in specs]))
+        self.said = root / f"driver-{time.monotonic_ns()}.jsonl"
+        with self.said.open("wb") as output, (root / "drivers.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(DRIVER), str(root), str(file), str(jobs)],
+                stdout=output,
+                stderr=log,
+                env={**os.environ, **(environment or {})},
+            )
+
+    @property
+    def alive(self) -> bool:
+        """Say whether it still runs."""
+        return self.process.poll() is None
+
+    def workers(self) -> list[int]:
+        """Give the process ids of its workers."""
+        words = ["pgrep", "--parent", str(self.process.pid)]
+        found = subprocess.run(words, capture_output=True, text=True, check=False)
+        return [int(word) for word in found.stdout.split()]
+
+    def finish(self) -> None:
+        """Wait until all trials are done."""
+        assert self.process.wait(timeout=PATIENCE) == 0, self.said.parent / "drivers.log"
+
+    def end(self) -> None:
+        """Kill it and its workers, if there are any left."""
+        for process in [*self.workers(), self.process.pid] if self.alive else []:
+            send(process, signal.SIGKILL)
+        self.process.wait()
+
+
+def send(process: int, number: signal.Signals) -> bool:
+    """Send a signal; says whether there was a process."""
+    with suppress(ProcessLookupError):
+        os.kill(process, number)
+        return True
+    return False
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Wait for something."""
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < deadline, "nothing happened for too long"
+        time.sleep(0.01)
+
+
+def newest(root: Path, spec: RunSpec) -> int:
+    """Give the update of a trial's newest checkpoint."""
+    return max(RunDirectory(root, spec.fingerprint()).checkpoints.updates(), default=0)
+
+
+def all_done(root: Path, specs: Sequence[RunSpec]) -> bool:
+    """Say whether every trial has a result."""
+    return all((folder_of(root, spec) / "result.json").exists() for spec in specs)
+
+
+def folder_of(root: Path, spec: RunSpec) -> Path:
+    """Give a trial's directory."""
+    return RunDirectory(root, spec.fingerprint()).path
+
+
+def run_undisturbed(root: Path, specs: Sequence[RunSpec]) -> None:
+    """Carry the same trials out in peace; a few of them in this process, to be quicker."""
+    runner = InlineRunner(device="cpu") if len(specs) <= FEW else LocalRunner(2, device="cpu")
+    runner.run(specs, root, lambda event: None)
+    assert all_done(root, specs)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Give every file of a run that must not depend on the day."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in OF_THE_DAY and not path.name.startswith("lease-")
+    }
+
+
+def compare(root: Path, undisturbed: Path, specs: Sequence[RunSpec]) -> dict[str, int]:
+    """Make sure that every trial was done once and to the same bits.
+
+    A checkpoint where a driver's death had its trial stop is nowhere in the undisturbed sweep.
+    """
+    count = {"results": 0, "finished lines": 0, "resumptions": 0, "files equal": 0}
+    for spec in specs:
+        mine, other = (contents(folder_of(one, spec)) for one in (root, undisturbed))
+        events = [one["event"] for one in RunDirectory(root, spec.fingerprint()).read_journal()]
+        assert events.count("finished") <= 1, events
+        assert "finished" not in events[:-1], events
+        last = f"checkpoints/update-{spec.training.iterations:09d}/tensors.safetensors"
+        assert {"spec.json", "metrics.jsonl", "result.json", last} <= mine.keys(), mine.keys()
+        extra = {name for name in mine.keys() - other.keys() if "update-" not in name}
+        assert not extra, extra
+        for name in mine.keys() & other.keys():
+            assert mine[name] == other[name], f"{folder_of(root, spec) / name} differs"
+            count["files equal"] += 1
+        count["results"] += 1
+        count["finished lines"] += events.count("finished")
+        count["resumptions"] += events.count("resumed")
+    return count
