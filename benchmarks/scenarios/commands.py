@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SETTINGS = {
@@ -28,10 +28,12 @@ SECONDS = 300
 DETERMINISTIC = ("metrics.jsonl", "result.json")
 
 
-def pernn(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
-    """Run the real command; a hang or a traceback breaks the promise."""
+def pernn(
+    *words: object, under: Sequence[str] = (), **more: object
+) -> subprocess.CompletedProcess[str]:
+    """Run the real command, if wanted under another; a hang or a traceback breaks the promise."""
     done = subprocess.run(
-        [sys.executable, "-m", "pernn", *map(str, words)],
+        [*under, sys.executable, "-m", "pernn", *map(str, words)],
         capture_output=True,
         text=True,
         timeout=SECONDS,
