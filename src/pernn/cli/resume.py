@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from pernn.errors import one_line
 from pernn.runners import LocalRunner
 from pernn.store import list_sweeps, load_sweep
 
@@ -27,7 +28,7 @@ def resume(
     """
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
-        typer.echo(f"No sweeps in {results}: start one with `pernn run`.", err=True)
+        typer.echo(one_line(f"No sweeps in {results}: start one with `pernn run`."), err=True)
     runner = LocalRunner(jobs=number_of_jobs(jobs, threads), device=device, threads=threads)
     found = [load_sweep(results, name) for name in names]
     return max(
