@@ -59,7 +59,9 @@ def complaints(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def run_sweep(root: Path, settings: Mapping[str, object] = SETTINGS) -> str:
-    """Run a tiny sweep of 15 trials undisturbed and give its name."""
+    """Run a tiny sweep of 15 trials undisturbed, unless it is there already; gives its name."""
+    if (root / "sweeps").is_dir():
+        return next((root / "sweeps").iterdir()).name
     words = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
     done = pernn("run", "vocabulary_size", "-r", root, "-j", 2, "--json", *words)
     require(done.returncode == 0, done.stderr)
