@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SETTINGS = {
@@ -28,10 +28,12 @@ SECONDS = 300
 DETERMINISTIC = ("metrics.jsonl", "result.json")
 
 
-def pernn(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
-    """Run the real command; a hang or a traceback breaks the promise."""
+def pernn(
+    *words: object, under: Sequence[str] = (), **more: object
+) -> subprocess.CompletedProcess[str]:
+    """Run the real command, if wanted under another; a hang or a traceback breaks the promise."""
     done = subprocess.run(
-        [sys.executable, "-m", "pernn", *map(str, words)],
+        [*under, sys.executable, "-m", "pernn", *map(str, words)],
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -57,7 +59,9 @@ def complaints(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def run_sweep(root: Path, settings: Mapping[str, object] = SETTINGS) -> str:
-    """Run a tiny sweep of 15 trials undisturbed and give its name."""
+    """Run a tiny sweep of 15 trials undisturbed, unless it is there already; gives its name."""
+    if (root / "sweeps").is_dir():
+        return next((root / "sweeps").iterdir()).name
     words = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
     done = pernn("run", "vocabulary_size", "-r", root, "-j", 2, "--json", *words)
     require(done.returncode == 0, done.stderr)

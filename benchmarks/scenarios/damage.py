@@ -123,12 +123,16 @@ def flips(num: int, seed: int) -> Iterator[tuple[str, Damage]]:
         yield f"{name} flipped at {bit}", flip(name, bit)
 
 
-def damaged_files(directory: Path, *, num_flips: int = 300) -> dict[str, int | float | str]:
-    """Damage files of unfinished runs, one each, and resume."""
+def damaged_files(
+    directory: Path, *, num_flips: int = 300, most: int | None = None
+) -> dict[str, int | float | str]:
+    """Damage files of unfinished runs, one each, and resume; `most` takes a sample of all cases."""
     source, work = directory / "undisturbed", directory / "damaged"
     run_sweep(source)
     expected = {run.name: contents(run) for run in (source / "runs").iterdir()}
     cases = [*truncations(), *other_damage(), *flips(num_flips, seed=1)]
+    if most is not None:
+        cases = random.Random(3).sample(cases, most)
     count: Counter[str] = Counter()
     for start in range(0, len(cases), len(expected)):
         count += _damage_and_resume(source, work, cases[start : start + len(expected)], expected)
@@ -207,8 +211,8 @@ def full_disk(directory: Path, *, num_sizes: int = 12) -> dict[str, int | float 
     with _small_disk(directory / "small") as (root, resize, means):
         for number in range(num_sizes):
             shutil.rmtree(root, ignore_errors=True)
-            root.mkdir()
-            shutil.copytree(source / "sweeps" / sweep, root / "sweeps" / sweep)
+            (root / "sweeps" / sweep).mkdir(parents=True)
+            shutil.copy(source / "sweeps" / sweep / "sweep.json", root / "sweeps" / sweep)
             limit = resize(number / num_sizes)
             done = pernn("resume", "-r", root, "-j", 2, preexec_fn=limit)
             require(done.returncode in (1, 4), f"a full disk, and yet {done.returncode}")
@@ -244,8 +248,8 @@ def _small_disk(
     if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
 
         def resize(share: float | None) -> Limit:
-            # The sweep's list and 15 runs of some 60 kB each have to fit, more or less.
-            kilobytes = 65_536 if share is None else int(64 + share * 700)
+            # All 15 runs take some 1.7 MB there, the report half a megabyte.
+            kilobytes = 65_536 if share is None else int(64 + share * 2000)
             words = ["mount", "-o", f"remount,size={kilobytes}k", str(place)]
             subprocess.run(words, check=True, capture_output=True)
             return None

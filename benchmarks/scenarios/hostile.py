@@ -84,7 +84,7 @@ def snapshot(folder: Path, *apart: Path) -> dict[str, str]:
     for path in sorted(folder.rglob("*")):
         if any(path == own or own in path.parents for own in apart):
             continue
-        kind = "link" if path.is_symlink() else "folder" if path.is_dir() else "file"
+        kind = "link" if path.is_symlink() else "file" if path.is_file() else "other"
         digest = hashlib.sha256(path.read_bytes()).hexdigest() if kind == "file" else ""
         found[str(path.relative_to(folder))] = f"{kind} {digest}"
     return found

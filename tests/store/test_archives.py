@@ -194,9 +194,10 @@ def test_links_in_the_results_directory_are_not_followed(tmp_path: Path) -> None
 
 
 def test_remains_of_a_killed_unpacking_are_swept_up(tmp_path: Path) -> None:
-    remains = tmp_path / "there" / ".unpacking.999999999.partial"
-    alive = tmp_path / "there" / f".unpacking.{os.getppid()}.partial"
+    remains = tmp_path / "there" / ".unpacking.77.partial"
+    alive = tmp_path / "there" / ".unpacking.78.partial"
     remains.mkdir(parents=True), alive.mkdir()
+    os.utime(remains, (0, 0))
     unpack(tmp_path / "there", pack(fill(tmp_path / "here")))
     assert not remains.exists()
     assert alive.exists()

@@ -103,7 +103,7 @@ def run() -> int:
         return 0
     except OSError as error:
         # A file at the edge of all that is guarded, such as a path that is too long.
-        typer.echo(f"pernn: {one_line(f'{error.filename}: {error.strerror}')}", err=True)
+        typer.echo(f"pernn: {one_line(f'{error.strerror}: {error.filename}')}", err=True)
         return exit_status(StoreError)
     if status == INTERRUPTED:
         typer.echo("pernn: interrupted; the same command goes on from here", err=True)

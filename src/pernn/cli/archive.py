@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from pernn.errors import one_line
 from pernn.runs import with_stages
 from pernn.store import load_sweep, open_url, write_archive
 
@@ -37,4 +38,4 @@ def archive(
     if as_json:
         typer.echo(json.dumps({"sweep": found.name, "output": output, "runs": taken}, indent=2))
     else:
-        typer.echo(f"{len(taken)} runs of {found.name} written to {output}")
+        typer.echo(one_line(f"{len(taken)} runs of {found.name} written to {output}"))

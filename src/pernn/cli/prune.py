@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, one_line
 from pernn.experiments import find_experiment, trials
 from pernn.runs import Leftovers, RunSpec, delete_leftovers, find_leftovers, with_stages
 from pernn.store import is_done, list_runs, list_sweeps, load_sweep
@@ -117,4 +117,4 @@ def _print(found: Sequence[Leftovers], owners: dict[str, str], root: Path) -> No
     if table.row_count:
         Console().print(table)
     else:
-        typer.echo(f"No checkpoints in {root} that are no longer needed.")
+        typer.echo(one_line(f"No checkpoints in {root} that are no longer needed."))

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from pernn.errors import one_line
 from pernn.store import RunStatus, list_sweeps, load_sweep, read_status
 
 from .options import RESULTS, Json, Results
@@ -52,7 +53,7 @@ def status(
             count = _count(runs)
             table.add_row(name, str(len(runs)), *(str(count[key] or "") for key in STANDINGS))
     console.print(
-        table if found else escape(f"No sweeps in {results}: start one with `pernn run`.")
+        table if found else escape(one_line(f"No sweeps in {results}: start one with `pernn run`."))
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pernn.errors import one_line
 from pernn.store import open_url, read_archive
 
 from .options import RESULTS, Json, Results
@@ -31,7 +32,7 @@ def unpack(
     else:
         count = Counter(found.fates.values())
         words = ", ".join(f"{number} {fate}" for fate, number in count.items()) or "no runs"
-        typer.echo(f"{found.sweep.name}: {words}; results in {results}")
+        typer.echo(one_line(f"{found.sweep.name}: {words}; results in {results}"))
     for run in (run for run, fate in found.fates.items() if fate == "different"):
         typer.echo(f"pernn: {run} is here already and differs: left as it is", err=True)
     if found.sweep_fate == "different":

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tarfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ FOLDER = re.compile(r"runs(/[0-9a-f]{16}(/checkpoints(/update-\d{9,18})?)?)?/?",
 ARCHIVE = "pernn archive"
 CHUNK = 2**20
 MAX_MANIFEST_BYTES = 2**26
+ABANDONED_SECONDS = 24 * 60 * 60
+"""Age from which a folder of an unpacking is taken for the remains of a killed one."""
 
 Fate = Literal["unpacked", "identical", "different"]
 
@@ -164,28 +167,19 @@ def read_archive(root: Path, file: ByteStream, source: str) -> Unpacked:
 @contextmanager
 def _staging(root: Path) -> Iterator[Path]:
     """Give a folder beside the runs, on the same disk, that is gone afterwards."""
-    stage = root / f".unpacking.{os.getpid()}.partial"
+    stage = root / f".unpacking.{os.getpid()}.{time.monotonic_ns()}.partial"
     refuse_links(root / "runs", root / "sweeps")
     with storing(root):
         (root / "runs").mkdir(parents=True, exist_ok=True)
         for remains in root.glob(".unpacking.*.partial"):
-            if not _is_alive(int(remains.name.split(".")[2])):
+            # Another machine may be at work on the same directory, so only age tells.
+            if time.time() - remains.lstat().st_mtime > ABANDONED_SECONDS:
                 shutil.rmtree(remains)
         stage.mkdir()
     try:
         yield stage
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return process != os.getpid()
 
 
 def _members(file: ByteStream, source: str) -> Iterator[tuple[str, int]]:
