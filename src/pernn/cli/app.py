@@ -57,6 +57,7 @@ VERBS = {
     "analyze": "analyze:analyze",
     "claims": "claims:claims",
     "export": "export:export",
+    "query": "query:ask",
     "bench": "bench:bench",
     "doctor": "doctor:doctor",
 }

@@ -14,7 +14,7 @@ from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
-from pernn.store import Checkpoint, RunDirectory
+from pernn.store import Checkpoint, RunDirectory, registering
 from pernn.training import (
     CheckpointDue,
     Measured,
@@ -76,7 +76,7 @@ def execute(
 
         if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
-    with directory.locked():
+    with registering(root, directory.fingerprint), directory.locked():
         directory.write_spec(spec.dump())
         started = directory.read_environment()
         torch.set_num_threads(threads if started is None else int(started["threads"]))

@@ -22,13 +22,15 @@ class RunStatus:
         run: Its fingerprint.
         standing: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
-        reason: Why it failed or is damaged.
+        reason: Why it failed, stopped or is damaged, if anything says so.
+        event: The last event of its journal, where it is neither done nor running.
     """
 
     run: str
     standing: Standing
     update: int = 0
     reason: str = ""
+    event: str = ""
 
 
 def is_done(root: Path, run: str) -> bool:
@@ -48,11 +50,10 @@ def read_status(root: Path, run: str) -> RunStatus:
         update = max(directory.checkpoints.updates(), default=0)
         if is_held(directory.path / LOCK):
             return RunStatus(run, "running", update)
-        journal = directory.read_journal()
-        if journal and journal[-1].get("event") == "failed":
-            return RunStatus(run, "failed", update, str(journal[-1].get("reason")))
-        return RunStatus(run, "stopped", update)
-    except StoreError as error:
+        last = (directory.read_journal() or [{}])[-1]
+        event, reason = str(last.get("event", "")), str(last.get("reason", ""))
+        return RunStatus(run, "failed" if event == "failed" else "stopped", update, reason, event)
+    except (StoreError, OSError) as error:
         return RunStatus(run, "damaged", reason=str(error))
 
 

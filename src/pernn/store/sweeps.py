@@ -12,6 +12,7 @@ from .files import FORMAT, read_json, storing, to_json, write_atomically
 from .run_directory import check_format
 
 MANIFEST = "sweep.json"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def sweep_directory(root: Path, name: str) -> Path:
     Raises:
         ConfigError: If the name could lead elsewhere.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}", name):
+    if not NAME.fullmatch(name):
         raise ConfigError(f"not a sweep's name: {name[:60]!r}")
     return root / "sweeps" / name
 
@@ -77,6 +78,6 @@ def load_sweep(root: Path, name: str) -> Sweep:
 
 
 def list_sweeps(root: Path) -> list[str]:
-    """List the sweeps of a results directory."""
-    folder = root / "sweeps"
-    return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
+    """List the sweeps of a results directory; a folder that no sweep can have is left alone."""
+    names = (path.parent.name for path in (root / "sweeps").glob(f"*/{MANIFEST}"))
+    return sorted(name for name in names if NAME.fullmatch(name))
