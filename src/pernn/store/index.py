@@ -10,16 +10,18 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from pernn.errors import StoreError
 
 from .index_file import (
+    FAULTS,
     INDEX,
     READER_SECONDS,
     WRITER_SECONDS,
     IndexFile,
+    copy_to_memory,
     is_unsound,
     open_in_memory,
     open_index,
@@ -28,7 +30,7 @@ from .index_file import (
     writing,
 )
 from .index_rows import RunRows, may_stay, read_run, read_sweep, sign_run, sign_sweep
-from .index_schema import RUN_COLUMNS, UnsoundIndexError, widen
+from .index_schema import RUN_COLUMNS, widen
 from .status import RunStatus, read_status
 from .sweeps import list_sweeps
 
@@ -45,6 +47,13 @@ def indexed(root: Path, runs: Sequence[str] | None = None) -> Iterator[sqlite3.C
         yield connection
 
 
+@contextmanager
+def indexed_anew(root: Path) -> Iterator[sqlite3.Connection]:
+    """Give a connection to the same tables in memory, read from the directories alone."""
+    with closing(_refreshed(open_in_memory(), root, None)) as connection:
+        yield connection
+
+
 def register(root: Path, run: str) -> bool:
     """Take a run up into the index, at a cost that does not grow with their number.
 
@@ -56,7 +65,7 @@ def register(root: Path, run: str) -> bool:
     try:
         with closing(open_index(root, WRITER_SECONDS)) as connection, writing(connection):
             _store_runs(connection, [(run, read_run(root, run, own=True))])
-    except (sqlite3.Error, OSError, UnsoundIndexError):
+    except FAULTS:
         return False
     return True
 
@@ -103,11 +112,13 @@ def _up_to_date(root: Path, runs: Sequence[str] | None) -> sqlite3.Connection:
     for attempt in range(2):
         try:
             return _refreshed(open_index(root, READER_SECONDS), root, runs)
-        except (sqlite3.Error, OSError, UnsoundIndexError) as error:
+        except FAULTS as error:
             if attempt or not is_unsound(error):
                 break
             set_aside(root)
-    return _refreshed(open_in_memory(root), root, runs)
+    with suppress(*FAULTS):
+        return _refreshed(copy_to_memory(root), root, runs)
+    return _refreshed(open_in_memory(), root, runs)
 
 
 def _refreshed(

@@ -25,6 +25,9 @@ UNSOUND = {
 }
 """Errors by which a file is no index; others mean that it cannot be used now."""
 
+FAULTS = (sqlite3.Error, OSError, UnsoundIndexError, UnicodeError)
+"""What may be raised where an index is read or written."""
+
 
 class IndexFile(sqlite3.Connection):
     """A connection to the file; it holds the index's lock, shared, for as long as it is open."""
@@ -69,17 +72,28 @@ def open_index(root: Path, seconds: float) -> sqlite3.Connection:
     return connection
 
 
-def open_in_memory(root: Path) -> sqlite3.Connection:
-    """Give the same tables in memory, from a copy of the file where that can be read."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    with suppress(sqlite3.Error, OSError, UnsoundIndexError):
-        address = f"{(root / INDEX).absolute().as_uri()}?mode=ro"
+def copy_to_memory(root: Path) -> sqlite3.Connection:
+    """Give a copy of the file in memory, where that can be read but not written.
+
+    Raises:
+        sqlite3.Error: If it cannot be read.
+        UnsoundIndexError: If the file is no index of this version.
+    """
+    address = f"{(root / INDEX).absolute().as_uri()}?mode=ro"
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    try:
         with closing(sqlite3.connect(address, uri=True, timeout=READER_SECONDS)) as file:
             check_tables(file)
-            file.backup(connection)
-        check_tables(connection)
-        return connection
-    connection.close()
+            file.backup(copy)
+        check_tables(copy)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def open_in_memory() -> sqlite3.Connection:
+    """Give the same tables in memory, empty."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     make_tables(connection)
     return connection
@@ -131,9 +145,10 @@ def _acquire(root: Path, kind: int, seconds: float) -> int:
 def is_unsound(error: Exception) -> bool:
     """Say whether an error means that the index's file is damaged."""
     if isinstance(error, sqlite3.Error):
-        # The extended codes have the plain one in their last byte.
-        return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in UNSOUND
-    return isinstance(error, UnsoundIndexError)
+        # The extended codes have the plain one in their last byte; what is no UTF-8 has none.
+        code = getattr(error, "sqlite_errorcode", None)
+        return code is None or code & 0xFF in UNSOUND
+    return isinstance(error, UnsoundIndexError | UnicodeError)
 
 
 def set_aside(root: Path) -> None:

@@ -116,7 +116,8 @@ def check_tables(connection: sqlite3.Connection) -> None:
     if numbers != (APPLICATION_ID, INDEX_FORMAT):
         raise UnsoundIndexError("not an index of this version")
     found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-    if "records" not in found or {**TABLES, "records": found["records"]} != found:
+    columns = record_columns(connection)[len(FIRST_COLUMNS) :]
+    if {**TABLES, "records": _view_of(columns)} != found:
         raise UnsoundIndexError("not the tables of an index")
 
 
@@ -141,12 +142,14 @@ def widen(connection: sqlite3.Connection, names: Iterable[str]) -> None:
     if known and not more:
         return
     columns = [*known[len(FIRST_COLUMNS) :], *more][:MAX_COLUMNS]
-    values = "".join(f",\n  {_looked_up(name)} AS {quoted(name, chr(34))}" for name in columns)
     connection.execute("DROP VIEW IF EXISTS records")
-    connection.execute(
-        f"CREATE VIEW records AS SELECT {', '.join(f'r.{name}' for name in FIRST_COLUMNS)}{values}"
-        "\nFROM runs r WHERE r.standing = 'done'"
-    )
+    connection.execute(_view_of(columns))
+
+
+def _view_of(columns: Iterable[str]) -> str:
+    values = "".join(f",\n  {_looked_up(name)} AS {quoted(name, chr(34))}" for name in columns)
+    first = ", ".join(f"r.{name}" for name in FIRST_COLUMNS)
+    return f"CREATE VIEW records AS SELECT {first}{values}\nFROM runs r WHERE r.standing = 'done'"
 
 
 def _looked_up(name: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from pernn.config import suggestion
 from pernn.errors import ConfigError
 
-from .index import indexed
-from .index_file import set_aside
-from .index_schema import MEANINGS, quoted
+from .index import indexed, indexed_anew
+from .index_file import FAULTS, set_aside
+from .index_schema import FIRST_COLUMNS, MEANINGS, quoted
 
 READING = {
     sqlite3.SQLITE_SELECT,
@@ -65,11 +65,13 @@ def query(
         KeyboardInterrupt: If Ctrl-C was pressed meanwhile.
     """
     try:
-        return _query(root, statement, seconds, max_rows)
-    except sqlite3.DatabaseError:
+        with indexed(root) as connection:
+            return _ask(connection, statement, seconds, max_rows)
+    except FAULTS:
         # Only what is read shows all of the damage that a file may have.
         set_aside(root)
-        return _query(root, statement, seconds, max_rows)
+    with indexed_anew(root) as connection:
+        return _ask(connection, statement, seconds, max_rows)
 
 
 def describe_index(root: Path) -> dict[str, tuple[str, list[str]]]:
@@ -78,21 +80,20 @@ def describe_index(root: Path) -> dict[str, tuple[str, list[str]]]:
         return {name: (said, _columns(connection, name)) for name, said in MEANINGS.items()}
 
 
-def _query(root: Path, statement: str, seconds: float, max_rows: int) -> Answer:
-    with indexed(root) as connection:
-        names = {name: _columns(connection, name) for name in MEANINGS}
-        watch = _Watch(seconds)
-        _restrict(connection, watch)
-        try:
-            cursor = connection.execute(statement)
-            rows = _fetch(cursor, max_rows)
-        except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
-            if isinstance(error, ConfigError) or is_damage(error):
-                raise
-            raise watch.explain(error, names) from None
-        if cursor.description is None:
-            raise ConfigError("a query is one SELECT statement; this one gives no table")
-        return Answer(tuple(column[0] for column in cursor.description), rows)
+def _ask(connection: sqlite3.Connection, statement: str, seconds: float, max_rows: int) -> Answer:
+    names = {name: _columns(connection, name) for name in MEANINGS}
+    watch = _Watch(seconds)
+    _restrict(connection, watch)
+    try:
+        cursor = connection.execute(statement)
+        rows = _fetch(cursor, max_rows)
+    except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
+        if isinstance(error, ConfigError) or is_damage(error):
+            raise
+        raise watch.explain(error, names) from None
+    if cursor.description is None:
+        raise ConfigError("a query is one SELECT statement; this one gives no table")
+    return Answer(tuple(column[0] for column in cursor.description), rows)
 
 
 def _fetch(cursor: sqlite3.Cursor, max_rows: int) -> list[tuple[Any, ...]]:
@@ -150,6 +151,7 @@ def _restrict(connection: sqlite3.Connection, watch: Callable[[], bool]) -> None
     connection.execute(f"PRAGMA hard_heap_limit = {MAX_MEMORY}")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.text_factory = lambda content: content.decode("utf-8", "replace")
     connection.set_progress_handler(watch, NUM_STEPS)
     connection.set_authorizer(_authorise)
 
@@ -177,6 +179,8 @@ def _hint(error: str, names: dict[str, list[str]]) -> str:
     kind, word = found.groups()
     if kind == "table":
         return f"{suggestion(word, list(names))} (tables: {', '.join(names)})"
+    if names["records"] == list(FIRST_COLUMNS):
+        return ": no run is finished yet, and the columns are those of finished runs"
     columns = list(dict.fromkeys(name for some in names.values() for name in some))
     # SQL takes a dot for the sign between table and column.
     if word in columns:
