@@ -5,6 +5,7 @@ from .files import FORMAT, read_json, storing, to_json, write_atomically
 from .index import indexed, read_statuses, rebuild, register, registering
 from .progress import Progress, read_progress, seconds_left
 from .queries import Answer, describe_index, query
+from .remote import hide_credentials, write_anywhere
 from .run_directory import RunDirectory, flatten, read_record
 from .status import RunStatus, describe_machines, is_done, read_records, read_status
 from .sweeps import Sweep, list_sweeps, load_sweep, save_sweep, sweep_directory
@@ -21,6 +22,7 @@ __all__ = [
     "describe_index",
     "describe_machines",
     "flatten",
+    "hide_credentials",
     "indexed",
     "is_done",
     "list_sweeps",
@@ -40,5 +42,6 @@ __all__ = [
     "storing",
     "sweep_directory",
     "to_json",
+    "write_anywhere",
     "write_atomically",
 ]
