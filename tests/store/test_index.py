@@ -1,5 +1,6 @@
 """The index equals the directories, whatever happened to either."""
 
+import errno
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import sqlite3
 import tempfile
 import time
 import traceback
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,14 @@ def test_a_sweep_is_taken_up_changed_and_forgotten(tmp_path: Path) -> None:
     assert query(tmp_path, "SELECT * FROM sweeps").rows == []
 
 
+CHANGES = {
+    "newer": "PRAGMA user_version = 999999",
+    "a table less": "DROP TABLE metrics",
+    "a trigger more": "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END",
+    "a log": "PRAGMA journal_mode = WAL",
+}
+
+
 def damage(path: Path, how: str) -> None:
     content = path.read_bytes()
     match how:
@@ -143,34 +153,29 @@ def damage(path: Path, how: str) -> None:
             path.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
         case "foreign":
             path.unlink()
-            with sqlite3.connect(path) as connection:
-                connection.execute("CREATE TABLE photographs (name TEXT)")
-        case "newer":
-            with sqlite3.connect(path) as connection:
-                connection.execute("PRAGMA user_version = 999999")
-        case "a table less":
-            with sqlite3.connect(path) as connection:
-                connection.execute("DROP TABLE metrics")
-        case "a trigger more":
-            with sqlite3.connect(path) as connection:
-                connection.execute(
-                    "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END"
-                )
+            change(path, "CREATE TABLE photographs (name TEXT)")
         case "a directory":
             path.unlink()
             path.mkdir()
+        case "a link":
+            path.replace(path.with_name("elsewhere"))
+            path.symlink_to("elsewhere")
         case "a loop":
             path.unlink()
             path.symlink_to(path)
+        case _:
+            change(path, CHANGES[how])
 
 
-HARMS = [
-    "no database", "cut", "header", "pages", "foreign", "newer", "a table less", "a trigger more",
-    "a directory", "a loop",
-]  # fmt: skip
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
 
 
-@pytest.mark.parametrize("how", HARMS)
+HARMS = ["no database", "cut", "header", "pages", "foreign", "a directory", "a link", "a loop"]
+
+
+@pytest.mark.parametrize("how", [*HARMS, *CHANGES])
 def test_a_damaged_or_foreign_file_is_no_obstacle(tmp_path: Path, how: str) -> None:
     runs = filled(tmp_path)
     before = query(tmp_path, SQL)
@@ -179,10 +184,10 @@ def test_a_damaged_or_foreign_file_is_no_obstacle(tmp_path: Path, how: str) -> N
     assert query(tmp_path, SQL) == before
     assert [one.standing for one in read_statuses(tmp_path, runs)] == ["done"] * 4
     assert contents(tmp_path) == expected(tmp_path)
-    if how not in ("a directory", "a loop"):
+    if how != "a directory":
         # Made anew in its place, the old one kept beside it.
-        assert (tmp_path / "index.damaged.sqlite").exists()
-        with sqlite3.connect(tmp_path / "index.sqlite") as connection:
+        assert (tmp_path / "index.damaged.sqlite").exists() or how == "a loop"
+        with closing(sqlite3.connect(tmp_path / "index.sqlite")) as connection:
             assert connection.execute("SELECT count(*) FROM runs").fetchone() == (4,)
 
 
@@ -252,6 +257,29 @@ def test_a_read_only_directory_is_read(with_index: bool) -> None:
             path.chmod(0o755)
         assert status == 0
         assert sorted(root.iterdir()) == before
+
+
+@pytest.mark.parametrize("end", ["", "-journal"])
+def test_a_link_leads_nowhere(tmp_path: Path, end: str) -> None:
+    root, outside = tmp_path / "results", tmp_path / "outside"
+    filled(root)
+    (root / f"index.sqlite{end}").symlink_to(outside)
+    assert len(query(root, SQL).rows) == 4
+    assert not outside.exists()
+
+
+def test_directories_that_cannot_be_listed_do_not_look_like_none(tmp_path: Path) -> None:
+    filled(tmp_path)
+    assert len(query(tmp_path, SQL).rows) == 4
+
+    def breaks(path: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index.os, "scandir", breaks)
+        with pytest.raises(StoreError, match="Input/output error"):
+            query(tmp_path, SQL)
+    assert len(query(tmp_path, SQL).rows) == 4
 
 
 def test_nothing_is_made_where_there_are_no_results(tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ def status(
 
     def look() -> dict[str, list[RunStatus]]:
         names = [sweep] if sweep else list_sweeps(results)
-        return {name: read_statuses(results, load_sweep(results, name).runs) for name in names}
+        sweeps = {name: load_sweep(results, name).runs for name in names}
+        every_run = list(dict.fromkeys(run for runs in sweeps.values() for run in runs))
+        found = dict(zip(every_run, read_statuses(results, every_run), strict=True))
+        return {name: [found[run] for run in runs] for name, runs in sweeps.items()}
 
     def dump() -> dict[str, Any]:
         return {

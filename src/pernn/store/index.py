@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pernn.errors import StoreError
 
+from .files import storing
 from .index_file import (
     FAULTS,
     INDEX,
@@ -154,10 +155,18 @@ def _refresh(connection: sqlite3.Connection, root: Path, runs: Sequence[str] | N
 
 
 def _run_names(root: Path) -> set[str]:
+    """List the run directories.
+
+    Raises:
+        StoreError: If they are there and cannot be listed: that must not look like none.
+    """
+    folder = root / "runs"
     try:
-        with os.scandir(root / "runs") as entries:
+        with storing(folder), os.scandir(folder) as entries:
             names = {entry.name for entry in entries if entry.is_dir()}
-    except OSError:
+    except StoreError:
+        if folder.is_dir():
+            raise
         return set()
     return {name for name in names if re.fullmatch(r"[0-9a-f]{16}", name)}
 

@@ -12,6 +12,9 @@ from .files import storing
 from .index_schema import UnsoundIndexError, check_tables, is_empty, make_tables
 
 INDEX, INDEX_LOCK, DAMAGED = "index.sqlite", "index.lock", "index.damaged.sqlite"
+ENDS = ("-journal", "-wal", "-shm", "")
+"""What SQLite appends to the name for its own files, and the file itself, last."""
+
 READER_SECONDS, WRITER_SECONDS = 5.0, 0.5
 """How long a reader, and a run that registers itself, wait for another writer."""
 
@@ -52,6 +55,10 @@ def open_index(root: Path, seconds: float) -> sqlite3.Connection:
     if not (root / "runs").is_dir():
         raise FileNotFoundError(root)
     held = _acquire(root, fcntl.LOCK_SH, seconds)
+    if any((root / f"{INDEX}{end}").is_symlink() for end in ENDS):
+        # SQLite would follow it, and write elsewhere.
+        os.close(held)
+        raise UnsoundIndexError("a link in place of the file")
     try:
         path = (root / INDEX).absolute()
         connection = sqlite3.connect(path, timeout=seconds, isolation_level=None, factory=IndexFile)
@@ -157,7 +164,7 @@ def set_aside(root: Path) -> None:
     Without that, a journal of the old file could be applied to the new one.
     """
     with suppress(OSError), _locked(root, fcntl.LOCK_EX, WRITER_SECONDS):
-        for end in ("-journal", ""):
+        for end in ENDS:
             with suppress(FileNotFoundError):
                 (root / f"{INDEX}{end}").replace(root / f"{DAMAGED}{end}")
 
@@ -169,5 +176,5 @@ def remove(root: Path) -> None:
         StoreError: If that is not allowed, or another process uses it for too long.
     """
     with storing(root / INDEX), _locked(root, fcntl.LOCK_EX, READER_SECONDS):
-        for end in ("-journal", ""):
+        for end in ENDS:
             (root / f"{INDEX}{end}").unlink(missing_ok=True)

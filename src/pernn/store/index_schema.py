@@ -115,6 +115,8 @@ def check_tables(connection: sqlite3.Connection) -> None:
     numbers = (_number(connection, "application_id"), _number(connection, "user_version"))
     if numbers != (APPLICATION_ID, INDEX_FORMAT):
         raise UnsoundIndexError("not an index of this version")
+    if connection.execute("PRAGMA journal_mode").fetchone() not in (("delete",), ("memory",)):
+        raise UnsoundIndexError("a write-ahead log, which network file systems do not bear")
     found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
     columns = record_columns(connection)[len(FIRST_COLUMNS) :]
     if {**TABLES, "records": _view_of(columns)} != found:

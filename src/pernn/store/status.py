@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pernn.errors import StoreError
 
-from .run_directory import LOCK, RESULT, SPEC, RunDirectory, read_record
+from .files import storing
+from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
 
 Standing = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
 
@@ -77,16 +78,22 @@ def read_records(root: Path, runs: Sequence[str]) -> list[dict[str, Any]]:
 
 def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
     """Say on what the finished ones of these runs ran, a sentence per kind of machine."""
-    count: Counter[str] = Counter()
+    # Most files are alike, and one of each kind is enough to be read.
+    kinds: dict[bytes, list[RunDirectory]] = {}
     for run in runs:
         directory = RunDirectory(root, run)
-        if not is_done(root, run) or (found := directory.read_environment()) is None:
-            continue
+        path = directory.path / ENVIRONMENT
+        if is_done(root, run) and path.exists():
+            with storing(path):
+                kinds.setdefault(path.read_bytes(), []).append(directory)
+    count: Counter[str] = Counter()
+    for alike in kinds.values():
+        found = alike[0].read_environment() or {}
         device = found.get("device_name") if found.get("device") != "cpu" else "CPU"
         packages = found.get("packages")
         torch = packages.get("torch") if isinstance(packages, dict) else None
         count[
             f"{device} of {found.get('processor')}, {found.get('threads')} thread(s), "
             f"torch {torch}, Python {found.get('python')}"
-        ] += 1
+        ] += len(alike)
     return [f"{number} trials ran on: {machine}." for machine, number in count.items()]
