@@ -29,7 +29,7 @@ from pernn.store import RunDirectory, Sweep, rebuild, register, save_sweep
 EXPERIMENT, SCALE = "vocabulary_size", "paper"
 SWEEP = f"{EXPERIMENT}-{SCALE}"
 NUM_ADDED = 50
-"""Trials added one by one at each size; the median is printed."""
+"""Trials added one by one at each size, at most; the median is printed."""
 
 ENVIRONMENT = {
     "python": "3.11.9",
@@ -122,10 +122,10 @@ def time_verb(words: Sequence[str], root: Path) -> float:
     return time.perf_counter() - begun
 
 
-def time_added(root: Path, source: Iterator[RunSpec]) -> tuple[list[str], float]:
+def time_added(root: Path, source: Iterator[RunSpec], number: int) -> tuple[list[str], float]:
     """Finish and register trials one by one; give them and the median seconds of registering."""
     runs, seconds = [], []
-    for spec in islice(source, NUM_ADDED):
+    for spec in islice(source, number):
         runs.append(finish(root, spec))
         begun = time.perf_counter()
         register(root, runs[-1])
@@ -137,9 +137,10 @@ def measure_all(root: Path, num_runs: int) -> dict[str, float]:
     """Fill a results directory step by step and time what is done with it; in seconds."""
     source, runs, found = specs(), list[str](), {}
     for size in (num_runs // 100, num_runs // 10, num_runs):
-        runs += [finish(root, spec) for spec in islice(source, size - NUM_ADDED - len(runs))]
+        last = min(NUM_ADDED, size // 2)
+        runs += [finish(root, spec) for spec in islice(source, size - last - len(runs))]
         rebuild(root)
-        added, seconds = time_added(root, source)
+        added, seconds = time_added(root, source, last)
         runs += added
         found[f"add one run at {size:,}"] = seconds
     save_sweep(root, Sweep(SWEEP, EXPERIMENT, SCALE, {}, runs))
@@ -158,7 +159,7 @@ def measure_all(root: Path, num_runs: int) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Time the verbs that read, over many runs.")
-    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=10_000, help="at least 200")
     parser.add_argument("--keep", type=Path, help="keep the made-up results here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pernn.errors import ConfigError, StoreError
+from pernn.errors import BusyError, ConfigError, StoreError, TrialError
+from pernn.runs import execute
 from pernn.store import (
     RunDirectory,
     Sweep,
@@ -27,6 +28,7 @@ from pernn.store import (
     read_statuses,
     rebuild,
     register,
+    registering,
     save_sweep,
 )
 from store.finished import begin, expected, finish, indexed_values, spec
@@ -328,6 +330,39 @@ def test_the_cost_of_registering_does_not_grow(tmp_path: Path) -> None:
             assert register(root, run)
         counts.append(len(steps))
     assert counts[1] < 1.2 * counts[0]
+
+
+def test_whoever_ends_a_run_registers_it(tmp_path: Path) -> None:
+    run = finish(tmp_path, spec(1), random.Random(1))
+
+    def registered() -> list[tuple[str]]:
+        if not (tmp_path / "index.sqlite").exists():
+            return []
+        with closing(sqlite3.connect(tmp_path / "index.sqlite")) as connection:
+            return connection.execute("SELECT run FROM runs").fetchall()
+
+    with pytest.raises(BusyError), registering(tmp_path, run.fingerprint):
+        raise BusyError("another process is at it")
+    assert registered() == []
+    with pytest.raises(TrialError), registering(tmp_path, run.fingerprint):
+        raise TrialError("the loss became nan")
+    assert registered() == [(run.fingerprint,)]
+
+
+def test_an_execution_registers_its_run(tmp_path: Path) -> None:
+    short = {"iterations": 2, "batch_size": 2, "checkpoint_interval": 1}
+    small = spec(1).override(
+        {"embedding_size": 8, "encoding.size": 8}
+        | {f"training.{name}": value for name, value in short.items()}
+    )
+    execute(small, tmp_path, device="cpu")
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as connection:
+        rows = connection.execute("SELECT run, standing FROM runs").fetchall()
+        (loss,) = connection.execute("SELECT loss FROM records").fetchone()
+    assert rows == [(small.fingerprint(), "done")]
+    result = RunDirectory(tmp_path, small.fingerprint()).read_result()
+    assert result is not None
+    assert loss == result["metrics"]["loss"]
 
 
 def test_a_rebuild_needs_a_directory_that_can_be_written(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from pernn.errors import StoreError
+from pernn.errors import BusyError, StoreError
 
 from .files import storing
 from .index_file import (
@@ -73,11 +73,16 @@ def register(root: Path, run: str) -> bool:
 
 @contextmanager
 def registering(root: Path, run: str) -> Iterator[None]:
-    """Register a run when the block ends, however it ends."""
+    """Register a run when the block ends, however it ends; not if another process is at it."""
+    busy = False
     try:
         yield
+    except BusyError:
+        busy = True
+        raise
     finally:
-        register(root, run)
+        if not busy:
+            register(root, run)
 
 
 def rebuild(root: Path) -> int:
