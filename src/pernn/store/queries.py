@@ -140,7 +140,8 @@ class _Watch:
             return ConfigError(f"a query may only read the tables of the index ({error})")
         if isinstance(error, UnicodeError):
             return ConfigError("SQL: not text in UTF-8")
-        return ConfigError(f"SQL: {error}{_hint(str(error), names)}")
+        said = " ".join(str(error).split())
+        return ConfigError(f"SQL: {said}{_hint(said, names)}")
 
 
 def _restrict(connection: sqlite3.Connection, watch: Callable[[], bool]) -> None:
