@@ -70,6 +70,7 @@ def results(tmp_path_factory):
 def general(name):
     """A path with the page's placeholders."""
     name = re.sub(r"update-\d{9}", "update-<n>", name)
+    name = re.sub(r"lease-\d{6}", "lease-<term>", name)
     name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
     name = name.replace("sweeps/vocabulary_size-test", "sweeps/<sweep>")
     return name.replace("over_time.", "<name>.")
@@ -114,7 +115,7 @@ def written(root):
         if "damaged-" in str(path):
             continue
         if path.suffix == ".json":
-            keys[path.name] |= json.loads(path.read_text(encoding="utf-8")).keys()
+            keys[general(path.name)] |= json.loads(path.read_text(encoding="utf-8")).keys()
         elif path.suffix == ".jsonl":
             for line in path.read_text(encoding="utf-8").splitlines():
                 keys[path.name] |= json.loads(line).keys()

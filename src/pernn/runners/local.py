@@ -25,13 +25,6 @@ MAX_DEATHS = 3
 
 LOG = "workers.log"
 
-ALLOCATOR = {
-    # Freed blocks stay with the process: handing them back costs page faults at every step.
-    "MALLOC_MMAP_THRESHOLD_": str(2**30),
-    "MALLOC_TRIM_THRESHOLD_": str(2**32),
-    "MALLOC_TOP_PAD_": str(2**26),
-}
-
 
 @dataclass
 class _Slot:
@@ -125,7 +118,7 @@ class LocalRunner:
         slot.order({"run": spec.fingerprint(), "spec": spec.dump(), **order})
 
     def _spawn(self, root: Path) -> _Slot:
-        environment = {**ALLOCATOR, "OMP_NUM_THREADS": str(self.threads), **os.environ}
+        environment = {"OMP_NUM_THREADS": str(self.threads), **os.environ}
         with storing(root), (root / LOG).open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pernn.runners.worker"],

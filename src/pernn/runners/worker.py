@@ -81,6 +81,10 @@ def main() -> None:
     # Whatever a library prints must not mix with the events.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # Torch is needed anyway, and takes a second to load.
+    from pernn.training import keep_freed_memory
+
+    keep_freed_memory()
     worker = Worker(output)
     threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
     try:

@@ -76,7 +76,7 @@ def execute(
 
         if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
-    with registering(root, directory.fingerprint), directory.locked():
+    with registering(root, directory.fingerprint), directory.locked(lambda: listener(0)):
         directory.write_spec(spec.dump())
         started = directory.read_environment()
         torch.set_num_threads(threads if started is None else int(started["threads"]))
@@ -103,7 +103,7 @@ def _carry_locked(
         if started is None:
             directory.write_environment(describe_environment(device))
         with computing("fp32", device):
-            return carry_analysis(spec, first, root, device, listener)
+            return carry_analysis(spec, first, directory, root, device, listener)
     trial = build_stage(spec, root, device)
     # Read from files, data could be others than they were.
     data = getattr(trial.stream, "digest", None)
@@ -205,7 +205,6 @@ def _carry_on(
             return Outcome("stopped", None)
     found = evaluate(state.network, trial.stream, device, spec.training.precision)
     seconds = time.perf_counter() - begun
-    directory.note("finished", update=state.update, updates=state.update - resumed, seconds=seconds)
     result = {
         "fingerprint": directory.fingerprint,
         "metrics": dict(found.metrics),
@@ -217,6 +216,7 @@ def _carry_on(
         "weights_sha256": weights_digest(state.dump()),
     }
     directory.write_result(result)
+    directory.note("finished", update=state.update, updates=state.update - resumed, seconds=seconds)
     return Outcome("finished", result)
 
 

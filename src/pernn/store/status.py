@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pernn.errors import StoreError
 
 from .files import storing
+from .lease import newest_lease, this_kernel
 from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
 
 Standing = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
@@ -23,7 +24,7 @@ class RunStatus:
         run: Its fingerprint.
         standing: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
-        reason: Why it failed, stopped or is damaged, if anything says so.
+        reason: Why it failed, stopped or is damaged, or who on another host holds it.
         event: The last event of its journal, where it is neither done nor running.
     """
 
@@ -51,6 +52,10 @@ def read_status(root: Path, run: str) -> RunStatus:
         update = max(directory.checkpoints.updates(), default=0)
         if is_held(directory.path / LOCK):
             return RunStatus(run, "running", update)
+        lease = newest_lease(directory.path)
+        if lease is not None and not lease.released and lease.kernel != this_kernel():
+            # Whether it lives shows only in time: whoever takes the run up will find out.
+            return RunStatus(run, "running", update, f"held by {lease.holder}")
         last = (directory.read_journal() or [{}])[-1]
         event, reason = str(last.get("event", "")), str(last.get("reason", ""))
         return RunStatus(run, "failed" if event == "failed" else "stopped", update, reason, event)

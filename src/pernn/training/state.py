@@ -55,6 +55,11 @@ class TrainState:
         """The model by what training asks of it."""
         return cast(SequenceModel, self.model)
 
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What is trained."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
     def _moments(self) -> dict[str, tuple[nn.Parameter, str]]:
         trainable = ((n, p) for n, p in self.model.named_parameters() if p.requires_grad)
         return {
