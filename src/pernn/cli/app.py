@@ -60,6 +60,7 @@ VERBS = {
     "analyze": "analyze:analyze",
     "claims": "claims:claims",
     "export": "export:export",
+    "query": "query:ask",
     "prune": "prune:prune",
     "archive": "archive:archive",
     "unpack": "unpack:unpack",

@@ -14,7 +14,7 @@ from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
-from pernn.store import Checkpoint, RunDirectory
+from pernn.store import Checkpoint, RunDirectory, registering
 from pernn.training import (
     CheckpointDue,
     Measured,
@@ -78,7 +78,7 @@ def execute(
 
         if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
-    with directory.locked(lambda: listener(0)):
+    with registering(root, directory.fingerprint), directory.locked(lambda: listener(0)):
         directory.write_spec(spec.dump())
         started = _read_start(directory)
         torch.set_num_threads(threads if started is None else started["threads"])

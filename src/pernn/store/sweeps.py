@@ -101,10 +101,11 @@ def parse_sweep(path: Path) -> Sweep:
 
 
 def list_sweeps(root: Path) -> list[str]:
-    """List the sweeps of a results directory."""
+    """List the sweeps of a results directory; a folder that no sweep can have is left alone."""
     folder = root / "sweeps"
     refuse_links(folder)
-    return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
+    names = (path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
+    return sorted(name for name in names if NAME.fullmatch(name))
 
 
 def request_pause(root: Path, name: str) -> None:
