@@ -135,8 +135,11 @@ def test_a_disk_that_takes_a_part_of_a_line_is_full(
 ) -> None:
     # The kernel writes what fits and says how much that was.
     monkeypatch.setattr(module.os, "write", lambda file, line: len(line) - 1)
+    monkeypatch.setattr(module.os, "pwrite", lambda file, line, place: len(line) - 1)
     with pytest.raises(StoreError, match="No space left"):
         run.append_metrics({"update": 1})
+    with pytest.raises(StoreError, match="No space left"):
+        run.note("stopped")
 
 
 def test_a_damaged_journal_is_read_as_far_as_it_goes(run: RunDirectory, tmp_path: Path) -> None:
