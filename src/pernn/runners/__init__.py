@@ -9,7 +9,26 @@ from .runner import ENDS, Hear, Runner, TrialEvent
 if TYPE_CHECKING:
     from .inline import InlineRunner
     from .local import LocalRunner
+    from .ray import RayRunner
+    from .slurm import SlurmRunner
 
-__all__ = ["ENDS", "Hear", "InlineRunner", "LocalRunner", "Runner", "TrialEvent"]
+__all__ = [
+    "ENDS",
+    "Hear",
+    "InlineRunner",
+    "LocalRunner",
+    "RayRunner",
+    "Runner",
+    "SlurmRunner",
+    "TrialEvent",
+]
 
-__getattr__ = exports(__name__, {"InlineRunner": ".inline", "LocalRunner": ".local"})
+__getattr__ = exports(
+    __name__,
+    {
+        "InlineRunner": ".inline",
+        "LocalRunner": ".local",
+        "RayRunner": ".ray",
+        "SlurmRunner": ".slurm",
+    },
+)

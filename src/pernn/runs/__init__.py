@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .environment import describe_environment
     from .execution import execute, weights_digest
     from .outcome import Outcome
+    from .versions import describe_commit, describe_versions
 
 __all__ = [
     "Cost",
@@ -24,7 +25,9 @@ __all__ = [
     "Work",
     "analyse",
     "build",
+    "describe_commit",
     "describe_environment",
+    "describe_versions",
     "estimate_cost",
     "estimate_work",
     "execute",
@@ -43,7 +46,9 @@ __getattr__ = exports(
         "Work": ".cost",
         "analyse": ".analysing",
         "build": ".assembly",
+        "describe_commit": ".versions",
         "describe_environment": ".environment",
+        "describe_versions": ".versions",
         "estimate_cost": ".cost",
         "estimate_work": ".cost",
         "execute": ".execution",
