@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,6 +29,37 @@ Jobs = Annotated[
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each trial.")]
 Device = Annotated[
     str, typer.Option("--device", help="auto (first CUDA device, else CPU), cpu, cuda, cuda:1 …")
+]
+RunnerName = Annotated[
+    Literal["local", "inline", "ray", "slurm"],
+    typer.Option(
+        "--runner",
+        help="Where trials happen: processes here, this process, a Ray cluster or SLURM.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", help="Ray: HOST:PORT, auto (the default: the cluster of this machine), local."
+    ),
+]
+CPUsPerTrial = Annotated[
+    float | None, typer.Option("--cpus-per-trial", help="Ray, SLURM: by default one per thread.")
+]
+GPUsPerTrial = Annotated[
+    float | None,
+    typer.Option("--gpus-per-trial", help="Ray, SLURM: 0 or 1; on Ray also a fraction."),
+]
+Partition = Annotated[str | None, typer.Option("--partition", help="SLURM: the partition.")]
+TimeLimit = Annotated[
+    int | None,
+    typer.Option("--time-limit", metavar="MINUTES", help="SLURM: of each job, by default 60."),
+]
+TrialsPerJob = Annotated[
+    int | None, typer.Option("--trials-per-job", help="SLURM: trials in turn, by default 1.")
+]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="SLURM: submit the jobs and leave them to themselves.")
 ]
 
 RESULTS = Path("results")

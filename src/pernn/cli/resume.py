@@ -4,10 +4,25 @@ from typing import Annotated
 
 import typer
 
-from pernn.runners import LocalRunner
 from pernn.store import list_sweeps, load_sweep
 
-from .options import RESULTS, Device, Jobs, Json, Results, Threads, number_of_jobs
+from .options import (
+    RESULTS,
+    Address,
+    CPUsPerTrial,
+    Device,
+    GPUsPerTrial,
+    Jobs,
+    Json,
+    NoWait,
+    Partition,
+    Results,
+    RunnerName,
+    Threads,
+    TimeLimit,
+    TrialsPerJob,
+)
+from .placing import choose_runner
 from .sweep import carry_out
 
 
@@ -18,6 +33,14 @@ def resume(
     jobs: Jobs = None,
     threads: Threads = 1,
     device: Device = "auto",
+    runner: RunnerName = "local",
+    address: Address = None,
+    cpus_per_trial: CPUsPerTrial = None,
+    gpus_per_trial: GPUsPerTrial = None,
+    partition: Partition = None,
+    time_limit: TimeLimit = None,
+    trials_per_job: TrialsPerJob = None,
+    no_wait: NoWait = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -28,12 +51,26 @@ def resume(
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
         typer.echo(f"No sweeps in {results}: start one with `pernn run`.", err=True)
-    runner = LocalRunner(jobs=number_of_jobs(jobs, threads), device=device, threads=threads)
+    chosen = choose_runner(
+        runner,
+        threads=threads,
+        device=device,
+        given={
+            "--jobs": jobs,
+            "--address": address,
+            "--cpus-per-trial": cpus_per_trial,
+            "--gpus-per-trial": gpus_per_trial,
+            "--partition": partition,
+            "--time-limit": time_limit,
+            "--trials-per-job": trials_per_job,
+            "--no-wait": no_wait,
+        },
+    )
     found = [load_sweep(results, name) for name in names]
     return max(
         (
             carry_out(
-                one.experiment, one.scale, dict(one.overrides), results, runner, as_json=as_json
+                one.experiment, one.scale, dict(one.overrides), results, chosen, as_json=as_json
             )
             for one in found
         ),

@@ -13,7 +13,7 @@ from rich.console import Console
 from pernn.errors import StoreError
 from pernn.experiments import find_experiment, trials
 from pernn.kernels import may_compile_first
-from pernn.runners import LocalRunner
+from pernn.runners import Runner
 from pernn.runs import RunSpec
 from pernn.store import (
     Sweep,
@@ -53,7 +53,7 @@ def carry_out(
     scale: str,
     overrides: dict[str, Any],
     root: Path,
-    runner: LocalRunner,
+    runner: Runner,
     *,
     as_json: bool,
 ) -> int:
@@ -68,6 +68,12 @@ def carry_out(
     if missing:
         tally = _run(missing, len(specs), root, runner, console)
         failures = tally.failures
+        if len(tally.ended) < len(missing):
+            console.print(
+                f"{len(missing) - len(tally.ended)} trials are left to their jobs: `pernn status "
+                f"{sweep.name}` says how they stand, `pernn report` makes the report.",
+                soft_wrap=True,
+            )
     else:
         failures = []
         console.print(f"All {len(specs)} trials of {sweep.name} are done: nothing to do.")
@@ -88,13 +94,12 @@ def carry_out(
 
 
 def _run(
-    missing: Sequence[RunSpec], planned: int, root: Path, runner: LocalRunner, console: Console
+    missing: Sequence[RunSpec], planned: int, root: Path, runner: Runner, console: Console
 ) -> Tally:
     done = planned - len(missing)
     kept = f" ({done} are done)" if done else ""
     console.print(
-        f"Running {len(missing)} trials{kept}, {runner.jobs} at a time on {runner.device}, "
-        f"{runner.threads} thread(s) each; results in {root}",
+        f"Running {len(missing)} trials{kept}, {runner.describe()}; results in {root}",
         soft_wrap=True,
     )
     if may_compile_first():

@@ -27,6 +27,10 @@ class InlineRunner:
     device: str = "auto"
     threads: int = 1
 
+    def describe(self) -> str:
+        """Say where trials run."""
+        return f"one after another on {self.device}, {self.threads} thread(s) each"
+
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
         """Carry every trial to its end, in order; Ctrl-C finishes the update and checkpoints."""
         with deferred_interrupt() as interrupted:

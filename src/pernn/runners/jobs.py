@@ -12,7 +12,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,8 @@ from pernn.errors import ConfigError, MachineError
 from pernn.runs import RunSpec, describe_commit, describe_versions
 from pernn.store import FORMAT, read_json, storing, to_json, write_atomically
 
-from .inline import failure, run_one
 from .local import LOG
 from .runner import ENDS, TrialEvent
-from .worker import Worker
 
 DRIVER = "driver.json"
 PACKAGES = ("pernn", "torch", "numpy")
@@ -82,6 +80,9 @@ class JobFolder:
     def remove(self) -> None:
         """Delete the folder: nothing in it is needed once all jobs have ended."""
         shutil.rmtree(self.path, ignore_errors=True)
+        # Another driver may have its folder there.
+        with suppress(OSError):
+            self.path.parent.rmdir()
 
 
 def describe_code() -> dict[str, str | None]:
@@ -124,6 +125,8 @@ def carry(order: Mapping[str, Any], may_go_on: Callable[[], bool]) -> list[dict[
         MachineError: If this machine shares no directory with the driver or runs other code.
         StoreError: If nothing can be written there.
     """
+    from .worker import Worker
+
     folder, root = Path(order["folder"]), Path(order["root"])
     check_machine(folder)
     ends: list[TrialEvent] = []
@@ -151,6 +154,9 @@ def _carry_one(
     tell: Callable[[TrialEvent], None],
     may_go_on: Callable[[], bool],
 ) -> TrialEvent:
+    # The driver, which imports this file too, has no use for torch.
+    from .inline import failure, run_one
+
     try:
         spec = RunSpec.load(values)
     except ConfigError as error:

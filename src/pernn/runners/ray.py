@@ -76,8 +76,11 @@ class RayRunner:
 
     def describe(self) -> str:
         """Say where trials run."""
-        many = "as many at a time as there is room for" if self.jobs is None else f"{self.jobs} at a time"
-        return f"{many} on Ray ({self.address})"
+        number = "as many as there is room for" if self.jobs is None else str(self.jobs)
+        return (
+            f"{number} at a time on Ray ({self.address}), {self.threads} thread(s) and "
+            f"{self.gpus_per_trial:g} GPU each"
+        )
 
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
         """Carry every trial to its end.
@@ -169,12 +172,8 @@ class _RayCluster:
         self.reader.start()
 
     def __enter__(self) -> "_RayCluster":
-        deadline = time.monotonic() + CONNECT_SECONDS
         try:
-            while not self.slots:
-                if time.monotonic() > deadline:
-                    raise self._lost()
-                self.ended()
+            self._connect()
         except BaseException:
             self.close(patience=0)
             raise
@@ -182,6 +181,13 @@ class _RayCluster:
 
     def __exit__(self, *_: object) -> None:
         self.close(patience=CLOSE_SECONDS)
+
+    def _connect(self) -> None:
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while not self.slots:
+            if time.monotonic() > deadline:
+                raise self._lost()
+            self.ended()
 
     def close(self, patience: float) -> None:
         """Let the child leave the cluster, or end it."""

@@ -17,18 +17,19 @@ from typing import Any, TextIO
 import ray
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
-from .inline import deferred_interrupt
 from .jobs import carry
 from .local import ALLOCATOR
 from .runner import STOP
 
 WAIT_SECONDS, LOOK_SECONDS = 0.2, 2.0
 NO_NODE_SECONDS = 60.0
-"""Time for which a cluster may have no node that could take a trial, for example while one starts."""
+"""Time for which a cluster may have no node for a trial, for example while one starts."""
 
 
 def task(order: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Carry a job's trials on a node; being cancelled finishes the update and checkpoints."""
+    from .inline import deferred_interrupt
+
     with deferred_interrupt() as interrupted:
         return carry(order, lambda: not interrupted.is_set())
 
@@ -54,7 +55,7 @@ class Driver:
     def connect(self) -> None:
         """Join the cluster, or start one that ends with this process."""
         address = self.options["address"]
-        own = {
+        own: dict[str, Any] = {
             "num_cpus": math.ceil((self.options["jobs"] or 0) * self.options["cpus"]) or None,
             "include_dashboard": False,
             "_node_ip_address": "127.0.0.1",

@@ -85,6 +85,13 @@ class SlurmRunner:
                 f"a job has to checkpoint {SIGNAL_SECONDS} s before its limit: allow 2 minutes"
             )
 
+    def describe(self) -> str:
+        """Say where trials run."""
+        return (
+            f"in jobs of {self.trials_per_job} trial(s) on {self.executor}, {self.threads} "
+            f"thread(s) and {self.gpus_per_trial} GPU each"
+        )
+
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
         """Carry every trial to its end, or only submit the jobs.
 
@@ -119,7 +126,11 @@ class SlurmRunner:
                 busy_seconds=BUSY_SECONDS,
             )
         finally:
-            folder.remove()
+            if cluster.sent:
+                # They read their orders in the folder, and that they are to leave.
+                cluster.stop()
+            else:
+                folder.remove()
 
 
 class SlurmJob:

@@ -1,4 +1,4 @@
-"""Trials that wait to be sent: new ones, those whose worker died, those that another driver holds."""
+"""Trials that wait to be sent: new ones, those of dead workers, those that another driver holds."""
 
 import time
 from collections import Counter, deque

@@ -1,0 +1,65 @@
+"""Which runner is meant: the one place where options become one."""
+
+from typing import Any
+
+from pernn.errors import ConfigError
+from pernn.runners import LocalRunner, RayRunner, Runner, SlurmRunner
+
+from .options import number_of_jobs
+
+CLUSTER = {"--jobs": "jobs", "--gpus-per-trial": "gpus_per_trial"}
+OPTIONS: dict[str, dict[str, str]] = {
+    "local": {"--jobs": "jobs"},
+    "inline": {},
+    "ray": {**CLUSTER, "--cpus-per-trial": "cpus_per_trial", "--address": "address"},
+    "slurm": {
+        **CLUSTER,
+        "--cpus-per-trial": "cpus_per_trial",
+        "--partition": "partition",
+        "--time-limit": "time_limit",
+        "--trials-per-job": "trials_per_job",
+        "--no-wait": "wait",
+    },
+}
+"""Runner → the options that concern it → what they are there; threads and device concern all."""
+
+
+def choose_runner(name: str, *, threads: int, device: str, given: dict[str, Any]) -> Runner:
+    """Make the runner that was asked for.
+
+    Args:
+        name: `local`, `inline`, `ray` or `slurm`.
+        threads: CPU threads of each trial.
+        device: As for `execute`.
+        given: Option → value, `None` or `False` where it was not given.
+
+    Raises:
+        ConfigError: If an option does not concern this runner, or a value cannot be meant.
+    """
+    wanted = {option: value for option, value in given.items() if value not in (None, False)}
+    for option in wanted:
+        if option not in OPTIONS[name]:
+            users = " or ".join(one for one, options in OPTIONS.items() if option in options)
+            raise ConfigError(
+                f"{option} does not concern --runner {name}, but {users}: leave it out"
+            )
+    values = {OPTIONS[name][option]: value for option, value in wanted.items()}
+    if name == "inline":
+        # The only one that computes in this process, and so loads torch into it.
+        from pernn.runners import InlineRunner
+
+        return InlineRunner(device=device, threads=threads)
+    if name == "ray":
+        return RayRunner(device=device, threads=threads, **values)
+    if name == "slurm":
+        values["wait"] = "wait" not in values
+        whole = {key: _whole(value) for key, value in values.items()}
+        return SlurmRunner(device=device, threads=threads, **whole)
+    return LocalRunner(
+        jobs=number_of_jobs(values.get("jobs"), threads), device=device, threads=threads
+    )
+
+
+def _whole(value: Any) -> Any:
+    """Give 1.0 as 1; SLURM counts CPUs and GPUs, and refuses a fraction of them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
