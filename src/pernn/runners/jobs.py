@@ -12,7 +12,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, suppress
+from contextlib import redirect_stderr
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,6 @@ class JobFolder:
     def remove(self) -> None:
         """Delete the folder: nothing in it is needed once all jobs have ended."""
         shutil.rmtree(self.path, ignore_errors=True)
-        # Another driver may have its folder there.
-        with suppress(OSError):
-            self.path.parent.rmdir()
 
 
 def describe_code() -> dict[str, str | None]:

@@ -261,7 +261,7 @@ def environment(address: str) -> dict[str, str]:
     """Give what Ray has to find in its environment before it is imported."""
     found = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_SCHEDULER_EVENTS": "0"}
     host = "127.0.0.1" if address == "local" else address.rpartition(":")[0]
-    if host == "localhost" or host.startswith("127."):
+    if host in ("localhost", "127.0.0.1"):
         # Else Ray puts the network card's address for it, at which nothing listens.
         found["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     return found

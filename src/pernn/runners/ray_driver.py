@@ -45,7 +45,7 @@ class Driver:
     def __init__(self, options: Mapping[str, Any], output: TextIO) -> None:
         self.options, self.output = options, output
         self.orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self.tasks: dict[ray.ObjectRef, str] = {}
+        self.tasks: dict[ray.ObjectRef[Any], str] = {}
         self.slots = 0
         self.last_node = time.monotonic()
         self.patience = 0.0 if options["address"] == "local" else NO_NODE_SECONDS
