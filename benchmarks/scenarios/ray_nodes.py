@@ -56,7 +56,9 @@ class RayNodes:
 
     def workers(self, node: int) -> list[int]:
         """Give the processes of a node that carry out tasks at this moment."""
-        return [pid for pid in descendants(self.nodes[node].pid) if title(pid).startswith("ray::task")]
+        return [
+            pid for pid in descendants(self.nodes[node].pid) if title(pid).startswith("ray::task")
+        ]
 
     def kill(self, node: int) -> None:
         """Kill a node at once: its raylet, its workers, all that belongs to it."""
@@ -90,6 +92,10 @@ def ray_nodes(num_nodes: int, cpus_per_node: int) -> Iterator[RayNodes]:
     folder = Path(tempfile.mkdtemp(prefix="pernn-ray-"))
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
+        # A dead node is noticed after seconds; by default it takes Ray half a minute.
+        "RAY_health_check_period_ms": "1000",
+        "RAY_health_check_timeout_ms": "10000",
+        "RAY_health_check_failure_threshold": "5",
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(16),
     }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
@@ -29,6 +29,7 @@ class Ended:
     reason: str = ""
 
 
+@runtime_checkable
 class Cluster(Protocol):
     """What a kind of cluster owes the driver."""
 

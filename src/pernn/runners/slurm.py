@@ -75,6 +75,8 @@ class SlurmRunner:
             raise ConfigError(
                 f"SLURM gives whole GPUs and a trial uses one: 0 or 1, not {self.gpus_per_trial}"
             )
+        if self.cpus_per_trial is not None and not isinstance(self.cpus_per_trial, int):
+            raise ConfigError(f"SLURM gives whole CPUs, not {self.cpus_per_trial} per trial")
         counts = (self.time_limit, self.jobs, self.threads, self.cpus_per_trial)
         if any(count is not None and count < 1 for count in (*counts, self.trials_per_job)):
             raise ConfigError(
