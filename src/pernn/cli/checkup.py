@@ -26,6 +26,8 @@ REQUIRED = (
 OPTIONAL = {
     "pyarrow": "pip install 'pernn[parquet]' (read and write Parquet)",
     "sentencepiece": "pip install 'pernn[language]' (language modelling)",
+    "ray": "pip install 'pernn[ray]' (sweeps on a Ray cluster)",
+    "submitit": "pip install 'pernn[slurm]' (sweeps on SLURM)",
 }
 
 

@@ -36,13 +36,13 @@ def choose_runner(name: str, *, threads: int, device: str, given: dict[str, Any]
     Raises:
         ConfigError: If an option does not concern this runner, or a value cannot be meant.
     """
-    wanted = {option: value for option, value in given.items() if value not in (None, False)}
+    wanted = {
+        option: value for option, value in given.items() if value is not None and value is not False
+    }
     for option in wanted:
         if option not in OPTIONS[name]:
-            users = " or ".join(one for one, options in OPTIONS.items() if option in options)
-            raise ConfigError(
-                f"{option} does not concern --runner {name}, but {users}: leave it out"
-            )
+            users = ", ".join(one for one, options in OPTIONS.items() if option in options)
+            raise ConfigError(f"{option} does not concern --runner {name} (only {users}): omit it")
     values = {OPTIONS[name][option]: value for option, value in wanted.items()}
     if name == "inline":
         # The only one that computes in this process, and so loads torch into it.
@@ -53,13 +53,7 @@ def choose_runner(name: str, *, threads: int, device: str, given: dict[str, Any]
         return RayRunner(device=device, threads=threads, **values)
     if name == "slurm":
         values["wait"] = "wait" not in values
-        whole = {key: _whole(value) for key, value in values.items()}
-        return SlurmRunner(device=device, threads=threads, **whole)
+        return SlurmRunner(device=device, threads=threads, **values)
     return LocalRunner(
         jobs=number_of_jobs(values.get("jobs"), threads), device=device, threads=threads
     )
-
-
-def _whole(value: Any) -> Any:
-    """Give 1.0 as 1; SLURM counts CPUs and GPUs, and refuses a fraction of them."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value

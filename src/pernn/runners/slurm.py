@@ -63,20 +63,19 @@ class SlurmRunner:
     jobs: int | None = None
     device: str = "auto"
     threads: int = 1
-    cpus_per_trial: int | None = None
-    gpus_per_trial: int = 0
+    cpus_per_trial: float | None = None
+    gpus_per_trial: float = 0
     trials_per_job: int = 1
     wait: bool = True
     executor: str = "slurm"
 
     def __post_init__(self) -> None:
         device_of_job(self.device, self.gpus_per_trial)
-        if self.gpus_per_trial not in (0, 1):
+        if self.gpus_per_trial not in (0, 1) or (self.cpus_per_trial or 1) % 1:
             raise ConfigError(
-                f"SLURM gives whole GPUs and a trial uses one: 0 or 1, not {self.gpus_per_trial}"
+                "SLURM gives whole CPUs and GPUs, and a trial uses at most one GPU, got "
+                f"{self.cpus_per_trial or 1:g} and {self.gpus_per_trial:g}"
             )
-        if self.cpus_per_trial is not None and not isinstance(self.cpus_per_trial, int):
-            raise ConfigError(f"SLURM gives whole CPUs, not {self.cpus_per_trial} per trial")
         counts = (self.time_limit, self.jobs, self.threads, self.cpus_per_trial)
         if any(count is not None and count < 1 for count in (*counts, self.trials_per_job)):
             raise ConfigError(
@@ -91,7 +90,7 @@ class SlurmRunner:
         """Say where trials run."""
         return (
             f"in jobs of {self.trials_per_job} trial(s) on {self.executor}, {self.threads} "
-            f"thread(s) and {self.gpus_per_trial} GPU each"
+            f"thread(s) and {self.gpus_per_trial:g} GPU each"
         )
 
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
@@ -208,8 +207,8 @@ class _Slurm:
         self.executor.update_parameters(
             name="pernn",
             timeout_min=runner.time_limit,
-            cpus_per_task=runner.cpus_per_trial or runner.threads,
-            gpus_per_node=runner.gpus_per_trial,
+            cpus_per_task=int(runner.cpus_per_trial or runner.threads),
+            gpus_per_node=int(runner.gpus_per_trial),
             slurm_signal_delay_s=SIGNAL_SECONDS,
             slurm_array_parallelism=runner.jobs or ARRAY_SIZE,
         )
