@@ -60,7 +60,7 @@ def tiny_run(root: Path, *more: object) -> subprocess.CompletedProcess[str]:
     # Codes without a size refuse one, so every trial here has a code.
     settings = [word for text in TINY for word in ("--set", text)]
     settings += ["--set", "encoding.kind=sinusoidal", "--set", "task.vocab_size=4"]
-    return pernn("run", "vocabulary_size", "-r", root, "-j", 2, *settings, *more)
+    return pernn("run", "vocabulary_size", "-r", root, "-j", 2, "--oversubscribe", *settings, *more)
 
 
 @pytest.fixture(scope="module")
@@ -254,6 +254,11 @@ def blocked(tmp_path: Path) -> Path:
         (["export", "x", "-o", "records.xls", "-r", "{here}"], 2, "no sweep 'x'"),
         (["lst"], 2, "No such command"),
         (["run", "vocabulary_size", "--jobs", "0"], 2, "jobs"),
+        (["run", "vocabulary_size", "--jobs", "9999", "-r", "{here}"], 2, "--oversubscribe"),
+        (["run", "vocabulary_size", "--time-limit", "soon", "-r", "{here}"], 2, "such as 90s"),
+        (["train", "{trial}", "--threads", "9999"], 2, "--oversubscribe"),
+        (["retry", "x"], 2, "either --failed or --run"),
+        (["pause", "x", "-r", "{here}"], 2, "no sweep 'x'"),
     ],
 )
 def test_bad_input_gets_one_clear_line(

@@ -170,7 +170,7 @@ def test_what_does_not_fit_goes_the_plain_way(kind, monkeypatch):
     def refuse(*args):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr("pernn.cores.recurrent.scan", refuse)
+    monkeypatch.setattr("pernn.cores.pack.scan", refuse)
     with pytest.raises(AssertionError, match="compiled"):
         make(kind, 16)(random(2, 3, 5, seed=1))
     make(kind, 20)(random(2, 3, 5, seed=1))  # no whole panels

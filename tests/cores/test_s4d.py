@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from pernn.cores import CORES, S4D
+from pernn.cores import CORES, S4D, Projected
 from pernn.cores.s4d import TOEPLITZ_STEPS
 from pernn.errors import ConfigError
 
@@ -146,7 +146,9 @@ def test_auto_takes_the_method_by_length(monkeypatch):
     core, taken = build(), []
     forward = core.layers[0].forward
     monkeypatch.setattr(
-        core.layers[0], "forward", lambda *args: (taken.append(args[2]), forward(*args))[1]
+        core.layers[0],
+        "forward",
+        lambda *args, **options: (taken.append(args[2]), forward(*args, **options))[1],
     )
     for num_steps in (1, 2, TOEPLITZ_STEPS, TOEPLITZ_STEPS + 1):
         core(draw(1, num_steps, INPUT))
@@ -155,9 +157,24 @@ def test_auto_takes_the_method_by_length(monkeypatch):
 
 def test_one_layer_feeds_the_next_directly():
     core, inputs = build(layers=2), draw(BATCH, 6, INPUT)
-    below, _ = core.layers[0](core.project(inputs), None, "recurrence")
-    above, _ = core.layers[1](below, None, "recurrence")
-    close(core(inputs)[0], above)
+    gates = core.project(inputs).transpose(0, 1)
+    below, _ = core.layers[0](gates, None, "recurrence", 6, wants_state=True)
+    above, _ = core.layers[1](below, None, "recurrence", 6, wants_state=True)
+    close(core(inputs)[0], above.transpose(0, 1))
+
+
+@each_method
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_last_outputs_alone_are_the_same(method, layers):
+    core, inputs = build(method, layers), draw(BATCH, 9, INPUT)
+    gates = core.project(inputs).detach().transpose(0, 1).requires_grad_()
+    whole = core.recur(gates.transpose(0, 1))[0].transpose(0, 1)[5:]
+    weights = draw(*whole.shape)
+    (expected,) = torch.autograd.grad((whole * weights).sum(), gates)
+    last = core.outputs(Projected.of(gates), 4)
+    (found,) = torch.autograd.grad((last * weights).sum(), gates)
+    close(last, whole)
+    close(found, expected)
 
 
 def test_initial_weights_are_distributed_as_described(generator):
@@ -201,9 +218,10 @@ def test_every_parameter_is_real_and_converts():
 def test_autocast_rounds_the_linear_layers_only(method):
     core, inputs = build(method, 2).float(), draw(BATCH, 20, INPUT).float()
     gates = core.project(inputs).detach()
-    exact = core.layers[0](gates, None, method)
+    gates = gates.transpose(0, 1)
+    exact = core.layers[0](gates, None, method, 20, wants_state=True)
     with torch.autocast("cpu", torch.bfloat16):
-        outputs, final = core.layers[0](gates, None, method)
+        outputs, final = core.layers[0](gates, None, method, 20, wants_state=True)
         whole, _ = core(inputs)
     assert torch.equal(final, exact[1])
     assert not torch.equal(outputs, exact[0])

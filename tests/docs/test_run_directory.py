@@ -16,10 +16,10 @@ from pernn.experiments import find_experiment
 from pernn.interfaces import Answers
 from pernn.reports import write_report
 from pernn.runners.jobs import JobFolder, carry
-from pernn.runners.local import LOG
+from pernn.runners.slots import LOG
 from pernn.runners.slurm import STOP
 from pernn.runs import RunSpec, execute
-from pernn.store import FORMAT, RunDirectory, Sweep, read_records, save_sweep
+from pernn.store import FORMAT, RunDirectory, Sweep, read_records, request_pause, save_sweep
 from pernn.tasks import TASKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run_directory.md").read_text(encoding="utf-8")
@@ -65,6 +65,7 @@ def results(tmp_path_factory):
     over_time = replace(experiment.figure, x="update", x_base=None, table="by_update")
     experiment = replace(experiment, more_figures={"over_time": over_time})
     write_report(experiment, "demo", read_records(root, sweep.runs), 1, folder, "pernn run")
+    request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
     driver = JobFolder(root)
     carry(driver.order([SPEC], "cpu", 1), lambda: True)
@@ -76,6 +77,7 @@ def results(tmp_path_factory):
 def general(name):
     """A path with the page's placeholders."""
     name = re.sub(r"update-\d{9}", "update-<n>", name)
+    name = re.sub(r"lease-\d{6}", "lease-<term>", name)
     name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
     name = re.sub(r"jobs/[0-9a-f]{16}", "jobs/<driver>", name)
     name = re.sub(r"\d{6}\.jsonl", "<job>.jsonl", name)
@@ -122,7 +124,7 @@ def written(root):
         if "damaged-" in str(path):
             continue
         if path.suffix == ".json":
-            keys[path.name] |= json.loads(path.read_text(encoding="utf-8")).keys()
+            keys[general(path.name)] |= json.loads(path.read_text(encoding="utf-8")).keys()
         elif path.suffix == ".jsonl":
             for line in path.read_text(encoding="utf-8").splitlines():
                 keys[general(path.name)] |= json.loads(line).keys()

@@ -16,7 +16,7 @@ from pernn.performance.estimate import kinds_of_updates, measure_seconds
 from pernn.performance.phases import Stopwatch, limits
 from pernn.runs import RunSpec, build, estimate_work
 from pernn.training import TrainState
-from pernn.training.objective import batch_loss
+from pernn.training.objective import Shown, pack_losses
 from pernn.training.update import Update
 
 CPU = torch.device("cpu")
@@ -32,7 +32,7 @@ def test_a_script_computes_what_we_do(core, encoding):
     batch = trial.stream.train(0, 6)
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     script = ScriptedNetwork(trial.model, 10, 5)
-    loss, _ = batch_loss(trial.model, tokens, 5, 5, None, targets)
+    ((loss, _),) = pack_losses([trial.model], [Shown(tokens, targets, None, 5, 5)])
     for all_logits in (True, False):
         logits = script(tokens, all_logits=all_logits)
         torch.testing.assert_close(logits, PlainRNN(trial.model)(tokens, 5), rtol=1e-4, atol=1e-5)
@@ -76,9 +76,9 @@ def test_the_phases_together_are_an_update(core):
             assert tuple(seconds) == PHASES
             assert all(value > 0 for value in seconds.values())
         else:
-            update = Update(state, spec.training, trial.protocol, CPU)
-            update.set_rate = lambda rate: None
-            update(trial.stream.train(0, spec.training.batch_size))
+            update = Update([state], spec.training, trial.protocol, CPU)
+            update.count = lambda: None
+            update([trial.stream.train(0, spec.training.batch_size)])
         states.append(state)
     for one, other in zip(states[0].model.parameters(), states[1].model.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)

@@ -1,5 +1,6 @@
 """Dispatching to a cluster: what is busy, stopped or dead is tried again, and only so often."""
 
+import signal
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import TrialEvent, jobs, waiting
+from pernn.runners import Limits, TrialEvent, jobs, waiting
 from pernn.runners.dispatch import Ended, device_of_job, dispatch
 from pernn.runners.jobs import JobFolder, carry, check_machine
 from pernn.runners.local import MAX_DEATHS
@@ -56,7 +57,7 @@ class Threads:
 
 def go(cluster: Threads, specs, root: Path, hear=None, **more) -> tuple[Ear, JobFolder]:
     ear, folder = Ear(), JobFolder(root)
-    settings = {"device": "cpu", "threads": 1, "busy_seconds": 0.1, **more}
+    settings = {"device": "cpu", "threads": 1, "busy_seconds": 0.1, "limits": Limits(), **more}
     dispatch(cluster, specs, folder, hear or ear, **settings)
     return ear, folder
 
@@ -126,7 +127,7 @@ def test_an_interrupt_checkpoints_what_runs(tmp_path: Path) -> None:
     def hear(event: TrialEvent) -> None:
         heard.append(event)
         if event.kind == "progress":
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         go(Threads(), [LONG], tmp_path, hear)
@@ -152,6 +153,23 @@ def test_what_was_stopped_unasked_goes_on_elsewhere(tmp_path: Path) -> None:
     ear, _ = go(cluster, [SPEC], tmp_path)
     assert cluster.num_sent == 2
     assert ear.ends() == {SPEC.fingerprint(): "finished"}
+
+
+def test_a_limit_of_trials_is_kept(tmp_path: Path) -> None:
+    cluster, limits = Threads(), Limits(trials=2)
+    ear, _ = go(cluster, SPECS, tmp_path, limits=limits)
+    assert list(ear.ends().values()) == ["finished", "finished"]
+    assert cluster.num_sent == 2
+    assert limits.reason == "2 trials were to be finished"
+
+
+def test_a_pause_checkpoints_what_runs(tmp_path: Path) -> None:
+    heard: list[TrialEvent] = []
+    limits = Limits(paused=lambda: any(event.kind == "progress" for event in heard))
+    go(Threads(), [LONG], tmp_path, heard.append, limits=limits)
+    assert heard[-1].kind == "stopped"
+    assert limits.reason == "a pause was asked for"
+    assert RunDirectory(tmp_path, LONG.fingerprint()).checkpoints.updates()
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:

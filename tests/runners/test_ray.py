@@ -33,7 +33,7 @@ def test_an_interrupt_checkpoints_what_runs(nodes, tmp_path: Path) -> None:
     def hear(event: TrialEvent) -> None:
         heard.append(event)
         if event.kind == "progress":
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, hear)

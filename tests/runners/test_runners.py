@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import InlineRunner, LocalRunner, Runner, TrialEvent
+from pernn.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent
 from pernn.runners.local import MAX_DEATHS
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, read_status
@@ -36,6 +37,18 @@ class Ear(list[TrialEvent]):
 
     def ends(self) -> dict[str, str]:
         return {e.run: e.kind for e in self if e.kind not in ("started", "progress")}
+
+
+class Both(Ear):
+    """Remembers what it hears, and tells it on."""
+
+    def __init__(self, hear) -> None:
+        super().__init__()
+        self.hear = hear
+
+    def __call__(self, event: TrialEvent) -> None:
+        self.append(event)
+        self.hear(event)
 
 
 def results(root: Path, specs: list[RunSpec]) -> list[bytes]:
@@ -107,11 +120,65 @@ def test_a_missing_device_is_said_before_the_start(tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
-def test_a_trial_of_another_process_is_left_to_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runner", [InlineRunner(device="cpu"), LocalRunner(device="cpu")])
+def test_a_trial_of_another_process_is_tried_again_after_all_others(
+    tmp_path: Path, inline: list[bytes], runner: Runner
+) -> None:
     ear = Ear()
-    with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
-        LocalRunner(jobs=1, device="cpu").run([SPEC], tmp_path, ear)
-    assert ear.ends() == {SPEC.fingerprint(): "busy"}
+    busy, *others = (spec.fingerprint() for spec in SPECS)
+    with ExitStack() as stack:
+        stack.enter_context(RunDirectory(tmp_path, busy).locked())
+
+        def hear(event: TrialEvent) -> None:
+            ear(event)
+            if [e.run for e in ear if e.kind == "finished"] == others:
+                stack.close()
+
+        runner.run(SPECS, tmp_path, hear)
+    assert [e.kind for e in ear if e.run == busy].count("busy") == 1
+    assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS}
+    assert results(tmp_path, SPECS) == inline
+
+
+@pytest.mark.parametrize("runner", [InlineRunner, LocalRunner])
+def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner]) -> None:
+    ear = Ear()
+    limits = Limits(trials=2)
+    runner(device="cpu", limits=limits).run(SPECS, tmp_path, ear)
+    assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS[:2]}
+    assert limits.reason == "2 trials were to be finished"
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, asked: bool) -> None:
+    ear = Ear()
+    directory = RunDirectory(tmp_path, LONG.fingerprint())
+    begun = time.monotonic()
+    limits = (
+        Limits(paused=lambda: bool(directory.checkpoints.updates()))
+        if asked
+        else Limits(seconds=1.0)
+    )
+    InlineRunner(device="cpu", limits=limits).run([LONG, SPEC], tmp_path, ear)
+    assert asked or time.monotonic() - begun >= 0.9
+    assert ear.ends() == {LONG.fingerprint(): "stopped"}
+    assert directory.checkpoints.updates()[-1] == directory.read_journal()[-1]["update"]
+    assert ("pause" if asked else "1 s") in limits.reason
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_signals_checkpoint_and_leave(tmp_path: Path, number: signal.Signals) -> None:
+    ear = Ear()
+
+    def hear(event: TrialEvent) -> None:
+        ear(event)
+        if event.update == 7:
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(KeyboardInterrupt):
+        InlineRunner(device="cpu").run([LONG, SPEC], tmp_path, hear)
+    assert ear.ends() == {LONG.fingerprint(): "stopped"}
+    assert RunDirectory(tmp_path, LONG.fingerprint()).checkpoints.updates() == [7]
 
 
 def workers_of(process: int) -> list[int]:
@@ -181,6 +248,25 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+def test_a_stopped_worker_and_one_that_is_sent_away_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERNN_LEASE_SECONDS", "3")
+    spec = LONG.override({"training.iterations": 2000})
+    sent = iter([signal.SIGSTOP, signal.SIGUSR1])
+
+    def hear(event: TrialEvent) -> None:
+        if event.kind == "progress" and (number := next(sent, None)):
+            (worker,) = workers_of(os.getpid())
+            os.kill(worker, number)
+
+    LocalRunner(device="cpu").run([spec], tmp_path, ear := Both(hear))
+    assert ear.ends() == {spec.fingerprint(): "finished"}
+    events = [line["event"] for line in RunDirectory(tmp_path, spec.fingerprint()).read_journal()]
+    assert events == ["started", "resumed", "stopped", "resumed", "finished"]
+
+
+@pytest.mark.slow
 def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None:
     root = tmp_path / "results"
     wait_for_checkpoint(root, LONG)
@@ -193,10 +279,13 @@ def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None
 
 
 @pytest.mark.slow
-def test_an_interrupt_checkpoints_and_leaves(tmp_path: Path, driver) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_to_the_driver_checkpoints_and_leaves(
+    tmp_path: Path, driver, number: signal.Signals
+) -> None:
     root = tmp_path / "results"
     wait_for_checkpoint(root, LONG)
-    driver.send_signal(signal.SIGINT)
+    driver.send_signal(number)
     assert driver.wait(timeout=60) != 0
     assert "KeyboardInterrupt" in driver.stderr.read()
     directory = RunDirectory(root, LONG.fingerprint())

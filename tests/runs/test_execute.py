@@ -8,8 +8,9 @@ import torch
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.runs import RunSpec, execute
+from pernn.runs import RunSpec, execute, execution
 from pernn.store import RunDirectory
+from pernn.training import advance
 
 SPEC = RunSpec.load(
     {
@@ -144,6 +145,35 @@ def test_a_diverged_trial_is_noted(tmp_path: Path) -> None:
         execute(wild, tmp_path, device="cpu")
     assert directory.read_journal()[-1]["event"] == "failed"
     assert directory.read_result() is None
+
+
+@pytest.mark.parametrize("what", ["weight", "moment", "loss"])
+def test_no_checkpoint_holds_what_is_not_finite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    rarely = {"training.log_interval": 100, "training.evaluation_interval": 100}
+    spec = SPEC.override({**rarely, "training.checkpoint_interval": 4})
+
+    def damaged(state, *words):
+        for event in advance(state, *words):
+            if state.update == 6:
+                parameter = next(state.model.parameters())
+                places = {
+                    "weight": parameter.data.view(-1),
+                    "moment": state.optimizer.state[parameter]["exp_avg"].view(-1),
+                    "loss": state.sums,
+                }
+                places[what][0] = float("inf")
+            yield event
+
+    monkeypatch.setattr(execution, "advance", damaged)
+    with pytest.raises(TrialError, match="not finite after update 8"):
+        execute(spec, tmp_path, device="cpu")
+    directory = RunDirectory(tmp_path, spec.fingerprint())
+    assert directory.checkpoints.updates() == [4]
+    last = directory.read_journal()[-1]
+    assert (last["event"], last["update"]) == ("failed", 8)
+    assert "not finite" in last["reason"]
 
 
 def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from pernn import PositionEncodedRNN
 from pernn.interfaces import UNSCORED, Batch
-from pernn.models import AutoregressiveRNN
+from pernn.models import AutoregressiveRNN, PlainRNN
 from pernn.training import decode, predict
 from pernn.training.objective import find_scored, losses, mean_loss, predictions
 
@@ -59,14 +59,31 @@ def test_padding_is_neither_answered_nor_counted(monkeypatch, chunk):
     assert np.nanmean(answers.losses) == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_few_sequences_at_a_time_where_the_vocabulary_is_large(monkeypatch):
+@pytest.mark.parametrize("masked", [False, True])
+def test_few_outputs_at_a_time_where_the_vocabulary_is_large(monkeypatch, masked, generator):
     model = PositionEncodedRNN(5, "gru", embedding_size=6, hidden_size=6)
-    seen = []
-    model.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
-    batch = Batch(np.zeros((10, 4), dtype=np.int64), 4, np.zeros((10, 4), dtype=np.int64))
+    plain, asked, read = PlainRNN(model), [], []
+    plain.register_forward_pre_hook(lambda module, inputs: asked.append(len(inputs[0])))
+    targets = torch.randint(5, (10, 4), generator=generator).numpy()
+    if masked:
+        targets[0, 1] = UNSCORED
+    batch = Batch(torch.randint(5, (10, 4), generator=generator).numpy(), 4, targets)
+    whole = predict(model, batch, CPU)
+
+    def spy(rows, weight, bias):
+        read.append(len(rows))
+        return F.linear(rows, weight, bias)
+
+    monkeypatch.setattr("pernn.training.evaluation.linear", spy)
     monkeypatch.setattr("pernn.training.evaluation.MAX_LOGITS", 3 * 4 * 5)
-    predict(model, batch, CPU)
-    assert seen == [3, 3, 3, 1]
+    for network in (model, plain):
+        parts = predict(network, batch, CPU)
+        assert np.array_equal(whole.predictions, parts.predictions)
+        np.testing.assert_allclose(whole.losses, parts.losses, rtol=1e-5)
+    # One with states is read out in pieces, one without is asked about fewer sequences.
+    assert max(read) == 12
+    assert sum(read) == 40 - masked
+    assert asked == [3, 3, 3, 1]
 
 
 def test_a_decoder_sees_no_answer():

@@ -12,7 +12,7 @@ from pernn import PositionEncodedRNN
 from pernn.errors import ConfigError
 from pernn.kernels import product, without_kernels
 from pernn.models import PlainRNN
-from pernn.training.objective import batch_loss
+from pernn.training.objective import Shown, pack_losses
 from pernn.training.readout import CHUNK_SIZES, linear_cross_entropy
 
 WAYS = {"compiled": nullcontext, "torch": without_kernels}
@@ -103,6 +103,11 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
         assert max(sizes) == 64
 
 
+def losses_of(model, tokens, targets, mask, num_scored):
+    (found,) = pack_losses([model], [Shown(tokens, targets, mask, 4, num_scored)])
+    return found
+
+
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_batch_costs_what_the_plain_network_says(core, masked, generator):
@@ -112,9 +117,9 @@ def test_a_batch_costs_what_the_plain_network_says(core, masked, generator):
     mask = torch.rand(5, 4, generator=generator) < 0.6 if masked else None
     kept = targets if mask is None else targets[mask]
     logits = PlainRNN(model)(tokens, 4, num_scored=4, scored=mask)
-    loss, share = batch_loss(model, tokens, 4, 4, mask, kept)
+    loss, share = losses_of(model, tokens, kept, mask, 4)
     expected = F.cross_entropy(logits.flatten(0, -2), kept.flatten())
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     assert share.item() == pytest.approx((logits.argmax(-1) == kept).double().mean().item())
     with pytest.raises(ConfigError, match="num_scored"):
-        batch_loss(model, tokens, 4, 9, None, targets)
+        losses_of(model, tokens, targets, None, 9)

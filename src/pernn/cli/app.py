@@ -53,6 +53,8 @@ VERBS = {
     "train": "train:train",
     "status": "status:status",
     "resume": "resume:resume",
+    "pause": "pause:pause",
+    "retry": "retry:retry",
     "report": "report:report",
     "analyze": "analyze:analyze",
     "claims": "claims:claims",
@@ -74,7 +76,8 @@ def register(arguments: Sequence[str]) -> None:
 
 def run() -> int:
     """Parse the command line, run the verb, and say in one line what went wrong."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, _interrupt)
     try:
         status = _call(sys.argv[1:])
         sys.stdout.flush()
@@ -107,5 +110,5 @@ def _call(arguments: Sequence[str]) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Treat SIGTERM as Ctrl-C: checkpoint and leave."""
+    """Treat what queues send as Ctrl-C: checkpoint and leave."""
     raise KeyboardInterrupt

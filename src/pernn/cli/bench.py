@@ -67,10 +67,12 @@ def bench(
 
     from pernn.performance import compare, measure_ceilings
     from pernn.runs import describe_environment
-    from pernn.training import choose_device
+    from pernn.training import choose_device, keep_freed_memory
 
     from .options import num_cores
 
+    # As in every worker; the scripts that we compare with gain by it too.
+    keep_freed_memory()
     torch.set_num_threads(threads or num_cores())
     chosen = choose_device(device)
     console = Console(stderr=as_json)

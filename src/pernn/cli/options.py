@@ -1,12 +1,14 @@
 """Options that several verbs share."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from pernn.config import parse_assignment
+from pernn.errors import ConfigError
 
 Results = Annotated[
     Path,
@@ -30,6 +32,31 @@ Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of e
 Device = Annotated[
     str, typer.Option("--device", help="auto (first CUDA device, else CPU), cpu, cuda, cuda:1 …")
 ]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--time-limit",
+        metavar="TIME",
+        help="Checkpoint and leave before so much time is over: 90s, 55m, 12h or 11:30:00. "
+        "A tenth of it, at most a minute, is kept for that.",
+    ),
+]
+MaxTrials = Annotated[
+    int | None,
+    typer.Option("--max-trials", min=1, help="Leave when so many trials are newly finished."),
+]
+Order = Annotated[
+    Literal["seed", "grid"],
+    typer.Option(
+        "--order", help="One seed of everything first, so that early reports cover all; or by grid."
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Begin even if disk or memory seem not to suffice.")
+]
+Oversubscribe = Annotated[
+    bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
+]
 RunnerName = Annotated[
     Literal["local", "inline", "ray", "slurm"],
     typer.Option(
@@ -51,9 +78,11 @@ GPUsPerTrial = Annotated[
     typer.Option("--gpus-per-trial", help="Ray, SLURM: 0 or 1; on Ray also a fraction."),
 ]
 Partition = Annotated[str | None, typer.Option("--partition", help="SLURM: the partition.")]
-TimeLimit = Annotated[
-    int | None,
-    typer.Option("--time-limit", metavar="MINUTES", help="SLURM: of each job, by default 60."),
+JobTime = Annotated[
+    str | None,
+    typer.Option(
+        "--job-time", metavar="TIME", help="SLURM: limit of each job, such as 4h; by default 1h."
+    ),
 ]
 TrialsPerJob = Annotated[
     int | None, typer.Option("--trials-per-job", help="SLURM: trials in turn, by default 1.")
@@ -81,3 +110,22 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def read_duration(text: str) -> float:
+    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds.
+
+    Raises:
+        ConfigError: If it is no positive time.
+    """
+    units = {"s": 1, "m": 60, "h": 3600}
+    if one := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smh])", text, re.ASCII):
+        seconds = float(one[1]) * units[one[2]]
+    elif one := re.fullmatch(r"(\d{1,6}):([0-5]\d):([0-5]\d)", text, re.ASCII):
+        hours, minutes, rest = map(int, one.groups())
+        seconds = float(3600 * hours + 60 * minutes + rest)
+    else:
+        seconds = 0.0
+    if not seconds:
+        raise ConfigError(f"expected a time such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}")
+    return seconds

@@ -3,9 +3,9 @@
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.runners import LocalRunner, RayRunner, Runner, SlurmRunner
+from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
 
-from .options import number_of_jobs
+from .options import number_of_jobs, read_duration
 
 CLUSTER = {"--jobs": "jobs", "--gpus-per-trial": "gpus_per_trial"}
 OPTIONS: dict[str, dict[str, str]] = {
@@ -16,7 +16,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         **CLUSTER,
         "--cpus-per-trial": "cpus_per_trial",
         "--partition": "partition",
-        "--time-limit": "time_limit",
+        "--job-time": "time_limit",
         "--trials-per-job": "trials_per_job",
         "--no-wait": "wait",
     },
@@ -24,13 +24,16 @@ OPTIONS: dict[str, dict[str, str]] = {
 """Runner → the options that concern it → what they are there; threads and device concern all."""
 
 
-def choose_runner(name: str, *, threads: int, device: str, given: dict[str, Any]) -> Runner:
+def choose_runner(
+    name: str, *, threads: int, device: str, limits: Limits, given: dict[str, Any]
+) -> Runner:
     """Make the runner that was asked for.
 
     Args:
         name: `local`, `inline`, `ray` or `slurm`.
         threads: CPU threads of each trial.
         device: As for `execute`.
+        limits: When to leave before all is done.
         given: Option → value, `None` or `False` where it was not given.
 
     Raises:
@@ -48,12 +51,17 @@ def choose_runner(name: str, *, threads: int, device: str, given: dict[str, Any]
         # The only one that computes in this process, and so loads torch into it.
         from pernn.runners import InlineRunner
 
-        return InlineRunner(device=device, threads=threads)
+        return InlineRunner(device=device, threads=threads, limits=limits)
     if name == "ray":
-        return RayRunner(device=device, threads=threads, **values)
+        return RayRunner(device=device, threads=threads, limits=limits, **values)
     if name == "slurm":
         values["wait"] = "wait" not in values
-        return SlurmRunner(device=device, threads=threads, **values)
+        if "time_limit" in values:
+            values["time_limit"] = int(read_duration(values["time_limit"]) // 60)
+        return SlurmRunner(device=device, threads=threads, limits=limits, **values)
     return LocalRunner(
-        jobs=number_of_jobs(values.get("jobs"), threads), device=device, threads=threads
+        jobs=number_of_jobs(values.get("jobs"), threads),
+        device=device,
+        threads=threads,
+        limits=limits,
     )

@@ -40,7 +40,7 @@ class Tally:
     def hear(self, event: TrialEvent) -> None:
         """Take note of an event."""
         self.updates[event.run] = max(self.updates[event.run], event.update)
-        if event.kind in ENDS:
+        if event.kind in ENDS and event.kind != "busy":
             self.ended[event.run] = event
             if event.kind in ("finished", "already done"):
                 self.updates[event.run] = self.specs[event.run].num_updates
@@ -57,8 +57,8 @@ class Tally:
 
     @property
     def failures(self) -> list[TrialEvent]:
-        """Trials that ended without a result."""
-        return [e for e in self.ended.values() if e.kind not in ("finished", "already done")]
+        """Trials that cannot go on; those that were stopped can."""
+        return [event for event in self.ended.values() if event.kind == "failed"]
 
     def seconds_left(self) -> float | None:
         """Estimate the time left from the updates done since the start."""

@@ -4,17 +4,22 @@ from typing import Annotated
 
 import typer
 
-from pernn.store import list_sweeps, load_sweep
+from pernn.store import list_sweeps
 
 from .options import (
     RESULTS,
     Address,
     CPUsPerTrial,
     Device,
+    Force,
     GPUsPerTrial,
     Jobs,
+    JobTime,
     Json,
+    MaxTrials,
     NoWait,
+    Order,
+    Oversubscribe,
     Partition,
     Results,
     RunnerName,
@@ -22,8 +27,8 @@ from .options import (
     TimeLimit,
     TrialsPerJob,
 )
-from .placing import choose_runner
-from .sweep import carry_out
+from .statuses import LEFT_EARLY
+from .sweep import Launch, carry_out, reload_sweep
 
 
 def resume(
@@ -33,46 +38,47 @@ def resume(
     jobs: Jobs = None,
     threads: Threads = 1,
     device: Device = "auto",
+    time_limit: TimeLimit = None,
+    max_trials: MaxTrials = None,
+    order: Order = "seed",
+    force: Force = False,
+    oversubscribe: Oversubscribe = False,
     runner: RunnerName = "local",
     address: Address = None,
     cpus_per_trial: CPUsPerTrial = None,
     gpus_per_trial: GPUsPerTrial = None,
     partition: Partition = None,
-    time_limit: TimeLimit = None,
+    job_time: JobTime = None,
     trials_per_job: TrialsPerJob = None,
     no_wait: NoWait = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Go on with sweeps that were interrupted.
+    """Go on with sweeps that were interrupted or paused.
 
-    Example: pernn resume vocabulary_size-demo
+    A time limit holds for all sweeps together, --max-trials for each; after one that left early no
+    other is begun.
+
+    Example: pernn resume vocabulary_size-demo --time-limit 55m
     """
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
         typer.echo(f"No sweeps in {results}: start one with `pernn run`.", err=True)
-    chosen = choose_runner(
-        runner,
-        threads=threads,
-        device=device,
-        given={
-            "--jobs": jobs,
-            "--address": address,
-            "--cpus-per-trial": cpus_per_trial,
-            "--gpus-per-trial": gpus_per_trial,
-            "--partition": partition,
-            "--time-limit": time_limit,
-            "--trials-per-job": trials_per_job,
-            "--no-wait": no_wait,
-        },
+    placing = {
+        "--address": address,
+        "--cpus-per-trial": cpus_per_trial,
+        "--gpus-per-trial": gpus_per_trial,
+        "--partition": partition,
+        "--job-time": job_time,
+        "--trials-per-job": trials_per_job,
+        "--no-wait": no_wait,
+    }
+    launch = Launch(
+        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
     )
-    found = [load_sweep(results, name) for name in names]
-    return max(
-        (
-            carry_out(
-                one.experiment, one.scale, dict(one.overrides), results, chosen, as_json=as_json
-            )
-            for one in found
-        ),
-        default=0,
-    )
+    status = 0
+    for found in [reload_sweep(results, name) for name in names]:
+        status = max(status, carry_out(found, results, launch, as_json=as_json))
+        if status == LEFT_EARLY:
+            break
+    return status

@@ -1,6 +1,5 @@
 """`pernn run`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,10 +10,15 @@ from .options import (
     Assignments,
     CPUsPerTrial,
     Device,
+    Force,
     GPUsPerTrial,
     Jobs,
+    JobTime,
     Json,
+    MaxTrials,
     NoWait,
+    Order,
+    Oversubscribe,
     Partition,
     Results,
     RunnerName,
@@ -24,8 +28,7 @@ from .options import (
     TrialsPerJob,
     overrides,
 )
-from .placing import choose_runner
-from .sweep import carry_out
+from .sweep import Launch, carry_out, plan_sweep
 
 
 def run(
@@ -35,12 +38,17 @@ def run(
     jobs: Jobs = None,
     threads: Threads = 1,
     device: Device = "auto",
+    time_limit: TimeLimit = None,
+    max_trials: MaxTrials = None,
+    order: Order = "seed",
+    force: Force = False,
+    oversubscribe: Oversubscribe = False,
     runner: RunnerName = "local",
     address: Address = None,
     cpus_per_trial: CPUsPerTrial = None,
     gpus_per_trial: GPUsPerTrial = None,
     partition: Partition = None,
-    time_limit: TimeLimit = None,
+    job_time: JobTime = None,
     trials_per_job: TrialsPerJob = None,
     no_wait: NoWait = False,
     results: Results = RESULTS,
@@ -49,28 +57,24 @@ def run(
     """Run what is missing of an experiment, then write its report.
 
     Safe to interrupt and to repeat: finished trials are kept, the others go on from their last
-    checkpoint and end in the same bits.
+    checkpoint and end in the same bits. Several drivers may work on one results directory.
 
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
-    pernn run vocabulary_size -s small --set protocol=as-written;
+    pernn run vocabulary_size -s small --set protocol=as-written --time-limit 11:30:00;
     pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25;
     pernn run vocabulary_size -s paper --runner slurm --partition gpu --trials-per-job 10
     """
-    chosen = choose_runner(
-        runner,
-        threads=threads,
-        device=device,
-        given={
-            "--jobs": jobs,
-            "--address": address,
-            "--cpus-per-trial": cpus_per_trial,
-            "--gpus-per-trial": gpus_per_trial,
-            "--partition": partition,
-            "--time-limit": time_limit,
-            "--trials-per-job": trials_per_job,
-            "--no-wait": no_wait,
-        },
+    placing = {
+        "--address": address,
+        "--cpus-per-trial": cpus_per_trial,
+        "--gpus-per-trial": gpus_per_trial,
+        "--partition": partition,
+        "--job-time": job_time,
+        "--trials-per-job": trials_per_job,
+        "--no-wait": no_wait,
+    }
+    launch = Launch(
+        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
     )
-    return carry_out(
-        experiment, scale, overrides(assignments), Path(results), chosen, as_json=as_json
-    )
+    sweep = plan_sweep(experiment, scale, overrides(assignments))
+    return carry_out(sweep, results, launch, as_json=as_json)

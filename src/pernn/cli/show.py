@@ -12,10 +12,11 @@ from rich.table import Table
 
 from pernn.errors import ConfigError
 from pernn.experiments import experiment_names, find_experiment, trials
-from pernn.runs import Cost, RunSpec, estimate_cost, measure_bandwidth, measure_rate
+from pernn.runs import RunSpec
 from pernn.store import flatten
 from pernn.tasks import TASKS, draw_pictures
 
+from .estimates import estimate_hours, show_hours
 from .options import Assignments, Jobs, Json, Scale, Threads, num_cores, number_of_jobs, overrides
 
 
@@ -69,7 +70,7 @@ def show(
         )
     specs = trials(found, scale, overrides(assignments))
     slots = number_of_jobs(jobs, threads)
-    estimate = _estimate(specs, slots, threads)
+    estimate = estimate_hours(specs, slots, threads)
     if measure:
         estimate["measured_hours"] = _measure(specs, slots, threads, device)
     hours = estimate.get("measured_hours", estimate["estimated_hours"])
@@ -96,7 +97,7 @@ def show(
     console.print(f"[bold]{found.question}[/bold]  ({found.source})\n")
     console.print(_grid(specs))
     words = f"{len(specs)} trials, {estimate['operations']:.2g} floating-point operations: about "
-    words += f"[bold]{_duration(hours)}[/bold] on {slots} of {num_cores()} CPU cores "
+    words += f"[bold]{show_hours(hours)}[/bold] on {slots} of {num_cores()} CPU cores "
     if device != "auto":
         words = words.replace(f"{slots} of {num_cores()} CPU cores", device)
     rate = estimate["measured_operations_per_second"] / 1e9
@@ -140,19 +141,6 @@ def _show_task(kind: str, num_samples: int, changes: dict[str, object], as_json:
         typer.echo(f"\n{one.text(Console().width)}")
 
 
-def _estimate(specs: tuple[RunSpec, ...], slots: int, threads: int) -> dict[str, float]:
-    """Estimate hours from the work and the machine's rates, without torch."""
-    cost = sum(map(estimate_cost, specs), Cost(0, 0, 0))
-    rate = measure_rate()
-    share = min(1.0, slots * threads / num_cores())
-    seconds = cost.seconds(rate * share, measure_bandwidth() * slots, slots)
-    return {
-        "estimated_hours": seconds / 3600,
-        "operations": cost.operations,
-        "measured_operations_per_second": rate,
-    }
-
-
 def _measure(specs: tuple[RunSpec, ...], slots: int, threads: int, device: str) -> float:
     """Time a few updates of every kind and give the hours of all."""
     import torch
@@ -185,9 +173,3 @@ def _grid(specs: tuple[RunSpec, ...]) -> Table:
         else:
             table.add_row(path, next(iter(values)))
     return table
-
-
-def _duration(hours: float) -> str:
-    if hours < 1:
-        return f"{hours * 60:.0f} minutes" if hours > 1 / 60 else "under a minute"
-    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:,.0f} days"

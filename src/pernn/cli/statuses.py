@@ -9,13 +9,14 @@ from pernn.errors import ConfigError, MachineError, StoreError
 if TYPE_CHECKING:
     from pernn.runners import TrialEvent
 
-INTERRUPTED = 130
+LEFT_EARLY, INTERRUPTED = 5, 130
 EXIT_STATUSES = {
     0: "done",
     1: "some trials failed or are still to do; the others are kept",
     2: "the command, a spec or a value cannot be meant",
     3: "this machine lacks a device or an optional package",
     4: "a results directory cannot be read or written",
+    LEFT_EARLY: "left early, as a limit or a pause asked for; `pernn resume` goes on",
     INTERRUPTED: "interrupted; everything is checkpointed, the same command goes on",
 }
 
@@ -31,5 +32,4 @@ def failure_status(failures: "Sequence[TrialEvent]") -> int:
     if not failures:
         return 0
     statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}
-    busy = any(one.kind == "busy" for one in failures)
-    return statuses.pop() if len(statuses) == 1 and not busy else 1
+    return statuses.pop() if len(statuses) == 1 else 1

@@ -1,11 +1,13 @@
-"""What `run` and `resume` share: do what is missing of a sweep, then report."""
+"""What `run`, `resume` and `retry` share: do what is missing of a sweep, then report."""
 
 import hashlib
 import json
 import shlex
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 from rich.console import Console
@@ -13,20 +15,34 @@ from rich.console import Console
 from pernn.errors import StoreError
 from pernn.experiments import find_experiment, trials
 from pernn.kernels import may_compile_first
-from pernn.runners import Runner
+from pernn.runners import (
+    Limits,
+    Runner,
+    TrialEvent,
+    check_cores,
+    measure_capacity,
+    show_bytes,
+)
 from pernn.runs import RunSpec
 from pernn.store import (
     Sweep,
     describe_machines,
     is_done,
+    is_pause_requested,
+    load_sweep,
     read_json,
     read_records,
+    read_status,
     save_sweep,
     sweep_directory,
+    withdraw_pause,
 )
 
+from .estimates import estimate_hours, show_hours
+from .options import num_cores, number_of_jobs, read_duration
+from .placing import choose_runner
 from .progress import Tally, showing
-from .statuses import failure_status
+from .statuses import LEFT_EARLY, failure_status
 
 if TYPE_CHECKING:
     from pernn.reports import Report
@@ -48,34 +64,106 @@ def repeat_command(sweep: Sweep) -> str:
     return shlex.join(words)
 
 
+@dataclass(frozen=True)
+class Launch:
+    """How the trials of a sweep are to be run.
+
+    Attributes:
+        jobs: Trials at a time; one per core if absent.
+        threads: CPU threads of each.
+        device: As for `execute`.
+        time_limit: When to leave, as it was typed.
+        max_trials: After how many to leave.
+        order: What comes first.
+        force: Whether to begin without enough disk or memory.
+        oversubscribe: Whether there may be more threads than cores.
+        runner_name: Where trials happen.
+        placing: Option → value of those that concern some runners only.
+        begun: When the command began: a time limit holds for all its sweeps together.
+    """
+
+    jobs: int | None = None
+    threads: int = 1
+    device: str = "auto"
+    time_limit: str | None = None
+    max_trials: int | None = None
+    order: Literal["seed", "grid"] = "seed"
+    force: bool = False
+    oversubscribe: bool = False
+    runner_name: str = "local"
+    placing: Mapping[str, Any] = field(default_factory=dict)
+    begun: float = field(default_factory=time.monotonic)
+
+    def limits(self, paused: Callable[[], bool] = lambda: False) -> Limits:
+        """Start to count what limits the work."""
+        seconds = None if self.time_limit is None else read_duration(self.time_limit)
+        return Limits(seconds, self.max_trials, paused, self.begun)
+
+    @property
+    def is_here(self) -> bool:
+        """Say whether trials run on this machine."""
+        return self.runner_name in ("local", "inline")
+
+    @property
+    def jobs_here(self) -> int:
+        """Give the number of trials at a time, if they run on this machine."""
+        return 1 if self.runner_name == "inline" else number_of_jobs(self.jobs, self.threads)
+
+    def runner(self, limits: Limits) -> Runner:
+        """Make what runs the trials."""
+        if self.is_here and not self.oversubscribe:
+            check_cores(self.jobs_here, self.threads, num_cores())
+        return choose_runner(
+            self.runner_name,
+            threads=self.threads,
+            device=self.device,
+            limits=limits,
+            given={"--jobs": self.jobs, **self.placing},
+        )
+
+    def sort(self, specs: Sequence[RunSpec]) -> list[RunSpec]:
+        """Put trials in the order in which they are to be run."""
+        return sorted(specs, key=lambda one: one.seed) if self.order == "seed" else list(specs)
+
+
 def carry_out(
-    experiment: str,
-    scale: str,
-    overrides: dict[str, Any],
-    root: Path,
-    runner: Runner,
-    *,
-    as_json: bool,
+    sweep: Sweep, root: Path, launch: Launch, *, as_json: bool, retried: Sequence[str] = ()
 ) -> int:
-    """Run the trials of a sweep that are missing, write its report, and give the exit status."""
-    specs = trials(find_experiment(experiment), scale, overrides)
-    runs = [spec.fingerprint() for spec in specs]
-    sweep = Sweep(name_sweep(experiment, scale, overrides), experiment, scale, overrides, runs)
+    """Run the trials of a sweep that are missing, write its report, and give the exit status.
+
+    Args:
+        sweep: What belongs to it; written if it is new, or has grown.
+        root: Results directory.
+        launch: How.
+        as_json: Whether standard output is for a script.
+        retried: If given, only these are run, also if they failed for good.
+    """
+    limits = launch.limits(lambda: is_pause_requested(root, sweep.name))
+    specs = find_trials(sweep)
     directory = save_sweep(root, sweep)
-    missing = [spec for spec, run in zip(specs, runs, strict=True) if not is_done(root, run)]
+    withdraw_pause(root, sweep.name)
+    missing = {run: spec for run, spec in specs.items() if not is_done(root, run)}
+    failed = {} if retried else _find_failed(missing, root)
+    wanted = [spec for run, spec in missing.items() if run not in failed]
+    if retried:
+        wanted = [missing[run] for run in retried if run in missing]
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
-    if missing:
-        tally = _run(missing, len(specs), root, runner, console)
+    failures: list[TrialEvent] = []
+    if wanted:
+        runner = launch.runner(limits)
+        kept = len(specs) - len(missing)
+        if launch.is_here:
+            _check_room(wanted, root, launch, console)
+        tally = _run(launch.sort(wanted), kept, root, runner, console)
         failures = tally.failures
-        if len(tally.ended) < len(missing):
+        if len(tally.ended) < len(wanted) and not limits.reason:
             console.print(
-                f"{len(missing) - len(tally.ended)} trials are left to their jobs: `pernn status "
+                f"{len(wanted) - len(tally.ended)} trials are left to their jobs: `pernn status "
                 f"{sweep.name}` says how they stand, `pernn report` makes the report.",
                 soft_wrap=True,
             )
-    else:
-        failures = []
+    elif not missing:
         console.print(f"All {len(specs)} trials of {sweep.name} are done: nothing to do.")
     if not missing and _is_reported(directory, len(specs)) and not as_json:
         console.print(f"Report: {directory / 'index.html'}", soft_wrap=True)
@@ -90,23 +178,73 @@ def carry_out(
         console.print(f"Report: {report.page}", soft_wrap=True)
     for failure in failures:
         typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
-    return failure_status(failures)
+    for run, reason in failed.items():
+        typer.echo(f"pernn: {run} failed before and was left out: {reason}", err=True)
+    if failed:
+        typer.echo(f"pernn: to try again: pernn retry {sweep.name} --failed", err=True)
+    if limits.reason:
+        done = sum(is_done(root, run) for run in specs)
+        typer.echo(
+            f"pernn: left early, {limits.reason}; {done} of {len(specs)} trials are done; "
+            f"to go on: pernn resume {sweep.name}",
+            err=True,
+        )
+    return failure_status(failures) or (1 if failed else LEFT_EARLY if limits.reason else 0)
+
+
+def plan_sweep(experiment: str, scale: str, overrides: dict[str, Any]) -> Sweep:
+    """List the trials of an experiment at a scale under a name."""
+    specs = trials(find_experiment(experiment), scale, overrides)
+    runs = [spec.fingerprint() for spec in specs]
+    return Sweep(name_sweep(experiment, scale, overrides), experiment, scale, overrides, runs)
+
+
+def reload_sweep(root: Path, name: str) -> Sweep:
+    """Read a sweep and list its trials anew: its experiment may have grown since."""
+    stored = load_sweep(root, name)
+    return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
+
+
+def find_trials(sweep: Sweep) -> dict[str, RunSpec]:
+    """Give the specs of a sweep's trials by fingerprint, in the order of the grid."""
+    specs = trials(find_experiment(sweep.experiment), sweep.scale, dict(sweep.overrides))
+    return {spec.fingerprint(): spec for spec in specs}
+
+
+def _find_failed(runs: Iterable[str], root: Path) -> dict[str, str]:
+    """Give the reasons of the runs that failed for good."""
+    found = (read_status(root, run) for run in runs)
+    return {one.run: one.reason for one in found if one.standing == "failed"}
+
+
+def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:
+    """Say what the trials will take, and refuse what does not fit."""
+    capacity = measure_capacity(wanted, launch.jobs_here, root)
+    hours = estimate_hours(wanted, launch.jobs_here, launch.threads)["estimated_hours"]
+    time_words = "" if launch.device.startswith("cuda") else f"{show_hours(hours)} on the CPU, "
+    console.print(
+        f"Needs about {time_words}{show_bytes(capacity.disk)} of disk "
+        f"({show_bytes(capacity.free_disk)} free), {show_bytes(capacity.memory)} of memory "
+        f"({show_bytes(capacity.free_memory)} free)",
+        soft_wrap=True,
+    )
+    if not launch.force:
+        capacity.check()
 
 
 def _run(
-    missing: Sequence[RunSpec], planned: int, root: Path, runner: Runner, console: Console
+    wanted: Sequence[RunSpec], kept: int, root: Path, runner: Runner, console: Console
 ) -> Tally:
-    done = planned - len(missing)
-    kept = f" ({done} are done)" if done else ""
+    done = f" ({kept} are done)" if kept else ""
     console.print(
-        f"Running {len(missing)} trials{kept}, {runner.describe()}; results in {root}",
+        f"Running {len(wanted)} trials{done}, {runner.describe()}; results in {root}",
         soft_wrap=True,
     )
     if may_compile_first():
         console.print("The first trial waits for the kernels to be compiled (once, about 20 s).")
-    tally = Tally(missing, root)
+    tally = Tally(wanted, root)
     with showing(tally, console) as hear:
-        runner.run(missing, root, hear)
+        runner.run(wanted, root, hear)
     return tally
 
 

@@ -7,13 +7,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pernn.runners import LocalRunner
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory
 
-from .options import RESULTS, Assignments, Device, Json, Results, Threads, overrides
+from .options import (
+    RESULTS,
+    Assignments,
+    Device,
+    Json,
+    Oversubscribe,
+    Results,
+    Threads,
+    TimeLimit,
+    overrides,
+)
 from .progress import Tally, showing
-from .statuses import failure_status
+from .statuses import LEFT_EARLY, failure_status
+from .sweep import Launch
 
 
 def train(
@@ -21,6 +31,8 @@ def train(
     assignments: Assignments = None,
     threads: Threads = 1,
     device: Device = "auto",
+    time_limit: TimeLimit = None,
+    oversubscribe: Oversubscribe = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -29,15 +41,20 @@ def train(
     Example: pernn train trial.toml --set seed=222
     """
     one = RunSpec.read(spec).override(overrides(assignments))
+    launch = Launch(1, threads, device, time_limit, oversubscribe=oversubscribe)
+    limits = launch.limits()
     tally = Tally([one], results)
     with showing(tally, Console(stderr=True)) as hear:
-        LocalRunner(jobs=1, device=device, threads=threads).run([one], results, hear)
+        launch.runner(limits).run([one], results, hear)
     directory = RunDirectory(results, one.fingerprint())
     for failure in tally.failures:
         typer.echo(f"pernn: {failure.kind}: {failure.message}", err=True)
     if tally.failures:
         return failure_status(tally.failures)
-    result = directory.read_result() or {}
+    result = directory.read_result()
+    if result is None:
+        typer.echo(f"pernn: left early, {limits.reason}; the same command goes on", err=True)
+        return LEFT_EARLY
     if as_json:
         typer.echo(json.dumps({"directory": str(directory.path), **result}, indent=2))
     else:

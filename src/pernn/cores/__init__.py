@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .elman import Elman
     from .gru import GRU
     from .lstm import LSTM
+    from .pack import recur_pack
     from .projected import Projected
     from .recurrent import RecurrentCore
     from .s4d import S4D
@@ -28,6 +29,7 @@ __all__ = [
     "Projected",
     "RecurrentCore",
     "S4DConfig",
+    "recur_pack",
 ]
 
 __getattr__ = exports(
@@ -39,5 +41,6 @@ __getattr__ = exports(
         "Projected": ".projected",
         "RecurrentCore": ".recurrent",
         "S4D": ".s4d",
+        "recur_pack": ".pack",
     },
 )

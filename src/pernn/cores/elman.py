@@ -25,11 +25,12 @@ class Elman(RecurrentCore):
     reference = nn.RNN
     kernel = "elman"
 
-    def scan(
-        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
+    @staticmethod
+    def recur_layer(
+        gates: Tensor, weight: Tensor, late: Tensor | None, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run one layer with the hand-written backward pass."""
-        weight = self.weight("hh", layer)
+        """Run one layer, or a pack of them, with the hand-written backward pass."""
+        del late
         outputs = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 
@@ -41,7 +42,7 @@ class _Scan(torch.autograd.Function):
     def forward(ctx: Any, gates: Tensor, weight: Tensor, hidden: Tensor) -> Tensor:
         dtype = matmul_dtype(gates)
         gates = gates.to(hidden.dtype)
-        transposed = weight.t().to(dtype)
+        transposed = weight.mT.to(dtype)
         outputs = torch.empty_like(gates)
         outs, inputs = outputs.unbind(0), gates.unbind(0)
         previous = hidden

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .recurrent import RecurrentCore
 from .scanning import add_product, first_order, matmul_dtype, recurrent_gradient
@@ -40,11 +41,11 @@ class GRU(RecurrentCore):
             return self.weight("hh", layer).new_zeros(self.hidden_size)
         return self.bias_of("hh", layer)[2 * self.hidden_size :]
 
-    def scan(
-        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
+    @staticmethod
+    def recur_layer(
+        gates: Tensor, weight: Tensor, late: Tensor | None, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run one layer with the hand-written backward pass."""
-        weight, late = self.weight("hh", layer), self.late_bias(layer)
+        """Run one layer, or a pack of them, with the hand-written backward pass."""
         outputs = _Scan.apply(gates, weight, late, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 
@@ -56,17 +57,17 @@ class _Scan(torch.autograd.Function):
     def forward(ctx: Any, gates: Tensor, weight: Tensor, late: Tensor, hidden: Tensor) -> Tensor:
         dtype = matmul_dtype(gates)
         gates = gates.to(hidden.dtype)
-        size = hidden.shape[1]
-        transposed = weight.t().to(dtype)
+        size = hidden.shape[-1]
+        transposed = weight.mT.to(dtype)
         # The recurrent bias of the new gate rides on the product: zero for the other two.
-        shift = torch.cat([late.new_zeros(2 * size), late])
+        shift = F.pad(late, (2 * size, 0)).unsqueeze(-2)
         active = torch.empty_like(gates)
         raw = gates.new_empty(gates.shape[0], *hidden.shape)
         outputs = torch.empty_like(raw)
         # One view per step and block, made all at once: indexing in the loop costs more.
         blocks = active.unbind(0)
         boths, resets, keeps, news = (
-            active[:, :, part].unbind(0)
+            active[..., part].unbind(0)
             for part in (
                 slice(0, 2 * size),
                 slice(0, size),
@@ -75,7 +76,7 @@ class _Scan(torch.autograd.Function):
             )
         )
         early, late_inputs = (
-            gates[:, :, part].unbind(0) for part in (slice(0, 2 * size), slice(2 * size, None))
+            gates[..., part].unbind(0) for part in (slice(0, 2 * size), slice(2 * size, None))
         )
         raws, outs = raw.unbind(0), outputs.unbind(0)
         previous = hidden
@@ -95,31 +96,30 @@ class _Scan(torch.autograd.Function):
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         active, raw, outputs, weight, hidden = ctx.saved_tensors
         recurrent = weight.to(ctx.dtype)
-        size = hidden.shape[1]
-        time, batch = active.shape[:2]
-        reset, keep, new = active.view(time, batch, 3, size).unbind(2)
+        size = hidden.shape[-1]
+        reset, keep, new = active.unflatten(-1, (3, size)).unbind(-2)
         # Everything that does not wait for the adjoint is computed for all steps at once.
         fresh = (1 - keep) * (1 - new * new)
-        slopes = torch.empty_like(active).view(time, batch, 3, size)
-        torch.mul(fresh * raw, reset * (1 - reset), out=slopes[:, :, 0])
-        torch.mul(keep, 1 - keep, out=slopes[:, :, 1])
-        slopes[0, :, 1] *= hidden - new[0]
-        slopes[1:, :, 1] *= outputs[:-1] - new[1:]
-        torch.mul(fresh, reset, out=slopes[:, :, 2])
+        slopes = torch.empty_like(active).unflatten(-1, (3, size))
+        torch.mul(fresh * raw, reset * (1 - reset), out=slopes[..., 0, :])
+        torch.mul(keep, 1 - keep, out=slopes[..., 1, :])
+        slopes[0, ..., 1, :] *= hidden - new[0]
+        slopes[1:, ..., 1, :] *= outputs[:-1] - new[1:]
+        torch.mul(fresh, reset, out=slopes[..., 2, :])
         # The adjoint of the recurrent product; it differs from the gates' in the new gate alone.
         grad_inner = torch.empty_like(active)
         grads = grad_outputs.clone()
-        blocks = grad_inner.view(time, batch, 3, size).unbind(0)
+        blocks = grad_inner.unflatten(-1, (3, size)).unbind(0)
         inners, steps = grad_inner.unbind(0), grads.unbind(0)
-        wide = grads.unsqueeze(2).unbind(0)
+        wide = grads.unsqueeze(-2).unbind(0)
         slope, leak = slopes.unbind(0), keep.unbind(0)
-        for step in range(time - 1, -1, -1):
+        for step in range(len(active) - 1, -1, -1):
             torch.mul(wide[step], slope[step], out=blocks[step])
             grad = steps[step - 1] if step else torch.zeros_like(hidden)
             grad.addcmul_(steps[step], leak[step])
             add_product(grad, inners[step], recurrent, grad)
         grad_weight = recurrent_gradient(grad_inner, hidden, outputs, ctx.dtype)
-        grad_late = grad_inner[:, :, 2 * size :].sum((0, 1))
+        grad_late = grad_inner[..., 2 * size :].sum((0, -2))
         grad_gates = grad_inner
-        torch.mul(grads, fresh, out=grad_gates[:, :, 2 * size :])
+        torch.mul(grads, fresh, out=grad_gates[..., 2 * size :])
         return grad_gates, grad_weight, grad_late, grad

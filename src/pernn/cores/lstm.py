@@ -27,11 +27,12 @@ class LSTM(RecurrentCore):
     reference = nn.LSTM
     kernel = "lstm"
 
-    def scan(
-        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
+    @staticmethod
+    def recur_layer(
+        gates: Tensor, weight: Tensor, late: Tensor | None, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run one layer with the hand-written backward pass."""
-        weight = self.weight("hh", layer)
+        """Run one layer, or a pack of them, with the hand-written backward pass."""
+        del late
         outputs, cell = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1], cell)
 
@@ -45,15 +46,15 @@ class _Scan(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         dtype = matmul_dtype(gates)
         gates = gates.to(hidden.dtype)
-        size = hidden.shape[1]
-        transposed = weight.t().to(dtype)
+        size = hidden.shape[-1]
+        transposed = weight.mT.to(dtype)
         active = torch.empty_like(gates)
         cells = gates.new_empty(gates.shape[0], *cell.shape)
         squashed, outputs = torch.empty_like(cells), torch.empty_like(cells)
         # One view per step and block, made all at once: indexing in the loop costs more.
         blocks, inputs = active.unbind(0), gates.unbind(0)
         entries, forgets, updates, exits = (
-            part.unbind(0) for part in active.view(*active.shape[:2], 4, size).unbind(2)
+            part.unbind(0) for part in active.unflatten(-1, (4, size)).unbind(-2)
         )
         memories, flats, outs = cells.unbind(0), squashed.unbind(0), outputs.unbind(0)
         previous, memory = hidden, cell
@@ -77,29 +78,28 @@ class _Scan(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         active, cells, squashed, outputs, weight, hidden, cell = ctx.saved_tensors
         recurrent = weight.to(ctx.dtype)
-        size = hidden.shape[1]
-        time, batch = active.shape[:2]
-        entry, forget, update, exit_ = active.view(time, batch, 4, size).unbind(2)
+        size = hidden.shape[-1]
+        entry, forget, update, exit_ = active.unflatten(-1, (4, size)).unbind(-2)
         # Everything that does not wait for the adjoint is computed for all steps at once.
-        slopes = torch.empty_like(active).view(time, batch, 4, size)
-        torch.mul(update * entry, 1 - entry, out=slopes[:, :, 0])
-        torch.mul(forget, 1 - forget, out=slopes[:, :, 1])
-        slopes[0, :, 1] *= cell
-        slopes[1:, :, 1] *= cells[:-1]
-        torch.mul(entry, 1 - update * update, out=slopes[:, :, 2])
-        torch.mul(squashed * exit_, 1 - exit_, out=slopes[:, :, 3])
+        slopes = torch.empty_like(active).unflatten(-1, (4, size))
+        torch.mul(update * entry, 1 - entry, out=slopes[..., 0, :])
+        torch.mul(forget, 1 - forget, out=slopes[..., 1, :])
+        slopes[0, ..., 1, :] *= cell
+        slopes[1:, ..., 1, :] *= cells[:-1]
+        torch.mul(entry, 1 - update * update, out=slopes[..., 2, :])
+        torch.mul(squashed * exit_, 1 - exit_, out=slopes[..., 3, :])
         leak = exit_ * (1 - squashed * squashed)
         grad_gates = torch.empty_like(active)
         grad_cell = grad_memory.clone()
         grads = grad_outputs.clone()
         steps, inners = grads.unbind(0), grad_gates.unbind(0)
         early, late = (
-            grad_gates.view(time, batch, 4, size)[:, :, part].unbind(0) for part in (slice(0, 3), 3)
+            grad_gates.unflatten(-1, (4, size))[..., part, :].unbind(0) for part in (slice(0, 3), 3)
         )
-        early_slopes, late_slopes = slopes[:, :, :3].unbind(0), slopes[:, :, 3].unbind(0)
+        early_slopes, late_slopes = slopes[..., :3, :].unbind(0), slopes[..., 3, :].unbind(0)
         leaks, forgets = leak.unbind(0), forget.unbind(0)
-        wide = grad_cell.unsqueeze(1)
-        for step in range(time - 1, -1, -1):
+        wide = grad_cell.unsqueeze(-2)
+        for step in range(len(active) - 1, -1, -1):
             grad = steps[step]
             grad_cell.addcmul_(grad, leaks[step])
             torch.mul(wide, early_slopes[step], out=early[step])

@@ -1,7 +1,6 @@
 """What Elman, GRU and LSTM share: PyTorch's parameters, and `project` apart from `recur`."""
 
 import math
-from abc import ABC, abstractmethod
 from typing import Literal
 
 import torch
@@ -11,11 +10,11 @@ from torch import Tensor, nn
 from pernn.errors import ConfigError
 from pernn.kernels import linear
 
-from .compiled import Layer, kernels_for, scan
+from .pack import recur_pack
 from .projected import Projected
 
 
-class RecurrentCore(nn.Module, ABC):
+class RecurrentCore(nn.Module):
     """A stack of recurrent layers that separates the input projection from the recurrence.
 
     Parameters carry the names, shapes and default initialisation of `torch.nn.RNN`,
@@ -94,9 +93,12 @@ class RecurrentCore(nn.Module, ABC):
         Returns:
             Pre-activations of all gates.
         """
-        return self._project(0, inputs, offset=offset, bias=bias)
+        return self.project_layer(0, inputs, offset=offset, bias=bias)
 
-    def _project(self, layer: int, inputs: Tensor, *, offset: int = 0, bias: bool = True) -> Tensor:
+    def project_layer(
+        self, layer: int, inputs: Tensor, *, offset: int = 0, bias: bool = True
+    ) -> Tensor:
+        """Apply the input weights of any layer, as `project` does those of the first."""
         total = self._input_bias(layer) if bias and self.bias else None
         return project_columns(self, self.weight("ih", layer), total, inputs, offset)
 
@@ -112,16 +114,34 @@ class RecurrentCore(nn.Module, ABC):
         """Give a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
         return self.get_parameter(f"bias_{side}_l{layer}")
 
-    @abstractmethod
+    num_states: int = 1
+    """Tensors in the state: 1 for a hidden state, 2 with a cell."""
+    kernel: str
+    """Name of the compiled kernel that computes the same as `recur_layer`; read from the class
+    itself, since a subclass may compute something else."""
+
+    @staticmethod
+    def recur_layer(
+        gates: Float[Tensor, "time *pack batch gate"],
+        weight: Float[Tensor, "*pack gate hidden"],
+        late: Float[Tensor, "*pack hidden"] | None,
+        state: tuple[Tensor, ...],
+    ) -> tuple[Float[Tensor, "time *pack batch hidden"], tuple[Tensor, ...]]:
+        """Run one layer, or a pack of them: what `scan` computes, with nothing of the module.
+
+        Args:
+            gates: Pre-activations.
+            weight: Recurrent weights.
+            late: Bias behind the recurrent product; the GRU's.
+            state: `(*pack, batch, hidden)` tensors.
+        """
+        raise NotImplementedError("a core has recur_layer, or a scan of its own")
+
     def scan(
         self, layer: int, gates: Float[Tensor, "time batch gate"], state: tuple[Tensor, ...]
     ) -> tuple[Float[Tensor, "time batch hidden"], tuple[Tensor, ...]]:
         """Run one layer over time from pre-activations; `state` holds `(batch, hidden)` tensors."""
-
-    num_states: int = 1
-    """Tensors in the state: 1 for a hidden state, 2 with a cell."""
-    kernel: str
-    """Name of the compiled kernel that computes the same as `scan`; read from the class itself."""
+        return self.recur_layer(gates, self.weight("hh", layer), self.late_bias(layer), state)
 
     def recur(
         self,
@@ -165,47 +185,31 @@ class RecurrentCore(nn.Module, ABC):
         Raises:
             ConfigError: As in `recur`.
         """
-        if not inputs.num_steps:
-            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
-        layers = self._split(state, inputs)
-        finals: list[tuple[Tensor, ...]] = []
-        for layer, initial in enumerate(layers):
-            last = layer == self.num_layers - 1
-            kept = num_outputs if last and num_outputs is not None else inputs.num_steps
-            values, final = self.scan_projected(layer, inputs, initial, kept)
-            finals.append(final)
-            if not last:
-                inputs = Projected.of(self._project(layer + 1, values))
-        stacked = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
-        return values, stacked if self.num_states > 1 else stacked[0]
-
-    def scan_projected(
-        self,
-        layer: int,
-        inputs: Projected,
-        state: tuple[Tensor, ...] | None,
-        num_outputs: int,
-    ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
-        """Run one layer: by the compiled kernels where there are any and they fit, else `scan`."""
-        # A subclass of ours may compute something else.
-        kind = type(self).__dict__.get("kernel")
-        one = Layer(inputs, self.weight("hh", layer), self.late_bias(layer), state)
-        kernels = kernels_for(one) if kind else None
-        if kernels is not None and kind is not None:
-            return scan(kernels, kind, [one], num_outputs)[0]
-        if state is None:
-            zeros = self.weight("hh", 0).new_zeros(inputs.batch, self.hidden_size)
-            state = (zeros,) * self.num_states
-        values, final = self.scan(layer, inputs.gates().contiguous(), state)
-        return values[inputs.num_steps - num_outputs :], final
+        return recur_pack([self], [inputs], [state], num_outputs=num_outputs)[0]
 
     def late_bias(self, layer: int) -> Tensor | None:
         """Give the bias that stands behind the recurrent product; `None` in most cores."""
         return None
 
-    def _split(
+    def outputs(self, inputs: Projected, num_outputs: int) -> Float[Tensor, "scored batch hidden"]:
+        """Give the top layer's last hidden states, time first.
+
+        Args:
+            inputs: What `project` made of them.
+            num_outputs: How many.
+        """
+        return self.recur_projected(inputs, num_outputs=num_outputs)[0]
+
+    def split_state(
         self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
     ) -> "list[tuple[Tensor, ...] | None]":
+        """Give each layer its part of a state.
+
+        Raises:
+            ConfigError: If there is no time step, or the state has another shape.
+        """
+        if not inputs.num_steps:
+            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
         if state is None:
             return [None] * self.num_layers
         parts = state if isinstance(state, tuple) else (state,)

@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pernn.errors import ConfigError
+from pernn.kernels import linear
 
+from .projected import Projected
 from .recurrent import check_sizes, check_width, project_columns
 
 Method = Literal["auto", "toeplitz", "fft", "recurrence"]
@@ -148,12 +150,34 @@ class S4D(nn.Module):
                 f"S4D: the state must hold tensors of shapes {[expected]} "
                 f"(layers, batch, hidden, mode, part), got {[tuple(state.shape)]}"
             )
-        method = self._choose(num_steps)
-        values, finals = gates, []
+        values, finals = self._run(gates.transpose(0, 1), state, num_steps, wants_state=True)
+        return values.transpose(0, 1), torch.stack(finals)
+
+    def outputs(self, inputs: Projected, num_outputs: int) -> Float[Tensor, "scored batch hidden"]:
+        """Give the top layer's last outputs, time first; the final state is not computed.
+
+        Args:
+            inputs: What `project` made of them.
+            num_outputs: How many.
+        """
+        return self._run(inputs.gates(), None, num_outputs, wants_state=False)[0]
+
+    def _run(
+        self,
+        values: Float[Tensor, "time batch hidden"],
+        state: Tensor | None,
+        num_outputs: int,
+        *,
+        wants_state: bool,
+    ) -> tuple[Float[Tensor, "scored batch hidden"], list[Tensor]]:
+        method, finals = self._choose(len(values)), []
         for index, layer in enumerate(self.layers):
-            values, final = layer(values, None if state is None else state[index], method)
-            finals.append(final)
-        return values, torch.stack(finals)
+            count = num_outputs if index == self.num_layers - 1 else len(values)
+            before = None if state is None else state[index]
+            values, final = layer(values, before, method, count, wants_state=wants_state)
+            if final is not None:
+                finals.append(final)
+        return values, finals
 
     def _choose(self, num_steps: int) -> Literal["toeplitz", "fft", "recurrence"]:
         if self.method != "auto":
@@ -224,25 +248,33 @@ class S4DLayer(nn.Module):
 
     def forward(
         self,
-        values: Float[Tensor, "batch time hidden"],
+        values: Float[Tensor, "time batch hidden"],
         state: Float[Tensor, "batch hidden mode 2"] | None,
         method: Literal["toeplitz", "fft", "recurrence"],
-    ) -> tuple[Float[Tensor, "batch time hidden"], Float[Tensor, "batch hidden mode 2"]]:
-        """Give the outputs and the final state."""
+        num_outputs: int,
+        *,
+        wants_state: bool,
+    ) -> tuple[Float[Tensor, "scored batch hidden"], Float[Tensor, "batch hidden mode 2"] | None]:
+        """Give the outputs of the last steps, and the final state if it is wanted."""
         # Autocast would round the kernel, whose errors add up over time; only `mix` may round.
         with torch.autocast(values.device.type, enabled=False):
             # Hidden first inside: every channel is a sequence of its own.
-            inputs = values.to(self.skip.dtype).permute(2, 0, 1).contiguous()
+            inputs = values.to(self.skip.dtype).permute(2, 1, 0).contiguous()
             before = None if state is None else torch.view_as_complex(state.contiguous())
             before = None if before is None else before.transpose(0, 1)
+            final: Tensor | None
             if method == "recurrence":
                 sums, final = self._step(inputs, before)
+                sums = sums[:, :, len(values) - num_outputs :]
             else:
-                sums, final = self._convolve(inputs, before, method)
-            skipped = self.skip[:, None, None] * inputs
-            active = F.gelu(sums + skipped).permute(1, 2, 0)
-        outputs = F.glu(self.mix(active).to(active.dtype), dim=2)
-        return outputs, torch.view_as_real(final.transpose(0, 1))
+                sums, final = self._convolve(
+                    inputs, before, method, num_outputs, wants_state=wants_state
+                )
+            skipped = self.skip[:, None, None] * inputs[:, :, len(values) - num_outputs :]
+            active = F.gelu((sums + skipped).permute(2, 1, 0).contiguous())
+        mixed = linear(active, self.mix.weight, self.mix.bias)
+        outputs = F.glu(mixed.to(active.dtype), dim=2)
+        return outputs, None if final is None else torch.view_as_real(final.transpose(0, 1))
 
     def _discretise(self) -> tuple[Complex[Tensor, "hidden mode"], Complex[Tensor, "hidden mode"]]:
         """Give ΔA, the rate per step, and (e^{ΔA} − 1)/A, the entry of an input into the state."""
@@ -273,8 +305,11 @@ class S4DLayer(nn.Module):
         inputs: Float[Tensor, "hidden batch time"],
         state: Complex[Tensor, "hidden batch mode"] | None,
         method: Literal["toeplitz", "fft"],
-    ) -> tuple[Float[Tensor, "hidden batch time"], Complex[Tensor, "hidden batch mode"]]:
-        """Convolve with the kernel, and compute the final state for all modes at once."""
+        num_outputs: int,
+        *,
+        wants_state: bool,
+    ) -> tuple[Float[Tensor, "hidden batch scored"], Complex[Tensor, "hidden batch mode"] | None]:
+        """Convolve with the kernel; compute the final state, if wanted, for all modes at once."""
         num_steps = inputs.shape[2]
         rate, entry = self._discretise()
         readout = torch.view_as_complex(self.readout)
@@ -284,7 +319,10 @@ class S4DLayer(nn.Module):
         coarse, fine = (torch.exp(rate.unsqueeze(1) * count) for count in (width * steps, steps))
         weights = (readout * entry).unsqueeze(1) * coarse
         kernel = 2 * _real_product(weights, fine).flatten(1)[:, :num_steps]
-        sums = (toeplitz if method == "toeplitz" else fourier)(kernel, inputs)
+        convolve = toeplitz if method == "toeplitz" else fourier
+        sums = convolve(kernel, inputs, num_outputs)
+        if state is None and not wants_state:
+            return sums, None
         powers = (coarse.unsqueeze(2) * fine.unsqueeze(1)).flatten(1, 2)[:, :num_steps]
         # x_T = Σ_l z^(T−1−l) B̄ u_l, a real product with the two parts side by side.
         parts = inputs @ torch.view_as_real(powers.flip(1)).flatten(2)
@@ -292,32 +330,48 @@ class S4DLayer(nn.Module):
         if state is not None:
             factor = torch.exp(rate).unsqueeze(1)
             late = readout.unsqueeze(1) * factor * powers
-            sums = sums + 2 * _real_product(state, late)
+            sums = sums + 2 * _real_product(state, late[:, num_steps - num_outputs :])
             final = final + factor * powers[:, -1:] * state
         return sums, final
 
 
 def toeplitz(
-    kernel: Float[Tensor, "hidden time"], inputs: Float[Tensor, "hidden batch time"]
-) -> Float[Tensor, "hidden batch time"]:
-    """Convolve causally by one matrix product per channel: O(time²), but without overhead."""
-    num_steps = kernel.shape[1]
-    # Row s holds k_{−s} … k_{T−1−s}, with k_l = 0 for l < 0.
-    matrix = F.pad(kernel, (num_steps - 1, 0)).unfold(1, num_steps, 1).flip(1)
-    return inputs @ matrix
+    kernel: Float[Tensor, "hidden time"],
+    inputs: Float[Tensor, "hidden batch time"],
+    num_outputs: int,
+) -> Float[Tensor, "hidden batch scored"]:
+    """Convolve causally by one matrix product per channel: O(time²), but without overhead.
+
+    Args:
+        kernel: Of each channel.
+        inputs: Of each channel.
+        num_outputs: Last steps to compute.
+    """
+    # Row s holds k_{T−S−s} … k_{T−1−s} for S outputs, with k_l = 0 for l < 0.
+    matrix = F.pad(kernel, (num_outputs - 1, 0)).unfold(1, num_outputs, 1).flip(1)
+    sums = inputs @ matrix
+    if sums.requires_grad:
+        # It comes back transposed, which the products take channel by channel, many times slower.
+        sums.register_hook(torch.Tensor.contiguous)
+    return sums
 
 
 def fourier(
-    kernel: Float[Tensor, "hidden time"], inputs: Float[Tensor, "hidden batch time"]
-) -> Float[Tensor, "hidden batch time"]:
-    """Convolve causally by Fourier transforms, padded to twice the length: nothing wraps around."""
-    if not inputs.numel():  # some backends refuse to transform nothing
-        return torch.zeros_like(inputs)
+    kernel: Float[Tensor, "hidden time"],
+    inputs: Float[Tensor, "hidden batch time"],
+    num_outputs: int,
+) -> Float[Tensor, "hidden batch scored"]:
+    """Convolve causally by Fourier transforms, padded to twice the length: nothing wraps around.
+
+    The arguments are those of `toeplitz`.
+    """
     num_steps = kernel.shape[1]
+    if not inputs.numel():  # some backends refuse to transform nothing
+        return torch.zeros_like(inputs[:, :, num_steps - num_outputs :])
     spectrum = torch.fft.rfft(kernel, n=2 * num_steps).unsqueeze(1)
     product = spectrum * torch.fft.rfft(inputs, n=2 * num_steps)
     sums: Tensor = torch.fft.irfft(product, n=2 * num_steps)
-    return sums[:, :, :num_steps]
+    return sums[:, :, num_steps - num_outputs : num_steps]
 
 
 def _real_product(

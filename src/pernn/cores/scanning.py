@@ -5,6 +5,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from pernn.errors import ConfigError
@@ -39,9 +40,13 @@ def matmul_dtype(gates: Tensor) -> torch.dtype:
 
 
 def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """`base + left @ right`, where `left` is rounded to `right`'s type and `base`'s is kept."""
+    """`base + left @ right`, where `left` is rounded to `right`'s type and `base`'s is kept.
+
+    With a dimension more, for each member of a pack.
+    """
     if right.dtype == base.dtype:
-        return torch.addmm(base, left, right, out=out)
+        add = torch.addmm if right.dim() == 2 else torch.baddbmm
+        return add(base, left, right, out=out)
     return torch.add(base, left.to(right.dtype) @ right, out=out)
 
 
@@ -49,5 +54,10 @@ def recurrent_gradient(
     grad_gates: Tensor, hidden: Tensor, outputs: Tensor, dtype: torch.dtype
 ) -> Tensor:
     """Σ_t δ_t h_{t−1}ᵀ as one product, the first step with the initial hidden state."""
-    rest = grad_gates[1:].flatten(0, 1).to(dtype).t() @ outputs[:-1].flatten(0, 1).to(dtype)
-    return rest.to(hidden.dtype) + grad_gates[0].t() @ hidden
+    left, right = _rows(grad_gates[1:]).to(dtype), _rows(outputs[:-1]).to(dtype)
+    return (left.mT @ right).to(hidden.dtype) + grad_gates[0].mT @ hidden
+
+
+def _rows(values: Float[Tensor, "time *pack batch width"]) -> Float[Tensor, "*pack rows width"]:
+    """Put the steps one after another, for each member of a pack."""
+    return values.movedim(0, -3).flatten(-3, -2)

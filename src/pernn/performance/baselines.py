@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset
 
-from pernn.cores import S4D, RecurrentCore
+from pernn.cores import S4D, Projected, RecurrentCore
 from pernn.errors import ConfigError
+from pernn.kernels import without_kernels
 from pernn.models import PositionEncodedRNN
 from pernn.runs import Trial
 from pernn.training import Protocol
@@ -64,12 +65,21 @@ class ScriptedNetwork(nn.Module):
             vectors = vectors + self.codes
         elif self.codes.shape[1]:
             vectors = torch.cat([vectors, self.codes.expand(len(tokens), -1, -1)], dim=2)
-        outputs, _ = self.core(vectors)
+        outputs = self._run_core(vectors)
         if all_logits:
             logits: Tensor = self.readout(outputs)
             return logits[:, -self.num_queries :]
         kept: Tensor = self.readout(outputs[:, -self.num_queries :])
         return kept
+
+    def _run_core(self, vectors: Tensor) -> Tensor:
+        if not isinstance(self.core, S4D):
+            outputs: Tensor = self.core(vectors)[0]
+            return outputs
+        # As the usual implementation: no final state, PyTorch's own products.
+        with without_kernels():
+            inputs = Projected.of(self.core.project(vectors).transpose(0, 1))
+            return self.core.outputs(inputs, vectors.shape[1]).transpose(0, 1)
 
 
 class Samples(IterableDataset[tuple[Tensor, Tensor]]):

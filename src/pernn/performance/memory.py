@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from pernn.runs import RunSpec
-from pernn.training import choose_device
+from pernn.training import choose_device, keep_freed_memory
 
 from .comparison import make_update_of
 
@@ -31,6 +31,7 @@ def high_water() -> int:
 def main() -> None:
     """Print mebibytes."""
     order = json.load(sys.stdin)
+    keep_freed_memory()
     torch.set_num_threads(order["threads"])
     device = choose_device(order["device"])
     spec = RunSpec.load(order["spec"])

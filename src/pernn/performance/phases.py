@@ -7,8 +7,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from pernn.cores import Projected, RecurrentCore
-from pernn.models import PositionEncodedRNN
+from pernn.cores import Projected
+from pernn.models import PositionEncodedRNN, last_outputs
 from pernn.runs import RunSpec, Trial, estimate_work
 from pernn.training import Shown, TrainState, computing, linear_cross_entropy, make_update
 
@@ -56,7 +56,7 @@ class Stopwatch:
     ) -> None:
         self._spec, self._trial, self._state, self._device = spec, trial, state, device
         self._model = cast(PositionEncodedRNN, trial.model)
-        self._update = make_update(state, spec.training, trial.protocol, device)
+        self._update = make_update([state], spec.training, trial.protocol, device)
         self._step = 0
 
     def lap(self) -> dict[str, float]:
@@ -86,7 +86,10 @@ class Stopwatch:
             )
             table, codes = _leaf(made.table), None if made.codes is None else _leaf(made.codes)
             cut = replace(made, table=table, codes=codes)
-            outputs = cast(Tensor, timed("recurrence", lambda: self._recur(cut, shown.num_scored)))
+            outputs = cast(
+                Tensor,
+                timed("recurrence", lambda: last_outputs(model.core, cut, shown.num_scored)),
+            )
             states = _leaf(outputs)
             readout = model.readout
             ids = shown.targets.t().flatten()
@@ -117,20 +120,13 @@ class Stopwatch:
         with computing(self._spec.training.precision, self._device):
             begun = now(self._device)
             batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
-            self._update(batch)
+            self._update([batch])
             taken = now(self._device) - begun
         self._step += 1
         return taken
 
-    def _recur(self, inputs: Projected, num_outputs: int) -> Tensor:
-        core = self._model.core
-        if isinstance(core, RecurrentCore):
-            return core.recur_projected(inputs, num_outputs=num_outputs)[0]
-        outputs, _ = core.recur(inputs.gates().transpose(0, 1))
-        return outputs[:, inputs.num_steps - num_outputs :].transpose(0, 1)
-
     def _finish(self) -> None:
-        torch.nn.utils.clip_grad_norm_(self._update.parameters, self._update.clip_norm)
+        torch.nn.utils.clip_grad_norm_(self._state.parameters, self._update.clip_norm)
         self._state.optimizer.step()
         self._state.optimizer.zero_grad()
 

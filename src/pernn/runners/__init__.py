@@ -7,26 +7,38 @@ from pernn.lazy import exports
 from .runner import ENDS, Hear, Runner, TrialEvent
 
 if TYPE_CHECKING:
+    from .capacity import Capacity, check_cores, measure_capacity, show_bytes
     from .inline import InlineRunner
+    from .leaving import Limits
     from .local import LocalRunner
     from .ray import RayRunner
     from .slurm import SlurmRunner
 
 __all__ = [
     "ENDS",
+    "Capacity",
     "Hear",
     "InlineRunner",
+    "Limits",
     "LocalRunner",
     "RayRunner",
     "Runner",
     "SlurmRunner",
     "TrialEvent",
+    "check_cores",
+    "measure_capacity",
+    "show_bytes",
 ]
 
 __getattr__ = exports(
     __name__,
     {
+        "Capacity": ".capacity",
+        "check_cores": ".capacity",
+        "measure_capacity": ".capacity",
+        "show_bytes": ".capacity",
         "InlineRunner": ".inline",
+        "Limits": ".leaving",
         "LocalRunner": ".local",
         "RayRunner": ".ray",
         "SlurmRunner": ".slurm",

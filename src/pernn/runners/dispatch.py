@@ -10,6 +10,7 @@ from pernn.runs import RunSpec
 from pernn.store import is_done
 
 from .jobs import JobFolder
+from .leaving import Limits, deferred_interrupt
 from .runner import ENDS, Hear, TrialEvent
 from .waiting import WaitingTrials
 
@@ -60,18 +61,26 @@ def dispatch(
     threads: int,
     trials_per_job: int = 1,
     busy_seconds: float,
+    limits: Limits,
 ) -> None:
-    """Carry every trial to its end on a cluster.
+    """Carry every trial to its end on a cluster, or to a limit.
 
     Raises:
-        KeyboardInterrupt: On Ctrl-C, when every running trial is checkpointed.
+        KeyboardInterrupt: After a signal, when every running trial is checkpointed.
     """
     waiting = WaitingTrials(specs, busy_seconds)
     sent: dict[str, list[RunSpec]] = {}
-    try:
-        while waiting or sent:
-            room = trials_per_job * (cluster.room() - len(sent))
-            missing = _missing(waiting.take(room), folder.root, hear)
+
+    def listen(event: TrialEvent) -> None:
+        limits.hear(event)
+        hear(event)
+
+    with deferred_interrupt() as interrupted:
+        while (waiting or sent) and not (interrupted.is_set() or limits.reached()):
+            running = sum(map(len, sent.values()))
+            room = min(trials_per_job * (cluster.room() - len(sent)), len(specs))
+            room = sum(limits.leave_room(running + more) for more in range(room))
+            missing = _missing(waiting.take(room), folder.root, listen)
             batches = [
                 missing[first : first + trials_per_job]
                 for first in range(0, len(missing), trials_per_job)
@@ -81,18 +90,19 @@ def dispatch(
                 cluster.send(orders)
             sent |= {order["job"]: batch for order, batch in zip(orders, batches, strict=True)}
             for over in cluster.ended():
-                _tell(folder, over.job, hear)
-                _settle(over, sent.pop(over.job), waiting, hear)
+                _tell(folder, over.job, listen)
+                _settle(over, sent.pop(over.job), waiting, listen)
             for job in sent:
-                _tell(folder, job, hear)
-    except KeyboardInterrupt:
-        cluster.stop()
+                _tell(folder, job, listen)
+        if sent:
+            cluster.stop()
         while sent:
             for over in cluster.ended():
                 sent.pop(over.job, None)
                 for event in over.ends:
-                    hear(event)
-        raise
+                    listen(event)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def _missing(specs: Sequence[RunSpec], root: Path, hear: Hear) -> list[RunSpec]:

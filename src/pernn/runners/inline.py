@@ -1,17 +1,17 @@
 """Trials one after another in this process."""
 
-import signal
+import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, current_thread, main_thread
 from typing import Literal
 
 from pernn.errors import BusyError, PernnError
 from pernn.runs import RunSpec, execute
 
+from .leaving import POLL_SECONDS, Limits, deferred_interrupt
 from .runner import Hear, TrialEvent
 
 
@@ -22,45 +22,49 @@ class InlineRunner:
     Attributes:
         device: As for `execute`.
         threads: As for `execute`.
+        limits: When to leave before all is done.
     """
 
     device: str = "auto"
     threads: int = 1
+    limits: Limits = field(default_factory=Limits)
 
     def describe(self) -> str:
         """Say where trials run."""
         return f"one after another on {self.device}, {self.threads} thread(s) each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
-        """Carry every trial to its end, in order; Ctrl-C finishes the update and checkpoints."""
+        """Carry every trial to its end, in order, those of other processes last, or to a limit.
+
+        Raises:
+            KeyboardInterrupt: After a signal, when the update is finished and checkpointed.
+        """
+        waiting, busy = deque(specs), set[str]()
         with deferred_interrupt() as interrupted:
-            for spec in specs:
-                hear(
-                    run_one(
-                        spec,
-                        root,
-                        hear,
-                        device=self.device,
-                        threads=self.threads,
-                        may_go_on=lambda: not interrupted.is_set(),
-                    )
+
+            def may_go_on() -> bool:
+                return not interrupted.is_set() and not self.limits.reached()
+
+            while waiting and may_go_on():
+                spec = waiting.popleft()
+                end = run_one(
+                    spec,
+                    root,
+                    hear,
+                    device=self.device,
+                    threads=self.threads,
+                    may_go_on=may_go_on,
                 )
-                if interrupted.is_set():
-                    raise KeyboardInterrupt
-
-
-@contextmanager
-def deferred_interrupt() -> Iterator[Event]:
-    """Turn SIGINT into an event to be looked at between updates; the main thread's only."""
-    interrupted = Event()
-    if current_thread() is not main_thread():
-        yield interrupted
-        return
-    previous = signal.signal(signal.SIGINT, lambda number, frame: interrupted.set())
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, previous)
+                self.limits.hear(end)
+                if end.kind != "busy" or end.run not in busy:
+                    hear(end)
+                if end.kind == "busy":
+                    busy.add(end.run)
+                    waiting.append(spec)
+                    if busy >= {one.fingerprint() for one in waiting}:
+                        time.sleep(POLL_SECONDS)
+        if interrupted.is_set():
+            raise KeyboardInterrupt
 
 
 def run_one(

@@ -21,8 +21,8 @@ from pernn.errors import ConfigError, MachineError
 from pernn.runs import RunSpec, describe_commit, describe_versions
 from pernn.store import FORMAT, read_json, storing, to_json, write_atomically
 
-from .local import LOG
 from .runner import ENDS, TrialEvent
+from .slots import LOG
 
 DRIVER = "driver.json"
 PACKAGES = ("pernn", "torch", "numpy")
@@ -84,7 +84,9 @@ class JobFolder:
 
 def describe_code() -> dict[str, str | None]:
     """Name the code that computes here."""
-    return {**describe_versions(PACKAGES), "commit": describe_commit()}
+    commit = describe_commit()
+    # Whether a checkout is changed may itself change while a sweep runs.
+    return {**describe_versions(PACKAGES), "commit": commit and commit.removesuffix("-dirty")}
 
 
 def check_machine(folder: Path) -> None:
@@ -122,8 +124,11 @@ def carry(order: Mapping[str, Any], may_go_on: Callable[[], bool]) -> list[dict[
         MachineError: If this machine shares no directory with the driver or runs other code.
         StoreError: If nothing can be written there.
     """
+    from pernn.training import keep_freed_memory
+
     from .worker import Worker
 
+    keep_freed_memory()
     folder, root = Path(order["folder"]), Path(order["root"])
     check_machine(folder)
     ends: list[TrialEvent] = []

@@ -1,61 +1,40 @@
 """Trials in parallel local processes: one spawned worker per slot, each running many trials."""
 
-import json
-import os
-import subprocess
-import sys
-import threading
+import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from io import TextIOWrapper
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any, cast
+from queue import Empty
 
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
-from pernn.store import storing
+from pernn.store import lease_seconds, storing
 
+from .leaving import POLL_SECONDS, Limits, deferred_interrupt
 from .runner import ENDS, STOP, Hear, TrialEvent
+from .slots import LOG, Events, Slot
 
 MAX_DEATHS = 3
 """Times that a trial's worker may die before the trial counts as failed."""
-
-LOG = "workers.log"
-
-ALLOCATOR = {
-    # Freed blocks stay with the process: handing them back costs page faults at every step.
-    "MALLOC_MMAP_THRESHOLD_": str(2**30),
-    "MALLOC_TRIM_THRESHOLD_": str(2**32),
-    "MALLOC_TOP_PAD_": str(2**26),
-}
-
-
-@dataclass
-class _Slot:
-    """One worker process and the trial it is at."""
-
-    process: subprocess.Popen[str]
-    orders: TextIOWrapper
-    spec: RunSpec | None = None
-
-    def order(self, content: dict[str, Any]) -> None:
-        """Send a line; a worker that just died is noticed by its reader instead."""
-        with suppress(OSError):
-            self.orders.write(json.dumps(content) + "\n")
-            self.orders.flush()
+BUSY_SECONDS = 1.0
+"""Least time between two attempts at a trial that another driver works on."""
+ABSENT_SECONDS = 5.0
+"""A driver that looked away for longer was stopped itself: its workers' silence proves nothing."""
 
 
 @dataclass
 class LocalRunner:
-    """Runs trials in spawned processes; one that dies is replaced and its trial taken up again.
+    """Runs trials in spawned processes; one that dies or falls silent is replaced.
+
+    Its trial is taken up again. A trial that another driver works on is tried again later, until
+    somebody finishes it.
 
     Attributes:
         jobs: Number of processes.
         device: As for `execute`.
         threads: CPU threads of each trial.
+        limits: When to leave before all is done.
 
     Raises:
         ConfigError: If there are no processes or no threads.
@@ -64,7 +43,7 @@ class LocalRunner:
     jobs: int = 1
     device: str = "auto"
     threads: int = 1
-    _events: "SimpleQueue[tuple[_Slot, TrialEvent | None]]" = field(default_factory=SimpleQueue)
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if self.jobs < 1 or self.threads < 1:
@@ -77,11 +56,12 @@ class LocalRunner:
         return f"{self.jobs} at a time on {self.device}, {self.threads} thread(s) each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
-        """Carry every trial to its end, as many at a time as there are jobs.
+        """Carry every trial to its end, as many at a time as there are jobs, or to a limit.
 
         Raises:
             MachineError: If the device was named and is missing.
             StoreError: If the results directory cannot be made.
+            KeyboardInterrupt: After a signal, when every trial has a checkpoint.
         """
         if self.device not in ("auto", "cpu"):
             # Said once, before the start, rather than by every trial.
@@ -90,110 +70,126 @@ class LocalRunner:
             choose_device(self.device)
         with storing(root):
             root.mkdir(parents=True, exist_ok=True)
-        waiting, deaths = deque(specs), dict[str, int]()
-        slots: list[_Slot] = []
-        try:
-            while waiting or any(slot.spec for slot in slots):
-                while waiting and sum(slot.spec is not None for slot in slots) < self.jobs:
-                    self._give(waiting.popleft(), slots, root)
-                slot, event = self._next_event()
-                if event is None:
-                    slots.remove(slot)
-                    self._bury(slot, waiting, deaths, hear)
-                    continue
-                if event.kind in ENDS:
-                    slot.spec = None
-                hear(event)
-        except KeyboardInterrupt:
-            self._stop(slots, hear)
-            raise
-        finally:
-            for slot in slots:
-                _close(slot)
-
-    def _next_event(self) -> "tuple[_Slot, TrialEvent | None]":
-        """Wait for an event, waking up now and then so that Ctrl-C is heard."""
-        while True:
+        drive = _Drive(self, specs, root, hear)
+        with deferred_interrupt() as interrupted:
             try:
-                return self._events.get(timeout=0.5)
-            except Empty:
-                continue
+                while drive.is_open() and not self.limits.reached() and not interrupted.is_set():
+                    drive.give_out()
+                    drive.look()
+                if drive.is_open():
+                    drive.stop()
+            finally:
+                drive.close()
+        if interrupted.is_set():
+            raise KeyboardInterrupt
 
-    def _give(self, spec: RunSpec, slots: list[_Slot], root: Path) -> None:
-        slot = next((slot for slot in slots if slot.spec is None), None)
-        if slot is None:
-            slot = self._spawn(root)
-            slots.append(slot)
-        slot.spec = spec
-        order = {"root": str(root), "device": self.device, "threads": self.threads}
-        slot.order({"run": spec.fingerprint(), "spec": spec.dump(), **order})
 
-    def _spawn(self, root: Path) -> _Slot:
-        environment = {**ALLOCATOR, "OMP_NUM_THREADS": str(self.threads), **os.environ}
-        with storing(root), (root / LOG).open("a") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "pernn.runners.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=environment,
-                # Ctrl-C is the driver's to hear; it tells the workers.
-                start_new_session=True,
-            )
-        # Both are pipes, asked for above.
-        orders, events = cast(TextIOWrapper, process.stdin), cast(TextIOWrapper, process.stdout)
-        slot = _Slot(process, orders)
-        threading.Thread(target=self._read, args=(slot, events), daemon=True).start()
-        return slot
+class _Drive:
+    """The state of one `LocalRunner.run`."""
 
-    def _read(self, slot: _Slot, lines: TextIOWrapper) -> None:
-        """Pass a worker's events on until its output ends."""
-        for line in lines:
-            try:
-                event = TrialEvent(**json.loads(line))
-            except (ValueError, TypeError):
-                # Cut short by a kill.
-                continue
-            self._events.put((slot, event))
-        lines.close()
-        self._events.put((slot, None))
-
-    def _bury(
-        self, slot: _Slot, waiting: deque[RunSpec], deaths: dict[str, int], hear: Hear
+    def __init__(
+        self, runner: LocalRunner, specs: Sequence[RunSpec], root: Path, hear: Hear
     ) -> None:
+        self.runner, self.root, self.hear = runner, root, hear
+        self.waiting, self.deaths = deque(specs), dict[str, int]()
+        self.not_before: dict[str, float] = {}
+        self.slots: list[Slot] = []
+        self.events = Events()
+        self.silence = lease_seconds()
+        self.looked = time.monotonic()
+        self.stopping = False
+
+    @property
+    def running(self) -> int:
+        """Number of trials that are being worked on."""
+        return sum(slot.spec is not None for slot in self.slots)
+
+    def is_open(self) -> bool:
+        """Say whether a trial has not ended yet."""
+        return bool(self.waiting) or self.running > 0
+
+    def give_out(self) -> None:
+        """Give every free slot a trial, those first that nobody else was busy with lately."""
+        while self.running < self.runner.jobs and self.runner.limits.leave_room(self.running):
+            now = time.monotonic()
+            due = (s for s in self.waiting if self.not_before.get(s.fingerprint(), now) <= now)
+            spec = next(due, None)
+            if spec is None:
+                return
+            self.waiting.remove(spec)
+            slot = next((slot for slot in self.slots if slot.spec is None), None)
+            if slot is None:
+                slot = Slot.spawn(self.root, self.runner.threads, self.events)
+                self.slots.append(slot)
+            slot.spec = spec
+            order = {"device": self.runner.device, "threads": self.runner.threads}
+            slot.order(
+                {"run": spec.fingerprint(), "spec": spec.dump(), "root": str(self.root), **order}
+            )
+
+    def look(self) -> None:
+        """Take the next event, if one comes before it is time to look at limits again."""
+        self._end_the_silent()
+        try:
+            slot, event = self.events.get(timeout=POLL_SECONDS)
+        except Empty:
+            return
+        if event is None:
+            self.slots.remove(slot)
+            self._bury(slot)
+        elif event.kind not in ENDS or slot.spec is None:
+            self.hear(event)
+        else:
+            spec, slot.spec = slot.spec, None
+            self._end(spec, event)
+
+    def stop(self) -> None:
+        """Have every running trial checkpoint."""
+        self.stopping = True
+        self.waiting.clear()
+        for slot in self.slots:
+            slot.order(STOP)
+        while self.running:
+            self.look()
+
+    def close(self) -> None:
+        """End all workers."""
+        for slot in self.slots:
+            slot.close()
+
+    def _end(self, spec: RunSpec, event: TrialEvent) -> None:
+        run = spec.fingerprint()
+        self.runner.limits.hear(event)
+        if event.kind == "busy" and not self.stopping:
+            if run not in self.not_before:
+                self.hear(event)
+            self.not_before[run] = time.monotonic() + BUSY_SECONDS
+            self.waiting.append(spec)
+        elif event.kind == "stopped" and not self.stopping:
+            # A signal reached the worker alone.
+            self.waiting.appendleft(spec)
+        else:
+            self.hear(event)
+
+    def _end_the_silent(self) -> None:
+        now = time.monotonic()
+        absent, self.looked = now - self.looked > ABSENT_SECONDS, now
+        for slot in self.slots:
+            if absent:
+                slot.forgive()
+            elif slot.silent_seconds > self.silence:
+                slot.kill()
+
+    def _bury(self, slot: Slot) -> None:
         """Take a dead worker's trial up again, unless it keeps killing its workers."""
-        status = _close(slot)
-        if slot.spec is None:
+        status = slot.close()
+        if slot.spec is None or self.stopping:
             return
         run = slot.spec.fingerprint()
-        deaths[run] = deaths.get(run, 0) + 1
-        if deaths[run] < MAX_DEATHS:
-            waiting.appendleft(slot.spec)
+        self.deaths[run] = self.deaths.get(run, 0) + 1
+        if self.deaths[run] < MAX_DEATHS:
+            self.waiting.appendleft(slot.spec)
             return
         reason = f"signal {-status}" if status < 0 else f"status {status}"
         message = f"its worker died {MAX_DEATHS} times, last with {reason}; see {LOG}"
-        hear(TrialEvent("failed", run, message=message))
-
-    def _stop(self, slots: list[_Slot], hear: Hear) -> None:
-        """Have every running trial checkpoint; a second Ctrl-C does not wait for that."""
-        for slot in slots:
-            slot.order(STOP)
-        while any(slot.spec for slot in slots):
-            slot, event = self._next_event()
-            if event is None:
-                slot.spec = None
-            elif event.kind in ENDS:
-                hear(event)
-                slot.spec = None
-
-
-def _close(slot: _Slot) -> int:
-    """End a worker that has nothing left to do and give its exit status."""
-    with suppress(OSError):
-        slot.orders.close()
-    try:
-        return slot.process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        slot.process.kill()
-        return slot.process.wait()
+        self.hear(TrialEvent("failed", run, message=message))

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
@@ -27,8 +27,9 @@ from pernn.store import storing
 
 from .dispatch import Ended, device_of_job, dispatch
 from .jobs import JobFolder
-from .local import LOG
+from .leaving import Limits
 from .runner import STOP, Hear, TrialEvent
+from .slots import LOG
 
 REACH_SECONDS, CONNECT_SECONDS, CLOSE_SECONDS = 5.0, 90.0, 30.0
 WAIT_SECONDS = 0.5
@@ -49,6 +50,7 @@ class RayRunner:
         threads: CPU threads of each trial.
         cpus_per_trial: CPUs that a trial takes up; as many as threads if absent.
         gpus_per_trial: GPUs that a trial takes up: 0, 1 or a fraction.
+        limits: When to leave before all is done.
 
     Raises:
         ConfigError: If these contradict each other.
@@ -60,6 +62,7 @@ class RayRunner:
     threads: int = 1
     cpus_per_trial: float | None = None
     gpus_per_trial: float = 0.0
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         device_of_job(self.device, self.gpus_per_trial)
@@ -105,6 +108,7 @@ class RayRunner:
                     device=device_of_job(self.device, self.gpus_per_trial),
                     threads=self.threads,
                     busy_seconds=BUSY_SECONDS,
+                    limits=self.limits,
                 )
         finally:
             folder.remove()

@@ -18,7 +18,6 @@ import ray
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
 from .jobs import carry
-from .local import ALLOCATOR
 from .runner import STOP
 
 WAIT_SECONDS, LOOK_SECONDS = 0.2, 2.0
@@ -28,7 +27,7 @@ NO_NODE_SECONDS = 60.0
 
 def task(order: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Carry a job's trials on a node; being cancelled finishes the update and checkpoints."""
-    from .inline import deferred_interrupt
+    from .leaving import deferred_interrupt
 
     with deferred_interrupt() as interrupted:
         return carry(order, lambda: not interrupted.is_set())
@@ -60,7 +59,7 @@ class Driver:
             "include_dashboard": False,
             "_node_ip_address": "127.0.0.1",
         }
-        variables = {**ALLOCATOR, "OMP_NUM_THREADS": str(self.options["threads"])}
+        variables = {"OMP_NUM_THREADS": str(self.options["threads"])}
         if "PERNN_DATA" in os.environ:
             variables["PERNN_DATA"] = str(Path(os.environ["PERNN_DATA"]).resolve())
         ray.init(

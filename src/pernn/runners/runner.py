@@ -14,6 +14,8 @@ ENDS: frozenset[Kind] = frozenset({"finished", "already done", "stopped", "faile
 
 STOP = {"stop": True}
 """Tells a worker process to checkpoint what it runs and leave."""
+BEAT = {"beat": True}
+"""Tells the driver that a worker process lives."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class TrialEvent:
     """Something that happened to a trial.
 
     Attributes:
-        kind: What happened; those in `ENDS` are the last of a trial.
+        kind: What happened; those in `ENDS` are the last of an attempt. `busy`, while another
+            process works on the trial, is followed by further attempts.
         run: The trial's fingerprint.
         update: Number of updates done, if known.
         message: Why, if it failed or is busy.
@@ -49,6 +52,7 @@ class Runner(Protocol):
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
         """Carry every trial to its end; a failed one does not end the others.
 
-        On `KeyboardInterrupt` every running trial is checkpointed, then it is raised again.
+        On SIGINT, SIGTERM and SIGUSR1 every running trial is checkpointed, then
+        `KeyboardInterrupt` is raised.
         """
         ...

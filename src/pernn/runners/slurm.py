@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from pernn.runs import RunSpec
 
 from .dispatch import Ended, device_of_job, dispatch
 from .jobs import JobFolder, carry, ends_among
+from .leaving import Limits
 from .runner import Hear, TrialEvent
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class SlurmRunner:
         trials_per_job: Trials that a job carries out in turn.
         wait: Stay until all is done; else the jobs are left to themselves.
         executor: `slurm`, or submitit's `local` for processes of this machine.
+        limits: When to leave before all is done.
 
     Raises:
         ConfigError: If these contradict each other.
@@ -68,6 +70,7 @@ class SlurmRunner:
     trials_per_job: int = 1
     wait: bool = True
     executor: str = "slurm"
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         device_of_job(self.device, self.gpus_per_trial)
@@ -125,6 +128,7 @@ class SlurmRunner:
                 threads=self.threads,
                 trials_per_job=self.trials_per_job,
                 busy_seconds=BUSY_SECONDS,
+                limits=self.limits,
             )
         finally:
             if cluster.sent:

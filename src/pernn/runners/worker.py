@@ -5,9 +5,11 @@ It ends when its input does, so that it never outlives its driver, and checkpoin
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -15,9 +17,11 @@ from typing import Any, TextIO
 
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
+from pernn.store import NUM_BEATS, lease_seconds
 
 from .inline import failure, run_one
-from .runner import STOP, TrialEvent
+from .leaving import SIGNALS
+from .runner import BEAT, STOP, TrialEvent
 
 PROGRESS_SECONDS = 0.25
 """Least time between two progress events."""
@@ -35,6 +39,7 @@ class Worker:
         self.orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self.stopping = threading.Event()
         self.last_progress = 0.0
+        self._speaking = threading.Lock()
 
     def listen(self, lines: TextIO) -> None:
         """Take orders until the input ends; a stop order or the end stops the running trial."""
@@ -43,8 +48,19 @@ class Worker:
             if order == STOP:
                 break
             self.orders.put(order)
+        self.leave()
+
+    def leave(self) -> None:
+        """Checkpoint the running trial and take no other."""
         self.stopping.set()
         self.orders.put(None)
+
+    def beat(self, seconds: float) -> None:
+        """Say again and again that this process lives, until nobody listens."""
+        with suppress(OSError):
+            while True:
+                self._say(BEAT)
+                time.sleep(seconds)
 
     def tell(self, event: TrialEvent) -> None:
         """Send an event; progress only now and then."""
@@ -53,8 +69,12 @@ class Worker:
             if now - self.last_progress < PROGRESS_SECONDS:
                 return
             self.last_progress = now
-        self.output.write(json.dumps(asdict(event)) + "\n")
-        self.output.flush()
+        self._say(asdict(event))
+
+    def _say(self, content: dict[str, Any]) -> None:
+        with self._speaking:
+            self.output.write(json.dumps(content) + "\n")
+            self.output.flush()
 
     def work(self) -> None:
         """Carry out orders until there are no more."""
@@ -81,8 +101,17 @@ def main() -> None:
     # Whatever a library prints must not mix with the events.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # Torch is needed anyway, and takes a second to load.
+    from pernn.training import keep_freed_memory
+
+    keep_freed_memory()
     worker = Worker(output)
+    for number in SIGNALS:
+        # Queues send them to every process of a job.
+        signal.signal(number, lambda *_: worker.leave())
     threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
+    period = lease_seconds() / NUM_BEATS
+    threading.Thread(target=worker.beat, args=(period,), daemon=True).start()
     try:
         worker.work()
     except BrokenPipeError:

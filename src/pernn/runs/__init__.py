@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from .cost import Cost, Work, estimate_cost, estimate_work, measure_bandwidth, measure_rate
     from .environment import describe_environment
     from .execution import execute, weights_digest
+    from .footprint import Footprint, estimate_footprint
     from .outcome import Outcome
     from .versions import describe_commit, describe_versions
 
 __all__ = [
     "Cost",
+    "Footprint",
     "Outcome",
     "Pretraining",
     "RunSpec",
@@ -29,6 +31,7 @@ __all__ = [
     "describe_environment",
     "describe_versions",
     "estimate_cost",
+    "estimate_footprint",
     "estimate_work",
     "execute",
     "measure_bandwidth",
@@ -41,6 +44,7 @@ __getattr__ = exports(
     __name__,
     {
         "Cost": ".cost",
+        "Footprint": ".footprint",
         "Outcome": ".outcome",
         "Trial": ".assembly",
         "Work": ".cost",
@@ -50,6 +54,7 @@ __getattr__ = exports(
         "describe_environment": ".environment",
         "describe_versions": ".versions",
         "estimate_cost": ".cost",
+        "estimate_footprint": ".footprint",
         "estimate_work": ".cost",
         "execute": ".execution",
         "measure_bandwidth": ".cost",

@@ -124,14 +124,18 @@ def summarise(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def carry_analysis(
-    spec: RunSpec, first: RunSpec, root: Path, device: torch.device, listener: Listener
+    spec: RunSpec,
+    first: RunSpec,
+    directory: RunDirectory,
+    root: Path,
+    device: torch.device,
+    listener: Listener,
 ) -> Outcome:
     """Measure what is not measured yet; the run's directory is locked by the caller.
 
     A line of `metrics.jsonl` is the measurement of one checkpoint: whatever is killed in between,
     only the one that was under way is lost.
     """
-    directory = RunDirectory(root, spec.fingerprint())
     lines = {line["update"]: line for line in directory.read_metrics()}
     open_updates = [update for update in spec.analysed_updates if update not in lines]
     directory.note("started" if not lines else "resumed", checkpoints=len(open_updates))
@@ -152,6 +156,6 @@ def carry_analysis(
         "metrics": {**trained["metrics"], **summarise(lines[last])},
         "tables": {**trained["tables"], **tabulate(list(lines.values()), last)},
     }
-    directory.note("finished", checkpoints=len(lines))
     directory.write_result(result)
+    directory.note("finished", checkpoints=len(lines))
     return Outcome("finished", result)

@@ -96,6 +96,9 @@ def estimate_work(spec: RunSpec) -> Work:
     projection += steps * num_codes * gates
     layers = core.num_layers
     recurrence = batch * steps * hidden * gates * (2 * layers - 1)
+    if core.kind == "s4d":
+        # One product per layer; the top one only where it is read out.
+        recurrence = batch * hidden * gates * (steps * (layers - 1) + scored)
     readout = batch * scored * hidden * vocab
     weights = {
         "projection": width * gates,

@@ -76,7 +76,7 @@ def execute(
 
         if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
-    with directory.locked():
+    with directory.locked(lambda: listener(0)):
         directory.write_spec(spec.dump())
         started = directory.read_environment()
         torch.set_num_threads(threads if started is None else int(started["threads"]))
@@ -103,7 +103,7 @@ def _carry_locked(
         if started is None:
             directory.write_environment(describe_environment(device))
         with computing("fp32", device):
-            return carry_analysis(spec, first, root, device, listener)
+            return carry_analysis(spec, first, directory, root, device, listener)
     trial = build_stage(spec, root, device)
     # Read from files, data could be others than they were.
     data = getattr(trial.stream, "digest", None)
@@ -205,7 +205,6 @@ def _carry_on(
             return Outcome("stopped", None)
     found = evaluate(state.network, trial.stream, device, spec.training.precision)
     seconds = time.perf_counter() - begun
-    directory.note("finished", update=state.update, updates=state.update - resumed, seconds=seconds)
     result = {
         "fingerprint": directory.fingerprint,
         "metrics": dict(found.metrics),
@@ -217,6 +216,7 @@ def _carry_on(
         "weights_sha256": weights_digest(state.dump()),
     }
     directory.write_result(result)
+    directory.note("finished", update=state.update, updates=state.update - resumed, seconds=seconds)
     return Outcome("finished", result)
 
 
@@ -232,8 +232,11 @@ def _learning_curve(
 
 
 def _save(directory: RunDirectory, state: TrainState, keep_interval: int | None) -> None:
+    """Write a checkpoint, which never holds what is no number: the last good one stays."""
+    arrays = state.dump()
+    state.check(arrays)
     position = {"metrics_bytes": directory.metrics_size()}
-    directory.checkpoints.save(Checkpoint(state.update, state.dump(), position))
+    directory.checkpoints.save(Checkpoint(state.update, arrays, position))
     directory.checkpoints.prune(keep_interval)
 
 

@@ -1,9 +1,9 @@
 """Checkpoints: tensors as safetensors, the rest as JSON, both under checksums; never a pickle."""
 
 import hashlib
-import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 
 from pernn.errors import CorruptError, StoreError
 
-from .files import read_json, storing, sync_directory, to_json, write_atomically
+from .files import draft_of, read_json, storing, sync_directory, to_json, write_atomically
 
 NUM_LATEST = 2
 """Newest checkpoints that are always kept: if one is damaged there is another."""
@@ -43,10 +43,13 @@ class CheckpointFolder:
 
     Args:
         path: The folder; made on the first save.
+        writing: Is entered for every change; may refuse it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, writing: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        self.path, self._writing = path, writing
 
     def updates(self) -> list[int]:
         """List the updates with a checkpoint, ascending."""
@@ -70,8 +73,8 @@ class CheckpointFolder:
             STATE: to_json({"update": checkpoint.update, **checkpoint.state}),
         }
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
-        temporary = self.path / f".{final.name}.{os.getpid()}.partial"
-        with storing(final):
+        temporary = draft_of(final)
+        with self._writing(), storing(final):
             try:
                 temporary.mkdir(parents=True)
                 for name, content in {**parts, MANIFEST: to_json({"sha256": digests})}.items():
@@ -125,17 +128,18 @@ class CheckpointFolder:
         """Rename a damaged checkpoint so that it is not read again."""
         folder = self._folder(update)
         target = folder.with_name(f"damaged-{folder.name}")
-        with storing(folder):
+        with self._writing(), storing(folder):
             shutil.rmtree(target, ignore_errors=True)
             folder.rename(target)
 
     def prune(self, keep_interval: int | None) -> None:
         """Delete all but the newest two and those kept for good, and a killed save's remains."""
-        for update in self.updates()[:-NUM_LATEST]:
-            if keep_interval is None or update % keep_interval:
-                shutil.rmtree(self._folder(update), ignore_errors=True)
-        for remains in self.path.glob(".update-*.partial"):
-            shutil.rmtree(remains, ignore_errors=True)
+        with self._writing():
+            for update in self.updates()[:-NUM_LATEST]:
+                if keep_interval is None or update % keep_interval:
+                    shutil.rmtree(self._folder(update), ignore_errors=True)
+            for remains in self.path.glob(".update-*.partial"):
+                shutil.rmtree(remains, ignore_errors=True)
 
     def _folder(self, update: int) -> Path:
         return self.path / f"update-{update:09d}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         StoreError: If it cannot be written; the old content is then untouched.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    temporary = draft_of(path)
     with storing(path):
         try:
             with temporary.open("wb") as file:
@@ -42,6 +43,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
         sync_directory(path.parent)
+
+
+def draft_of(path: Path) -> Path:
+    """Give the place where a file is written before it is renamed; no two writers share one."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
 def sync_directory(path: Path) -> None:

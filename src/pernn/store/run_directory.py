@@ -1,24 +1,27 @@
 """One run's directory: the contract of docs/run_directory.md."""
 
+import errno
 import fcntl
 import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import BusyError, ConfigError, CorruptError, VersionError
+from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
 
 from .checkpoints import CheckpointFolder
 from .files import FORMAT, read_json, read_lines, storing, to_json, write_atomically
+from .lease import Lease, claim, newest_lease
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
 METRICS, JOURNAL, LOCK = "metrics.jsonl", "journal.jsonl", "lock"
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class RunDirectory:
@@ -40,11 +43,18 @@ class RunDirectory:
             raise ConfigError(f"a run is named by 16 hexadecimal digits, got {fingerprint[:40]!r}")
         self.fingerprint = fingerprint
         self.path = root / "runs" / fingerprint
-        self.checkpoints = CheckpointFolder(self.path / "checkpoints")
+        self.checkpoints = CheckpointFolder(self.path / "checkpoints", self._writing)
+        self._lease: Lease | None = None
+        self._metrics_end: int | None = None
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, may_wait: Callable[[], bool] = lambda: True) -> Iterator[None]:
         """Be the only writer; the system frees the lock however the process ends.
+
+        Other hosts, which may not see the lock, see the lease.
+
+        Args:
+            may_wait: Asked while a silent holder on another host is watched; `False` gives up.
 
         Raises:
             BusyError: If another process holds it.
@@ -54,23 +64,56 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            self._acquire(descriptor)
-            for remains in self.path.glob(".*.partial"):
-                remains.unlink(missing_ok=True)
-            yield
+            locked = self._acquire(descriptor)
+            self._lease = claim(self.path, locked=locked, may_wait=may_wait)
+            self._metrics_end = None
+            try:
+                for remains in self.path.glob(".*.partial"):
+                    remains.unlink(missing_ok=True)
+                yield
+            finally:
+                self._lease.release()
+                self._lease = None
         finally:
             os.close(descriptor)
 
-    def _acquire(self, descriptor: int) -> None:
-        """Take the lock; whoever looks at the status holds it for a moment, so try again."""
+    def _acquire(self, descriptor: int) -> bool:
+        """Take the lock; whoever looks at the status holds it for a moment, so try again.
+
+        Returns:
+            Whether there are locks on this file system.
+        """
         for _ in range(NUM_LOCK_TRIES):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 time.sleep(LOCK_SECONDS)
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise StoreError(f"{self.path / LOCK}: {error.strerror}") from error
+                return False
             else:
-                return
-        raise BusyError(f"{self.path}: another process is working on this run")
+                return True
+        found = newest_lease(self.path)
+        who = "another process" if found is None or found.released else found.holder
+        raise BusyError(f"{self.path}: {who} is working on this run")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Guard a write: whoever lost the lease leaves, before it or by an error that came of it.
+
+        Raises:
+            BusyError: If the lease is lost.
+        """
+        if self._lease is None:
+            yield
+            return
+        self._lease.check()
+        try:
+            yield
+        except StoreError:
+            self._lease.check()
+            raise
 
     def write_spec(self, spec: Mapping[str, Any]) -> None:
         """Write the spec, or check that the one on disk is the same.
@@ -81,7 +124,8 @@ class RunDirectory:
         stored = self.read_spec()
         if stored is None:
             content = {"format": FORMAT, "fingerprint": self.fingerprint, "spec": spec}
-            write_atomically(self.path / SPEC, to_json(content))
+            with self._writing():
+                write_atomically(self.path / SPEC, to_json(content))
         elif stored != spec:
             raise CorruptError(
                 f"{self.path / SPEC} was changed since the run began: restore it, or delete the "
@@ -107,7 +151,8 @@ class RunDirectory:
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Record the machine that the run began on."""
-        write_atomically(self.path / ENVIRONMENT, to_json(environment))
+        with self._writing():
+            write_atomically(self.path / ENVIRONMENT, to_json(environment))
 
     def read_environment(self) -> dict[str, Any] | None:
         """Read the machine that the run began on."""
@@ -115,15 +160,21 @@ class RunDirectory:
         return read_json(path) if path.exists() else None
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Add one line of metrics."""
-        self._append(METRICS, to_json(record, indent=None))
+        """Add one line of metrics, at the place that it has in every execution of this run.
+
+        Two processes that take each other for dead then write the same bytes to the same places.
+        """
+        line = to_json(record, indent=None)
+        with self._writing(), self._metrics() as (descriptor, end):
+            if os.pwrite(descriptor, line, end) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._metrics_end = end + len(line)
 
     def metrics_size(self) -> int:
         """Put the metrics on disk and give their length in bytes, for a checkpoint to remember."""
-        path = self.path / METRICS
-        with storing(path), path.open("ab") as file:
-            os.fsync(file.fileno())
-            return file.tell()
+        with self._writing(), self._metrics() as (descriptor, end):
+            os.fsync(descriptor)
+            return end
 
     def truncate_metrics(self, size: int) -> None:
         """Forget what was measured after a checkpoint: it will be measured again.
@@ -131,14 +182,32 @@ class RunDirectory:
         Raises:
             CorruptError: If there is less than that.
         """
-        path = self.path / METRICS
-        with storing(path), path.open("ab") as file:
-            if file.tell() < size:
+        with self._writing(), self._metrics() as (descriptor, _):
+            found = os.fstat(descriptor).st_size
+            if found < size:
                 raise CorruptError(
-                    f"{path}: {file.tell()} bytes where the checkpoint saw {size}: "
+                    f"{self.path / METRICS}: {found} bytes where the checkpoint saw {size}: "
                     "delete the run directory to begin again"
                 )
-            file.truncate(size)
+            os.ftruncate(descriptor, size)
+            self._metrics_end = size
+
+    @contextmanager
+    def _metrics(self) -> Iterator[tuple[int, int]]:
+        """Open the metrics; gives a descriptor and where the next line belongs.
+
+        A last line that a kill cut short is dropped.
+        """
+        path = self.path / METRICS
+        with storing(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                if self._metrics_end is None:
+                    self._metrics_end = path.read_bytes().rfind(b"\n") + 1
+                    os.ftruncate(descriptor, self._metrics_end)
+                yield descriptor, self._metrics_end
+            finally:
+                os.close(descriptor)
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Read all lines of metrics."""
@@ -148,7 +217,14 @@ class RunDirectory:
         """Add a line to the journal: what happened when; never part of a result."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"time": now, "event": event, "process": os.getpid(), **details}
-        self._append(JOURNAL, to_json(line, indent=None))
+        path = self.path / JOURNAL
+        with self._writing(), storing(path), path.open("ab+") as file:
+            # A kill can cut the last line short: end it, unreadable, before the next.
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    _drop_torn_line(file.fileno())
+            os.write(file.fileno(), to_json(line, indent=None))
 
     def read_journal(self) -> list[dict[str, Any]]:
         """Read what happened."""
@@ -156,7 +232,8 @@ class RunDirectory:
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the result, last of all: its presence means done."""
-        write_atomically(self.path / RESULT, to_json({"format": FORMAT, **result}))
+        with self._writing():
+            write_atomically(self.path / RESULT, to_json({"format": FORMAT, **result}))
 
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
@@ -170,20 +247,11 @@ class RunDirectory:
             raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
         return values
 
-    def _append(self, name: str, line: bytes) -> None:
-        path = self.path / name
-        with storing(path), path.open("ab+") as file:
-            # A kill can cut the last line short: end it, unreadable, before the next.
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":
-                    self._drop_torn_line(file.fileno())
-            os.write(file.fileno(), line)
 
-    def _drop_torn_line(self, descriptor: int) -> None:
-        size = os.fstat(descriptor).st_size
-        content = os.pread(descriptor, size, 0)
-        os.ftruncate(descriptor, content.rfind(b"\n") + 1)
+def _drop_torn_line(descriptor: int) -> None:
+    size = os.fstat(descriptor).st_size
+    content = os.pread(descriptor, size, 0)
+    os.ftruncate(descriptor, content.rfind(b"\n") + 1)
 
 
 def check_format(path: Path, values: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pernn.errors import StoreError
 
+from .lease import newest_lease, this_kernel
 from .run_directory import LOCK, RESULT, SPEC, RunDirectory, read_record
 
 Standing = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
@@ -22,7 +23,7 @@ class RunStatus:
         run: Its fingerprint.
         standing: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
-        reason: Why it failed or is damaged.
+        reason: Why it failed or is damaged, or who on another host holds it.
     """
 
     run: str
@@ -48,6 +49,10 @@ def read_status(root: Path, run: str) -> RunStatus:
         update = max(directory.checkpoints.updates(), default=0)
         if is_held(directory.path / LOCK):
             return RunStatus(run, "running", update)
+        lease = newest_lease(directory.path)
+        if lease is not None and not lease.released and lease.kernel != this_kernel():
+            # Whether it lives shows only in time: whoever takes the run up will find out.
+            return RunStatus(run, "running", update, f"held by {lease.holder}")
         journal = directory.read_journal()
         if journal and journal[-1].get("event") == "failed":
             return RunStatus(run, "failed", update, str(journal[-1].get("reason")))

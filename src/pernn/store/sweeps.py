@@ -11,7 +11,7 @@ from pernn.errors import ConfigError, CorruptError
 from .files import FORMAT, read_json, storing, to_json, write_atomically
 from .run_directory import check_format
 
-MANIFEST = "sweep.json"
+MANIFEST, PAUSE = "sweep.json", "pause"
 
 
 @dataclass(frozen=True)
@@ -80,3 +80,22 @@ def list_sweeps(root: Path) -> list[str]:
     """List the sweeps of a results directory."""
     folder = root / "sweeps"
     return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
+
+
+def request_pause(root: Path, name: str) -> None:
+    """Ask every driver of a sweep, on whichever host, to checkpoint and leave."""
+    path = sweep_directory(root, name) / PAUSE
+    with storing(path):
+        path.touch()
+
+
+def withdraw_pause(root: Path, name: str) -> None:
+    """Let drivers of a sweep work again."""
+    path = sweep_directory(root, name) / PAUSE
+    with storing(path):
+        path.unlink(missing_ok=True)
+
+
+def is_pause_requested(root: Path, name: str) -> bool:
+    """Say whether somebody asked for a pause."""
+    return (sweep_directory(root, name) / PAUSE).exists()

@@ -8,12 +8,14 @@ from .config import PROTOCOLS, Precision, Protocol, ProtocolName, TrainingConfig
 from .schedule import learning_rate
 
 if TYPE_CHECKING:
+    from .allocation import keep_freed_memory
     from .evaluation import decode, evaluate, predict
-    from .loop import CheckpointDue, Event, Measured, Updated, advance
+    from .loop import CheckpointDue, Event, Measured, Updated, advance, advance_pack
+    from .objective import Shown
     from .precision import choose_device, computing, rounding, rounds_on_cpu
     from .readout import linear_cross_entropy
     from .state import TrainState
-    from .update import Shown, Update, make_update
+    from .update import Update, make_update
 
 __all__ = [
     "PROTOCOLS",
@@ -29,10 +31,12 @@ __all__ = [
     "Update",
     "Updated",
     "advance",
+    "advance_pack",
     "choose_device",
     "computing",
     "decode",
     "evaluate",
+    "keep_freed_memory",
     "learning_rate",
     "linear_cross_entropy",
     "make_update",
@@ -47,15 +51,17 @@ __getattr__ = exports(
         "CheckpointDue": ".loop",
         "Event": ".loop",
         "Measured": ".loop",
-        "Shown": ".update",
+        "Shown": ".objective",
         "TrainState": ".state",
         "Update": ".update",
         "Updated": ".loop",
         "advance": ".loop",
+        "advance_pack": ".loop",
         "choose_device": ".precision",
         "computing": ".precision",
         "decode": ".evaluation",
         "evaluate": ".evaluation",
+        "keep_freed_memory": ".allocation",
         "linear_cross_entropy": ".readout",
         "make_update": ".update",
         "predict": ".evaluation",

@@ -1,6 +1,6 @@
 """How well a model answers the held-out sequences."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -12,10 +12,12 @@ from pernn.interfaces import (
     Batch,
     BatchStream,
     Decoder,
+    LinearReadout,
     Measurement,
     SequenceModel,
     Table,
 )
+from pernn.kernels import linear
 
 from .config import Precision
 from .objective import find_scored, losses, predictions
@@ -23,11 +25,12 @@ from .precision import rounding
 
 CHUNK_SIZE = 256
 """Sequences at a time: bounds the memory, and is fixed because it can change the last bits."""
-MAX_LOGITS = 2**28
-"""Numbers that the model may give at a time; fewer sequences where there would be more."""
+MAX_LOGITS = 2**24
+"""Outputs that are computed at a time: states are read out in pieces, and of a model that has only
+outputs fewer sequences are asked at once."""
 
-Ask = Callable[[Tensor, int, Tensor | None], Tensor]
-"""Tokens, number of scored steps, which of these (all if absent) → outputs."""
+Ask = Callable[[Tensor, int, Tensor | None], Iterable[Tensor]]
+"""Tokens, number of scored steps, which of these (all if absent) → outputs, row by row."""
 
 
 @torch.no_grad()
@@ -36,10 +39,17 @@ def predict(
 ) -> Answers:
     """Answer a batch, chunk by chunk; the truth is fed back where anything is."""
 
-    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Tensor:
-        return model(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
+    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Iterator[Tensor]:
+        if not isinstance(model, LinearReadout):
+            outputs = model(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
+            yield outputs.flatten(0, -2)
+            return
+        states = model.states(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
+        for rows in states.flatten(0, -2).split(max(1, MAX_LOGITS // model.vocab_size)):
+            yield linear(rows, model.readout.weight, model.readout.bias)
 
-    return _answer(ask, model.vocab_size, batch, device, precision)
+    width = 1 if isinstance(model, LinearReadout) else model.vocab_size
+    return _answer(ask, width, batch, device, precision)
 
 
 @torch.no_grad()
@@ -48,9 +58,9 @@ def decode(
 ) -> Answers:
     """Answer a batch whose outputs are fed back, from the model's own outputs alone."""
 
-    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Tensor:
+    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Iterable[Tensor]:
         outputs = model.decode(tokens[:, : tokens.shape[1] - num_scored + 1], num_scored)
-        return outputs if scored is None else outputs[scored]
+        return [outputs.flatten(0, 1) if scored is None else outputs[scored]]
 
     return _answer(ask, model.vocab_size, batch, device, precision)
 
@@ -85,13 +95,13 @@ def _mean(answers: Answers) -> float:
 
 
 def _answer(
-    ask: Ask, vocab_size: int, batch: Batch, device: torch.device, precision: Precision
+    ask: Ask, width: int, batch: Batch, device: torch.device, precision: Precision
 ) -> Answers:
     said = np.empty_like(batch.targets)
     cost = np.full(batch.targets.shape[:2], np.nan)
     if batch.targets.dtype == np.int64:
         said.fill(UNSCORED)
-    for rows, steps in _chunks(batch, vocab_size):
+    for rows, steps in _chunks(batch, width):
         surplus = batch.targets.shape[1] - steps
         tokens = batch.tokens[rows, : batch.tokens.shape[1] - surplus]
         expected = batch.targets[rows, :steps]
@@ -101,17 +111,22 @@ def _answer(
         shown = torch.from_numpy(tokens).to(device)
         targets = torch.from_numpy(expected[where]).to(device)
         scored = None if mask is None else torch.from_numpy(mask).to(device)
+        flat, found = targets.flatten(0, 1) if mask is None else targets, []
         with rounding(precision, device):
-            outputs = ask(shown, steps, scored)
-        said[rows, :steps][where] = predictions(outputs, targets).cpu().numpy()
-        cost[rows, :steps][where] = losses(outputs, targets).cpu().numpy()
+            for outputs in ask(shown, steps, scored):
+                part, flat = flat[: len(outputs)], flat[len(outputs) :]
+                found.append((predictions(outputs, part), losses(outputs, part)))
+        ids, nats = (torch.cat(parts) for parts in zip(*found, strict=True))
+        said[rows, :steps][where] = ids.cpu().numpy().reshape(targets.shape)
+        costs = cost[rows, :steps]
+        costs[where] = nats.cpu().numpy().reshape(costs[where].shape)
     return Answers(said, cost)
 
 
-def _chunks(batch: Batch, vocab_size: int) -> Iterator[tuple[slice, int]]:
+def _chunks(batch: Batch, width: int) -> Iterator[tuple[slice, int]]:
     """Give rows that go together, and how many of their steps are not all padding."""
     count, num_scored = batch.targets.shape[:2]
-    size = min(CHUNK_SIZE, max(1, MAX_LOGITS // (num_scored * vocab_size)))
+    size = min(CHUNK_SIZE, max(1, MAX_LOGITS // (num_scored * width)))
     for start in range(0, count, size):
         rows = slice(start, start + size)
         steps = num_scored

@@ -1,7 +1,7 @@
 """The training loop: one update after another, events in between."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,7 @@ from pernn.interfaces import BatchStream
 from .config import Protocol, TrainingConfig
 from .evaluation import evaluate
 from .schedule import learning_rate
-from .state import TrainState
+from .state import REMEDY, TrainState
 from .update import make_update
 
 
@@ -54,12 +54,44 @@ def advance(
     The state may be saved whenever an event arrives; a saved state continues with the same bits.
 
     Raises:
-        TrialError: If the loss is not finite at the end of a log interval.
+        TrialError: If loss or gradients are not finite at the end of a log interval.
     """
-    update = make_update(state, config, protocol, device)
-    while state.update < config.iterations:
-        update(stream.train(state.update, config.batch_size))
-        yield from _events(state, stream, config, device)
+    for _, event in advance_pack([(state, stream)], config, protocol, device):
+        if isinstance(event, TrialError):
+            raise event
+        yield event
+
+
+def advance_pack(
+    members: Sequence[tuple[TrainState, BatchStream]],
+    config: TrainingConfig,
+    protocol: Protocol,
+    device: torch.device,
+) -> Iterator[tuple[int, Event | TrialError]]:
+    """Train several networks side by side, yielding whose event it is, and the event.
+
+    A member whose loss is not finite ends with that error; the others go on without it.
+
+    Args:
+        members: States after the same number of updates, and their data.
+        config: How many updates and how fast, for all.
+        protocol: Whether gradients are clipped.
+        device: Where.
+    """
+    left = dict(enumerate(members))
+    update = None
+    while left and next(iter(left.values()))[0].update < config.iterations:
+        if update is None:
+            update = make_update([state for state, _ in left.values()], config, protocol, device)
+        update([stream.train(state.update, config.batch_size) for state, stream in left.values()])
+        for number, (state, stream) in list(left.items()):
+            try:
+                for event in _events(state, stream, config, device):
+                    yield number, event
+            except TrialError as error:
+                del left[number]
+                update = None
+                yield number, error
 
 
 def _events(
@@ -70,11 +102,12 @@ def _events(
     if update % config.log_interval == 0 or last:
         count = (update - 1) % config.log_interval + 1
         loss, norm, right = (state.sums / count).tolist()
-        if not math.isfinite(loss):
-            raise TrialError(
-                f"the loss became {loss} within updates {update - count + 1}–{update}: "
-                "lower training.learning_rate or clip gradients (protocol as-run)"
-            )
+        for what, value in (("loss", loss), ("gradient's norm", norm)):
+            if not math.isfinite(value):
+                first = update - count + 1
+                raise TrialError(
+                    f"the {what} became {value} within updates {first}–{update}: {REMEDY}"
+                )
         state.sums.zero_()
         rate = learning_rate(update, config)
         values = {"loss": loss, "gradient_norm": norm, "learning_rate": rate}
@@ -83,6 +116,8 @@ def _events(
         yield Measured(update, "train", values)
     if update % config.evaluation_interval == 0 and not last:
         found = evaluate(state.network, stream, device, config.precision)
+        if not math.isfinite(found.metrics["loss"]):
+            raise TrialError(f"the held-out loss is not finite after update {update}: {REMEDY}")
         yield Measured(update, "test", dict(found.metrics))
     if update % config.checkpoint_interval == 0 or last:
         yield CheckpointDue(update)

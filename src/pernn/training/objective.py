@@ -1,12 +1,15 @@
 """What training minimises: cross-entropy of ids, or one minus the cosine of vectors."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from pernn.interfaces import UNSCORED, LinearReadout, SequenceModel
+from pernn.interfaces import UNSCORED, Batch, LinearReadout, SequenceModel
 
 from .readout import linear_cross_entropy
 
@@ -16,38 +19,103 @@ Outputs = Float[Tensor, "*rows width"]
 Targets = Int[Tensor, "*rows"] | Float[Tensor, "*rows width"]
 
 
-def batch_loss(
-    network: SequenceModel,
-    tokens: Shaped[Tensor, "batch input_time ..."],
-    num_queries: int,
-    num_scored: int,
-    scored: Bool[Tensor, "batch scored"] | None,
-    targets: Shaped[Tensor, "..."],
-) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Run a network on a batch; give what it minimises and how much of it is right.
+@dataclass(frozen=True)
+class Shown:
+    """A batch on the device.
+
+    Attributes:
+        tokens: What the network is shown.
+        targets: Ids or vectors expected of the scored steps; one after another if these are named.
+        scored: Which of the last steps are scored; all if absent.
+        num_queries: Steps after the tokens, with the query as input.
+        num_scored: Last steps that have targets.
+    """
+
+    tokens: Shaped[Tensor, "batch input_time ..."]
+    targets: Shaped[Tensor, "..."]
+    scored: Bool[Tensor, "batch scored"] | None
+    num_queries: int
+    num_scored: int
+
+    @classmethod
+    def of(cls, batch: Batch, device: torch.device) -> "Shown":
+        """Move a batch to the device without waiting for it."""
+        mask = find_scored(batch.targets)
+        targets = batch.targets if mask is None else batch.targets[mask]
+        return cls(
+            _move(batch.tokens, device),
+            _move(targets, device),
+            None if mask is None else _move(mask, device),
+            batch.num_queries,
+            batch.targets.shape[1],
+        )
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What batches have in common that can be computed side by side."""
+        return self.tokens.shape, self.num_queries, self.num_scored
+
+
+def _move(array: Shaped[np.ndarray, "..."], device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(array)
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
+"""Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
+
+
+def pack_losses(networks: Sequence[SequenceModel], batches: Sequence[Shown]) -> list[Loss]:
+    """Run networks on a batch each; give what each minimises and how much of it is right.
 
     Args:
-        network: What is trained.
-        tokens: What it is shown.
-        num_queries: Steps that follow, with the query as input.
-        num_scored: Last steps that have targets.
-        scored: Which of them do, all if absent.
-        targets: Ids or vectors, one for each scored step.
-
-    Returns:
-        Mean loss over the scored steps, and the share of ids that are right; NaN for vectors.
+        networks: One, or several that differ in their weights only.
+        batches: What each is shown.
     """
-    if targets.is_floating_point() or not isinstance(network, LinearReadout):
-        outputs = network(tokens, num_queries, num_scored=num_scored, scored=scored)
-        loss = mean_loss(outputs, targets)
-        if targets.is_floating_point():
-            return loss, torch.full_like(loss, torch.nan)
-        return loss, (outputs.argmax(-1) == targets).to(loss.dtype).mean()
-    states = network.states(tokens, num_queries, num_scored=num_scored, scored=scored)
-    if scored is None:
+    if len({batch.shape for batch in batches}) > 1:
+        pairs = zip(networks, batches, strict=True)
+        return [loss for one, batch in pairs for loss in pack_losses([one], [batch])]
+    first, readers = batches[0], [one for one in networks if isinstance(one, LinearReadout)]
+    if len(readers) < len(networks):
+        return [
+            _loss_of(
+                network(
+                    batch.tokens,
+                    batch.num_queries,
+                    num_scored=batch.num_scored,
+                    scored=batch.scored,
+                ),
+                batch.targets,
+            )
+            for network, batch in zip(networks, batches, strict=True)
+        ]
+    states = readers[0].pack_states(
+        readers,
+        [batch.tokens for batch in batches],
+        first.num_queries,
+        num_scored=first.num_scored,
+        scored=[batch.scored for batch in batches],
+    )
+    return [_read_out(*parts) for parts in zip(readers, states, batches, strict=True)]
+
+
+def _read_out(network: LinearReadout, states: Tensor, batch: Shown) -> Loss:
+    targets = batch.targets
+    if targets.is_floating_point():
+        return _loss_of(network.readout(states), targets)
+    if batch.scored is None:
         # Time first, as the states lie in memory.
         states, targets = states.transpose(0, 1).flatten(0, 1), targets.t().flatten()
     return linear_cross_entropy(states, network.readout.weight, network.readout.bias, targets)
+
+
+def _loss_of(outputs: Outputs, targets: Targets) -> Loss:
+    loss = mean_loss(outputs, targets)
+    if targets.is_floating_point():
+        return loss, torch.full_like(loss, torch.nan)
+    return loss, (outputs.argmax(-1) == targets).to(loss.dtype).mean()
 
 
 def mean_loss(outputs: Outputs, targets: Targets) -> Float[Tensor, ""]:

@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
-from pernn.errors import CorruptError
+from pernn.errors import CorruptError, TrialError
 from pernn.interfaces import SequenceModel
 
 from .config import Protocol
+
+REMEDY = "lower training.learning_rate or clip gradients (protocol as-run)"
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
@@ -55,6 +57,11 @@ class TrainState:
         """The model by what training asks of it."""
         return cast(SequenceModel, self.model)
 
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What is trained."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
     def _moments(self) -> dict[str, tuple[nn.Parameter, str]]:
         trainable = ((n, p) for n, p in self.model.named_parameters() if p.requires_grad)
         return {
@@ -72,6 +79,19 @@ class TrainState:
             tensors[name] = self.optimizer.state[parameter][key]
         tensors["sums"] = self.sums
         return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+
+    def check(self, arrays: Arrays) -> None:
+        """Make sure that what `dump` gave is worth going on from.
+
+        Raises:
+            TrialError: If a weight, a moment, or a loss since the last log line is not finite.
+        """
+        # The third sum is no number by design where there are no right answers.
+        sums = {"the loss": arrays["sums"][0], "the gradient's norm": arrays["sums"][1]}
+        found = {**sums, **{name: a for name, a in arrays.items() if name != "sums"}}
+        odd = next((name for name, values in found.items() if not np.isfinite(values).all()), None)
+        if odd is not None:
+            raise TrialError(f"{odd} is not finite after update {self.update}: {REMEDY}")
 
     def restore(self, arrays: Mapping[str, Shaped[np.ndarray, "..."]], update: int) -> None:
         """Take over what `dump` gave after so many updates.

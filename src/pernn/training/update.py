@@ -1,7 +1,7 @@
-"""One update: a batch goes in, the state changes."""
+"""One update: a batch goes in, the state changes; or several at once, side by side."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 
 import torch
@@ -10,91 +10,63 @@ from torch import Tensor, nn
 from pernn.interfaces import Batch
 
 from .config import Protocol, TrainingConfig
-from .objective import batch_loss, find_scored
+from .objective import Shown, pack_losses
 from .precision import rounding
 from .schedule import learning_rate
 from .state import TrainState
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A batch on the device.
-
-    Attributes:
-        tokens: What the network is shown.
-        targets: What is expected of the scored steps, one after another if they are named.
-        scored: Which of the last steps are scored; all if absent.
-        num_queries: Steps after the tokens.
-        num_scored: Last steps that have targets.
-    """
-
-    tokens: Tensor
-    targets: Tensor
-    scored: Tensor | None
-    num_queries: int
-    num_scored: int
-
-    @classmethod
-    def of(cls, batch: Batch, device: torch.device) -> "Shown":
-        """Move a batch to the device without waiting for it."""
-        mask = find_scored(batch.targets)
-        targets = batch.targets if mask is None else batch.targets[mask]
-        arrays = (batch.tokens, targets, mask)
-        tokens, kept, scored = (
-            None if array is None else _move(torch.from_numpy(array), device) for array in arrays
-        )
-        assert tokens is not None and kept is not None  # noqa: S101, PT018 both are arrays
-        return cls(tokens, kept, scored, batch.num_queries, batch.targets.shape[1])
 
 
 class Update:
     """Updates that run as they are written.
 
     Args:
-        state: What they change.
+        states: What they change: one, or a pack, all after the same number of updates.
         config: How many and how fast.
         protocol: Whether gradients are clipped.
         device: Where.
     """
 
     def __init__(
-        self, state: TrainState, config: TrainingConfig, protocol: Protocol, device: torch.device
+        self,
+        states: Sequence[TrainState],
+        config: TrainingConfig,
+        protocol: Protocol,
+        device: torch.device,
     ) -> None:
-        self.state, self.config, self.device = state, config, device
-        self.parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
+        self.states, self.config, self.device = list(states), config, device
         self.clip_norm = inf if protocol.clip_norm is None else protocol.clip_norm
 
-    def __call__(self, batch: Batch) -> None:
-        """Make the next update."""
-        self.state.update += 1
-        self.set_rate(learning_rate(self.state.update, self.config))
-        self.run(Shown.of(batch, self.device))
+    def __call__(self, batches: Sequence[Batch]) -> None:
+        """Make the next update of every state, each with a batch of its own."""
+        self.step([Shown.of(batch, self.device) for batch in batches])
 
-    def set_rate(self, rate: float) -> None:
-        """Set the learning rate, in place where it is a tensor."""
-        for group in self.state.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+    def step(self, shown: Sequence[Shown]) -> None:
+        """Make the next update of every state, each with a batch on the device."""
+        self.count()
+        self.run(shown)
 
-    def run(self, shown: Shown) -> None:
-        """Change the state; nothing in here waits for the device."""
-        state = self.state
+    def count(self) -> None:
+        """Begin the next update: count it and set its learning rate, in place if it is a tensor."""
+        for state in self.states:
+            state.update += 1
+            rate = learning_rate(state.update, self.config)
+            for group in state.optimizer.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(rate)
+                else:
+                    group["lr"] = rate
+
+    def run(self, shown: Sequence[Shown]) -> None:
+        """Change the states; nothing in here waits for the device."""
         with rounding(self.config.precision, self.device):
-            loss, right = batch_loss(
-                state.network,
-                shown.tokens,
-                shown.num_queries,
-                shown.num_scored,
-                shown.scored,
-                shown.targets,
-            )
-        state.optimizer.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.clip_norm)
-        state.optimizer.step()
-        state.sums += torch.stack([loss.detach(), norm, right])
+            found = pack_losses([state.network for state in self.states], shown)
+        for state in self.states:
+            state.optimizer.zero_grad()
+        torch.autograd.backward([loss for loss, _ in found])
+        for state, (loss, right) in zip(self.states, found, strict=True):
+            norm = nn.utils.clip_grad_norm_(state.parameters, self.clip_norm)
+            state.optimizer.step()
+            state.sums += torch.stack([loss.detach(), norm, right])
 
 
 Capture = Callable[[Callable[[], None]], Callable[[], None]]
@@ -104,12 +76,12 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 class RecordedUpdate(Update):
     """Updates that are recorded once and then repeated, so that a GPU never waits for Python.
 
-    The recording reads a batch and a learning rate from places of their own, which are filled
-    before each repetition. A batch of another shape, or one of which not all steps are scored, runs
-    as it is written.
+    The recording reads batches and learning rates from places of their own, which are filled before
+    each repetition. Batches of another shape, or of which not all steps are scored, run as they are
+    written.
 
     Args:
-        state: What they change.
+        states: What they change.
         config: How many and how fast.
         protocol: Whether gradients are clipped.
         device: Where.
@@ -118,37 +90,38 @@ class RecordedUpdate(Update):
 
     def __init__(
         self,
-        state: TrainState,
+        states: Sequence[TrainState],
         config: TrainingConfig,
         protocol: Protocol,
         device: torch.device,
         capture: Capture | None = None,
     ) -> None:
-        super().__init__(state, config, protocol, device)
+        super().__init__(states, config, protocol, device)
         self._capture = capture or cuda_graph
-        self._places: Shown | None = None
+        self._places: list[Shown] = []
         self._repeat: Callable[[], None] | None = None
 
-    def __call__(self, batch: Batch) -> None:
-        """Make the next update."""
-        self.state.update += 1
-        self.set_rate(learning_rate(self.state.update, self.config))
-        shown = Shown.of(batch, self.device)
-        if self._repeat is None and shown.scored is None:
+    def step(self, shown: Sequence[Shown]) -> None:
+        """Make the next update of every state, by repetition if it can be."""
+        self.count()
+        whole = all(one.scored is None for one in shown)
+        if self._repeat is None and whole:
             self._record(shown)
-        if self._repeat is None or self._places is None or not _alike(shown, self._places):
+        alike = [one.shape for one in shown] == [place.shape for place in self._places]
+        if self._repeat is None or not whole or not alike:
             self.run(shown)
             return
-        self._places.tokens.copy_(shown.tokens)
-        self._places.targets.copy_(shown.targets)
+        for place, one in zip(self._places, shown, strict=True):
+            place.tokens.copy_(one.tokens)
+            place.targets.copy_(one.targets)
         self._repeat()
 
-    def _record(self, shown: Shown) -> None:
-        places = self._places = Shown(
-            shown.tokens.clone(), shown.targets.clone(), None, shown.num_queries, shown.num_scored
-        )
+    def _record(self, shown: Sequence[Shown]) -> None:
+        self._places = [
+            replace(one, tokens=one.tokens.clone(), targets=one.targets.clone()) for one in shown
+        ]
         kept = [(place, place.clone()) for place in self._changing()]
-        self._repeat = self._capture(lambda: self.run(places))
+        self._repeat = self._capture(lambda: self.run(self._places))
         # What ran to be recorded did not count.
         fresh = {id(place) for place, _ in kept}
         for place in self._changing():
@@ -160,21 +133,31 @@ class RecordedUpdate(Update):
     @torch.no_grad()
     def _changing(self) -> list[Tensor]:
         """Everything that an update changes: weights, moments, step counts, sums."""
-        moments = [
+        return [
             value
-            for parameter in self.parameters
-            for value in self.state.optimizer.state.get(parameter, {}).values()
-            if isinstance(value, Tensor)
+            for state in self.states
+            for value in (
+                *(parameter.data for parameter in state.parameters),
+                *(
+                    moment
+                    for parameter in state.parameters
+                    for moment in state.optimizer.state.get(parameter, {}).values()
+                    if isinstance(moment, Tensor)
+                ),
+                state.sums,
+            )
         ]
-        return [*(parameter.data for parameter in self.parameters), *moments, self.state.sums]
 
 
 def make_update(
-    state: TrainState, config: TrainingConfig, protocol: Protocol, device: torch.device
+    states: Sequence[TrainState],
+    config: TrainingConfig,
+    protocol: Protocol,
+    device: torch.device,
 ) -> Update:
     """Give the fastest updates that a device has."""
     kind = RecordedUpdate if device.type == "cuda" else Update
-    return kind(state, config, protocol, device)
+    return kind(states, config, protocol, device)
 
 
 def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
@@ -190,18 +173,3 @@ def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
         run()
     replay: Callable[[], None] = graph.replay
     return replay
-
-
-def _alike(shown: Shown, places: Shown) -> bool:
-    return (
-        shown.scored is None
-        and shown.tokens.shape == places.tokens.shape
-        and shown.targets.shape == places.targets.shape
-        and (shown.num_queries, shown.num_scored) == (places.num_queries, places.num_scored)
-    )
-
-
-def _move(array: Tensor, device: torch.device) -> Tensor:
-    if device.type == "cpu":
-        return array
-    return array.pin_memory().to(device, non_blocking=True)

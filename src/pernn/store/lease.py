@@ -1,0 +1,271 @@
+"""Leases: who may write a run, where a file lock does not reach the other hosts of a directory.
+
+`lease-000001.json` is a term. Claiming the next one takes the run over; the holder of an older one
+notices before it writes. The holder changes its file again and again, and an observer takes it for
+dead when the file has not changed for long by the observer's own clock: no clock is ever compared
+with another one.
+"""
+
+import errno
+import json
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from threading import Event, Thread
+
+from pernn.errors import BusyError, ConfigError, CorruptError
+
+from .files import storing
+
+VARIABLE = "PERNN_LEASE_SECONDS"
+SECONDS, SHORTEST_SECONDS, LONGEST_SECONDS = 60.0, 0.1, 24 * 3600.0
+NUM_BEATS = 6
+"""Changes of the file in the time of a lease."""
+NUM_LOOKS = 4 * NUM_BEATS
+NUM_READ_TRIES = 10
+SIZE = 512
+"""Bytes of a lease, so that it is always rewritten in place."""
+PATTERN = "lease-{:06d}.json"
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a lease says.
+
+    Attributes:
+        term: Its number; the newest counts.
+        owner: Random name of the holder.
+        host: Name of the host, for people.
+        process: Process id there.
+        kernel: Start of that host's system, or its name: what a file lock reaches.
+        seconds: How long the file may stay as it is before the holder is taken for dead.
+        beat: How often the holder has said that it lives.
+        released: Whether the holder has left.
+    """
+
+    term: int
+    owner: str = ""
+    host: str = "an unknown host"
+    process: int = 0
+    kernel: str = ""
+    seconds: float = SECONDS
+    beat: int = 0
+    released: bool = False
+
+    @property
+    def holder(self) -> str:
+        """Say who it is."""
+        return f"process {self.process} on {self.host}"
+
+    def content(self) -> bytes:
+        """Give the file's bytes, equally many however often it has beaten."""
+        return json.dumps(asdict(self)).encode().ljust(SIZE - 1) + b"\n"
+
+
+class Lease:
+    """A term of this process, kept up by a thread until it is released.
+
+    Args:
+        folder: The run's directory.
+        holding: What the file says; the file is there.
+    """
+
+    def __init__(self, folder: Path, holding: Holding) -> None:
+        self._folder, self._holding = folder, holding
+        self._path = folder / PATTERN.format(holding.term)
+        self._next = folder / PATTERN.format(holding.term + 1)
+        self._leaving = Event()
+        self._beating = Thread(target=self._beat, name=f"lease {holding.term}", daemon=True)
+        self._beating.start()
+
+    def check(self) -> None:
+        """Make sure that nobody took the run over.
+
+        Raises:
+            BusyError: If somebody did; nothing may be written any more.
+        """
+        if self._path.exists() and not self._next.exists():
+            return
+        found = newest_lease(self._folder)
+        other = found.holder if found is not None else "nobody known: its file was deleted"
+        raise BusyError(f"{self._folder}: lost the lease to {other}; this process leaves the run")
+
+    def release(self) -> None:
+        """Say that the run is free."""
+        self._leaving.set()
+        self._beating.join()
+        with suppress(OSError):
+            self._write(replace(self._holding, released=True))
+
+    def _beat(self) -> None:
+        while not self._leaving.wait(self._holding.seconds / NUM_BEATS):
+            # What fails now is tried again; whoever took over has another file.
+            with suppress(OSError):
+                self._write(replace(self._holding, beat=self._holding.beat + 1))
+
+    def _write(self, holding: Holding) -> None:
+        """Change the file where it is; closing it makes other hosts see that, without fsync."""
+        self._holding = holding
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(descriptor, holding.content(), 0)
+        finally:
+            os.close(descriptor)
+
+
+def claim(folder: Path, *, locked: bool, may_wait: Callable[[], bool] = lambda: True) -> Lease:
+    """Take a run's next term, if the newest one was released or its holder is dead.
+
+    Args:
+        folder: The run's directory.
+        locked: Whether this process holds a lock that excludes every process of this system.
+        may_wait: Asked while another host's lease is watched; `False` gives up.
+
+    Raises:
+        BusyError: If the holder lives or somebody else was faster.
+    """
+    seconds = lease_seconds()
+    found = newest_lease(folder)
+    if found is not None and not found.released and not (locked and found.kernel == this_kernel()):
+        _watch(folder, found, max(seconds, found.seconds), may_wait)
+    term = 1 if found is None else found.term + 1
+    holding = Holding(
+        term, secrets.token_hex(8), socket.gethostname(), os.getpid(), this_kernel(), seconds
+    )
+    if not _create(folder, holding) or max(_terms(folder)) != term:
+        raise BusyError(f"{folder}: another process has just taken this run")
+    for old in sorted(_terms(folder) - {term}):
+        (folder / PATTERN.format(old)).unlink(missing_ok=True)
+    return Lease(folder, holding)
+
+
+def newest_lease(folder: Path) -> Holding | None:
+    """Read the newest term; one that cannot be read has a holder of whom nothing is known."""
+    found = _look(folder)
+    if found is None:
+        return None
+    term, content = found
+    try:
+        holding = Holding(**json.loads(content))
+    except (ValueError, TypeError, RecursionError):
+        return Holding(term)
+    return holding if holding.term == term and _is_sound(holding) else Holding(term)
+
+
+def _is_sound(holding: Holding) -> bool:
+    """Say whether every value is of its kind: anything may stand in a file."""
+    model = vars(Holding(0))
+    return (
+        all(type(value) is type(model[key]) for key, value in vars(holding).items())
+        and SHORTEST_SECONDS <= holding.seconds <= LONGEST_SECONDS
+        and holding.host.isprintable()
+    )
+
+
+def lease_seconds() -> float:
+    """Give the length of a lease, from the environment if it is set there.
+
+    Raises:
+        ConfigError: If it is no such number.
+    """
+    word = os.environ.get(VARIABLE, str(SECONDS))
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = 0.0
+    if not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS:
+        raise ConfigError(
+            f"{VARIABLE} must be a number of seconds from {SHORTEST_SECONDS} to a day, got {word!r}"
+        )
+    return seconds
+
+
+@cache
+def this_kernel() -> str:
+    """Name the running system: a new name after every start where it has one."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return socket.gethostname()
+
+
+def _watch(folder: Path, holding: Holding, seconds: float, may_wait: Callable[[], bool]) -> None:
+    """Wait until a holder is known to live, or has been silent for the whole time.
+
+    Raises:
+        BusyError: If it lives, or there is no time to wait.
+    """
+    first, since = _look(folder), time.monotonic()
+    while True:
+        # The clock is read before the file: silence lasted at least until then.
+        now = time.monotonic()
+        if _look(folder) != first:
+            raise BusyError(f"{folder}: {holding.holder} is working on this run")
+        if now - since > seconds:
+            return
+        if not may_wait():
+            raise BusyError(f"{folder}: {holding.holder} may be working on this run")
+        time.sleep(seconds / NUM_LOOKS)
+
+
+def _look(folder: Path) -> tuple[int, bytes] | None:
+    """Give the newest term and its file's bytes."""
+    for _ in range(NUM_READ_TRIES):
+        terms = _terms(folder)
+        if not terms:
+            return None
+        path = folder / PATTERN.format(max(terms))
+        with storing(path), suppress(FileNotFoundError):
+            return max(terms), path.read_bytes()
+        # A newer one has just replaced it.
+    raise CorruptError(f"{path}: cannot be read: delete it if nobody works on this run")
+
+
+def _terms(folder: Path) -> set[int]:
+    """List the terms whose files are there."""
+    with storing(folder):
+        names = [path.name for path in folder.glob("lease-*.json")]
+    found = {
+        int(one[1]) for name in names if (one := re.fullmatch(r"lease-(\d{6,18})\.json", name))
+    }
+    return {term for term in found if PATTERN.format(term) in names}
+
+
+def _create(folder: Path, holding: Holding) -> bool:
+    """Make a term's file, whole and only if there is none; also atomic on network file systems."""
+    path = folder / PATTERN.format(holding.term)
+    draft = folder / f".{path.name}.{holding.owner}.partial"
+    with storing(path):
+        try:
+            draft.write_bytes(holding.content())
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                # The answer of a server may have got lost on the way.
+                return draft.stat().st_nlink == 2
+            except FileNotFoundError:
+                # Swept up by who is taking the run at this moment.
+                return False
+            except OSError as error:
+                if error.errno not in NO_LINKS:
+                    raise
+                return _create_without_links(path, holding)
+            return True
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _create_without_links(path: Path, holding: Holding) -> bool:
+    try:
+        with path.open("xb") as file:
+            file.write(holding.content())
+    except FileExistsError:
+        return False
+    return True

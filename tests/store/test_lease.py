@@ -1,0 +1,193 @@
+"""Leases: the dead are followed at once on one host, after silence on another; zombies notice."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import BusyError, ConfigError
+from pernn.store import Checkpoint, RunDirectory, lease, read_status
+
+RUN = "0123456789abcdef"
+SECONDS = 0.6
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    monkeypatch.setenv(lease.VARIABLE, str(SECONDS))
+    return RunDirectory(tmp_path, RUN)
+
+
+class OtherHost:
+    """This process as if on a host whose locks nobody here sees."""
+
+    def __init__(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.run, self.patch = RunDirectory(run.path.parents[1], RUN), monkeypatch
+
+    def __enter__(self) -> RunDirectory:
+        with self.patch.context() as patch:
+            patch.setattr(lease, "this_kernel", lambda: "another kernel")
+            patch.setattr("pernn.store.run_directory.fcntl.flock", lambda *_: None)
+            self.lock = self.run.locked()
+            self.lock.__enter__()
+        return self.run
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.__exit__(None, None, None)
+
+
+def silence(run: RunDirectory) -> None:
+    """Have a holder say nothing any more, as if it were stopped."""
+    run._lease._leaving.set()
+    run._lease._beating.join()
+
+
+def test_terms_rise_and_only_the_newest_is_kept(run: RunDirectory) -> None:
+    for term in (1, 2, 3):
+        with run.locked():
+            assert lease.newest_lease(run.path).term == term
+            assert not lease.newest_lease(run.path).released
+        assert lease.newest_lease(run.path).released
+    assert [path.name for path in run.path.glob("lease-*")] == ["lease-000003.json"]
+
+
+def test_a_dead_holder_of_this_host_is_followed_at_once(run: RunDirectory) -> None:
+    run.path.mkdir(parents=True)
+    dead = lease.Holding(4, kernel=lease.this_kernel(), seconds=1000.0)
+    (run.path / "lease-000004.json").write_bytes(dead.content())
+    begun = time.monotonic()
+    with run.locked():
+        assert lease.newest_lease(run.path).term == 5
+    assert time.monotonic() - begun < SECONDS
+
+
+def test_a_living_holder_on_another_host_is_seen_by_its_beat(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with OtherHost(run, monkeypatch) as other:
+        other.write_spec({"seed": 1})
+        status = read_status(tmp_path, RUN)
+        assert (status.standing, status.reason.startswith("held by process")) == ("running", True)
+        begun = time.monotonic()
+        with pytest.raises(BusyError, match="is working on this run"), run.locked():
+            pass
+        assert time.monotonic() - begun < SECONDS
+    assert read_status(tmp_path, RUN).standing == "stopped"
+
+
+def test_a_silent_holder_on_another_host_is_followed_after_its_lease(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OtherHost(run, monkeypatch) as other:
+        other.append_metrics({"update": 1})
+        silence(other)
+        begun = time.monotonic()
+        with run.locked():
+            assert time.monotonic() - begun >= SECONDS
+            before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+            writes = (
+                lambda: other.append_metrics({"update": 2}),
+                lambda: other.truncate_metrics(0),
+                other.metrics_size,
+                lambda: other.note("stopped"),
+                lambda: other.write_spec({"seed": 1}),
+                lambda: other.write_environment({}),
+                lambda: other.write_result({"fingerprint": RUN, "metrics": {}}),
+                lambda: other.checkpoints.save(Checkpoint(1, {}, {})),
+                lambda: other.checkpoints.prune(None),
+            )
+            for write in writes:
+                with pytest.raises(BusyError, match="lost the lease to process"):
+                    write()
+            assert {p: p.read_bytes() for p in run.path.rglob("*") if p.is_file()} == before
+
+
+def test_the_loser_of_a_lease_does_not_release_the_winners(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OtherHost(run, monkeypatch) as other:
+        silence(other)
+        holder = run.locked()
+        holder.__enter__()
+    assert not lease.newest_lease(run.path).released
+    run.note("started")
+    holder.__exit__(None, None, None)
+
+
+def test_two_writers_of_the_same_lines_converge(run: RunDirectory, tmp_path: Path) -> None:
+    lines = [{"update": update, "loss": 1 / update} for update in range(1, 9)]
+    alone = RunDirectory(tmp_path / "alone", RUN)
+    alone.path.mkdir(parents=True)
+    for line in lines:
+        alone.append_metrics(line)
+    run.path.mkdir(parents=True)
+    late = RunDirectory(tmp_path, RUN)
+    for line in lines[:5]:
+        late.append_metrics(line)
+    size = len(
+        b"".join(
+            map(
+                str.encode,
+                run.path.joinpath("metrics.jsonl").read_text().splitlines(keepends=True)[:2],
+            )
+        )
+    )
+    run.truncate_metrics(size)
+    # The late one is a few lines ahead, and does not stop.
+    for line in lines[5:]:
+        late.append_metrics(line)
+    for line in lines[2:]:
+        run.append_metrics(line)
+    written = (run.path / "metrics.jsonl").read_bytes()
+    assert written == (alone.path / "metrics.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"term": 7}', '{"term": 1, "seconds": NaN}', '{"term": 1, "host": "\\u001b"}',
+     '{"term": 1, "seconds": 1e300}', '{"term": 1, "released": 1}', "[" * 100_000],
+)  # fmt: skip
+def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    monkeypatch.setattr(lease.Holding, "seconds", SECONDS)
+    monkeypatch.setattr(lease.Holding.__init__, "__defaults__", ("", "?", 0, "", SECONDS, 0, False))
+    run.path.mkdir(parents=True)
+    (run.path / "lease-000001.json").write_text(content)
+    found = lease.newest_lease(run.path)
+    assert (found.term, found.released, found.kernel) == (1, False, "")
+    with run.locked():
+        assert lease.newest_lease(run.path).term == 2
+
+
+def test_waiting_for_a_silent_holder_can_be_given_up(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OtherHost(run, monkeypatch) as other:
+        silence(other)
+        with pytest.raises(BusyError, match="may be working"), run.locked(lambda: False):
+            pass
+
+
+@pytest.mark.parametrize("word", ["soon", "0", "-1", "nan", "inf", "1e9"])
+def test_the_length_of_a_lease_is_checked(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv(lease.VARIABLE, word)
+    with pytest.raises(ConfigError, match=lease.VARIABLE), run.locked():
+        pass
+
+
+def test_without_links_a_term_is_still_claimed_once(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("pernn.store.lease.os.link", refuse)
+    with run.locked():
+        assert json.loads((run.path / "lease-000001.json").read_bytes())["term"] == 1
+        holding = lease.Holding(1)
+        assert not lease._create(run.path, holding)
+    assert not list(run.path.glob(".*"))
