@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from pernn.runners import InlineRunner, RayRunner, TrialEvent
+from pernn.runners import LocalRunner, RayRunner, TrialEvent
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory
 
@@ -26,7 +26,7 @@ FILES = ("spec.json", "metrics.jsonl", "result.json")
 
 
 def ray_cluster(
-    directory: Path, *, num_trials: int = 40, iterations: int = 2000, limit_seconds: float = 600
+    directory: Path, *, num_trials: int = 40, iterations: int = 1000, limit_seconds: float = 600
 ) -> dict[str, int | float | str]:
     """Run trials on the cluster, kill a worker after a quarter of them and a node after half.
 
@@ -45,7 +45,7 @@ def ray_cluster(
     """
     sizes = {"training.iterations": iterations, "training.checkpoint_interval": iterations // 10}
     specs = [SPEC.override({**sizes, "seed": seed}) for seed in range(num_trials)]
-    InlineRunner(device="cpu").run(specs, directory / "undisturbed", lambda event: None)
+    LocalRunner(jobs=2, device="cpu").run(specs, directory / "undisturbed", lambda event: None)
     begun = time.monotonic()
     with ray_nodes(num_nodes=2, cpus_per_node=1) as nodes:
         heard = _Killer(nodes, worker_after=num_trials // 4, node_after=num_trials // 2)

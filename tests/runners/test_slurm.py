@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import SlurmRunner, TrialEvent
+from pernn.runners import Limits, LocalRunner, SlurmRunner, TrialEvent
 from pernn.runners import slurm as slurm_runner
-from pernn.runs import execute
 from pernn.store import RunDirectory
 from runners.test_runners import LONG, SPEC, SPECS, Ear, results
 
 NEEDS_SUBMITIT = "submitit is not installed: pip install 'pernn[slurm]'"
-MEDIUM = SPEC.override({"training.iterations": 1500, "training.checkpoint_interval": 500})
+MEDIUM = SPEC.override({"training.iterations": 2000, "training.checkpoint_interval": 500})
 
 
 def jobs_of(process: int) -> list[int]:
@@ -36,10 +35,17 @@ def jobs_of(process: int) -> list[int]:
     return mine or [job for child in children for job in jobs_of(child)]
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    root = tmp_path_factory.mktemp("alone")
+    LocalRunner(device="cpu").run([MEDIUM], root, lambda event: None)
+    return results(root, [MEDIUM])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGTERM, signal.SIGKILL])
 def test_a_job_that_must_leave_goes_on_from_where_it_was(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, alone: list[bytes], number: signal.Signals
 ) -> None:
     pytest.importorskip("submitit", reason=NEEDS_SUBMITIT)
     ear = Ear()
@@ -59,8 +65,7 @@ def test_a_job_that_must_leave_goes_on_from_where_it_was(
     events = [line["event"] for line in run.read_journal()]
     left = [] if number == signal.SIGKILL else ["stopped"]
     assert events == ["started", *left, "resumed", "finished"]
-    execute(MEDIUM, tmp_path / "alone", device="cpu")
-    assert results(tmp_path, [MEDIUM]) == results(tmp_path / "alone", [MEDIUM])
+    assert results(tmp_path, [MEDIUM]) == alone
     assert not list((tmp_path / "jobs").iterdir())
 
 
@@ -70,9 +75,9 @@ def test_an_interrupt_checkpoints_what_runs(tmp_path: Path) -> None:
     heard: list[TrialEvent] = []
 
     def hear(event: TrialEvent) -> None:
-        heard.append(event)
-        if event.kind == "progress":
+        if event.kind == "progress" and all(one.kind != "progress" for one in heard):
             signal.raise_signal(signal.SIGINT)
+        heard.append(event)
 
     with pytest.raises(KeyboardInterrupt):
         SlurmRunner(executor="local", device="cpu").run([LONG], tmp_path, hear)
@@ -131,6 +136,7 @@ def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
         {"jobs": 0},
         {"threads": 0},
         {"device": "cuda"},
+        {"wait": False, "limits": Limits(trials=1)},
     ],
 )
 def test_what_cannot_be_meant_is_refused(values: dict[str, object]) -> None:

@@ -7,10 +7,11 @@ from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
 
 from .options import number_of_jobs, read_duration
 
+HERE = {"--force": "force", "--oversubscribe": "oversubscribe"}
 CLUSTER = {"--jobs": "jobs", "--gpus-per-trial": "gpus_per_trial"}
 OPTIONS: dict[str, dict[str, str]] = {
-    "local": {"--jobs": "jobs"},
-    "inline": {},
+    "local": {"--jobs": "jobs", **HERE},
+    "inline": HERE,
     "ray": {**CLUSTER, "--cpus-per-trial": "cpus_per_trial", "--address": "address"},
     "slurm": {
         **CLUSTER,

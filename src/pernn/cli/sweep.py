@@ -118,7 +118,12 @@ class Launch:
             threads=self.threads,
             device=self.device,
             limits=limits,
-            given={"--jobs": self.jobs, **self.placing},
+            given={
+                "--jobs": self.jobs,
+                "--force": self.force,
+                "--oversubscribe": self.oversubscribe,
+                **self.placing,
+            },
         )
 
     def sort(self, specs: Sequence[RunSpec]) -> list[RunSpec]:

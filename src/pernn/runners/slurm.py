@@ -79,6 +79,10 @@ class SlurmRunner:
                 "SLURM gives whole CPUs and GPUs, and a trial uses at most one GPU, got "
                 f"{self.cpus_per_trial or 1:g} and {self.gpus_per_trial:g}"
             )
+        if not self.wait and (self.limits.seconds, self.limits.trials) != (None, None):
+            raise ConfigError(
+                "who does not wait keeps no --time-limit or --max-trials: omit --no-wait"
+            )
         counts = (self.time_limit, self.jobs, self.threads, self.cpus_per_trial)
         if any(count is not None and count < 1 for count in (*counts, self.trials_per_job)):
             raise ConfigError(
