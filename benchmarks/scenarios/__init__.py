@@ -5,6 +5,7 @@ from collections.abc import Callable
 from .damage import damaged_files, damaged_results, foreign_versions, full_disk, read_only
 from .fuzz import fuzz
 from .hostile import hostile_names, hostile_specs, links, pickles
+from .ray_cluster import ray_cluster
 from .sweeps import random_kills, stopped_host, stopped_workers, two_drivers
 
 Scenario = Callable[..., dict[str, int | float | str]]
@@ -17,6 +18,7 @@ SCENARIOS: dict[str, Scenario] = {
         two_drivers,
         stopped_workers,
         stopped_host,
+        ray_cluster,
         damaged_files,
         damaged_results,
         foreign_versions,

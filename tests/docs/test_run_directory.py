@@ -15,7 +15,9 @@ from pernn.errors import BusyError, TrialError
 from pernn.experiments import find_experiment
 from pernn.interfaces import Answers
 from pernn.reports import write_report
+from pernn.runners.jobs import JobFolder, carry
 from pernn.runners.slots import LOG
+from pernn.runners.slurm import STOP
 from pernn.runs import RunSpec, execute
 from pernn.store import FORMAT, RunDirectory, Sweep, read_records, request_pause, save_sweep
 from pernn.tasks import TASKS
@@ -65,6 +67,10 @@ def results(tmp_path_factory):
     write_report(experiment, "demo", read_records(root, sweep.runs), 1, folder, "pernn run")
     request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
+    driver = JobFolder(root)
+    carry(driver.order([SPEC], "cpu", 1), lambda: True)
+    (driver.path / STOP).touch()  # by the runner of SLURM, as submitit's folder
+    (driver.path / "submitit").mkdir()
     return root
 
 
@@ -73,6 +79,8 @@ def general(name):
     name = re.sub(r"update-\d{9}", "update-<n>", name)
     name = re.sub(r"lease-\d{6}", "lease-<term>", name)
     name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
+    name = re.sub(r"jobs/[0-9a-f]{16}", "jobs/<driver>", name)
+    name = re.sub(r"\d{6}\.jsonl", "<job>.jsonl", name)
     name = name.replace("sweeps/vocabulary_size-test", "sweeps/<sweep>")
     return name.replace("over_time.", "<name>.")
 
@@ -119,7 +127,7 @@ def written(root):
             keys[general(path.name)] |= json.loads(path.read_text(encoding="utf-8")).keys()
         elif path.suffix == ".jsonl":
             for line in path.read_text(encoding="utf-8").splitlines():
-                keys[path.name] |= json.loads(line).keys()
+                keys[general(path.name)] |= json.loads(line).keys()
         elif path.suffix == ".safetensors":
             names = load_file(path)
             prefixes = (

@@ -28,6 +28,8 @@ OPTIONAL = {
     "fsspec": "pip install 'pernn[remote]' (export to s3:// and other addresses)",
     "pyarrow": "pip install 'pernn[parquet]' (read and write Parquet)",
     "sentencepiece": "pip install 'pernn[language]' (language modelling)",
+    "ray": "pip install 'pernn[ray]' (sweeps on a Ray cluster)",
+    "submitit": "pip install 'pernn[slurm]' (sweeps on SLURM)",
 }
 
 

@@ -57,6 +57,39 @@ Force = Annotated[
 Oversubscribe = Annotated[
     bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
 ]
+RunnerName = Annotated[
+    Literal["local", "inline", "ray", "slurm"],
+    typer.Option(
+        "--runner",
+        help="Where trials happen: processes here, this process, a Ray cluster or SLURM.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", help="Ray: HOST:PORT, auto (the default: the cluster of this machine), local."
+    ),
+]
+CPUsPerTrial = Annotated[
+    float | None, typer.Option("--cpus-per-trial", help="Ray, SLURM: by default one per thread.")
+]
+GPUsPerTrial = Annotated[
+    float | None,
+    typer.Option("--gpus-per-trial", help="Ray, SLURM: 0 or 1; on Ray also a fraction."),
+]
+Partition = Annotated[str | None, typer.Option("--partition", help="SLURM: the partition.")]
+JobTime = Annotated[
+    str | None,
+    typer.Option(
+        "--job-time", metavar="TIME", help="SLURM: limit of each job, such as 4h; by default 1h."
+    ),
+]
+TrialsPerJob = Annotated[
+    int | None, typer.Option("--trials-per-job", help="SLURM: trials in turn, by default 1.")
+]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="SLURM: submit the jobs and leave them to themselves.")
+]
 
 RESULTS = Path("results")
 

@@ -9,16 +9,24 @@ from pernn.store import list_sweeps
 
 from .options import (
     RESULTS,
+    Address,
+    CPUsPerTrial,
     Device,
     Force,
+    GPUsPerTrial,
     Jobs,
+    JobTime,
     Json,
     MaxTrials,
+    NoWait,
     Order,
     Oversubscribe,
+    Partition,
     Results,
+    RunnerName,
     Threads,
     TimeLimit,
+    TrialsPerJob,
 )
 from .statuses import LEFT_EARLY
 from .sweep import Launch, carry_out, reload_sweep
@@ -36,6 +44,14 @@ def resume(
     order: Order = "seed",
     force: Force = False,
     oversubscribe: Oversubscribe = False,
+    runner: RunnerName = "local",
+    address: Address = None,
+    cpus_per_trial: CPUsPerTrial = None,
+    gpus_per_trial: GPUsPerTrial = None,
+    partition: Partition = None,
+    job_time: JobTime = None,
+    trials_per_job: TrialsPerJob = None,
+    no_wait: NoWait = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -49,7 +65,18 @@ def resume(
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
         typer.echo(one_line(f"No sweeps in {results}: start one with `pernn run`."), err=True)
-    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
+    placing = {
+        "--address": address,
+        "--cpus-per-trial": cpus_per_trial,
+        "--gpus-per-trial": gpus_per_trial,
+        "--partition": partition,
+        "--job-time": job_time,
+        "--trials-per-job": trials_per_job,
+        "--no-wait": no_wait,
+    }
+    launch = Launch(
+        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
+    )
     status = 0
     for found in [reload_sweep(results, name) for name in names]:
         status = max(status, carry_out(found, results, launch, as_json=as_json))

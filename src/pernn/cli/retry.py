@@ -9,16 +9,24 @@ from pernn.store import read_status
 
 from .options import (
     RESULTS,
+    Address,
+    CPUsPerTrial,
     Device,
     Force,
+    GPUsPerTrial,
     Jobs,
+    JobTime,
     Json,
     MaxTrials,
+    NoWait,
     Order,
     Oversubscribe,
+    Partition,
     Results,
+    RunnerName,
     Threads,
     TimeLimit,
+    TrialsPerJob,
 )
 from .sweep import Launch, carry_out, reload_sweep
 
@@ -39,6 +47,14 @@ def retry(
     order: Order = "seed",
     force: Force = False,
     oversubscribe: Oversubscribe = False,
+    runner: RunnerName = "local",
+    address: Address = None,
+    cpus_per_trial: CPUsPerTrial = None,
+    gpus_per_trial: GPUsPerTrial = None,
+    partition: Partition = None,
+    job_time: JobTime = None,
+    trials_per_job: TrialsPerJob = None,
+    no_wait: NoWait = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -60,5 +76,16 @@ def retry(
     if not wanted:
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
         return 0
-    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
+    placing = {
+        "--address": address,
+        "--cpus-per-trial": cpus_per_trial,
+        "--gpus-per-trial": gpus_per_trial,
+        "--partition": partition,
+        "--job-time": job_time,
+        "--trials-per-job": trials_per_job,
+        "--no-wait": no_wait,
+    }
+    launch = Launch(
+        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
+    )
     return carry_out(found, results, launch, as_json=as_json, retried=wanted)

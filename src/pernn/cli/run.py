@@ -6,18 +6,26 @@ import typer
 
 from .options import (
     RESULTS,
+    Address,
     Assignments,
+    CPUsPerTrial,
     Device,
     Force,
+    GPUsPerTrial,
     Jobs,
+    JobTime,
     Json,
     MaxTrials,
+    NoWait,
     Order,
     Oversubscribe,
+    Partition,
     Results,
+    RunnerName,
     Scale,
     Threads,
     TimeLimit,
+    TrialsPerJob,
     overrides,
 )
 from .sweep import Launch, carry_out, plan_sweep
@@ -35,6 +43,14 @@ def run(
     order: Order = "seed",
     force: Force = False,
     oversubscribe: Oversubscribe = False,
+    runner: RunnerName = "local",
+    address: Address = None,
+    cpus_per_trial: CPUsPerTrial = None,
+    gpus_per_trial: GPUsPerTrial = None,
+    partition: Partition = None,
+    job_time: JobTime = None,
+    trials_per_job: TrialsPerJob = None,
+    no_wait: NoWait = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -44,8 +60,21 @@ def run(
     checkpoint and end in the same bits. Several drivers may work on one results directory.
 
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
-    pernn run vocabulary_size -s small --set protocol=as-written --time-limit 11:30:00
+    pernn run vocabulary_size -s small --set protocol=as-written --time-limit 11:30:00;
+    pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25;
+    pernn run vocabulary_size -s paper --runner slurm --partition gpu --trials-per-job 10
     """
-    launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
+    placing = {
+        "--address": address,
+        "--cpus-per-trial": cpus_per_trial,
+        "--gpus-per-trial": gpus_per_trial,
+        "--partition": partition,
+        "--job-time": job_time,
+        "--trials-per-job": trials_per_job,
+        "--no-wait": no_wait,
+    }
+    launch = Launch(
+        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
+    )
     sweep = plan_sweep(experiment, scale, overrides(assignments))
     return carry_out(sweep, results, launch, as_json=as_json)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +17,7 @@ from pernn.experiments import find_experiment, trials
 from pernn.kernels import may_compile_first
 from pernn.runners import (
     Limits,
-    LocalRunner,
+    Runner,
     TrialEvent,
     check_cores,
     measure_capacity,
@@ -40,6 +40,7 @@ from pernn.store import (
 
 from .estimates import estimate_hours, show_hours
 from .options import num_cores, number_of_jobs, read_duration
+from .placing import choose_runner
 from .progress import Tally, showing
 from .statuses import LEFT_EARLY, failure_status
 
@@ -76,6 +77,8 @@ class Launch:
         order: What comes first.
         force: Whether to begin without enough disk or memory.
         oversubscribe: Whether there may be more threads than cores.
+        runner_name: Where trials happen.
+        placing: Option → value of those that concern some runners only.
         begun: When the command began: a time limit holds for all its sweeps together.
     """
 
@@ -87,6 +90,8 @@ class Launch:
     order: Literal["seed", "grid"] = "seed"
     force: bool = False
     oversubscribe: bool = False
+    runner_name: str = "local"
+    placing: Mapping[str, Any] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
 
     def limits(self, paused: Callable[[], bool] = lambda: False) -> Limits:
@@ -94,12 +99,32 @@ class Launch:
         seconds = None if self.time_limit is None else read_duration(self.time_limit)
         return Limits(seconds, self.max_trials, paused, self.begun)
 
-    def runner(self, limits: Limits) -> LocalRunner:
+    @property
+    def is_here(self) -> bool:
+        """Say whether trials run on this machine."""
+        return self.runner_name in ("local", "inline")
+
+    @property
+    def jobs_here(self) -> int:
+        """Give the number of trials at a time, if they run on this machine."""
+        return 1 if self.runner_name == "inline" else number_of_jobs(self.jobs, self.threads)
+
+    def runner(self, limits: Limits) -> Runner:
         """Make what runs the trials."""
-        jobs = number_of_jobs(self.jobs, self.threads)
-        if not self.oversubscribe:
-            check_cores(jobs, self.threads, num_cores())
-        return LocalRunner(jobs=jobs, device=self.device, threads=self.threads, limits=limits)
+        if self.is_here and not self.oversubscribe:
+            check_cores(self.jobs_here, self.threads, num_cores())
+        return choose_runner(
+            self.runner_name,
+            threads=self.threads,
+            device=self.device,
+            limits=limits,
+            given={
+                "--jobs": self.jobs,
+                "--force": self.force,
+                "--oversubscribe": self.oversubscribe,
+                **self.placing,
+            },
+        )
 
     def sort(self, specs: Sequence[RunSpec]) -> list[RunSpec]:
         """Put trials in the order in which they are to be run."""
@@ -133,8 +158,16 @@ def carry_out(
     if wanted:
         runner = launch.runner(limits)
         kept = len(specs) - len(missing)
-        _check_room(wanted, root, runner, launch, console)
-        failures = _run(launch.sort(wanted), kept, root, runner, console).failures
+        if launch.is_here:
+            _check_room(wanted, root, launch, console)
+        tally = _run(launch.sort(wanted), kept, root, runner, console)
+        failures = tally.failures
+        if len(tally.ended) < len(wanted) and not limits.reason:
+            console.print(
+                f"{len(wanted) - len(tally.ended)} trials are left to their jobs: `pernn status "
+                f"{sweep.name}` says how they stand, `pernn report` makes the report.",
+                soft_wrap=True,
+            )
     elif not missing:
         console.print(f"All {len(specs)} trials of {sweep.name} are done: nothing to do.")
     if not missing and _is_reported(directory, len(specs)) and not as_json:
@@ -190,12 +223,10 @@ def _find_failed(runs: Iterable[str], root: Path) -> dict[str, str]:
     return {one.run: one.reason for one in found if one.standing == "failed"}
 
 
-def _check_room(
-    wanted: Sequence[RunSpec], root: Path, runner: LocalRunner, launch: Launch, console: Console
-) -> None:
+def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:
     """Say what the trials will take, and refuse what does not fit."""
-    capacity = measure_capacity(wanted, runner.jobs, root)
-    hours = estimate_hours(wanted, runner.jobs, runner.threads)["estimated_hours"]
+    capacity = measure_capacity(wanted, launch.jobs_here, root)
+    hours = estimate_hours(wanted, launch.jobs_here, launch.threads)["estimated_hours"]
     time_words = "" if launch.device.startswith("cuda") else f"{show_hours(hours)} on the CPU, "
     console.print(
         f"Needs about {time_words}{show_bytes(capacity.disk)} of disk "
@@ -208,12 +239,12 @@ def _check_room(
 
 
 def _run(
-    wanted: Sequence[RunSpec], kept: int, root: Path, runner: LocalRunner, console: Console
+    wanted: Sequence[RunSpec], kept: int, root: Path, runner: Runner, console: Console
 ) -> Tally:
     done = f" ({kept} are done)" if kept else ""
     console.print(
-        f"Running {len(wanted)} trials{done}, {runner.jobs} at a time on {runner.device}, "
-        f"{runner.threads} thread(s) each; results in {one_line(str(root))}",
+        f"Running {len(wanted)} trials{done}, {runner.describe()}; "
+        f"results in {one_line(str(root))}",
         soft_wrap=True,
         markup=False,
     )

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from .inline import InlineRunner
     from .leaving import Limits
     from .local import LocalRunner
+    from .ray import RayRunner
+    from .slurm import SlurmRunner
 
 __all__ = [
     "ENDS",
@@ -19,7 +21,9 @@ __all__ = [
     "InlineRunner",
     "Limits",
     "LocalRunner",
+    "RayRunner",
     "Runner",
+    "SlurmRunner",
     "TrialEvent",
     "check_cores",
     "measure_capacity",
@@ -36,5 +40,7 @@ __getattr__ = exports(
         "InlineRunner": ".inline",
         "Limits": ".leaving",
         "LocalRunner": ".local",
+        "RayRunner": ".ray",
+        "SlurmRunner": ".slurm",
     },
 )

@@ -30,6 +30,10 @@ class InlineRunner:
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
 
+    def describe(self) -> str:
+        """Say where trials run."""
+        return f"one after another on {self.device}, {self.threads} thread(s) each"
+
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
         """Carry every trial to its end, in order, those of other processes last, or to a limit.
 

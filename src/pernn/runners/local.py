@@ -51,6 +51,10 @@ class LocalRunner:
                 f"jobs and threads must be at least 1, got {self.jobs} and {self.threads}"
             )
 
+    def describe(self) -> str:
+        """Say where trials run."""
+        return f"{self.jobs} at a time on {self.device}, {self.threads} thread(s) each"
+
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
         """Carry every trial to its end, as many at a time as there are jobs, or to a limit.
 

@@ -57,6 +57,10 @@ Hear = Callable[[TrialEvent], None]
 class Runner(Protocol):
     """A way of running trials; all of them give the same records for the same specs."""
 
+    def describe(self) -> str:
+        """Say in a few words where trials run, and how many at a time."""
+        ...
+
     def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
         """Carry every trial to its end; a failed one does not end the others.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .footprint import Footprint, estimate_footprint
     from .outcome import Outcome
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
+    from .versions import describe_commit, describe_versions
 
 __all__ = [
     "Cost",
@@ -29,7 +30,9 @@ __all__ = [
     "analyse",
     "build",
     "delete_leftovers",
+    "describe_commit",
     "describe_environment",
+    "describe_versions",
     "estimate_cost",
     "estimate_footprint",
     "estimate_work",
@@ -54,7 +57,9 @@ __getattr__ = exports(
         "analyse": ".analysing",
         "build": ".assembly",
         "delete_leftovers": ".pruning",
+        "describe_commit": ".versions",
         "describe_environment": ".environment",
+        "describe_versions": ".versions",
         "estimate_cost": ".cost",
         "estimate_footprint": ".footprint",
         "estimate_work": ".cost",

@@ -2,14 +2,14 @@
 
 import os
 import platform
-import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pernn.kernels import describe_kernels
+
+from .versions import describe_commit, describe_versions
 
 PACKAGES = ("pernn", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz")
 
@@ -18,8 +18,8 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
     """Give versions, commit, device and threads as plain values."""
     return {
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "commit": _commit(),
+        "packages": describe_versions(PACKAGES),
+        "commit": describe_commit(),
         "system": platform.platform(),
         "processor": _processor(),
         "device": str(device),
@@ -30,13 +30,6 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
     }
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def _processor() -> str:
     """Name the processor; Linux says it in a file, other systems through Python."""
     try:
@@ -45,27 +38,3 @@ def _processor() -> str:
         return platform.processor()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{models[0] if models else platform.machine()} ({os.cpu_count()} logical)"
-
-
-def _commit() -> str | None:
-    """Name the commit of a source checkout, with a mark if it was changed."""
-    # Installed below somebody else's checkout, this file is not one of theirs.
-    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
-        return None
-    return _git("describe", "--always", "--dirty", "--abbrev=40", "--match=")
-
-
-def _git(*words: str) -> str | None:
-    """Ask Git about the folder of this file; `None` if it has no answer."""
-    try:
-        done = subprocess.run(
-            ["git", *words],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None

@@ -1,0 +1,113 @@
+"""A Ray cluster of a head and two nodes: a worker is killed, then a node, while a sweep runs."""
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from pernn.runners import LocalRunner, RayRunner, TrialEvent
+from pernn.runs import RunSpec
+from pernn.store import RunDirectory
+
+from .ray_nodes import RayNodes, ray_nodes
+
+SPEC = RunSpec.load(
+    {
+        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
+        "core": {"kind": "elman", "hidden_size": 8},
+        "encoding": {"kind": "none"},
+        "embedding_size": 8,
+        "training": {"batch_size": 4},
+    }
+)
+FILES = ("spec.json", "metrics.jsonl", "result.json")
+
+
+def ray_cluster(
+    directory: Path, *, num_trials: int = 40, iterations: int = 1000, limit_seconds: float = 600
+) -> dict[str, int | float | str]:
+    """Run trials on the cluster, kill a worker after a quarter of them and a node after half.
+
+    Args:
+        directory: An empty folder for results.
+        num_trials: Trials of the sweep.
+        iterations: Updates of each.
+        limit_seconds: Time after which the sweep is given up.
+
+    Returns:
+        What happened, as counts.
+
+    Raises:
+        AssertionError: If a trial has no result, was done twice, or ended in other bits than in an
+            undisturbed sweep.
+    """
+    sizes = {"training.iterations": iterations, "training.checkpoint_interval": iterations // 10}
+    specs = [SPEC.override({**sizes, "seed": seed}) for seed in range(num_trials)]
+    LocalRunner(jobs=2, device="cpu").run(specs, directory / "undisturbed", lambda event: None)
+    begun = time.monotonic()
+    with ray_nodes(num_nodes=2, cpus_per_node=1) as nodes:
+        heard = _Killer(nodes, worker_after=num_trials // 4, node_after=num_trials // 2)
+        limit = threading.Timer(limit_seconds, os.kill, (os.getpid(), signal.SIGINT))
+        limit.start()
+        try:
+            RayRunner(address=nodes.address, device="cpu").run(specs, directory / "fire", heard)
+        finally:
+            limit.cancel()
+    assert (heard.num_workers, heard.num_nodes) == (1, 1), "nothing was killed"
+    assert set(heard.ends.values()) == {"finished"}, heard.ends
+    assert len(heard.ends) == num_trials
+    journals = [RunDirectory(directory / "fire", s.fingerprint()).read_journal() for s in specs]
+    events = [Counter(line["event"] for line in journal) for journal in journals]
+    assert all(count["finished"] == 1 for count in events), "a trial was done twice"
+    assert all(count["started"] == 1 for count in events), "a trial began anew"
+    identical = sum(_same(directory, spec) for spec in specs)
+    assert identical == num_trials, f"{num_trials - identical} trials ended in other bits"
+    return {
+        "trials": num_trials,
+        "workers killed": heard.num_workers,
+        "nodes killed": heard.num_nodes,
+        "taken up again": sum(count["resumed"] for count in events),
+        "done twice": 0,
+        "identical": identical,
+        "seconds": round(time.monotonic() - begun, 1),
+    }
+
+
+def _same(directory: Path, spec: RunSpec) -> bool:
+    pair = [RunDirectory(directory / part, spec.fingerprint()) for part in ("undisturbed", "fire")]
+    last = f"checkpoints/update-{spec.num_updates:09d}/tensors.safetensors"
+    return all(
+        (pair[0].path / name).read_bytes() == (pair[1].path / name).read_bytes()
+        for name in (*FILES, last)
+    )
+
+
+class _Killer:
+    """Hears how the sweep gets on and kills when it is time, in the middle of a trial.
+
+    Args:
+        nodes: The cluster.
+        worker_after: Finished trials after which a worker is killed.
+        node_after: Finished trials after which a node is killed.
+    """
+
+    def __init__(self, nodes: RayNodes, worker_after: int, node_after: int) -> None:
+        self.nodes, self.worker_after, self.node_after = nodes, worker_after, node_after
+        self.ends: dict[str, str] = {}
+        self.num_workers = self.num_nodes = 0
+
+    def __call__(self, event: TrialEvent) -> None:
+        if event.kind in ("finished", "already done", "failed", "busy", "stopped"):
+            assert event.run not in self.ends, f"{event.run} ended twice"
+            self.ends[event.run] = event.kind
+        busy = [node for node in (1, 2) if self.nodes.workers(node)]
+        if not busy or event.kind != "progress":
+            return
+        if not self.num_workers and len(self.ends) >= self.worker_after:
+            os.kill(self.nodes.workers(busy[0])[0], signal.SIGKILL)
+            self.num_workers += 1
+        elif not self.num_nodes and len(self.ends) >= self.node_after:
+            self.nodes.kill(busy[-1])
+            self.num_nodes += 1

@@ -1,0 +1,125 @@
+"""Ray: a real cluster of separate raylets on this machine."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import ConfigError, MachineError
+from pernn.runners import RayRunner, TrialEvent, jobs
+from pernn.runners import ray as ray_runner
+from pernn.runners.local import MAX_DEATHS
+from pernn.store import RunDirectory
+from runners.test_runners import LONG, SPECS, Ear
+
+NEEDS_RAY = "ray is not installed: pip install 'pernn[ray]'"
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator["object"]:
+    pytest.importorskip("ray", reason=NEEDS_RAY)
+    from scenarios.ray_nodes import ray_nodes
+
+    with ray_nodes(num_nodes=1, cpus_per_node=2) as cluster:
+        yield cluster
+
+
+@pytest.mark.slow
+def test_an_interrupt_checkpoints_what_runs(nodes, tmp_path: Path) -> None:
+    heard: list[TrialEvent] = []
+
+    def hear(event: TrialEvent) -> None:
+        if event.kind == "progress" and all(one.kind != "progress" for one in heard):
+            signal.raise_signal(signal.SIGINT)
+        heard.append(event)
+
+    with pytest.raises(KeyboardInterrupt):
+        RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, hear)
+    assert heard[-1].kind == "stopped"
+    run = RunDirectory(tmp_path, LONG.fingerprint())
+    last = run.read_journal()[-1]
+    assert last["event"] == "stopped"
+    assert run.checkpoints.updates()[-1] == last["update"]
+    assert not list((tmp_path / "jobs").iterdir())
+
+
+@pytest.mark.slow
+def test_a_trial_whose_worker_keeps_dying_fails(nodes, tmp_path: Path) -> None:
+    ear = Ear()
+    killed: set[int] = set()
+
+    def hear(event: TrialEvent) -> None:
+        ear(event)
+        for worker in nodes.workers(1) if event.kind == "progress" else []:
+            os.kill(worker, signal.SIGKILL)
+            killed.add(worker)
+
+    RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, hear)
+    assert len(killed) == MAX_DEATHS
+    assert ear.ends() == {LONG.fingerprint(): "failed"}
+    assert f"its worker died {MAX_DEATHS} times, last: WorkerCrashedError" in ear[-1].message
+
+
+@pytest.mark.slow
+def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path: Path, monkeypatch) -> None:
+    code = {**jobs.describe_code(), "pernn": "9.9"}
+    monkeypatch.setattr(jobs, "describe_code", lambda: code)
+    ear = Ear()
+    with pytest.raises(MachineError, match=r"has pernn .* where the driver has 9\.9"):
+        RayRunner(address=nodes.address, device="cpu").run(SPECS, tmp_path, ear)
+    assert not ear
+
+
+@pytest.mark.slow
+def test_a_cluster_without_what_a_trial_needs_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason=NEEDS_RAY)
+    with pytest.raises(MachineError, match="no node of the Ray cluster has 1 CPU and 1 GPU"):
+        RayRunner(address="local", gpus_per_trial=1).run(SPECS, tmp_path, Ear())
+
+
+def test_an_address_without_a_cluster_is_told_soon(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason=NEEDS_RAY)
+    with pytest.raises(MachineError, match=r"no Ray cluster at 127\.0\.0\.1:9 .*start one with"):
+        RayRunner(address="127.0.0.1:9").run(SPECS, tmp_path, Ear())
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_address_where_something_else_listens_is_told(tmp_path: Path, monkeypatch) -> None:
+    import socket
+
+    pytest.importorskip("ray", reason=NEEDS_RAY)
+    # Long enough for the child to be at it; Ray itself would wait for two minutes.
+    monkeypatch.setattr(ray_runner, "CONNECT_SECONDS", 3.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(MachineError, match=f"no Ray cluster answers at {address}"):
+            RayRunner(address=address).run(SPECS, tmp_path, Ear())
+
+
+def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(ray_runner, "find_spec", lambda name: None)
+    with pytest.raises(MachineError, match=r"pip install 'pernn\[ray\]'"):
+        RayRunner().run(SPECS, tmp_path, Ear())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"address": "somewhere"},
+        {"address": "ray://host:1"},
+        {"address": "host:99999"},
+        {"gpus_per_trial": 2},
+        {"gpus_per_trial": -0.5},
+        {"gpus_per_trial": float("nan")},
+        {"cpus_per_trial": 0},
+        {"cpus_per_trial": float("nan")},
+        {"jobs": 0},
+        {"threads": 0},
+        {"device": "cuda"},
+    ],
+)
+def test_what_cannot_be_meant_is_refused(values: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        RayRunner(**values)
