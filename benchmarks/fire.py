@@ -1,6 +1,6 @@
 """Every scenario that a sweep has to survive, at full length, one after another.
 
-    python benchmarks/fire.py [--minutes 40] [--only "random kills"] [--json]
+    python benchmarks/fire.py [--minutes 40] [--only random_kills] [--json]
 
 A scenario that does not end in its share of the time is killed and counts as failed. What is
 counted is printed; the exit status is the number of scenarios that failed.

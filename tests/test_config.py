@@ -1,7 +1,9 @@
 import json
+import os
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -182,7 +184,7 @@ def test_files(tmp_path):
         ("a.json", b"[1]", "expected a table"),
         ("a.json", b"[" * 200_000, "not valid JSON"),
         ("a.toml", b"\xff\xfe", "not valid TOML"),
-        ("a.toml", b"#" * 1_000_001, r"a\.toml: larger than"),
+        ("a.toml", b"#" * 1_000_001, r"a\.toml: not valid TOML: larger than"),
     ],
 )
 def test_files_that_are_refused(tmp_path, name, content, message):
@@ -258,3 +260,35 @@ def test_a_part_of_another_package_is_found_by_its_entry_point(install):
 def test_a_broken_entry_point_is_named(install, target, message):
     with pytest.raises(ConfigError, match=f"'theirs' {message}"):
         install(target).validate("theirs")
+
+
+@pytest.mark.parametrize("text", ["a." * 100_000 + "a = 1", "[" + "a." * 100_000 + "a]"])
+def test_a_key_of_many_dots_is_refused_before_it_is_parsed(tmp_path, text):
+    # Parsing it takes minutes: a key of 50,000 dots took 47 s.
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ConfigError, match="more than 64 dots"):
+        read_file(tmp_path / "a.toml")
+
+
+def test_a_pipe_and_a_device_are_no_spec(tmp_path):
+    os.mkfifo(tmp_path / "a.toml")
+    for path in (tmp_path / "a.toml", Path("/dev/zero")):
+        with pytest.raises(ConfigError, match="not an ordinary file"):
+            read_file(path)
+
+
+def test_many_complaints_are_counted():
+    with pytest.raises(ConfigError, match="100,000 complaints in all") as caught:
+        Whole.load({f"key{number}": 1 for number in range(100_000)})
+    assert len(str(caught.value)) < 2_200
+
+
+def test_a_kind_below_what_was_replaced_is_an_unknown_path():
+    with pytest.raises(ConfigError):
+        Whole().override({"core.kind": {"x": {"kind": "a"}}, "core.kind.x.kind": "gru"})
+
+
+def test_a_message_is_one_printable_line():
+    with pytest.raises(ConfigError) as caught:
+        Whole.load({"a\nb\x1b[31m\u202e": 1})
+    assert str(caught.value).startswith(r"a\nb\x1b[31m\u202e: unknown key")

@@ -2,14 +2,30 @@
 
 from collections.abc import Callable
 
-from . import sweeps
+from .damage import damaged_files, damaged_results, foreign_versions, full_disk, read_only
+from .fuzz import fuzz
+from .hostile import hostile_names, hostile_specs, links, pickles
+from .sweeps import random_kills, stopped_host, stopped_workers, two_drivers
 
 Scenario = Callable[..., dict[str, int | float | str]]
 """Called with an empty folder and counts; gives what was counted, or raises `AssertionError`."""
 
 SCENARIOS: dict[str, Scenario] = {
-    "random kills": sweeps.random_kills,
-    "two drivers": sweeps.two_drivers,
-    "stopped workers": sweeps.stopped_workers,
-    "stopped host": sweeps.stopped_host,
+    scenario.__name__: scenario
+    for scenario in (
+        random_kills,
+        two_drivers,
+        stopped_workers,
+        stopped_host,
+        damaged_files,
+        damaged_results,
+        foreign_versions,
+        full_disk,
+        read_only,
+        hostile_names,
+        hostile_specs,
+        links,
+        pickles,
+        fuzz,
+    )
 }

@@ -4,11 +4,12 @@ import difflib
 import hashlib
 import json
 import math
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Set
-from functools import reduce
 from importlib import import_module
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -18,6 +19,12 @@ from pernn.errors import ConfigError
 
 MAX_FILE_BYTES = 1_000_000
 """A spec is a page of text; a larger file is a mistake or an attack."""
+
+MAX_DOTS = 64
+"""Dots on a line of TOML: the time to parse a dotted key grows with a power of their number."""
+
+MAX_PROBLEMS = 10
+"""Complaints of one validation that are spelt out."""
 
 C = TypeVar("C", bound="Config")
 
@@ -79,7 +86,10 @@ class Config(BaseModel):
                     raise ConfigError(f"--set {path}: {here} has no part {key!r} (known: {known})")
                 node = node[key]
             if leaf == "kind" and node.get("kind") != value:
-                shared = _keys_of_kind(reduce(getattr, parents, self), value)
+                part: Any = self
+                for key in parents:
+                    part = getattr(part, key, None)
+                shared = _keys_of_kind(part, value)
                 for key in node.keys() - shared:
                     del node[key]
             node[leaf] = value
@@ -148,7 +158,7 @@ class Kinds(Generic[C]):
         if found is None:
             hint = suggestion(kind, self.names())
             known = ", ".join(self.names())
-            raise ConfigError(f"{self.group}: no kind {kind!r}{hint} (known: {known})")
+            raise ConfigError(f"{self.group}: no kind {kind[:60]!r}{hint} (known: {known})")
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise ConfigError(
                 f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, got {found!r}"
@@ -188,7 +198,7 @@ class Part(Config):
 
 def suggestion(word: str, known: list[str]) -> str:
     """Say "did you mean" when a known word is close."""
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(word[:60], known, n=1)
     return f", did you mean {close[0]!r}?" if close else ""
 
 
@@ -196,8 +206,10 @@ class InvalidConfigError(ConfigError):
     """Every complaint of a validation on one line, each with the path of its value."""
 
     def __init__(self, owner: type[BaseModel], error: ValidationError) -> None:
-        self.problems = list(_problems(owner, error))
-        lines = (f"{path}: {message}" if path else message for path, message in self.problems)
+        self.problems = list(islice(_problems(owner, error), MAX_PROBLEMS))
+        lines = [f"{path}: {message}" if path else message for path, message in self.problems]
+        if len(lines) == MAX_PROBLEMS < error.error_count():
+            lines.append(f"{error.error_count():,} complaints in all")
         super().__init__("; ".join(lines))
 
 
@@ -226,19 +238,33 @@ def read_file(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: If the file is missing, too large, or not a table of plain finite values.
     """
+    form = "JSON" if path.suffix == ".json" else "TOML"
     try:
-        too_large = path.stat().st_size > MAX_FILE_BYTES
-        text = "" if too_large else path.read_text(encoding="utf-8")
-        values = json.loads(text or "null") if path.suffix == ".json" else tomllib.loads(text)
+        text = _read_text(path)
+        values = json.loads(text) if form == "JSON" else _parse_toml(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid {path.suffix[1:].upper()}: {error}") from None
-    if too_large:
-        raise ConfigError(f"{path}: larger than {MAX_FILE_BYTES:,} bytes: not a spec")
+        raise ConfigError(f"{path}: not valid {form}: {error}") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: expected a table of keys and values")
     return values
+
+
+def _read_text(path: Path) -> str:
+    found = path.stat()
+    # A pipe could be waited for in vain, a device read for ever.
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("not an ordinary file")
+    if found.st_size > MAX_FILE_BYTES:
+        raise ValueError(f"larger than {MAX_FILE_BYTES:,} bytes")
+    return path.read_text(encoding="utf-8")
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
+        raise ValueError(f"more than {MAX_DOTS} dots on a line")
+    return tomllib.loads(text)
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

@@ -10,9 +10,37 @@ PernnError
 └── TrialError         a trial could not be finished: the numbers went wrong
 """
 
+import unicodedata
+
+MAX_MESSAGE = 2_000
+"""Characters of a message: a value of megabytes that is quoted in one says nothing more."""
+UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Categories of characters that steer a terminal, turn a line round, end it, or have no form."""
+
+
+def one_line(text: str) -> str:
+    r"""Make any text safe to print: one line of bounded length, what is unprintable spelt out.
+
+    Example:
+        >>> print(one_line("a\nb"))
+        a\nb
+    """
+    if len(text) > MAX_MESSAGE:
+        text = f"{text[:MAX_MESSAGE]} … ({len(text) - MAX_MESSAGE:,} characters more)"
+    return "".join(
+        sign.encode("unicode_escape").decode()
+        if unicodedata.category(sign) in UNPRINTABLE
+        else sign
+        for sign in text
+    )
+
 
 class PernnError(Exception):
-    """Whatever pernn raises on purpose; the message says what to do."""
+    """Whatever pernn raises on purpose; the message is one line and says what to do."""
+
+    def __str__(self) -> str:
+        """Give the message; names and values that it quotes cannot break out of their line."""
+        return one_line(super().__str__())
 
 
 class ConfigError(PernnError, ValueError):

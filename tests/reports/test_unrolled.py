@@ -17,6 +17,7 @@ from pernn.errors import ConfigError, CorruptError
 from pernn.experiments import AtLeast, AtMost, Claim, Contrast, Differs, FigureLayout, Predicate
 from pernn.reports import export_records, judge, unroll, write_report
 from pernn.store import RunDirectory, Sweep, save_sweep
+from pernn.store.files import checksum
 from reports.trials import CODE, by_condition, by_length, experiment, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
@@ -218,7 +219,7 @@ def test_exports_leave_tables_out_or_unroll_them(form: str, tmp_path: Path) -> N
 
 
 def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
-    runs = [f"{number:016x}" for number in range(3)]
+    runs = [checksum({"seed": number})[:16] for number in range(3)]
     for number, name in enumerate(runs[:2]):
         run = RunDirectory(tmp_path, name)
         with run.locked():
@@ -240,8 +241,8 @@ def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
     )
     assert (tmp_path / "rows.csv").read_text() == (
         "run,seed,num_parameters,loss,length,token_accuracy\n"
-        "0000000000000000,0,7,1.0,1,0.5\n0000000000000000,0,7,1.0,2,0.25\n"
-        "0000000000000001,1,7,1.0,1,0.5\n0000000000000001,1,7,1.0,2,0.25\n"
+        f"{runs[0]},0,7,1.0,1,0.5\n{runs[0]},0,7,1.0,2,0.25\n"
+        f"{runs[1]},1,7,1.0,1,0.5\n{runs[1]},1,7,1.0,2,0.25\n"
     )
     assert run_export().output.startswith("2 of 3 trials written to ")
     assert isinstance(run_export("--table", "by_position").exception, ConfigError)

@@ -1,6 +1,5 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -111,8 +110,8 @@ def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path: Path) -> Non
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
-    path = RunDirectory(tmp_path, RUN).path / "environment.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "device": "cuda:0"}))
+    directory = RunDirectory(tmp_path, RUN)
+    directory.write_environment({**directory.read_environment(), "device": "cuda:0"})
     with pytest.raises(MachineError, match="began on cuda"):
         execute(SPEC, tmp_path, device="cpu")
 

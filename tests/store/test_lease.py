@@ -8,8 +8,10 @@ import pytest
 
 from pernn.errors import BusyError, ConfigError
 from pernn.store import Checkpoint, RunDirectory, lease, read_status
+from pernn.store.files import checksum
 
-RUN = "0123456789abcdef"
+SPEC = {"seed": 1}
+RUN = checksum(SPEC)[:16]
 SECONDS = 0.6
 
 
@@ -66,7 +68,7 @@ def test_a_living_holder_on_another_host_is_seen_by_its_beat(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with OtherHost(run, monkeypatch) as other:
-        other.write_spec({"seed": 1})
+        other.write_spec(SPEC)
         status = read_status(tmp_path, RUN)
         assert (status.standing, status.reason.startswith("held by process")) == ("running", True)
         begun = time.monotonic()
@@ -88,10 +90,9 @@ def test_a_silent_holder_on_another_host_is_followed_after_its_lease(
             before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
             writes = (
                 lambda: other.append_metrics({"update": 2}),
-                lambda: other.truncate_metrics(0),
-                other.metrics_size,
+                lambda: other.restore_metrics({}),
+                other.metrics_position,
                 lambda: other.note("stopped"),
-                lambda: other.write_spec({"seed": 1}),
                 lambda: other.write_environment({}),
                 lambda: other.write_result({"fingerprint": RUN, "metrics": {}}),
                 lambda: other.checkpoints.save(Checkpoint(1, {}, {})),
@@ -133,7 +134,7 @@ def test_two_writers_of_the_same_lines_converge(run: RunDirectory, tmp_path: Pat
             )
         )
     )
-    run.truncate_metrics(size)
+    run.restore_metrics({"metrics_bytes": size})
     # The late one is a few lines ahead, and does not stop.
     for line in lines[5:]:
         late.append_metrics(line)
@@ -149,10 +150,8 @@ def test_two_writers_of_the_same_lines_converge(run: RunDirectory, tmp_path: Pat
      '{"term": 1, "seconds": 1e300}', '{"term": 1, "released": 1}', "[" * 100_000],
 )  # fmt: skip
 def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, content: str
+    run: RunDirectory, content: str
 ) -> None:
-    monkeypatch.setattr(lease.Holding, "seconds", SECONDS)
-    monkeypatch.setattr(lease.Holding.__init__, "__defaults__", ("", "?", 0, "", SECONDS, 0, False))
     run.path.mkdir(parents=True)
     (run.path / "lease-000001.json").write_text(content)
     found = lease.newest_lease(run.path)

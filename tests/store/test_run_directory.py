@@ -9,10 +9,10 @@ import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
 from pernn.store import RunDirectory, read_record, read_status
-from pernn.store.files import FORMAT
+from pernn.store.files import FORMAT, checksum
 
-RUN = "0123456789abcdef"
 SPEC = {"task": {"kind": "reverse_ordering"}, "seed": 1}
+RUN = checksum(SPEC)[:16]
 
 
 @pytest.fixture
@@ -125,12 +125,19 @@ def test_a_torn_line_in_the_middle_is_damage(run: RunDirectory) -> None:
 
 def test_metrics_go_back_to_a_checkpoint(run: RunDirectory) -> None:
     run.append_metrics({"update": 1})
-    size = run.metrics_size()
+    position = run.metrics_position()
     run.append_metrics({"update": 2})
-    run.truncate_metrics(size)
+    run.restore_metrics(position)
     assert run.read_metrics() == [{"update": 1}]
-    with pytest.raises(CorruptError):
-        run.truncate_metrics(size + 1)
+    longer = {**position, "metrics_bytes": position["metrics_bytes"] + 1}
+    with pytest.raises(CorruptError, match="14 bytes where the checkpoint saw 15"):
+        run.restore_metrics(longer)
+    path = run.path / "metrics.jsonl"
+    path.write_text(path.read_text().replace("1", "2"))
+    with pytest.raises(CorruptError, match="other content"):
+        run.restore_metrics(position)
+    run.restore_metrics({})
+    assert run.read_metrics() == []
 
 
 def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:

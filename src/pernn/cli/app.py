@@ -1,6 +1,7 @@
 """The verbs together, and what an exception means on the command line."""
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import pernn
-from pernn.errors import PernnError
+from pernn.errors import PernnError, StoreError, one_line
 
 from .statuses import EXIT_STATUSES, INTERRUPTED, exit_status
 
@@ -59,6 +60,10 @@ VERBS = {
     "analyze": "analyze:analyze",
     "claims": "claims:claims",
     "export": "export:export",
+    "query": "query:ask",
+    "prune": "prune:prune",
+    "archive": "archive:archive",
+    "unpack": "unpack:unpack",
     "bench": "bench:bench",
     "doctor": "doctor:doctor",
 }
@@ -78,6 +83,10 @@ def run() -> int:
     """Parse the command line, run the verb, and say in one line what went wrong."""
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        # A name that is not UTF-8 is no reason to fail while it is printed.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = _call(sys.argv[1:])
         sys.stdout.flush()
@@ -85,6 +94,7 @@ def run() -> int:
         typer.echo(f"pernn: {error}", err=True)
         return exit_status(type(error))
     except UsageError as error:
+        error.message = one_line(error.message)  # type: ignore[attr-defined]
         error.show()  # type: ignore[attr-defined]
         return 2
     except BrokenPipeError:
@@ -92,6 +102,10 @@ def run() -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # A file at the edge of all that is guarded, such as a path that is too long.
+        typer.echo(f"pernn: {one_line(f'{error.strerror}: {error.filename}')}", err=True)
+        return exit_status(StoreError)
     if status == INTERRUPTED:
         typer.echo("pernn: interrupted; the same command goes on from here", err=True)
     return status

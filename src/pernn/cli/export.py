@@ -1,12 +1,11 @@
 """`pernn export`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pernn.reports import export_records
-from pernn.store import load_sweep, read_records
+from pernn.store import hide_credentials, load_sweep, read_records
 
 from .options import RESULTS, Results, Scale
 from .report import sweep_name
@@ -15,7 +14,12 @@ from .report import sweep_name
 def export(
     sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File: .csv, .json or .parquet decides the form.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File or address (s3://…): .csv, .json or .parquet decides the form.",
+        ),
     ],
     table: Annotated[
         str | None,
@@ -25,6 +29,9 @@ def export(
     results: Results = RESULTS,
 ) -> None:
     """Write one flat record per finished trial: its spec beside its metrics.
+
+    An address, such as s3://bucket/records.csv, needs the extra `remote` and the package of its
+    protocol.
 
     With --table one record per row of a table, for example by length or by position.
 
@@ -36,4 +43,6 @@ def export(
     records = read_records(results, found.runs)
     num_rows = export_records(records, output, table)
     what = f"{len(records)} of {len(found.runs)} trials"
-    typer.echo(f"{f'{num_rows} rows of ' if table else ''}{what} written to {output}")
+    typer.echo(
+        f"{f'{num_rows} rows of ' if table else ''}{what} written to {hide_credentials(output)}"
+    )

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from pernn.errors import one_line
 from pernn.store import list_sweeps
 
 from .options import (
@@ -47,7 +48,7 @@ def resume(
     """
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
-        typer.echo(f"No sweeps in {results}: start one with `pernn run`.", err=True)
+        typer.echo(one_line(f"No sweeps in {results}: start one with `pernn run`."), err=True)
     launch = Launch(jobs, threads, device, time_limit, max_trials, order, force, oversubscribe)
     status = 0
     for found in [reload_sweep(results, name) for name in names]:

@@ -1,57 +1,80 @@
 """`pernn status`."""
 
 import json
-from collections import Counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
 
-from pernn.store import RunStatus, list_sweeps, load_sweep, read_status
+from pernn.errors import one_line
+from pernn.store import RunStatus, list_sweeps, load_sweep, read_statuses
 
 from .options import RESULTS, Json, Results
-
-STANDINGS = ("done", "running", "stopped", "waiting", "failed", "damaged")
+from .terminal import print_rows
+from .watching import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
 
 
 def status(
     sweep: Annotated[
         str | None, typer.Argument(help="A sweep's name, to list its trials; all if absent.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
+    ] = False,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            min=0.2, help=f"Watch, with so many seconds between two looks ({EVERY_SECONDS:g})."
+        ),
+    ] = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> None:
     """Say how sweeps stand, or the trials of one.
 
-    Example: pernn status vocabulary_size-demo
+    With --watch: a table that renews itself, with the trials that run and the time left; in a pipe
+    one table after another, with --json one line after another.
+
+    Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
     """
-    names = [sweep] if sweep else list_sweeps(results)
-    found: dict[str, list[RunStatus]] = {
-        name: [read_status(results, run) for run in load_sweep(results, name).runs]
-        for name in names
-    }
-    if as_json:
-        rows = {
-            name: [vars(one) for one in runs] if sweep else dict(_count(runs))
-            for name, runs in found.items()
+
+    def look() -> dict[str, list[RunStatus]]:
+        names = [sweep] if sweep else list_sweeps(results)
+        sweeps = {name: load_sweep(results, name).runs for name in names}
+        every_run = list(dict.fromkeys(run for runs in sweeps.values() for run in runs))
+        found = dict(zip(every_run, read_statuses(results, every_run), strict=True))
+        return {name: [found[run] for run in runs] for name, runs in sweeps.items()}
+
+    def dump() -> dict[str, Any]:
+        return {
+            name: [vars(one) for one in runs] if sweep else dict(count(runs))
+            for name, runs in look().items()
         }
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    console = Console()
-    if sweep:
-        table = Table("Run", "Standing", "Update", "Reason")
-        for one in found[sweep]:
-            table.add_row(
-                one.run, one.standing, f"{one.update:,}" if one.update else "", one.reason
-            )
+
+    seconds = EVERY_SECONDS if every is None else every
+    if again or every is not None:
+        if as_json:
+            repeat(lambda: typer.echo(json.dumps(dump(), ensure_ascii=False)), seconds)
+        else:
+            watch(results, look, seconds)
+    elif as_json:
+        typer.echo(json.dumps(dump(), indent=2, ensure_ascii=False))
     else:
-        table = Table(Column("Sweep", overflow="fold"), "Trials", *STANDINGS)
-        for name, runs in found.items():
-            count = _count(runs)
-            table.add_row(name, str(len(runs)), *(str(count[key] or "") for key in STANDINGS))
-    console.print(table if found else f"No sweeps in {results}: start one with `pernn run`.")
+        _print(look(), sweep, results)
 
 
-def _count(runs: list[RunStatus]) -> Counter[str]:
-    return Counter(one.standing for one in runs)
+def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: object) -> None:
+    console = Console()
+    if not found:
+        console.print(
+            one_line(f"No sweeps in {results}: start one with `pernn run`."), markup=False
+        )
+    elif sweep:
+        columns = ("Run", "Standing", "Update", "Last event", "Reason")
+        rows = [
+            (one.run, one.standing, f"{one.update:,}" if one.update else "", one.event, one.reason)
+            for one in found[sweep]
+        ]
+        print_rows(columns, rows, console)
+    else:
+        console.print(table_of_sweeps(found))

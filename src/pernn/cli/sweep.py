@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from rich.console import Console
 
-from pernn.errors import StoreError
+from pernn.errors import StoreError, one_line
 from pernn.experiments import find_experiment, trials
 from pernn.kernels import may_compile_first
 from pernn.runners import (
@@ -138,8 +138,11 @@ def carry_out(
     elif not missing:
         console.print(f"All {len(specs)} trials of {sweep.name} are done: nothing to do.")
     if not missing and _is_reported(directory, len(specs)) and not as_json:
-        console.print(f"Report: {directory / 'index.html'}", soft_wrap=True)
+        console.print(one_line(f"Report: {directory / 'index.html'}"), soft_wrap=True, markup=False)
         return 0
+    # Before the report, which a damaged result can prevent.
+    for failure in failures:
+        typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
     report = make_report(root, sweep)
     if as_json:
         typer.echo(json.dumps(summary(sweep, root, report), indent=2, ensure_ascii=False))
@@ -147,9 +150,7 @@ def carry_out(
         from .verdicts import print_verdicts
 
         print_verdicts(report.verdicts, console, brief=True)
-        console.print(f"Report: {report.page}", soft_wrap=True)
-    for failure in failures:
-        typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
+        console.print(f"Report: {one_line(str(report.page))}", soft_wrap=True, markup=False)
     for run, reason in failed.items():
         typer.echo(f"pernn: {run} failed before and was left out: {reason}", err=True)
     if failed:
@@ -212,8 +213,9 @@ def _run(
     done = f" ({kept} are done)" if kept else ""
     console.print(
         f"Running {len(wanted)} trials{done}, {runner.jobs} at a time on {runner.device}, "
-        f"{runner.threads} thread(s) each; results in {root}",
+        f"{runner.threads} thread(s) each; results in {one_line(str(root))}",
         soft_wrap=True,
+        markup=False,
     )
     if may_compile_first():
         console.print("The first trial waits for the kernels to be compiled (once, about 20 s).")

@@ -23,8 +23,8 @@ class CoreConfig(Part):
     """
 
     num_gates: ClassVar[int] = 4
-    hidden_size: Annotated[int, Field(ge=1)] = 512
-    num_layers: Annotated[int, Field(ge=1)] = 1
+    hidden_size: Annotated[int, Field(ge=1, le=2**20)] = 512
+    num_layers: Annotated[int, Field(ge=1, le=2**10)] = 1
 
     @abstractmethod
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
@@ -96,7 +96,7 @@ class S4DConfig(CoreConfig):
     # A layer's work is its pointwise map to twice the width. The convolution adds T/H of a block;
     # the input projection is one block, not two, but of fewer rows than there are steps.
     num_gates: ClassVar[int] = 2
-    state_size: Annotated[int, Field(ge=2, multiple_of=2)] = 64
+    state_size: Annotated[int, Field(ge=2, le=2**20, multiple_of=2)] = 64
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Make the module."""

@@ -49,7 +49,7 @@ class CodeConfig(EncodingConfig):
         masked: Phase in which the code is replaced by zeros; none if absent.
     """
 
-    size: Annotated[int, Field(ge=1)] = 512
+    size: Annotated[int, Field(ge=1, le=2**20)] = 512
     attach: Attach = "concat"
     masked: Phase | None = None
 

@@ -6,6 +6,7 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .claims import Outcome, Verdict, judge
+    from .escaping import clean
     from .exports import export_records
     from .figures import draw, render
     from .page import Report, write_report
@@ -21,6 +22,7 @@ __all__ = [
     "Row",
     "Verdict",
     "bootstrap_interval",
+    "clean",
     "draw",
     "export_records",
     "judge",
@@ -44,6 +46,7 @@ __getattr__ = exports(
         "Row": ".tables",
         "Verdict": ".claims",
         "bootstrap_interval": ".statistics",
+        "clean": ".escaping",
         "draw": ".figures",
         "export_records": ".exports",
         "judge": ".claims",

@@ -4,18 +4,18 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pernn.errors import ConfigError, MachineError
-from pernn.store import storing, write_atomically
+from pernn.store import hide_credentials, write_anywhere
 
 from .unrolled import require_table, unroll
 
 Records = Sequence[dict[str, Any]]
 
 
-def export_records(records: Records, path: Path, table: str | None = None) -> int:
+def export_records(records: Records, place: str | Path, table: str | None = None) -> int:
     """Write one row per record in the form that the file's ending names.
 
     Columns are all keys that occur, in the order of their first appearance; a record without one
@@ -23,7 +23,7 @@ def export_records(records: Records, path: Path, table: str | None = None) -> in
 
     Args:
         records: Finished trials.
-        path: Where to.
+        place: Where to: a path, or an address that fsspec knows, such as `s3://bucket/name.csv`.
         table: If given, each trial stands for the rows of this table of its.
 
     Returns:
@@ -32,23 +32,22 @@ def export_records(records: Records, path: Path, table: str | None = None) -> in
     Raises:
         ConfigError: If the ending is none of .csv, .json, .parquet, or no trial has the table.
         CorruptError: If a trial's table is none.
-        MachineError: If Parquet is wanted and pyarrow is missing.
+        MachineError: If a package is missing that the form or the address needs.
         StoreError: If the file cannot be written.
     """
     writers = {".csv": to_csv, ".json": to_json_rows, ".parquet": to_parquet}
-    writer = writers.get(path.suffix)
+    writer = writers.get(PurePath(place).suffix)
     if writer is None:
-        raise ConfigError(f"{path}: the ending must be one of {', '.join(writers)}")
+        raise ConfigError(
+            f"{hide_credentials(str(place))}: the ending must be one of {', '.join(writers)}"
+        )
     if table is not None:
         require_table(records, table)
     rows = [
         {column: value for column, value in record.items() if column != "tables"}
         for record in unroll(records, table)
     ]
-    content = writer(rows)
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
+    write_anywhere(str(place), writer(rows))
     return len(rows)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from pernn.experiments import Experiment
 
+from .escaping import escape_markdown
 from .figures import Format, draw, render
 from .labels import Labels, footer
 from .statistics import Record
-from .tables import escape_markdown
 from .unrolled import unroll
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")

@@ -5,8 +5,8 @@ from typing import Any
 
 from pernn.experiments import Columns, Experiment, FigureLayout
 
+from .escaping import clean
 from .statistics import NUM_RESAMPLES, Record, rank
-from .tables import clean
 
 SETTINGS = (
     ("training.precision", "precision {}"),

@@ -13,11 +13,12 @@ from pernn.experiments import Experiment
 from pernn.store import storing, to_json, write_atomically
 
 from .claims import Outcome, Verdict, judge
+from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
 from .further import FORMATS, Further, draw_further
 from .labels import Labels, footer, names_of, protocol_of
 from .statistics import Record, rank
-from .tables import Row, clean, escape_markdown, summarise, to_csv, to_markdown
+from .tables import Row, summarise, to_csv, to_markdown
 from .unrolled import NAMING, is_setting, table_columns, unroll
 
 MARKS: dict[Outcome, str] = {

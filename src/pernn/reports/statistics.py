@@ -78,12 +78,20 @@ def bootstrap_interval(
     data = _checked(values, level)
     if num_resamples < 1:
         raise ConfigError(f"num_resamples must be at least 1, got {num_resamples}")
+    return _bootstrap(data.tobytes(), level, num_resamples, seed)
+
+
+@lru_cache(maxsize=2**16)
+def _bootstrap(content: bytes, level: float, num_resamples: int, seed: int) -> Interval:
+    """Resample once what figure, table, claims and page ask for again."""
+    data = np.frombuffer(content, dtype=np.float64)
     if data.size == 1:
         return _unbounded(data)
     chosen = _resamples(seed, data.size, num_resamples)
     # Deviations from one of the values: trials that are all equal have an interval of width 0.
     means = data[0] + (data - data[0])[chosen].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    # Quantiles of sorted values are found faster, sorting included.
+    low, high = np.quantile(np.sort(means), [(1 - level) / 2, (1 + level) / 2])
     return Interval(_mean(data), float(low), float(high), f"bootstrap {level:.4g}")
 
 
@@ -180,6 +188,7 @@ def rank_correlation(
     return Interval(estimate, float(low), float(high), f"cluster bootstrap {level:.4g}")
 
 
+@lru_cache(maxsize=2**10)
 def student_quantile(level: float, degrees: int) -> float:
     """Give the t that a Student variable exceeds in size with probability 1 − level.
 

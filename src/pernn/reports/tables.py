@@ -2,13 +2,13 @@
 
 import csv
 import io
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pernn.errors import ConfigError
 
+from .escaping import clean, escape_markdown
 from .statistics import (
     Interval,
     Record,
@@ -18,9 +18,6 @@ from .statistics import (
     rank,
     student_interval,
 )
-
-UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Unicode categories: control, format, lone surrogate, line and paragraph break."""
 
 
 @dataclass(frozen=True)
@@ -204,14 +201,3 @@ def to_markdown(
 def show(found: Measured | None) -> str:
     """Give mean [low, high] in four digits, or a dash."""
     return "–" if found is None else str(found.bootstrap)
-
-
-def clean(text: str) -> str:
-    """Replace control, format and line-break characters by spaces."""
-    return "".join(" " if unicodedata.category(sign) in UNPRINTABLE else sign for sign in text)
-
-
-def escape_markdown(text: str) -> str:
-    """Make any text safe in a cell of a Markdown table: one line, no markup, no HTML."""
-    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return "".join(f"\\{sign}" if sign in "\\`*[]|" else sign for sign in text)

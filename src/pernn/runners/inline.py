@@ -4,6 +4,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -97,6 +98,8 @@ def failure(run: str, error: Exception, kind: Literal["failed", "busy"] = "faile
     name = type(error).__name__
     if isinstance(error, PernnError):
         return TrialEvent(kind, run, message=str(error), error=name)
-    traceback.print_exception(error)
+    with suppress(OSError):
+        # The disk on which the log lies may be what is full.
+        traceback.print_exception(error)
     first = str(error).partition("\n")[0]
     return TrialEvent(kind, run, message=f"{name}: {first}", error=name)

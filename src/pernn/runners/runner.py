@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
+from pydantic import TypeAdapter
+
 from pernn.runs import RunSpec
 
 Kind = Literal[
@@ -37,6 +39,16 @@ class TrialEvent:
     message: str = ""
     error: str = ""
 
+    @classmethod
+    def parse(cls, line: str) -> "TrialEvent | None":
+        """Read a line of a worker; `None` if it is no event, for example cut short by a kill."""
+        try:
+            return _EVENT.validate_json(line, strict=True)
+        except ValueError:
+            return None
+
+
+_EVENT = TypeAdapter(TrialEvent)
 
 Hear = Callable[[TrialEvent], None]
 

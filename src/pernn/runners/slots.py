@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any, cast
 
 from pernn.runs import RunSpec
-from pernn.store import storing
+from pernn.store import refuse_links, storing
 
 from .runner import BEAT, TrialEvent
 
@@ -46,6 +46,7 @@ class Slot:
     def spawn(cls, root: Path, threads: int, events: Events) -> "Slot":
         """Start a worker that logs into a results directory."""
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
+        refuse_links(root / LOG)
         with storing(root), (root / LOG).open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pernn.runners.worker"],
@@ -53,6 +54,7 @@ class Slot:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                errors="replace",
                 env=environment,
                 # Ctrl-C is the driver's to hear; it tells the workers.
                 start_new_session=True,
@@ -91,14 +93,12 @@ class Slot:
     def _read(self, lines: TextIOWrapper, events: Events) -> None:
         """Pass a worker's events on until its output ends."""
         for line in lines:
-            try:
-                content = json.loads(line)
-                event = None if content == BEAT else TrialEvent(**content)
-            except (ValueError, TypeError):
+            event = TrialEvent.parse(line)
+            if event is not None:
+                events.put((self, event))
+            elif line.strip() != json.dumps(BEAT):
                 # Cut short by a kill.
                 continue
             self._heard = time.monotonic()
-            if event is not None:
-                events.put((self, event))
         lines.close()
         events.put((self, None))

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from .execution import execute, weights_digest
     from .footprint import Footprint, estimate_footprint
     from .outcome import Outcome
+    from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
 
 __all__ = [
     "Cost",
     "Footprint",
+    "Leftovers",
     "Outcome",
     "Pretraining",
     "RunSpec",
@@ -26,15 +28,18 @@ __all__ = [
     "Work",
     "analyse",
     "build",
+    "delete_leftovers",
     "describe_environment",
     "estimate_cost",
     "estimate_footprint",
     "estimate_work",
     "execute",
+    "find_leftovers",
     "measure_bandwidth",
     "measure_rate",
     "tabulate",
     "weights_digest",
+    "with_stages",
 ]
 
 __getattr__ = exports(
@@ -42,19 +47,23 @@ __getattr__ = exports(
     {
         "Cost": ".cost",
         "Footprint": ".footprint",
+        "Leftovers": ".pruning",
         "Outcome": ".outcome",
         "Trial": ".assembly",
         "Work": ".cost",
         "analyse": ".analysing",
         "build": ".assembly",
+        "delete_leftovers": ".pruning",
         "describe_environment": ".environment",
         "estimate_cost": ".cost",
         "estimate_footprint": ".footprint",
         "estimate_work": ".cost",
         "execute": ".execution",
+        "find_leftovers": ".pruning",
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
         "tabulate": ".analysing",
         "weights_digest": ".execution",
+        "with_stages": ".pruning",
     },
 )

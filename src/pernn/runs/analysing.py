@@ -11,12 +11,12 @@ import torch
 
 from pernn.analysis import dual_frequency_pairs, gradient_stability, stability_map
 from pernn.errors import ConfigError, CorruptError
-from pernn.store import RunDirectory
+from pernn.store import RunDirectory, sealed
 from pernn.tasks import SyntheticTask
 
 from .outcome import Listener, Outcome
 from .spec import RunSpec
-from .stages import build_stage
+from .stages import build_stage, restore_weights
 
 TABLE, MAP = "gradient_stability", "stability_map"
 KIND = "analysis"
@@ -66,14 +66,10 @@ def analyse(
             model = build_stage(first, root, device).model
             local.initial = {name: value.clone() for name, value in model.state_dict().items()}
             local.model = model
-        state = local.initial
         if update:
-            arrays = folder.load(update).arrays
-            try:
-                state = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in state}
-            except KeyError as error:
-                raise CorruptError(f"{folder.path}: update {update} lacks {error}") from None
-        local.model.load_state_dict(state)
+            restore_weights(local.model, folder.load(update).arrays, folder.path)
+        else:
+            local.model.load_state_dict(local.initial)
         line = {"update": update, "kind": KIND}
         budget = MEMORY_BUDGET // max(1, num_workers)
         line[TABLE] = gradient_stability(local.model, pairs, memory_budget=budget).table()
@@ -141,7 +137,7 @@ def carry_analysis(
     directory.note("started" if not lines else "resumed", checkpoints=len(open_updates))
     before = first.num_updates
     for line in analyse(spec, first, root, open_updates, device):
-        directory.append_metrics(line)
+        directory.append_metrics(sealed(line))
         lines[line["update"]] = line
         if not listener(before + len(lines)) and len(lines) < len(spec.analysed_updates):
             directory.note("stopped", checkpoints=len(lines))

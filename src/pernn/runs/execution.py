@@ -14,7 +14,7 @@ from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
-from pernn.store import Checkpoint, RunDirectory
+from pernn.store import Checkpoint, RunDirectory, registering
 from pernn.training import (
     CheckpointDue,
     Measured,
@@ -27,6 +27,7 @@ from pernn.training import (
 
 from .assembly import Trial
 from .environment import describe_environment
+from .limits import check_memory
 from .outcome import Listener, Outcome
 from .spec import RunSpec
 from .stages import build_stage, wait_for
@@ -56,7 +57,7 @@ def execute(
 
     Raises:
         BusyError: If another process works on the run.
-        MachineError: If the device is missing.
+        MachineError: If the device is missing, or the trial cannot fit into the memory.
         StoreError: If the directory cannot be read or written.
         TrialError: If the loss is no longer a number.
     """
@@ -65,6 +66,7 @@ def execute(
     if result is not None:
         return Outcome("already done", result)
     chosen = choose_device(device)
+    check_memory(spec, chosen)
     first = spec.first_stage()
     if first is not None:
 
@@ -76,10 +78,10 @@ def execute(
 
         if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
-    with directory.locked(lambda: listener(0)):
+    with registering(root, directory.fingerprint), directory.locked(lambda: listener(0)):
         directory.write_spec(spec.dump())
-        started = directory.read_environment()
-        torch.set_num_threads(threads if started is None else int(started["threads"]))
+        started = _read_start(directory)
+        torch.set_num_threads(threads if started is None else started["threads"])
         if started is not None:
             _check_device(started, chosen, directory)
         with _kernels_of(started, directory):
@@ -122,8 +124,25 @@ def _carry_locked(
         raise
 
 
+def _read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
+    """Read how a run began; `None` if it did not. Without that nobody knows its bits."""
+    started = directory.read_environment()
+    if started is None:
+        if not directory.checkpoints.updates():
+            return None
+        what = "is missing"
+    elif isinstance(started.get("device"), str) and started.get("threads") in range(1, 2**16):
+        return started
+    else:
+        what = "does not say device and threads"
+    raise CorruptError(
+        f"{directory.path / 'environment.json'} {what}: restore it, or delete the run directory to "
+        "begin again"
+    )
+
+
 def _check_device(started: Mapping[str, Any], device: torch.device, run: RunDirectory) -> None:
-    before = torch.device(started["device"]).type
+    before = started["device"].partition(":")[0]
     if before != device.type:
         raise MachineError(
             f"{run.path}: this run began on {before} and would not end in the same bits on "
@@ -167,14 +186,9 @@ def _restore(
     for complaint in complaints:
         directory.note("damaged checkpoint set aside", reason=complaint)
         warn(f"damaged checkpoint set aside, the run goes on from an earlier state: {complaint}")
-    size = 0
     if checkpoint is not None:
         state.restore(checkpoint.arrays, checkpoint.update)
-        stored = checkpoint.state.get("metrics_bytes")
-        if not isinstance(stored, int) or stored < 0:
-            raise CorruptError(f"{directory.path}: a checkpoint without metrics_bytes")
-        size = stored
-    directory.truncate_metrics(size)
+    directory.restore_metrics({} if checkpoint is None else checkpoint.state)
     changed = {
         key: [started.get(key), value]
         for key, value in environment.items()
@@ -235,7 +249,7 @@ def _save(directory: RunDirectory, state: TrainState, keep_interval: int | None)
     """Write a checkpoint, which never holds what is no number: the last good one stays."""
     arrays = state.dump()
     state.check(arrays)
-    position = {"metrics_bytes": directory.metrics_size()}
+    position = directory.metrics_position()
     directory.checkpoints.save(Checkpoint(state.update, arrays, position))
     directory.checkpoints.prune(keep_interval)
 

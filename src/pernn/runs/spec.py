@@ -10,10 +10,15 @@ from pydantic import Field, model_serializer, model_validator
 from pernn.config import Config, read_file
 from pernn.cores import AnyCore, LSTMConfig
 from pernn.encodings import AnyEncoding, CodeConfig, SinusoidalConfig
+from pernn.errors import ConfigError
 from pernn.interfaces import Task
 from pernn.randomness import MAX_SEED
+from pernn.store import check_format
 from pernn.tasks import AnyTask, ReverseOrderingConfig
 from pernn.training import PROTOCOLS, ProtocolName, TrainingConfig
+
+MAX_ANALYSED = 2**16
+"""Checkpoints that one analysis may measure."""
 
 
 class Pretraining(Config):
@@ -121,7 +126,14 @@ class RunSpec(Config):
 
     @model_validator(mode="after")
     def _can_be_analysed(self) -> "RunSpec":
-        if self.analysis is not None and self.analysis.source > self.task.length:
+        if self.analysis is None:
+            return self
+        if len(self._analysed_before_the_end) > MAX_ANALYSED:
+            raise ValueError(
+                f"analysis of {len(self._analysed_before_the_end) + 1:,} checkpoints, more than "
+                f"{MAX_ANALYSED:,}: make training.keep_interval larger"
+            )
+        if self.analysis.source > self.task.length:
             raise ValueError(
                 f"analysis.source {self.analysis.source} lies beyond the input of "
                 f"task.length {self.task.length}"
@@ -134,11 +146,19 @@ class RunSpec(Config):
 
         Raises:
             ConfigError: If it cannot be read or is no spec.
+            VersionError: If a newer version wrote it.
         """
         values: Mapping[str, Any] = read_file(path)
-        if values.keys() == {"format", "fingerprint", "spec"}:
-            values = values["spec"]
-        return cls.load(values)
+        if values.keys() != {"format", "fingerprint", "spec"}:
+            return cls.load(values)
+        check_format(path, values)
+        spec = cls.load(values["spec"])
+        if spec.fingerprint() != values["fingerprint"]:
+            raise ConfigError(
+                f"{path}: was changed since it was written: for another trial use --set, or leave "
+                "out its format and fingerprint"
+            )
+        return spec
 
     def build_task(self) -> Task:
         """Make the task as the protocol has it."""
@@ -159,9 +179,13 @@ class RunSpec(Config):
 
         Before the first update the weights are those of the spec: no checkpoint is needed.
         """
+        return (*self._analysed_before_the_end, self.training.iterations)
+
+    @property
+    def _analysed_before_the_end(self) -> range:
         last = self.training.iterations
         kept = self.training.keep_interval or last
-        return (*range(0, last, math.lcm(kept, self.training.checkpoint_interval)), last)
+        return range(0, last, math.lcm(kept, self.training.checkpoint_interval))
 
     @property
     def num_updates(self) -> int:

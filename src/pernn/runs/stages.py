@@ -5,10 +5,13 @@ stage goes on from its own checkpoint, and runs that share a pretraining share i
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
+from jaxtyping import Shaped
+from torch import nn
 
 from pernn.errors import BusyError, ConfigError, CorruptError
 from pernn.models import PositionEncodedRNN, extend_vocabulary
@@ -41,6 +44,21 @@ def wait_for(attempt: Callable[[], bool], may_go_on: Callable[[], bool]) -> bool
             time.sleep(WAIT_SECONDS)
 
 
+def restore_weights(
+    model: nn.Module, arrays: Mapping[str, Shaped[np.ndarray, "..."]], source: Path
+) -> None:
+    """Give a network the weights of a checkpoint.
+
+    Raises:
+        CorruptError: If names, shapes or types are not those of the network.
+    """
+    try:
+        found = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in model.state_dict()}
+        model.load_state_dict(found)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise CorruptError(f"{source}: a checkpoint that does not fit: {error}") from None
+
+
 def build_stage(spec: RunSpec, root: Path, device: torch.device) -> Trial:
     """Make a trial's parts, from the end of its pretraining if it has one."""
     first = spec.first_stage()
@@ -71,8 +89,7 @@ def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.devi
     model = trial.model
     if not isinstance(model, PositionEncodedRNN):
         raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
-    state = {name: checkpoint.arrays[f"model.{name}"] for name in model.state_dict()}
-    model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
+    restore_weights(model, checkpoint.arrays, directory.path)
     stream = RandomStream(spec.seed, "weights/extension", Split.WEIGHTS)
     generator = torch.Generator().manual_seed(stream.seed_word())
     task = spec.build_task()

@@ -1,8 +1,10 @@
 """Checkpoints: tensors as safetensors, the rest as JSON, both under checksums; never a pickle."""
 
 import hashlib
+import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +15,25 @@ from jaxtyping import Shaped
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from pernn.errors import CorruptError, StoreError
+from pernn.errors import CorruptError
 
-from .files import draft_of, read_json, storing, sync_directory, to_json, write_atomically
+from .files import (
+    draft_of,
+    physical_memory,
+    read_json,
+    read_whole,
+    refuse_links,
+    storing,
+    sync_directory,
+    to_json,
+    write_atomically,
+)
 
 NUM_LATEST = 2
 """Newest checkpoints that are always kept: if one is damaged there is another."""
 
+NAME = re.compile(r"update-(\d{9}|[1-9]\d{9,17})", re.ASCII)
+REMAINS = (".update-*.partial", ".damaged-update-*.partial", "damaged-update-*")
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 
 
@@ -55,9 +69,10 @@ class CheckpointFolder:
         """List the updates with a checkpoint, ascending."""
         if not self.path.is_dir():
             return []
-        names = (entry.name for entry in self.path.iterdir() if entry.is_dir())
-        found = (name.removeprefix("update-") for name in names if name.startswith("update-"))
-        return sorted(int(digits) for digits in found if digits.isascii() and digits.isdigit())
+        with storing(self.path):
+            names = [entry.name for entry in self.path.iterdir() if entry.is_dir()]
+        found = [NAME.fullmatch(name) for name in names]
+        return sorted(int(one[1]) for one in found if one)
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint; one of the same update stays as it is.
@@ -88,16 +103,18 @@ class CheckpointFolder:
         """Read a checkpoint and check it.
 
         Raises:
+            StoreError: If a file cannot be read.
             CorruptError: If anything differs from what was written.
         """
         folder = self._folder(update)
+        refuse_links(self.path, folder)
+        for name in (MANIFEST, TENSORS, STATE):
+            if not (folder / name).exists():
+                raise CorruptError(f"{folder / name}: is missing")
         digests = read_json(folder / MANIFEST).get("sha256")
         contents = {}
         for name in (TENSORS, STATE):
-            try:
-                contents[name] = (folder / name).read_bytes()
-            except OSError as error:
-                raise CorruptError(f"{folder / name}: {error.strerror}") from None
+            contents[name] = read_whole(folder / name, limit=physical_memory())
             digest = hashlib.sha256(contents[name]).hexdigest()
             if not isinstance(digests, dict) or digests.get(name) != digest:
                 raise CorruptError(f"{folder / name}: its SHA-256 is not the manifest's")
@@ -119,7 +136,7 @@ class CheckpointFolder:
         for update in reversed(self.updates()):
             try:
                 return self.load(update), complaints
-            except StoreError as error:
+            except CorruptError as error:
                 complaints.append(str(error))
                 self.set_aside(update)
         return None, complaints
@@ -140,6 +157,36 @@ class CheckpointFolder:
                     shutil.rmtree(self._folder(update), ignore_errors=True)
             for remains in self.path.glob(".update-*.partial"):
                 shutil.rmtree(remains, ignore_errors=True)
+
+    def files(self, update: int) -> list[Path]:
+        """List the files of a checkpoint."""
+        return [self._folder(update) / name for name in (MANIFEST, STATE, TENSORS)]
+
+    def leftovers(self, kept: Container[int]) -> list[Path]:
+        """List what a finished run can do without: checkpoints, damaged ones, remains of kills.
+
+        Args:
+            kept: Updates whose checkpoints stay.
+        """
+        if not self.path.is_dir():
+            return []
+        refuse_links(self.path)
+        unneeded = [self._folder(update) for update in self.updates() if update not in kept]
+        remains = [path for form in REMAINS for path in sorted(self.path.glob(form))]
+        return [*unneeded, *remains]
+
+    def delete(self, folders: Sequence[Path]) -> None:
+        """Delete some of its folders; a killed deletion leaves no half of a checkpoint.
+
+        Raises:
+            StoreError: If one cannot be deleted.
+        """
+        for folder in folders:
+            with storing(folder):
+                doomed = folder.with_name(f".{folder.name.lstrip('.')}.{os.getpid()}.partial")
+                if folder != doomed:
+                    folder.rename(doomed)
+                shutil.rmtree(doomed)
 
     def _folder(self, update: int) -> Path:
         return self.path / f"update-{update:09d}"

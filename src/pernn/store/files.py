@@ -1,8 +1,10 @@
 """Files that are whole or absent: atomic writes, guarded reads, plain messages."""
 
+import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,12 @@ from pernn.errors import CorruptError, StoreError
 
 FORMAT = 1
 """Version of everything under a results directory; a larger number is refused."""
+
+MAX_BYTES = 2**28
+"""Length of a file that is read whole; what pernn writes is thousands of times shorter."""
+
+CHECKSUM = "checksum"
+"""Key of the digest of all other values of a file or line."""
 
 
 @contextmanager
@@ -65,41 +73,129 @@ def to_json(values: Mapping[str, Any], *, indent: int | None = 2) -> bytes:
     return text.encode() + b"\n"
 
 
+def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a checksum, so that a reader notices when a value was changed."""
+    return {**values, CHECKSUM: checksum(values)}
+
+
+def checksum(values: Mapping[str, Any]) -> str:
+    """Give the SHA-256 of values as JSON with sorted keys and without spaces."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse_json(content: bytes) -> dict[str, Any]:
+    """Read a JSON object; its checksum, if it has one, is compared and left out.
+
+    Raises:
+        ValueError: If it is not a JSON object of finite numbers, or not what was written.
+    """
+    try:
+        values = json.loads(content, parse_constant=_refuse)
+        if not isinstance(values, dict):
+            raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
+        expected = values.pop(CHECKSUM, None)
+        # This also refuses numbers that are too large to be finite.
+        found = checksum(values)
+        if expected not in (None, found) and not is_newer(values):
+            raise ValueError("changed since it was written: its checksum does not fit")
+    except json.JSONDecodeError:
+        raise ValueError("not valid JSON") from None
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return values
+
+
+def is_newer(values: Mapping[str, Any]) -> bool:
+    """Say whether values are of a format that only a newer version reads."""
+    found = values.get("format")
+    return isinstance(found, int) and found > FORMAT
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"holds {word}")
+
+
+def physical_memory() -> int:
+    """Give the bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def read_whole(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """Read an ordinary file: never a pipe or a device, which could wait or go on for ever.
+
+    Args:
+        path: The file.
+        limit: Bytes that it may have.
+
+    Raises:
+        StoreError: If it cannot be read.
+        CorruptError: If it is no ordinary file or far larger than any that pernn writes.
+    """
+    with storing(path):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise CorruptError(f"{path}: not an ordinary file")
+            if found.st_size > limit:
+                raise CorruptError(f"{path}: {found.st_size:,} bytes, nothing that pernn wrote")
+            return file.read()
+
+
+def num_bytes_below(path: Path) -> int:
+    """Add up the lengths of the files of a folder; links are not followed."""
+    with storing(path):
+        return sum(entry.lstat().st_size for entry in path.rglob("*") if not entry.is_dir())
+
+
+def refuse_links(*paths: Path) -> None:
+    """Refuse places that lead elsewhere: only what lies in the results directory is written.
+
+    Raises:
+        StoreError: If one of them is a symbolic link.
+    """
+    for path in paths:
+        if path.is_symlink():
+            raise StoreError(
+                f"{path} is a symbolic link: pernn writes only inside the results directory; "
+                "link the results directory itself, or put a directory in its place"
+            )
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
         StoreError: If the file cannot be read.
-        CorruptError: If it is not a JSON object.
+        CorruptError: If it is not a JSON object, or its checksum does not fit.
     """
-    with storing(path):
-        content = path.read_bytes()
+    content = read_whole(path)
     try:
-        values = json.loads(content)
-    except (ValueError, RecursionError):
-        raise CorruptError(f"{path}: not valid JSON: delete it to have it made anew") from None
-    if not isinstance(values, dict):
-        raise CorruptError(f"{path}: expected a JSON object: delete it to have it made anew")
-    return values
+        return parse_json(content)
+    except ValueError as error:
+        raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path, *, strict: bool = True) -> list[dict[str, Any]]:
     """Read JSON lines; a last line cut short by a kill is left out.
 
+    Args:
+        path: The file; no lines if there is none.
+        strict: Whether a damaged line is an error; else it is left out.
+
     Raises:
-        CorruptError: If a whole line is not a JSON object.
+        CorruptError: If a whole line is not a JSON object, or its checksum does not fit.
     """
     if not path.exists():
         return []
-    with storing(path):
-        content = path.read_bytes()
     records = []
-    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
+    for number, line in enumerate(read_whole(path).split(b"\n")[:-1], start=1):
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            raise CorruptError(f"{path}, line {number}: not valid JSON") from None
-        if not isinstance(record, dict):
-            raise CorruptError(f"{path}, line {number}: expected a JSON object")
-        records.append(record)
+            records.append(parse_json(line))
+        except ValueError as error:
+            if strict:
+                raise CorruptError(f"{path}, line {number}: {error}") from None
     return records

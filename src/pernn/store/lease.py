@@ -46,7 +46,8 @@ class Holding:
         host: Name of the host, for people.
         process: Process id there.
         kernel: Start of that host's system, or its name: what a file lock reaches.
-        seconds: How long the file may stay as it is before the holder is taken for dead.
+        seconds: How long the file may stay as it is before the holder is taken for dead; 0 if not
+            known, then as long as the observer's own.
         beat: How often the holder has said that it lives.
         released: Whether the holder has left.
     """
@@ -56,7 +57,7 @@ class Holding:
     host: str = "an unknown host"
     process: int = 0
     kernel: str = ""
-    seconds: float = SECONDS
+    seconds: float = 0.0
     beat: int = 0
     released: bool = False
 

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -15,11 +16,24 @@ from typing import Any
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
 
 from .checkpoints import CheckpointFolder
-from .files import FORMAT, read_json, read_lines, storing, to_json, write_atomically
+from .files import (
+    FORMAT,
+    checksum,
+    is_newer,
+    read_json,
+    read_lines,
+    read_whole,
+    refuse_links,
+    sealed,
+    storing,
+    to_json,
+    write_atomically,
+)
 from .lease import Lease, claim, newest_lease
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
+FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 METRICS, JOURNAL, LOCK = "metrics.jsonl", "journal.jsonl", "lock"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -39,7 +53,7 @@ class RunDirectory:
     """
 
     def __init__(self, root: Path, fingerprint: str) -> None:
-        if not re.fullmatch(r"[0-9a-f]{16}", fingerprint):
+        if not FINGERPRINT.fullmatch(fingerprint):
             raise ConfigError(f"a run is named by 16 hexadecimal digits, got {fingerprint[:40]!r}")
         self.fingerprint = fingerprint
         self.path = root / "runs" / fingerprint
@@ -58,8 +72,10 @@ class RunDirectory:
 
         Raises:
             BusyError: If another process holds it.
-            StoreError: If the directory cannot be written.
+            StoreError: If the directory cannot be written, or leads elsewhere.
         """
+        files = (self.path / name for name in (LOCK, METRICS, JOURNAL))
+        refuse_links(self.path.parent, self.path, self.checkpoints.path, *files)
         with storing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -121,23 +137,17 @@ class RunDirectory:
         Raises:
             CorruptError: If the one on disk was edited.
         """
-        stored = self.read_spec()
-        if stored is None:
+        if self.read_spec() is None:
             content = {"format": FORMAT, "fingerprint": self.fingerprint, "spec": spec}
             with self._writing():
                 write_atomically(self.path / SPEC, to_json(content))
-        elif stored != spec:
-            raise CorruptError(
-                f"{self.path / SPEC} was changed since the run began: restore it, or delete the "
-                "directory to begin again"
-            )
 
     def read_spec(self) -> dict[str, Any] | None:
         """Read the spec as plain values; `None` if the run was never begun.
 
         Raises:
             VersionError: If a newer version wrote it.
-            CorruptError: If it is not a spec of this run.
+            CorruptError: If it is not the spec of this run: the fingerprint is its digest.
         """
         path = self.path / SPEC
         if not path.exists():
@@ -147,12 +157,17 @@ class RunDirectory:
         spec = values.get("spec")
         if values.get("fingerprint") != self.fingerprint or not isinstance(spec, dict):
             raise CorruptError(f"{path}: not the spec of run {self.fingerprint}")
+        if checksum(spec)[: len(self.fingerprint)] != self.fingerprint:
+            raise CorruptError(
+                f"{path} was changed since the run began: restore it, or delete the "
+                "directory to begin again"
+            )
         return spec
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Record the machine that the run began on."""
         with self._writing():
-            write_atomically(self.path / ENVIRONMENT, to_json(environment))
+            write_atomically(self.path / ENVIRONMENT, to_json(sealed(environment)))
 
     def read_environment(self) -> dict[str, Any] | None:
         """Read the machine that the run began on."""
@@ -170,25 +185,35 @@ class RunDirectory:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._metrics_end = end + len(line)
 
-    def metrics_size(self) -> int:
-        """Put the metrics on disk and give their length in bytes, for a checkpoint to remember."""
+    def metrics_position(self) -> dict[str, Any]:
+        """Put the metrics on disk and say how far they go, for a checkpoint to remember."""
         with self._writing(), self._metrics() as (descriptor, end):
             os.fsync(descriptor)
-            return end
+            digest = hashlib.sha256(os.pread(descriptor, end, 0)).hexdigest()
+        return {"metrics_bytes": end, "metrics_sha256": digest}
 
-    def truncate_metrics(self, size: int) -> None:
+    def restore_metrics(self, position: Mapping[str, Any]) -> None:
         """Forget what was measured after a checkpoint: it will be measured again.
 
+        Args:
+            position: What `metrics_position` gave; nothing to forget everything.
+
         Raises:
-            CorruptError: If there is less than that.
+            CorruptError: If what was measured before is not what it was.
         """
+        path, size = self.path / METRICS, position.get("metrics_bytes", 0)
+        if not isinstance(size, int) or size < 0:
+            raise CorruptError(f"{self.path}: a checkpoint without metrics_bytes")
+        content = read_whole(path)[:size] if path.exists() else b""
+        digest = position.get("metrics_sha256")
+        whole = len(content) == size
+        if not whole or digest not in (None, hashlib.sha256(content).hexdigest()):
+            what = "other content" if whole else f"{len(content)} bytes"
+            raise CorruptError(
+                f"{path}: {what} where the checkpoint saw {size} bytes: restore it, or delete the "
+                "run directory to begin again"
+            )
         with self._writing(), self._metrics() as (descriptor, _):
-            found = os.fstat(descriptor).st_size
-            if found < size:
-                raise CorruptError(
-                    f"{self.path / METRICS}: {found} bytes where the checkpoint saw {size}: "
-                    "delete the run directory to begin again"
-                )
             os.ftruncate(descriptor, size)
             self._metrics_end = size
 
@@ -224,16 +249,19 @@ class RunDirectory:
                 file.seek(-1, os.SEEK_END)
                 if file.read(1) != b"\n":
                     _drop_torn_line(file.fileno())
-            os.write(file.fileno(), to_json(line, indent=None))
+            content = to_json(line, indent=None)
+            if os.write(file.fileno(), content) < len(content):
+                # A disk that is all but full takes a part and does not complain.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def read_journal(self) -> list[dict[str, Any]]:
-        """Read what happened."""
-        return read_lines(self.path / JOURNAL)
+        """Read what happened; a damaged line is left out, as no result depends on it."""
+        return read_lines(self.path / JOURNAL, strict=False)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the result, last of all: its presence means done."""
         with self._writing():
-            write_atomically(self.path / RESULT, to_json({"format": FORMAT, **result}))
+            write_atomically(self.path / RESULT, to_json(sealed({"format": FORMAT, **result})))
 
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
@@ -254,6 +282,16 @@ def _drop_torn_line(descriptor: int) -> None:
     os.ftruncate(descriptor, content.rfind(b"\n") + 1)
 
 
+def list_runs(root: Path) -> list[str]:
+    """List the runs of a results directory by their fingerprints."""
+    folder = root / "runs"
+    if not folder.is_dir():
+        return []
+    with storing(folder):
+        names = [path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    return sorted(name for name in names if FINGERPRINT.fullmatch(name))
+
+
 def check_format(path: Path, values: Mapping[str, Any]) -> None:
     """Refuse what a newer version wrote.
 
@@ -264,7 +302,7 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
     found = values.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise CorruptError(f"{path}: has no format number")
-    if found > FORMAT:
+    if is_newer(values):
         raise VersionError(
             f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
             "upgrade with pip install --upgrade pernn"
@@ -292,7 +330,9 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
 
     Only `tables` is not flat: name → column → values.
     """
-    spec, result = run.read_spec(), run.read_result()
+    # An unfinished run gives no record, whatever became of its spec.
+    result = run.read_result()
+    spec = None if result is None else run.read_spec()
     if spec is None or result is None:
         return None
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}

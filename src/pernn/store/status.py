@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pernn.errors import StoreError
+from pernn.errors import StoreError, one_line
 
+from .files import storing
 from .lease import newest_lease, this_kernel
-from .run_directory import LOCK, RESULT, SPEC, RunDirectory, read_record
+from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
 
 Standing = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
 
@@ -23,13 +24,15 @@ class RunStatus:
         run: Its fingerprint.
         standing: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
-        reason: Why it failed or is damaged, or who on another host holds it.
+        reason: Why it failed, stopped or is damaged, or who on another host holds it.
+        event: The last event of its journal, where it is neither done nor running.
     """
 
     run: str
     standing: Standing
     update: int = 0
     reason: str = ""
+    event: str = ""
 
 
 def is_done(root: Path, run: str) -> bool:
@@ -53,11 +56,10 @@ def read_status(root: Path, run: str) -> RunStatus:
         if lease is not None and not lease.released and lease.kernel != this_kernel():
             # Whether it lives shows only in time: whoever takes the run up will find out.
             return RunStatus(run, "running", update, f"held by {lease.holder}")
-        journal = directory.read_journal()
-        if journal and journal[-1].get("event") == "failed":
-            return RunStatus(run, "failed", update, str(journal[-1].get("reason")))
-        return RunStatus(run, "stopped", update)
-    except StoreError as error:
+        last = (directory.read_journal() or [{}])[-1]
+        event, reason = str(last.get("event", "")), one_line(str(last.get("reason", "")))
+        return RunStatus(run, "failed" if event == "failed" else "stopped", update, reason, event)
+    except (StoreError, OSError) as error:
         return RunStatus(run, "damaged", reason=str(error))
 
 
@@ -81,16 +83,22 @@ def read_records(root: Path, runs: Sequence[str]) -> list[dict[str, Any]]:
 
 def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
     """Say on what the finished ones of these runs ran, a sentence per kind of machine."""
-    count: Counter[str] = Counter()
+    # Most files are alike, and one of each kind is enough to be read.
+    kinds: dict[bytes, list[RunDirectory]] = {}
     for run in runs:
         directory = RunDirectory(root, run)
-        if not is_done(root, run) or (found := directory.read_environment()) is None:
-            continue
+        path = directory.path / ENVIRONMENT
+        if is_done(root, run) and path.exists():
+            with storing(path):
+                kinds.setdefault(path.read_bytes(), []).append(directory)
+    count: Counter[str] = Counter()
+    for alike in kinds.values():
+        found = alike[0].read_environment() or {}
         device = found.get("device_name") if found.get("device") != "cpu" else "CPU"
         packages = found.get("packages")
         torch = packages.get("torch") if isinstance(packages, dict) else None
         count[
             f"{device} of {found.get('processor')}, {found.get('threads')} thread(s), "
             f"torch {torch}, Python {found.get('python')}"
-        ] += 1
+        ] += len(alike)
     return [f"{number} trials ran on: {machine}." for machine, number in count.items()]

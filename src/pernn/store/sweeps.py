@@ -8,10 +8,11 @@ from typing import Any
 
 from pernn.errors import ConfigError, CorruptError
 
-from .files import FORMAT, read_json, storing, to_json, write_atomically
-from .run_directory import check_format
+from .files import FORMAT, read_json, refuse_links, sealed, storing, to_json, write_atomically
+from .run_directory import FINGERPRINT, check_format
 
 MANIFEST, PAUSE = "sweep.json", "pause"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,13 @@ def sweep_directory(root: Path, name: str) -> Path:
 
     Raises:
         ConfigError: If the name could lead elsewhere.
+        StoreError: If a symbolic link does.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}", name):
+    if not NAME.fullmatch(name):
         raise ConfigError(f"not a sweep's name: {name[:60]!r}")
-    return root / "sweeps" / name
+    directory = root / "sweeps" / name
+    refuse_links(directory.parent, directory)
+    return directory
 
 
 def save_sweep(root: Path, sweep: Sweep) -> Path:
@@ -49,7 +53,7 @@ def save_sweep(root: Path, sweep: Sweep) -> Path:
     directory = sweep_directory(root, sweep.name)
     with storing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-    write_atomically(directory / MANIFEST, to_json({"format": FORMAT, **asdict(sweep)}))
+    write_atomically(directory / MANIFEST, to_json(sealed({"format": FORMAT, **asdict(sweep)})))
     return directory
 
 
@@ -64,6 +68,19 @@ def load_sweep(root: Path, name: str) -> Sweep:
     if not path.exists():
         known = ", ".join(list_sweeps(root)) or "none yet: start one with `pernn run`"
         raise ConfigError(f"no sweep {name!r} in {root} (there: {known})")
+    sweep = parse_sweep(path)
+    if sweep.name != name:
+        raise CorruptError(f"{path}: the list of another sweep, {sweep.name!r}")
+    return sweep
+
+
+def parse_sweep(path: Path) -> Sweep:
+    """Read a list of runs from a file.
+
+    Raises:
+        CorruptError: If it is not one.
+        VersionError: If a newer version wrote it.
+    """
     values = read_json(path)
     check_format(path, values)
     del values["format"]
@@ -71,15 +88,24 @@ def load_sweep(root: Path, name: str) -> Sweep:
         sweep = Sweep(**values)
     except TypeError:
         raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
-    if not isinstance(sweep.runs, list) or not all(isinstance(run, str) for run in sweep.runs):
+    words = (sweep.name, sweep.experiment, sweep.scale)
+    if not (
+        all(isinstance(word, str) for word in words)
+        and NAME.fullmatch(sweep.name)
+        and isinstance(sweep.overrides, dict)
+        and isinstance(sweep.runs, list)
+        and all(isinstance(run, str) and FINGERPRINT.fullmatch(run) for run in sweep.runs)
+    ):
         raise CorruptError(f"{path}: not a list of runs: run the experiment again")
     return sweep
 
 
 def list_sweeps(root: Path) -> list[str]:
-    """List the sweeps of a results directory."""
+    """List the sweeps of a results directory; a folder that no sweep can have is left alone."""
     folder = root / "sweeps"
-    return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
+    refuse_links(folder)
+    names = (path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
+    return sorted(name for name in names if NAME.fullmatch(name))
 
 
 def request_pause(root: Path, name: str) -> None:

@@ -116,7 +116,7 @@ class VocabularyExtensionConfig(TokenTaskConfig):
     """
 
     kind: Literal["vocabulary_extension"] = "vocabulary_extension"
-    num_known: Annotated[int, Field(ge=1)] = 32
+    num_known: Annotated[int, Field(ge=1, le=2**31)] = 32
 
     @property
     def name(self) -> str:

@@ -61,7 +61,7 @@ class TrainingConfig(Config):
     learning_rate: Annotated[float, Field(gt=0, le=1e3)] = 1e-3
     warmup_updates: Annotated[int, Field(ge=0, le=10**9)] = 1_000
     precision: Precision = "fp32"
-    log_interval: Annotated[int, Field(ge=1)] = 100
-    evaluation_interval: Annotated[int, Field(ge=1)] = 5_000
-    checkpoint_interval: Annotated[int, Field(ge=1)] = 5_000
-    keep_interval: Annotated[int, Field(ge=1)] | None = None
+    log_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] = 100
+    evaluation_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] = 5_000
+    checkpoint_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] = 5_000
+    keep_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None

@@ -1,0 +1,178 @@
+"""The store at 10,000 finished trials: what each verb takes, and what one more trial costs.
+
+The run directories are made up but of the real form: the specs are those of an experiment's
+published grid with as many seeds as are needed, the files are written by the store itself. Each
+verb is a process of its own, timed whole, interpreter's start included.
+
+    python benchmarks/many_runs.py [--runs 10000] [--keep DIRECTORY] [--json]
+
+Limits: `pernn status` under 2 s, `pernn report` under 10 s, both with an index that is up to date.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from pathlib import Path
+
+from pernn.experiments import find_experiment
+from pernn.runs import RunSpec
+from pernn.store import RunDirectory, Sweep, rebuild, register, save_sweep
+
+EXPERIMENT, SCALE = "vocabulary_size", "paper"
+SWEEP = f"{EXPERIMENT}-{SCALE}"
+NUM_ADDED = 50
+"""Trials added one by one at each size, at most; the median is printed."""
+
+ENVIRONMENT = {
+    "python": "3.11.9",
+    "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
+    "commit": None,
+    "system": "Linux",
+    "processor": "made up, 2 logical CPUs",
+    "device": "cpu",
+    "device_name": "cpu",
+    "cpu_capability": "AVX2",
+    "threads": 1,
+    "kernels": "compiled (made up)",
+}
+
+
+def specs() -> Iterator[RunSpec]:
+    """Give the experiment's trials, seed after seed, without end."""
+    grid = [
+        spec.model_dump(exclude={"seed"})
+        for spec in find_experiment(EXPERIMENT).scales[SCALE]()
+        if spec.seed == 111
+    ]
+    for seed in count(1):
+        for values in grid:
+            yield RunSpec.model_validate({**values, "seed": seed})
+
+
+def finish(root: Path, spec: RunSpec) -> str:
+    """Write the files of a finished trial."""
+    run = RunDirectory(root, spec.fingerprint())
+    noise = random.Random(run.fingerprint)
+    run.path.mkdir(parents=True)
+    run.write_spec(spec.dump())
+    run.write_environment(ENVIRONMENT)
+    run.note("started", update=0)
+    last = spec.training.iterations
+    updates = [last * step // 20 for step in range(1, 21)]
+    curve = [measure(noise) for _ in updates]
+    for update, values in zip(updates, curve, strict=True):
+        run.append_metrics({"update": update, "kind": "test", **values})
+    run.note("finished", update=last, updates=last, seconds=1000.0)
+    columns = {name: [values[name] for values in curve] for name in curve[0]}
+    percent = [round(100 * update / last) for update in updates]
+    run.write_result(
+        {
+            "fingerprint": run.fingerprint,
+            "metrics": curve[-1],
+            "tables": {"by_update": {"percent": percent, "update": updates, **columns}},
+            "num_parameters": noise.randrange(10**5, 10**7),
+            "weights_sha256": f"{noise.getrandbits(256):064x}",
+        }
+    )
+    return run.fingerprint
+
+
+def measure(noise: random.Random) -> dict[str, float]:
+    """Make up an evaluation."""
+    accuracy = noise.random()
+    return {
+        "loss": -noise.random(),
+        "token_accuracy": accuracy,
+        "sequence_accuracy": accuracy**8,
+        "damerau_levenshtein": 64 * (1 - accuracy),
+        "damerau_levenshtein_share": 1 - accuracy,
+    }
+
+
+def verbs(root: Path) -> dict[str, list[str]]:
+    """Give the commands that are timed."""
+    sql = 'SELECT "core.kind", "task.vocab_size", avg(token_accuracy) FROM records GROUP BY 1, 2'
+    return {
+        "status": ["status"],
+        "status SWEEP": ["status", SWEEP],
+        "query": ["query", sql],
+        "query, all columns": ["query", "SELECT * FROM records", "--csv"],
+        "claims": ["claims", SWEEP],
+        "export": ["export", SWEEP, "-o", str(root / "records.csv")],
+        "report": ["report", SWEEP],
+    }
+
+
+def time_verb(words: Sequence[str], root: Path) -> float:
+    """Run a verb in a process of its own and give the seconds it took."""
+    begun = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "pernn", *words, "-r", str(root)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    return time.perf_counter() - begun
+
+
+def time_added(root: Path, source: Iterator[RunSpec], number: int) -> tuple[list[str], float]:
+    """Finish and register trials one by one; give them and the median seconds of registering."""
+    runs, seconds = [], []
+    for spec in islice(source, number):
+        runs.append(finish(root, spec))
+        begun = time.perf_counter()
+        register(root, runs[-1])
+        seconds.append(time.perf_counter() - begun)
+    return runs, statistics.median(seconds)
+
+
+def measure_all(root: Path, num_runs: int) -> dict[str, float]:
+    """Fill a results directory step by step and time what is done with it; in seconds."""
+    source, runs, found = specs(), list[str](), {}
+    for size in (num_runs // 100, num_runs // 10, num_runs):
+        last = min(NUM_ADDED, size // 2)
+        runs += [finish(root, spec) for spec in islice(source, size - last - len(runs))]
+        rebuild(root)
+        added, seconds = time_added(root, source, last)
+        runs += added
+        found[f"add one run at {size:,}"] = seconds
+    save_sweep(root, Sweep(SWEEP, EXPERIMENT, SCALE, {}, runs))
+    begun = time.perf_counter()
+    rebuild(root)
+    found["rebuild the index"] = time.perf_counter() - begun
+    for name, words in verbs(root).items():
+        found[f"pernn {name}"] = time_verb(words, root)
+    for path in root.glob("index.*"):
+        path.unlink()
+    found["pernn status, without an index before"] = time_verb(["status"], root)
+    found["megabytes of index"] = (root / "index.sqlite").stat().st_size / 1e6
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Time the verbs that read, over many runs.")
+    parser.add_argument("--runs", type=int, default=10_000, help="at least 200")
+    parser.add_argument("--keep", type=Path, help="keep the made-up results here")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    # Making the runs is not what is timed; registering them puts its own commits on disk.
+    os.fsync = lambda descriptor: None
+    with tempfile.TemporaryDirectory() as temporary:
+        found = measure_all(options.keep or Path(temporary), options.runs)
+    if options.json:
+        print(json.dumps({"runs": options.runs, **found}, indent=2))
+        return
+    for name, value in found.items():
+        print(f"{name:42} {value:9.4f}")
+
+
+if __name__ == "__main__":
+    main()

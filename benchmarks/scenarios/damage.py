@@ -1,0 +1,348 @@
+"""Files that were cut, flipped, edited, removed or could not be written.
+
+Each scenario damages copies of a tiny sweep, runs the real commands, and holds every run to one of
+two ends: the bits of the undisturbed run, or a refusal in one line that names the file. After a
+refusal the run directory is deleted, as the line says, and the sweep must end in the same bits.
+"""
+
+import json
+import random
+import resource
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from .commands import complaints, contents, pernn, require, resume, run_sweep, unfinish
+
+Damage = Callable[[Path], None]
+NEWEST, BEFORE = "checkpoints/update-000000015", "checkpoints/update-000000010"
+PARTS = ("tensors.safetensors", "state.json", "manifest.json")
+KINDS = ("spec.json", "environment.json", "journal.jsonl", "metrics.jsonl", "lock", "checkpoints")
+
+
+def cut(name: str, place: Callable[[bytes], int]) -> Damage:
+    """Cut a file at a place that depends on its content."""
+
+    def apply(run: Path) -> None:
+        content = (run / name).read_bytes()
+        (run / name).write_bytes(content[: max(0, place(content))])
+
+    return apply
+
+
+def flip(name: str, bit: int) -> Damage:
+    """Flip one bit of a file, counted modulo its length."""
+
+    def apply(run: Path) -> None:
+        content = bytearray((run / name).read_bytes())
+        if content:
+            content[bit // 8 % len(content)] ^= 1 << (bit % 8)
+        (run / name).write_bytes(bytes(content))
+
+    return apply
+
+
+def remove(name: str) -> Damage:
+    """Remove a file or folder."""
+
+    def apply(run: Path) -> None:
+        shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
+
+    return apply
+
+
+def edit(name: str, before: str, after: str) -> Damage:
+    """Replace a text."""
+
+    def apply(run: Path) -> None:
+        text = (run / name).read_text()
+        require(before in text, f"{name} has no {before}")
+        (run / name).write_text(text.replace(before, after))
+
+    return apply
+
+
+def header_end(content: bytes) -> int:
+    """Give where the header of a safetensors file ends."""
+    return 8 + int.from_bytes(content[:8], "little")
+
+
+def truncations() -> Iterator[tuple[str, Damage]]:
+    """Cut each file of a checkpoint at every class of byte boundary."""
+    places: dict[str, Callable[[bytes], int]] = {
+        "empty": lambda c: 0,
+        "first byte": lambda c: 1,
+        "half": lambda c: len(c) // 2,
+        "all but two": lambda c: len(c) - 2,
+        "last byte": lambda c: len(c) - 1,
+    }
+    inside: dict[str, Callable[[bytes], int]] = {
+        "in header length": lambda c: 7,
+        "after header length": lambda c: 8,
+        "in header": lambda c: header_end(c) // 2,
+        "before header end": lambda c: header_end(c) - 1,
+        "header end": header_end,
+        "in tensors": lambda c: (header_end(c) + len(c)) // 2 + 1,
+    }
+    for part in PARTS:
+        for where, place in {**places, **(inside if part == PARTS[0] else {})}.items():
+            yield f"{part} cut: {where}", cut(f"{NEWEST}/{part}", place)
+
+
+def other_damage() -> Iterator[tuple[str, Damage]]:
+    """Cut lines, remove each kind of file, edit, and claim a newer format."""
+    for name in ("metrics.jsonl", "journal.jsonl"):
+        yield f"{name} cut: last line", cut(name, lambda c: len(c) - 5)
+        yield f"{name} cut: middle", cut(name, lambda c: len(c) // 2)
+        yield f"{name} cut: first line", cut(name, lambda c: 9)
+        yield f"{name} cut: empty", cut(name, lambda c: 0)
+        yield f"{name} torn in the middle", edit(name, '}\n{"', '}\n{"upd\n{"')
+    for name in (*KINDS, NEWEST, *(f"{NEWEST}/{part}" for part in PARTS), "."):
+        yield f"{name} missing", remove(name)
+    yield "spec edited: batch", edit("spec.json", '"batch_size": 4', '"batch_size": 5')
+    yield "spec edited: form", edit("spec.json", '"format": 1', '"format":   1')
+    yield "newer spec", edit("spec.json", '"format": 1', '"format": 2')
+    yield "threads edited", edit("environment.json", '"threads": 1', '"threads": 2')
+    yield (
+        "checkpoint of another update",
+        lambda run: (run / BEFORE).rename(run / "checkpoints/update-000000019"),
+    )
+
+
+def flips(num: int, seed: int) -> Iterator[tuple[str, Damage]]:
+    """Flip random bits over all files of a run, each file as often as any other."""
+    chance = random.Random(seed)
+    names = [name for name in KINDS[:-1] if name != "lock"]
+    names += [f"{folder}/{part}" for folder in (NEWEST, BEFORE) for part in PARTS]
+    for number in range(num):
+        name = names[number % len(names)]
+        bit = chance.randrange(2**32)
+        yield f"{name} flipped at {bit}", flip(name, bit)
+
+
+def damaged_files(
+    directory: Path, *, num_flips: int = 300, most: int | None = None
+) -> dict[str, int | float | str]:
+    """Damage files of unfinished runs, one each, and resume; `most` takes a sample of all cases."""
+    source, work = directory / "undisturbed", directory / "damaged"
+    run_sweep(source)
+    expected = {run.name: contents(run) for run in (source / "runs").iterdir()}
+    cases = [*truncations(), *other_damage(), *flips(num_flips, seed=1)]
+    if most is not None:
+        cases = random.Random(3).sample(cases, most)
+    count: Counter[str] = Counter()
+    for start in range(0, len(cases), len(expected)):
+        count += _damage_and_resume(source, work, cases[start : start + len(expected)], expected)
+    require(count.total() == len(cases), count)
+    return {"num_cases": len(cases), **count}
+
+
+def _damage_and_resume(
+    source: Path,
+    work: Path,
+    cases: Sequence[tuple[str, Damage]],
+    expected: dict[str, dict[str, object]],
+) -> Counter[str]:
+    """Damage a run per case, resume, and say how many ended in which way."""
+    runs = unfinish(source, work)
+    for run, (_, damage) in zip(runs, cases, strict=False):
+        damage(run)
+    pernn("status", "-r", work, "--json")
+    done = resume(work)
+    pernn("status", next((work / "sweeps").iterdir()).name, "-r", work)
+    said, count = complaints(done), Counter[str]()
+    for run, (name, _) in zip(runs, cases, strict=False):
+        mine = [line for line in said if run.name in line]
+        if (run / "result.json").exists():
+            require(contents(run) == expected[run.name], f"{name}: other bits")
+            require(not mine, f"{name}: finished, and yet {mine}")
+            count["same_bits"] += 1
+            continue
+        require(len(mine) == 1, f"{name}: neither a result nor one line: {done.stderr}")
+        count["refused"] += 1
+        shutil.rmtree(run)
+    require((done.returncode == 0) == (not count["refused"]), done.stderr)
+    require(resume(work).returncode == 0, "after deleting what was refused")
+    for run in runs:
+        require(contents(run) == expected[run.name], f"{run.name}: other bits in the end")
+    return count
+
+
+def damaged_results(directory: Path, *, num_flips: int = 40) -> dict[str, int | float | str]:
+    """Flip bits of results, specs and lists of runs that are finished, and read them."""
+    source, work = directory / "undisturbed", directory / "damaged"
+    sweep = run_sweep(source)
+    whole = directory / "whole.json"
+    pernn("export", sweep, "-r", source, "-o", whole)
+    chance, count = random.Random(2), Counter[str]()
+    lists = [f"sweeps/{sweep}/sweep.json"]
+    names = [
+        f"runs/{run.name}/{name}"
+        for run in sorted((source / "runs").iterdir())
+        for name in ("result.json", "spec.json")
+    ]
+    for number in range(num_flips):
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(source, work)
+        name = (names + lists)[-1 if number % 5 == 0 else chance.randrange(len(names))]
+        flip(name, chance.randrange(2**32))(work)
+        made = directory / "made.json"
+        made.unlink(missing_ok=True)
+        done = pernn("export", sweep, "-r", work, "-o", made)
+        if done.returncode == 0:
+            require(made.read_bytes() == whole.read_bytes(), f"{name}: other records, no word")
+            count["same_records"] += 1
+        else:
+            require(len(complaints(done)) == 1 and not made.exists(), done.stderr)
+            count["refused"] += 1
+        pernn("status", "-r", work, "--json")
+    return {"num_cases": num_flips, **count}
+
+
+def full_disk(directory: Path, *, num_sizes: int = 12) -> dict[str, int | float | str]:
+    """Let the disk be full at different moments, then give it space and resume."""
+    source = directory / "undisturbed"
+    sweep = run_sweep(source)
+    expected = {run.name: contents(run) for run in (source / "runs").iterdir()}
+    count: Counter[str] = Counter()
+    with _small_disk(directory / "small") as (root, resize, means):
+        for number in range(num_sizes):
+            shutil.rmtree(root, ignore_errors=True)
+            (root / "sweeps" / sweep).mkdir(parents=True)
+            shutil.copy(source / "sweeps" / sweep / "sweep.json", root / "sweeps" / sweep)
+            limit = resize(number / num_sizes)
+            done = pernn("resume", "-r", root, "-j", 2, preexec_fn=limit)
+            require(done.returncode in (1, 4), f"a full disk, and yet {done.returncode}")
+            lines = complaints(done)
+            require(lines and all("run the same command again" in line for line in lines), lines)
+            count["refused"] += 1
+            count["finished_before"] += len(list(root.glob("runs/*/result.json")))
+            for result in root.glob("runs/*/result.json"):
+                same = result.read_bytes() == expected[result.parent.name]["result.json"]
+                require(same, f"{result}: other bits")
+            resize(None)
+            require(resume(root).returncode == 0, "with space again")
+            for run in (root / "runs").iterdir():
+                require(contents(run) == expected[run.name], f"{run.name}: other bits")
+            count["same_bits"] += 1
+    return {"num_cases": num_sizes, "means": means, **count}
+
+
+Limit = Callable[[], None] | None
+
+
+@contextmanager
+def _small_disk(
+    place: Path,
+) -> Iterator[tuple[Path, Callable[[float | None], Limit], str]]:
+    """Give a results directory whose space can be set: a tmpfs, or a bound on the length of files.
+
+    The second is a function of a share between 0 and 1, or `None` for plenty; it gives what a
+    process has to do before it starts.
+    """
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+
+        def resize(share: float | None) -> Limit:
+            # All 15 runs take some 1.7 MB there, the report half a megabyte.
+            kilobytes = 65_536 if share is None else int(64 + share * 2000)
+            words = ["mount", "-o", f"remount,size={kilobytes}k", str(place)]
+            subprocess.run(words, check=True, capture_output=True)
+            return None
+
+        try:
+            yield place / "results", resize, "tmpfs"
+        finally:
+            subprocess.run(["umount", str(place)], check=True)
+        return
+
+    def bound(share: float | None) -> Limit:
+        if share is None:
+            return None
+        # A checkpoint's tensors are the longest file, some 12 kB.
+        length = int(200 + share * 10_000)
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (length, length))
+
+    yield place / "results", bound, "RLIMIT_FSIZE"
+
+
+def read_only(directory: Path) -> dict[str, int | float | str]:
+    """Make the results directory read-only: readers work, writers say so, and nothing is lost."""
+    source, place = directory / "undisturbed", directory / "sealed"
+    sweep = run_sweep(source)
+    expected = {run.name: contents(run) for run in (source / "runs").iterdir()}
+    root = place / "results"
+    with _sealable(place) as (seal, means):
+        runs = unfinish(source, root)
+        shutil.copytree(source / "runs" / runs[0].name, runs[0], dirs_exist_ok=True)
+        seal(True)
+        before = sorted(path.stat().st_mtime_ns for path in root.rglob("*"))
+        outcomes = {
+            ("status", "--json"): 0,
+            ("status", sweep): 0,
+            ("export", sweep, "-o", str(directory / "out.csv")): 0,
+            ("resume",): 4,
+            ("report", sweep): 4,
+            ("train", str(runs[1] / "spec.json")): 4,
+        }
+        for words, status in outcomes.items():
+            done = pernn(*words, "-r", root)
+            require(done.returncode == status, (words, done.returncode, done.stderr))
+            require((len(complaints(done)) > 0) == (status != 0), done.stderr)
+        require(before == sorted(p.stat().st_mtime_ns for p in root.rglob("*")), "was written")
+        seal(False)
+        require(resume(root).returncode == 0, "when it can be written again")
+        for run in runs:
+            require(contents(run) == expected[run.name], f"{run.name}: other bits")
+    return {"num_cases": len(outcomes), "means": means, "same_bits": len(runs)}
+
+
+@contextmanager
+def _sealable(place: Path) -> Iterator[tuple[Callable[[bool], None], str]]:
+    """Give a directory that can be made read-only, by its mount or by its permissions."""
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+
+        def remount(sealed: bool) -> None:  # noqa: FBT001
+            words = ["mount", "-o", f"remount,{'ro' if sealed else 'rw'}", str(place)]
+            subprocess.run(words, check=True, capture_output=True)
+
+        try:
+            yield remount, "tmpfs mounted read-only"
+        finally:
+            subprocess.run(["umount", str(place)], check=True)
+        return
+
+    def chmod(sealed: bool) -> None:  # noqa: FBT001
+        for path in (place / "results").rglob("*"):
+            own = 0o755 if path.is_dir() else 0o644
+            path.chmod(own & 0o555 if sealed else own)
+
+    yield chmod, "permissions"
+
+
+def foreign_versions(directory: Path) -> dict[str, int | float | str]:
+    """Claim a newer format in each kind of file that has a number, and read."""
+    source, work = directory / "undisturbed", directory / "newer"
+    sweep = run_sweep(source)
+    run = min((source / "runs").iterdir()).name
+    names = [f"sweeps/{sweep}/sweep.json", f"runs/{run}/spec.json", f"runs/{run}/result.json"]
+    commands = [("status", sweep), ("report", sweep), ("resume", sweep), ("claims", sweep)]
+    for name in names:
+        shutil.copytree(source, work)
+        content = json.loads((work / name).read_text())
+        (work / name).write_text(json.dumps({**content, "format": 2}))
+        for words in commands:
+            done = pernn(*words, "-r", work)
+            said = done.stdout + done.stderr
+            # What is done is not read again, neither to be counted nor to be left as it is.
+            unread = {"spec.json": ("status", "resume"), "result.json": ("resume",)}
+            unread_here = words[0] in unread.get(Path(name).name, ())
+            require(unread_here or "newer pernn" in " ".join(said.split()), (name, words, said))
+        shutil.rmtree(work)
+    return {"num_cases": len(names) * len(commands)}

@@ -1,0 +1,325 @@
+"""Mutated and made-up input for every loader: nothing but errors of pernn comes out.
+
+What loads must dump and load back equal; a message is one line. Inputs are drawn from a seeded
+generator and from hypothesis, which makes values of any shape and makes a failing one small.
+"""
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from pernn.config import parse_assignment
+from pernn.errors import PernnError
+from pernn.experiments import experiment_names, find_experiment, trials
+from pernn.runners import TrialEvent
+from pernn.runs import RunSpec
+from pernn.store import (
+    Checkpoint,
+    RunDirectory,
+    Sweep,
+    flatten,
+    load_sweep,
+    read_record,
+    read_status,
+    save_sweep,
+)
+from pernn.tasks import TASKS
+
+from .commands import require
+
+EXTREMES = [
+    b"NaN", b"Infinity", b"-inf", b"1e308", b"1e999", b"-1", b"0", b"0.5", b"true", b"null", b"[]",
+    b"{}", b'""', b'"kind"', b"9223372036854775808", b"1" + b"0" * 400, b"1" * 5000, b"[" * 2000,
+    b'{"a":' * 2000, b"\xff", b"\0", b"\xe2\x80\xae", b"\x1b[31m", b'"\\ud800"', b"\n", b"=", b".",
+    b"1", b"2", b"8", b"64", b"0.001", b'"gru"', b'"none"', b"1979-05-27", b'"<script>"',
+    b"0x" + b"f" * 400,
+]  # fmt: skip
+"""What replaces or joins a piece of a file."""
+
+PIECE = re.compile(rb'"[^"\n]*"|[-+.\w]+|[\[\]{}:,=]')
+SPECS = [
+    *(RunSpec().override({"task": {"kind": kind}}) for kind in TASKS.names()),
+    RunSpec().override({"core.kind": "s4d", "encoding.kind": "learned", "seed": 7}),
+    RunSpec().override({"analysis": {}, "training.keep_interval": 100_000}),
+]
+
+
+@dataclass
+class Target:
+    """A loader under fuzz.
+
+    Attributes:
+        check: Loads one input and raises nothing but errors of pernn.
+        share: Share of all inputs.
+        num_inputs: How many it was given.
+        num_loaded: How many of them loaded.
+    """
+
+    check: Callable[[random.Random], bool]
+    share: float
+    num_inputs: int = 0
+    num_loaded: int = 0
+
+    def feed(self, chance: random.Random) -> None:
+        """Give it one input."""
+        self.num_inputs += 1
+        try:
+            self.num_loaded += self.check(chance)
+        except PernnError as error:
+            require("\n" not in str(error), repr(str(error)))
+
+
+def mutate(content: bytes, chance: random.Random) -> bytes:
+    """Change a file in one to three places: bits, pieces, lines."""
+    for _ in range(chance.choice([1, 1, 1, 2, 3])):
+        size = len(content)
+        start = chance.randrange(size + 1)
+        end = min(size, start + chance.choice([1, 2, 8, 64]))
+        match chance.randrange(6):
+            case 0 if size:
+                flipped = bytearray(content)
+                flipped[chance.randrange(size)] ^= 1 << chance.randrange(8)
+                content = bytes(flipped)
+            case 1:
+                content = content[:start] + content[end:]
+            case 2:
+                content = content[:start] + chance.choice(EXTREMES) + content[start:]
+            case 3:
+                content = content[:end] + content[start:]
+            case 4:
+                content = content[:start]
+            case _:
+                pieces = list(PIECE.finditer(content))
+                if pieces:
+                    one = chance.choice(pieces)
+                    other = chance.choice([*EXTREMES, chance.choice(pieces)[0]])
+                    content = content[: one.start()] + other + content[one.end() :]
+    return content
+
+
+def to_toml(values: dict[str, Any]) -> bytes:
+    """Write a spec as TOML."""
+    flat = {path: value for path, value in flatten(values).items() if value is not None}
+    return "".join(f"{path} = {json.dumps(value)}\n" for path, value in flat.items()).encode()
+
+
+def loads_back(spec: RunSpec) -> bool:
+    """Hold a spec to the promise that what loads dumps and loads back equal."""
+    again = RunSpec.load(json.loads(json.dumps(spec.dump())))
+    require(again == spec and again.fingerprint() == spec.fingerprint(), spec)
+    require(spec.num_updates > 0 and "\n" not in spec.label, spec)
+    return True
+
+
+class Loaders:
+    """All loaders, with the files that are mutated for them.
+
+    Args:
+        directory: Where those files lie.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.spec = SPECS[0]
+        self.run = RunDirectory(directory, self.spec.fingerprint())
+        with self.run.locked():
+            self.run.write_spec(self.spec.dump())
+            self.run.write_environment({"threads": 1, "device": "cpu"})
+            for update in range(3):
+                self.run.append_metrics({"update": update, "kind": "test", "loss": 0.5})
+                self.run.note("resumed", update=update, changed={"threads": [1, 2]})
+            arrays = {"model.w": np.arange(6.0).reshape(2, 3), "sums": np.zeros(3)}
+            self.checkpoint = Checkpoint(7, arrays, self.run.metrics_position())
+            self.run.checkpoints.save(self.checkpoint)
+            table = {"update": [1, 2], "loss": [0.5, 0.25]}
+            result = {"fingerprint": self.run.fingerprint, "metrics": {"loss": 0.5}}
+            self.run.write_result({**result, "num_parameters": 3, "tables": {"by_update": table}})
+        save_sweep(directory, Sweep("a-demo", "a", "demo", {"seed": 1}, [self.run.fingerprint]))
+        folder = self.run.path / "checkpoints" / "update-000000007"
+        places = [self.run.path / name for name in ("spec.json", "result.json", "environment.json")]
+        places += [self.run.path / name for name in ("metrics.jsonl", "journal.jsonl")]
+        self.files = {path: path.read_bytes() for path in places}
+        self.parts = {path: path.read_bytes() for path in sorted(folder.iterdir())}
+        self.manifest = directory / "sweeps" / "a-demo" / "sweep.json"
+        self.listed = self.manifest.read_bytes()
+
+    def targets(self) -> dict[str, Target]:
+        """Name the loaders with their shares of the inputs."""
+        return {
+            "spec_toml": Target(self.toml, 0.2),
+            "spec_json": Target(self.json, 0.2),
+            "override": Target(self.override, 0.15),
+            "grid": Target(self.grid, 0.01),
+            "checkpoint": Target(self.folder, 0.14),
+            "run_directory": Target(self.readers, 0.12),
+            "sweep": Target(self.sweep, 0.08),
+            "event": Target(self.event, 0.1),
+        }
+
+    def _read_spec(self, name: str, content: bytes) -> bool:
+        path = self.directory / name
+        path.write_bytes(content)
+        return loads_back(RunSpec.read(path))
+
+    def toml(self, chance: random.Random) -> bool:
+        """Read a mutated TOML file."""
+        return self._read_spec("a.toml", mutate(to_toml(chance.choice(SPECS).dump()), chance))
+
+    def json(self, chance: random.Random) -> bool:
+        """Read a mutated JSON file, a run's own among them."""
+        own = self.files[self.run.path / "spec.json"]
+        some = json.dumps(chance.choice(SPECS).dump()).encode()
+        return self._read_spec("a.json", mutate(chance.choice([own, some]), chance))
+
+    def _assignment(self, spec: RunSpec, chance: random.Random) -> str:
+        path, value = chance.choice(list(flatten(spec.dump()).items()))
+        words = [json.dumps(value), "gru", "none", "s4d", "64", *map(_word, EXTREMES)]
+        text = f"{path}={chance.choice(words)}"
+        return text if chance.random() < 0.7 else _word(mutate(text.encode(), chance))
+
+    def override(self, chance: random.Random) -> bool:
+        """Parse assignments and override a spec with them."""
+        spec = chance.choice(SPECS)
+        texts = [self._assignment(spec, chance) for _ in range(chance.choice([1, 1, 2]))]
+        return loads_back(spec.override(dict(parse_assignment(text) for text in texts)))
+
+    def grid(self, chance: random.Random) -> bool:
+        """Override a value in every trial of an experiment."""
+        path, value = parse_assignment(self._assignment(SPECS[0], chance))
+        found = trials(find_experiment(chance.choice(experiment_names())), "demo", {path: value})
+        return all(loads_back(spec) for spec in found[:2])
+
+    def folder(self, chance: random.Random) -> bool:
+        """Load a checkpoint of which a part was mutated."""
+        path = chance.choice(list(self.parts))
+        content = mutate(self.parts[path], chance)
+        path.write_bytes(content)
+        try:
+            if chance.random() < 0.1:
+                found, said = self.run.checkpoints.load_latest()
+                require((found is None) == bool(said), said)
+                if found is None:
+                    path.parent.with_name(f"damaged-{path.parent.name}").rename(path.parent)
+                    return False
+            else:
+                found = self.run.checkpoints.load(7)
+        finally:
+            path.write_bytes(self.parts[path])
+        for name, array in self.checkpoint.arrays.items():
+            require(np.array_equal(found.arrays[name], array), name)
+        require(found.state == self.checkpoint.state, found.state)
+        return True
+
+    def readers(self, chance: random.Random) -> bool:
+        """Read a run directory of which a file was mutated."""
+        path = chance.choice(list(self.files))
+        path.write_bytes(mutate(self.files[path], chance))
+        run, loaded = self.run, 0
+        try:
+            for read in (
+                run.read_spec, run.read_result, run.read_environment, run.read_metrics,
+                run.read_journal, lambda: read_record(run),
+                lambda: read_status(self.directory, run.fingerprint),
+                lambda: run.restore_metrics(self.checkpoint.state),
+            ):  # fmt: skip
+                try:
+                    read()
+                    loaded += 1
+                except PernnError as error:
+                    require("\n" not in str(error), repr(str(error)))
+        finally:
+            for place, content in self.files.items():
+                place.write_bytes(content)
+        return loaded == 8
+
+    def sweep(self, chance: random.Random) -> bool:
+        """Read a mutated list of runs."""
+        self.manifest.write_bytes(mutate(self.listed, chance))
+        found = load_sweep(self.directory, "a-demo")
+        save_sweep(self.directory, found)
+        require(load_sweep(self.directory, "a-demo") == found, found)
+        return True
+
+    def event(self, chance: random.Random) -> bool:
+        """Parse a mutated line of a worker."""
+        event = TrialEvent("failed", self.run.fingerprint, 3, "no \u2028 space", "StoreError")
+        line = mutate(json.dumps(asdict(event)).encode(), chance).decode(errors="replace")
+        found = TrialEvent.parse(line)
+        if found is not None:
+            require(TrialEvent.parse(json.dumps(asdict(found))) == found, line)
+        return found is not None
+
+
+def _word(content: bytes) -> str:
+    return content.decode(errors="replace")
+
+
+def values() -> st.SearchStrategy[Any]:
+    """Give JSON values of any shape, and what only Python has."""
+    words = st.sampled_from(["kind", "task", "core", "gru", "seed", "vocab_size", "training"])
+    leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | words
+
+    def larger(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.lists(inner) | st.dictionaries(words | st.text(), inner)
+
+    return st.recursive(leaves, larger, max_leaves=8)
+
+
+def made_up(num_inputs: int) -> Iterator[Counter[str]]:
+    """Give hypothesis' values for a random path of a spec to the loader."""
+    paths = sorted({path for spec in SPECS for path in flatten(spec.dump())})
+    parents = sorted({path.rpartition(".")[0] for path in paths} - {""})
+    count: Counter[str] = Counter()
+
+    @settings(
+        max_examples=num_inputs,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.sampled_from(SPECS), st.sampled_from([*paths, *parents]) | st.text(), values())
+    def check(spec: RunSpec, path: str, value: Any) -> None:
+        count["inputs"] += 1
+        try:
+            count["loaded"] += loads_back(spec.override({path: value}))
+        except PernnError as error:
+            require("\n" not in str(error), repr(str(error)))
+
+    check()
+    yield count
+
+
+def fuzz(
+    directory: Path, *, num_inputs: int = 100_000, seconds: float = 1800.0, seed: int = 1
+) -> dict[str, int | float | str]:
+    """Feed every loader; counts of inputs, and of those that loaded, per loader."""
+    begun, found = time.monotonic(), dict[str, int | float | str]()
+    slowest = 0.0
+    for name, target in Loaders(directory).targets().items():
+        chance = random.Random(f"{seed} {name}")
+        for _ in range(int(num_inputs * target.share) + 1):
+            state, moment = chance.getstate(), time.monotonic()
+            require(moment - begun < seconds, f"{name}: more than {seconds} s")
+            try:
+                target.feed(chance)
+            except Exception as error:
+                again = f"{name}, input {target.num_inputs}, generator {hash(state)}"
+                raise AssertionError(f"{again}: {type(error).__name__}: {error}") from error
+            slowest = max(slowest, time.monotonic() - moment)
+        found |= {name: target.num_inputs, f"{name}_loaded": target.num_loaded}
+    for count in made_up(max(1, num_inputs // 20)):
+        found |= {"made_up": count["inputs"], "made_up_loaded": count["loaded"]}
+    total = sum(int(n) for name, n in found.items() if not name.endswith("_loaded"))
+    return {**found, "num_inputs": total, "slowest_seconds": round(slowest, 3)}

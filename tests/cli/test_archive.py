@@ -1,0 +1,44 @@
+"""`pernn prune`, `pernn archive` and `pernn unpack` as a user meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.test_cli import pernn, sweep, tiny_run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("archive") / "results"
+    done = tiny_run(root)
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+def test_archived_pruned_and_unpacked_again(finished: Path, tmp_path: Path) -> None:
+    name, file, there = sweep(finished).name, tmp_path / "a.tar", tmp_path / "there"
+    done = pernn("archive", name, "-r", finished, "-o", file, "--json")
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(done.stdout)["runs"]
+    assert len(runs) == 5
+    asked = pernn("prune", name, "-r", finished)
+    assert asked.returncode == 2
+    assert "say --yes" in asked.stderr
+    dry = json.loads(pernn("prune", name, "-r", finished, "--dry-run", "--json").stdout)
+    done = pernn("prune", name, "-r", finished, "--yes", "--json")
+    assert json.loads(done.stdout) == {**dry, "dry_run": False}
+    assert dry["sweeps"][name]["num_checkpoints"] == 5
+    assert len(list(finished.glob("runs/*/checkpoints/update-*"))) == 5
+    unpacked = pernn("unpack", file, "-r", there, "--json")
+    assert json.loads(unpacked.stdout)["runs"] == dict.fromkeys(runs, "unpacked")
+    assert len(list(there.glob("runs/*/checkpoints/update-*"))) == 10
+    assert pernn("report", name, "-r", there).returncode == 0
+    again = pernn("unpack", file, "-r", finished)
+    assert (again.returncode, "5 identical" in again.stdout) == (0, True)
+    (there / "runs" / runs[0] / "result.json").unlink()
+    other = pernn("unpack", file, "-r", there)
+    assert other.returncode == 1
+    assert f"{runs[0]} is here already and differs" in other.stderr
+    assert pernn("archive", name, "-r", finished, "-o", "nowhere://x").returncode == 2
+    assert pernn("unpack", tmp_path / "absent.tar", "-r", there).returncode == 4

@@ -1,0 +1,208 @@
+"""`pernn query`, `status` and `export` as a user meets them."""
+
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pernn.store import RunDirectory, Sweep, save_sweep
+from store.finished import begin, finish, spec
+
+EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"
+
+
+def pernn(root: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pernn", *map(str, words), "-r", str(root)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("reading") / "results"
+    runs = [finish(root, spec(seed), random.Random(seed)).fingerprint for seed in range(3)]
+    failed = begin(root, spec(10))
+    failed.note("failed", update=7, reason=EVIL)
+    paused = begin(root, spec(11))
+    paused.note("paused", update=9, reason="asked to")
+    save_sweep(
+        root, Sweep("study-demo", "study", "demo", {}, [*runs, failed.fingerprint, "e" * 16])
+    )
+    save_sweep(root, Sweep("other-demo", "other", "demo", {}, [paused.fingerprint]))
+    return root
+
+
+def test_query_as_table_json_and_csv(results: Path) -> None:
+    sql = "SELECT seed, loss FROM records ORDER BY seed"
+    rows = json.loads(pernn(results, "query", sql, "--json").stdout)
+    assert [row["seed"] for row in rows] == [0, 1, 2]
+    lines = pernn(results, "query", sql, "--csv").stdout.splitlines()
+    assert lines == ["seed,loss", *(f"{row['seed']},{row['loss']!r}" for row in rows)]
+    table = pernn(results, "query", sql).stdout
+    assert all(str(row["loss"]) in table for row in rows)
+
+
+def test_schema_and_rebuild(results: Path) -> None:
+    found = json.loads(pernn(results, "query", "--schema", "--json").stdout)
+    assert "token_accuracy" in found["records"]["columns"]
+    assert "core.kind" in pernn(results, "query", "--schema").stdout
+    (results / "index.sqlite").write_bytes(b"no database")
+    done = pernn(results, "query", "--rebuild", "SELECT count(*) AS n FROM runs", "--json")
+    assert json.loads(done.stdout) == [{"n": 5}]
+    assert "index of 5 runs made anew" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["DELETE FROM runs"], "may only read"),
+        (["SELECT x FROM record"], "did you mean 'records'"),
+        (["SELECT seed, seed FROM records", "--json"], "tell them apart with AS"),
+        (["SELECT 1", "--json", "--csv"], "exclude each other"),
+        ([], "expected a SELECT statement"),
+        (["SELECT seed FROM records", "--max-rows", "2"], "more than 2 rows"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_in_one_line(
+    results: Path, words: list[str], said: str
+) -> None:
+    done = pernn(results, "query", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def on_a_terminal(root: Path, *words: str, until: str, leave: bool = False) -> tuple[int, str]:
+    """Run a verb on a pseudo-terminal; give its exit status and all that it printed."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pernn", *words, "-r", str(root)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "COLUMNS": "200", "LINES": "50", "TERM": "xterm"},
+    )
+    os.close(theirs)
+    said, end = b"", time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            said += os.read(ours, 4096)
+        except OSError:
+            break
+        if leave and until.encode() in said:
+            process.send_signal(signal.SIGINT)
+            leave = False
+    os.close(ours)
+    return process.wait(timeout=30), said.decode()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "study-demo"),
+        ("query", "SELECT reason FROM runs"),
+        ("query", "SELECT reason FROM runs", "--csv"),
+        ("query", "SELECT reason FROM runs", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_control_characters_do_nothing_on_a_terminal(results: Path, words: tuple[str, ...]) -> None:
+    status, said = on_a_terminal(results, *words, until="")
+    assert status == 0
+    assert "script" in said
+    assert "evil" in said
+    for sign in ("\x1b[2J", "\x1b]0;", "\x07", "\x9b", "\u202e"):
+        assert sign not in said
+    # What looks like markup is shown, not obeyed.
+    assert "[red]" in said
+
+
+def test_status_says_why_and_what_happened_last(results: Path) -> None:
+    rows = json.loads(pernn(results, "status", "other-demo", "--json").stdout)["other-demo"]
+    assert [(row["standing"], row["event"], row["reason"]) for row in rows] == [
+        ("stopped", "paused", "asked to")
+    ]
+    assert "asked to" in pernn(results, "status", "other-demo").stdout
+    counts = json.loads(pernn(results, "status", "--json").stdout)
+    assert counts["study-demo"] == {"done": 3, "failed": 1, "waiting": 1}
+
+
+def test_long_tables_are_lines(tmp_path: Path) -> None:
+    runs = [f"{number:016x}" for number in range(300)]
+    (tmp_path / "runs").mkdir()
+    save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
+    lines = pernn(tmp_path, "status", "long-demo").stdout.splitlines()
+    assert lines[0].split() == ["Run", "Standing", "Update", "Last", "event", "Reason"]
+    assert [line.split() for line in lines[1:]] == [[run, "waiting"] for run in runs]
+
+
+@pytest.mark.slow
+def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
+    run = RunDirectory(results, spec(10).fingerprint())
+    with run.locked():
+        run.note("resumed", update=0)
+        time.sleep(0.1)
+        run.append_metrics({"update": 1234, "kind": "train", "loss": 1.0})
+        status, said = on_a_terminal(
+            results, "status", "study-demo", "--every", "0.2", until="1,234 of", leave=True
+        )
+    assert status == 0
+    assert "Traceback" not in said
+    assert "about" in said
+    assert "\x1b[?25h" in said.rpartition("\x1b[?25l")[2]  # the cursor is back
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_watching_in_a_pipe_prints_snapshots(results: Path, more: list[str]) -> None:
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "pernn",
+            "status",
+            "--watch",
+            "--every",
+            "0.2",
+            *more,
+            "-r",
+            str(results),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    assert process.stdout is not None
+    lines: list[str] = []
+    while sum("study-demo" in line for line in lines) < 3:
+        lines.append(process.stdout.readline())
+        assert lines[-1], "it ended"
+    process.send_signal(signal.SIGINT)
+    rest, complaints = process.communicate(timeout=30)
+    assert (process.returncode, complaints) == (0, "")
+    assert "\x1b" not in "".join(lines) + rest
+    if more:
+        assert json.loads(lines[0])["study-demo"]["done"] == 3
+
+
+def test_export_to_an_address(results: Path, tmp_path: Path) -> None:
+    words = ["export", "study-demo", "-o"]
+    done = pernn(results, *words, f"file://{tmp_path}/records.csv")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "records.csv").read_text().splitlines()) == 4
+    refused = pernn(results, *words, "nonsense://a/b.csv")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "Protocol not known" in refused.stderr

@@ -1,0 +1,165 @@
+"""Damage and hostility file by file: nothing is believed that is not what was written."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import CorruptError, StoreError
+from pernn.store import (
+    CheckpointFolder,
+    RunDirectory,
+    Sweep,
+    load_sweep,
+    parse_json,
+    read_record,
+    read_status,
+    save_sweep,
+    sealed,
+)
+from pernn.store import run_directory as module
+from pernn.store.files import checksum, read_whole
+
+SPEC = {"seed": 1}
+RUN = checksum(SPEC)[:16]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    run = RunDirectory(tmp_path, RUN)
+    with run.locked():
+        run.write_spec(SPEC)
+        run.write_environment({"threads": 1})
+        run.write_result({"fingerprint": RUN, "metrics": {"loss": 0.5}})
+    return run
+
+
+def change(path: Path, before: str, after: str) -> None:
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def test_a_changed_digit_is_noticed(run: RunDirectory, tmp_path: Path) -> None:
+    for name, before, after, read in (
+        ("result.json", "0.5", "0.6", run.read_result),
+        ("spec.json", '"seed": 1', '"seed": 2', run.read_spec),
+        ("environment.json", '"threads": 1', '"threads": 2', run.read_environment),
+    ):
+        change(run.path / name, before, after)
+        with pytest.raises(CorruptError, match="changed since"):
+            read()
+    path = save_sweep(tmp_path, Sweep("a", "b", "demo", {"seed": 1}, [RUN])) / "sweep.json"
+    change(path, '"seed": 1', '"seed": 2')
+    with pytest.raises(CorruptError, match="changed since"):
+        load_sweep(tmp_path, "a")
+
+
+def test_files_of_an_earlier_version_have_no_checksum(run: RunDirectory) -> None:
+    path = run.path / "result.json"
+    values = json.loads(path.read_text())
+    del values["checksum"]
+    path.write_text(json.dumps(values))
+    assert run.read_result() == values
+
+
+def test_a_finished_runs_edited_spec_reaches_no_report(run: RunDirectory) -> None:
+    change(run.path / "spec.json", '"seed": 1', '"seed": 2')
+    with pytest.raises(CorruptError, match="was changed"):
+        read_record(run)
+    (run.path / "result.json").unlink()
+    # Without a result it gives no record, and is no reason to refuse those of others.
+    assert read_record(run) is None
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"a": NaN}', b'{"a": -Infinity}', b'{"a": 1e999}', b'{"a": "\xff"}', b"[1]", b"{"]
+)
+def test_only_finite_objects_are_read(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        parse_json(content)
+    assert parse_json(json.dumps(sealed({"a": 1e308})).encode()) == {"a": 1e308}
+
+
+def test_what_is_no_ordinary_file_is_not_waited_for(run: RunDirectory, tmp_path: Path) -> None:
+    (run.path / "result.json").unlink()
+    os.mkfifo(run.path / "result.json")
+    with pytest.raises(CorruptError, match="not an ordinary file"):
+        run.read_result()
+    assert read_status(tmp_path, RUN).standing == "damaged"
+    with pytest.raises(CorruptError, match="not an ordinary file"):
+        read_whole(Path("/dev/zero"))
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(CorruptError, match="nothing that pernn wrote"):
+        read_whole(tmp_path / "sparse")
+
+
+@pytest.mark.parametrize(
+    "name", ["lock", "metrics.jsonl", "journal.jsonl", "checkpoints", ".", ".."]
+)
+def test_links_are_not_followed(run: RunDirectory, tmp_path: Path, name: str) -> None:
+    place, target = Path(os.path.normpath(run.path / name)), tmp_path / "outside"
+    if place.exists():
+        place.rename(target)
+    place.symlink_to(target)
+    with pytest.raises(StoreError, match="is a symbolic link"), run.locked():
+        pass
+    assert name in ("lock", ".", "..") or not target.exists()
+
+
+def test_linked_sweeps_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "sweeps" / "a").symlink_to(tmp_path / "outside")
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        save_sweep(tmp_path, Sweep("a", "b", "demo", {}, []))
+    assert not list((tmp_path / "outside").iterdir())
+
+
+def test_folders_that_are_no_checkpoints_are_left_alone(tmp_path: Path) -> None:
+    for name in (
+        "update-5",
+        "update-x",
+        "update-0000000001",
+        "update-٠٠٠٠٠٠٠٠١",
+        "update-000000003",
+    ):
+        (tmp_path / name).mkdir()
+    assert CheckpointFolder(tmp_path).updates() == [3]
+
+
+def test_a_disk_that_takes_a_part_of_a_line_is_full(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The kernel writes what fits and says how much that was.
+    monkeypatch.setattr(module.os, "write", lambda file, line: len(line) - 1)
+    with pytest.raises(StoreError, match="No space left"):
+        run.append_metrics({"update": 1})
+
+
+def test_a_damaged_journal_is_read_as_far_as_it_goes(run: RunDirectory, tmp_path: Path) -> None:
+    (run.path / "result.json").unlink()
+    (run.path / "journal.jsonl").write_bytes(b'{"event": "sta\n\xff\n{"event": "stopped"}\n[]\n{')
+    assert run.read_journal() == [{"event": "stopped"}]
+    assert read_status(tmp_path, RUN).standing == "stopped"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"runs": ["../../x"]},
+        {"runs": [1]},
+        {"name": "../x"},
+        {"name": "other"},
+        {"overrides": []},
+        {"experiment": None},
+    ],
+)
+def test_lists_that_lead_elsewhere_are_refused(tmp_path: Path, values: dict[str, object]) -> None:
+    path = save_sweep(tmp_path, Sweep("a", "b", "demo", {}, [RUN])) / "sweep.json"
+    old = {key: value for key, value in json.loads(path.read_text()).items() if key != "checksum"}
+    path.write_text(json.dumps({**old, **values}))
+    with pytest.raises(CorruptError):
+        load_sweep(tmp_path, "a")
