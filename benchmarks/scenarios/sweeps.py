@@ -89,13 +89,12 @@ def random_kills(
                 time.sleep(1.5 * chance.random())
             (kind,) = chance.choices(list(kills), [5, 3, 2])
             workers = driver.workers()
-            if driver.alive and workers:
-                victims = [chance.choice(workers)] if kind == "worker" else []
-                victims += [driver.process.pid] if kind != "worker" else []
-                victims += workers if kind == "both" else []
-                hit = [send(victim, signal.SIGKILL) for victim in victims]
-                kills[kind] += all(hit)
-            if kind != "worker" or not driver.alive:
+            victims = [chance.choice(workers)] if kind == "worker" and workers else []
+            victims += [driver.process.pid] if kind != "worker" and driver.alive else []
+            victims += workers if kind == "both" else []
+            hit = [send(victim, signal.SIGKILL) for victim in victims]
+            kills[kind] += bool(hit) and all(hit)
+            if (victims and kind != "worker") or not driver.alive:
                 driver.process.wait()
                 driver = Driver(root, specs, 2)
         while not all_done(root, specs):
