@@ -59,12 +59,18 @@ lease.this_kernel = lambda: "another kernel"
 
 
 def random_kills(
-    directory: Path, *, num_trials: int = 40, num_kills: int = 200, num_updates: int = 600
+    directory: Path,
+    *,
+    num_trials: int = 40,
+    num_kills: int = 200,
+    num_updates: int = 200,
+    kill_seconds: float = 1800.0,
 ) -> dict[str, int | float | str]:
     """Kill workers, the driver or all at random moments while a sweep runs.
 
     Half of the kills wait for a new checkpoint, so that they are spread over the whole sweep; the
-    others come at any time, also while a worker begins.
+    others come at any time, also while a worker begins. After `kill_seconds` the rest is done in
+    peace: how many kills there were is counted.
     """
     specs = make_trials(num_trials, num_updates)
     run_undisturbed(directory / "undisturbed", specs)
@@ -74,6 +80,8 @@ def random_kills(
     driver = Driver(root, specs, 2)
     try:
         while sum(kills.values()) < num_kills and not all_done(root, specs):
+            if time.monotonic() - begun > kill_seconds:
+                break
             if chance.random() < 0.5:
                 _await_progress(driver, root, specs)
                 time.sleep(0.1 * chance.random())
@@ -81,13 +89,12 @@ def random_kills(
                 time.sleep(1.5 * chance.random())
             (kind,) = chance.choices(list(kills), [5, 3, 2])
             workers = driver.workers()
-            if driver.alive and workers:
-                victims = [chance.choice(workers)] if kind == "worker" else []
-                victims += [driver.process.pid] if kind != "worker" else []
-                victims += workers if kind == "both" else []
-                hit = [send(victim, signal.SIGKILL) for victim in victims]
-                kills[kind] += all(hit)
-            if kind != "worker" or not driver.alive:
+            victims = [chance.choice(workers)] if kind == "worker" and workers else []
+            victims += [driver.process.pid] if kind != "worker" and driver.alive else []
+            victims += workers if kind == "both" else []
+            hit = [send(victim, signal.SIGKILL) for victim in victims]
+            kills[kind] += bool(hit) and all(hit)
+            if (victims and kind != "worker") or not driver.alive:
                 driver.process.wait()
                 driver = Driver(root, specs, 2)
         while not all_done(root, specs):
@@ -112,7 +119,7 @@ def _await_progress(driver: Driver, root: Path, specs: Sequence[RunSpec]) -> Non
 
 
 def two_drivers(
-    directory: Path, *, num_trials: int = 12, num_updates: int = 600, seconds_off: int = 3600
+    directory: Path, *, num_trials: int = 12, num_updates: int = 60, seconds_off: int = 3600
 ) -> dict[str, int | float | str]:
     """Have two drivers work on one directory at once, the second one's clock wrong.
 
@@ -143,7 +150,7 @@ def two_drivers(
 
 
 def stopped_workers(
-    directory: Path, *, num_stops: int = 4, num_updates: int = 2000, lease: float = 2.0
+    directory: Path, *, num_stops: int = 4, num_updates: int = 200, lease: float = 2.0
 ) -> dict[str, int | float | str]:
     """Stop a worker beyond its lease, then have it go on, a trial each time.
 
@@ -181,7 +188,7 @@ def stopped_workers(
 
 
 def stopped_host(
-    directory: Path, *, num_stops: int = 4, num_updates: int = 3000, lease: float = 2.0
+    directory: Path, *, num_stops: int = 4, num_updates: int = 300, lease: float = 2.0
 ) -> dict[str, int | float | str]:
     """Stop a holder on another host beyond its lease, then have it go on, a trial each time.
 

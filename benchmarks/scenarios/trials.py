@@ -22,19 +22,24 @@ OF_THE_DAY = ("environment.json", "journal.jsonl", "lock")
 
 
 def make_trials(number: int, num_updates: int) -> list[RunSpec]:
-    """Make tiny trials that checkpoint often."""
+    """Make trials of about 10 ms an update that checkpoint often: a kill soon meets work."""
     spec = RunSpec.load(
         {
-            "task": {"kind": "reverse_ordering", "vocab_size": 8, "length": 6, "num_held_out": 64},
-            "core": {"kind": "gru", "hidden_size": 16},
-            "encoding": {"kind": "sinusoidal", "size": 8},
-            "embedding_size": 8,
+            "task": {
+                "kind": "reverse_ordering",
+                "vocab_size": 64,
+                "length": 16,
+                "num_held_out": 64,
+            },
+            "core": {"kind": "gru", "hidden_size": 64},
+            "encoding": {"kind": "sinusoidal", "size": 32},
+            "embedding_size": 32,
             "training": {
                 "iterations": num_updates,
-                "batch_size": 8,
-                "log_interval": 30,
+                "batch_size": 128,
+                "log_interval": 7,
                 "evaluation_interval": max(1, num_updates // 4),
-                "checkpoint_interval": 10,
+                "checkpoint_interval": 2,
             },
         }
     )

@@ -12,7 +12,7 @@ from pernn.cli.retry import retry
 from pernn.cli.statuses import LEFT_EARLY
 from pernn.cli.sweep import Launch, carry_out, find_trials, plan_sweep
 from pernn.config import parse_assignment
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 from pernn.runners import InlineRunner, LocalRunner
 from pernn.store import RunDirectory, is_done, is_pause_requested, read_status, save_sweep
 
@@ -97,6 +97,13 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
     assert carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
     assert "a pause was asked for" in capsys.readouterr().err
     assert counted(tmp_path, sweep.runs) == 4
+
+
+def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path) -> None:
+    sweep = plan_sweep("vocabulary_size", "demo", OVERRIDES | {"core.hidden_size": 1_000_000})
+    with pytest.raises(MachineError, match=r"are free: [\d.]+ TB too little.*--force"):
+        carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_one_seed_of_everything_comes_first() -> None:

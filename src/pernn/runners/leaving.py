@@ -38,7 +38,8 @@ def deferred_interrupt() -> Iterator[Event]:
         yield interrupted
     finally:
         for number, handler in previous.items():
-            signal.signal(number, handler)
+            # Of a handler that is not Python's nothing is known.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 @dataclass

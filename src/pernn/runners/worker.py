@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 import time
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -56,11 +55,10 @@ class Worker:
         self.orders.put(None)
 
     def beat(self, seconds: float) -> None:
-        """Say again and again that this process lives, until nobody listens."""
-        with suppress(OSError):
-            while True:
-                self._say(BEAT)
-                time.sleep(seconds)
+        """Say again and again that this process lives, until it ends."""
+        while True:
+            self._say(BEAT)
+            time.sleep(seconds)
 
     def tell(self, event: TrialEvent) -> None:
         """Send an event; progress only now and then."""
@@ -72,9 +70,13 @@ class Worker:
         self._say(asdict(event))
 
     def _say(self, content: dict[str, Any]) -> None:
-        with self._speaking:
-            self.output.write(json.dumps(content) + "\n")
-            self.output.flush()
+        try:
+            with self._speaking:
+                self.output.write(json.dumps(content) + "\n")
+                self.output.flush()
+        except BrokenPipeError:
+            # The driver is gone.
+            self.leave()
 
     def work(self) -> None:
         """Carry out orders until there are no more."""
@@ -112,15 +114,10 @@ def main() -> None:
     threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
     period = lease_seconds() / NUM_BEATS
     threading.Thread(target=worker.beat, args=(period,), daemon=True).start()
-    status = 0
-    try:
-        worker.work()
-    except BrokenPipeError:
-        # The driver is gone; what was checkpointed is on disk.
-        status = 1
+    worker.work()
     # Everything is written, and torch takes a second to be taken down.
     sys.stderr.flush()
-    os._exit(status)
+    os._exit(0)
 
 
 if __name__ == "__main__":
