@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from scenarios.trials import contents
 
 from pernn.runners import InlineRunner, LocalRunner, RayRunner, Runner, SlurmRunner
 from runners.test_runners import SPECS, Ear
@@ -14,20 +15,11 @@ RUNNERS = {
 }
 
 
-def deterministic(root: Path) -> dict[str, bytes]:
-    """What does not depend on the day, by path."""
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in (root / "runs").rglob("*")
-        if path.is_file() and path.name not in ("environment.json", "journal.jsonl", "lock")
-    }
-
-
 @pytest.fixture(scope="module")
 def inline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     root = tmp_path_factory.mktemp("inline")
     InlineRunner(device="cpu").run(SPECS, root, lambda event: None)
-    return deterministic(root)
+    return contents(root / "runs")
 
 
 @pytest.mark.slow
@@ -40,7 +32,7 @@ def test_every_byte_is_the_same(name: str, inline: dict[str, bytes], tmp_path: P
     assert runner.describe()
     runner.run(SPECS, tmp_path, ear)
     assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS}
-    found = deterministic(tmp_path)
+    found = contents(tmp_path / "runs")
     # Of each trial: spec, metrics, result, and two checkpoints of three files.
     assert len(found) == len(SPECS) * 9
     assert found == inline

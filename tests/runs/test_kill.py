@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+from scenarios.trials import contents as deterministic_files
+from scenarios.trials import folder_of
 
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory
@@ -38,12 +40,10 @@ SPEC = RunSpec.load(
 def contents(spec: RunSpec, root: Path) -> dict[str, bytes]:
     """Every deterministic file of a run, and of its pretraining."""
     stages = [stage for stage in (spec, spec.first_stage()) if stage is not None]
-    folders = [RunDirectory(root, stage.fingerprint()).path for stage in stages]
     return {
-        str(path.relative_to(root)): path.read_bytes()
-        for folder in folders
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("environment.json", "journal.jsonl", "lock")
+        f"{stage.fingerprint()}/{name}": content
+        for stage in stages
+        for name, content in deterministic_files(folder_of(root, stage)).items()
     }
 
 
