@@ -41,7 +41,7 @@ SPEC = RunSpec.load(
 
 
 def diverge(*arguments):
-    raise TrialError("the loss became nan")
+    yield 0, TrialError("the loss became nan")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def results(tmp_path_factory):
     environment = run.read_environment()
     run.write_environment({**environment, "processor": "another"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs.execution, "advance", diverge)
+        patch.setattr(runs.execution, "advance_pack", diverge)
         warned = pytest.warns(UserWarning, match="damaged checkpoint set aside")
         with warned, pytest.raises(TrialError):
             execute(SPEC, root, device="cpu")

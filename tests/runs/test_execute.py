@@ -9,7 +9,7 @@ from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.runs import RunSpec, execute, execution
 from pernn.store import RunDirectory
-from pernn.training import advance
+from pernn.training import advance_pack
 
 SPEC = RunSpec.load(
     {
@@ -153,8 +153,9 @@ def test_no_checkpoint_holds_what_is_not_finite(
     rarely = {"training.log_interval": 100, "training.evaluation_interval": 100}
     spec = SPEC.override({**rarely, "training.checkpoint_interval": 4})
 
-    def damaged(state, *words):
-        for event in advance(state, *words):
+    def damaged(members, *words):
+        ((state, _),) = members
+        for event in advance_pack(members, *words):
             if state.update == 6:
                 parameter = next(state.model.parameters())
                 places = {
@@ -165,7 +166,7 @@ def test_no_checkpoint_holds_what_is_not_finite(
                 places[what][0] = float("inf")
             yield event
 
-    monkeypatch.setattr(execution, "advance", damaged)
+    monkeypatch.setattr(execution, "advance_pack", damaged)
     with pytest.raises(TrialError, match="not finite after update 8"):
         execute(spec, tmp_path, device="cpu")
     directory = RunDirectory(tmp_path, spec.fingerprint())

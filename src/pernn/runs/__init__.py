@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from .assembly import Trial, build
     from .cost import Cost, Work, estimate_cost, estimate_work, measure_bandwidth, measure_rate
     from .environment import describe_environment
-    from .execution import execute, weights_digest
+    from .execution import execute
     from .footprint import Footprint, estimate_footprint
+    from .member import weights_digest
     from .outcome import Outcome
+    from .packing import execute_pack, pack_key
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
     from .versions import describe_commit, describe_versions
 
@@ -37,9 +39,11 @@ __all__ = [
     "estimate_footprint",
     "estimate_work",
     "execute",
+    "execute_pack",
     "find_leftovers",
     "measure_bandwidth",
     "measure_rate",
+    "pack_key",
     "tabulate",
     "weights_digest",
     "with_stages",
@@ -64,11 +68,13 @@ __getattr__ = exports(
         "estimate_footprint": ".footprint",
         "estimate_work": ".cost",
         "execute": ".execution",
+        "execute_pack": ".packing",
         "find_leftovers": ".pruning",
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
+        "pack_key": ".packing",
         "tabulate": ".analysing",
-        "weights_digest": ".execution",
+        "weights_digest": ".member",
         "with_stages": ".pruning",
     },
 )
