@@ -21,6 +21,7 @@ from .options import (
     NoWait,
     Order,
     Oversubscribe,
+    Pack,
     Partition,
     Results,
     RunnerName,
@@ -55,6 +56,7 @@ def retry(
     job_time: JobTime = None,
     trials_per_job: TrialsPerJob = None,
     no_wait: NoWait = False,
+    pack: Pack = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -84,6 +86,7 @@ def retry(
         "--job-time": job_time,
         "--trials-per-job": trials_per_job,
         "--no-wait": no_wait,
+        "--pack": pack,
     }
     launch = Launch(
         jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing

@@ -76,7 +76,8 @@ def _recur_layers(
         for core, one in zip(cores, layers, strict=True)
     ]
     gates = [one.inputs.gates() for one in layers]
-    if kind is None or len(cores) == 1:
+    # Products of a stack save launches on a GPU; on a CPU they would only give other bits.
+    if kind is None or len(cores) == 1 or gates[0].device.type == "cpu":
         found = [
             core.scan(layer, each.contiguous(), state)
             for core, each, state in zip(cores, gates, states, strict=True)

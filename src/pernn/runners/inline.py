@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from pernn.errors import BusyError, PernnError
-from pernn.runs import RunSpec, execute
+from pernn.runs import Outcome, RunSpec, execute, execute_pack
 
 from .leaving import POLL_SECONDS, Limits, deferred_interrupt
 from .runner import Hear, TrialEvent
@@ -78,28 +79,63 @@ def run_one(
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> TrialEvent:
     """Carry one trial to its end, or to a checkpoint where it may not go on; say how it ended."""
-    run = spec.fingerprint()
+    (end,) = run_trials([spec], root, hear, device=device, threads=threads, may_go_on=may_go_on)
+    return end
 
-    def listener(update: int) -> bool:
+
+def run_trials(
+    specs: Sequence[RunSpec],
+    root: Path,
+    hear: Hear,
+    *,
+    device: str,
+    threads: int,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> list[TrialEvent]:
+    """Carry a trial, or several that differ in their seed, to an end; say how each ended."""
+
+    def listener(run: str, update: int) -> bool:
         hear(TrialEvent("progress", run, update))
         return may_go_on()
 
-    def warn(message: str) -> None:
+    def warn(run: str, message: str) -> None:
         hear(TrialEvent("warning", run, message=message))
 
-    hear(TrialEvent("started", run))
+    runs = [spec.fingerprint() for spec in specs]
+    for run in runs:
+        hear(TrialEvent("started", run))
     try:
-        outcome = execute(spec, root, device=device, threads=threads, listener=listener, warn=warn)
-    except BusyError as error:
-        return failure(run, error, "busy")
+        ends: Sequence[Outcome | Exception]
+        if len(specs) > 1:
+            ends = execute_pack(
+                specs, root, device=device, threads=threads, listener=listener, warn=warn
+            )
+        else:
+            ends = [
+                execute(
+                    spec,
+                    root,
+                    device=device,
+                    threads=threads,
+                    listener=partial(listener, run),
+                    warn=partial(warn, run),
+                )
+                for spec, run in zip(specs, runs, strict=True)
+            ]
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
-        return failure(run, error)
-    return TrialEvent(outcome.status, run, spec.num_updates)
+        ends = [error] * len(specs)
+    return [
+        failure(run, end)
+        if isinstance(end, Exception)
+        else TrialEvent(end.status, run, spec.num_updates)
+        for run, spec, end in zip(runs, specs, ends, strict=True)
+    ]
 
 
-def failure(run: str, error: Exception, kind: Literal["failed", "busy"] = "failed") -> TrialEvent:
-    """Say that a trial failed; what pernn did not foresee is logged whole."""
+def failure(run: str, error: Exception) -> TrialEvent:
+    """Say that a trial failed or is busy; what pernn did not foresee is logged whole."""
     name = type(error).__name__
+    kind: Literal["failed", "busy"] = "busy" if isinstance(error, BusyError) else "failed"
     if isinstance(error, PernnError):
         return TrialEvent(kind, run, message=str(error), error=name)
     with suppress(OSError):

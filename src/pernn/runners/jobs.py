@@ -157,8 +157,11 @@ def _carry_one(
     may_go_on: Callable[[], bool],
 ) -> TrialEvent:
     # The driver, which imports this file too, has no use for torch.
+    from pernn.training import keep_freed_memory
+
     from .inline import failure, run_one
 
+    keep_freed_memory()
     try:
         spec = RunSpec.load(values)
     except ConfigError as error:

@@ -18,7 +18,7 @@ from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 from pernn.store import NUM_BEATS, lease_seconds
 
-from .inline import failure, run_one
+from .inline import failure, run_trials
 from .leaving import SIGNALS
 from .runner import BEAT, STOP, TrialEvent
 
@@ -37,7 +37,7 @@ class Worker:
         self.output = output
         self.orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self.stopping = threading.Event()
-        self.last_progress = 0.0
+        self.last_progress: dict[str, float] = {}
         self._speaking = threading.Lock()
 
     def listen(self, lines: TextIO) -> None:
@@ -64,9 +64,9 @@ class Worker:
         """Send an event; progress only now and then."""
         now = time.monotonic()
         if event.kind == "progress":
-            if now - self.last_progress < PROGRESS_SECONDS:
+            if now - self.last_progress.get(event.run, 0.0) < PROGRESS_SECONDS:
                 return
-            self.last_progress = now
+            self.last_progress[event.run] = now
         self._say(asdict(event))
 
     def _say(self, content: dict[str, Any]) -> None:
@@ -81,21 +81,23 @@ class Worker:
     def work(self) -> None:
         """Carry out orders until there are no more."""
         while (order := self.orders.get()) is not None and not self.stopping.is_set():
-            try:
-                spec = RunSpec.load(order["spec"])
-            except ConfigError as error:
-                # A part of another package that the driver has and this process has not.
-                self.tell(failure(order["run"], error))
-                continue
-            end = run_one(
-                spec,
+            specs = []
+            for run, plain in order["specs"].items():
+                try:
+                    specs.append(RunSpec.load(plain))
+                except ConfigError as error:
+                    # A part of another package that the driver has and this process has not.
+                    self.tell(failure(run, error))
+            ends = run_trials(
+                specs,
                 Path(order["root"]),
                 self.tell,
                 device=order["device"],
                 threads=order["threads"],
                 may_go_on=lambda: not self.stopping.is_set(),
             )
-            self.tell(end)
+            for end in ends:
+                self.tell(end)
 
 
 def main() -> None:

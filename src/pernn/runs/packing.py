@@ -48,8 +48,8 @@ def execute_pack(
     """Carry runs that differ in their seed to their end from wherever they stand.
 
     Those that stand at the same update go side by side if a short trial of both ways, on copies,
-    says that this is faster here; else one after the other. With the compiled kernels each ends in
-    the bits that `execute` gives it; elsewhere sums may be ordered differently.
+    says that this is faster here; else one after the other. On a CPU each ends in the bits that
+    `execute` gives it; on a GPU sums may be ordered differently.
 
     Args:
         specs: What to run; with equal `pack_key`.
