@@ -8,7 +8,7 @@ from scenarios import SCENARIOS
 SMALL = {
     "damaged_files": {"num_flips": 20, "most": 15},
     "full_disk": {"num_sizes": 1},
-    "fuzz": {"num_inputs": 3_000, "seconds": 60.0},
+    "fuzz": {"num_inputs": 3_000, "seconds": 180.0},
 }
 LEAST = {"damaged_files": 15, "full_disk": 1, "fuzz": 3_000}
 """Cases that each must have had; a broken promise raises."""

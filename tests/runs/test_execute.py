@@ -1,5 +1,7 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -7,8 +9,8 @@ import torch
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.runs import RunSpec, execute, execution
-from pernn.store import RunDirectory
+from pernn.runs import RunSpec, execute, execute_pack, execution, packing
+from pernn.store import RunDirectory, registering
 from pernn.training import advance_pack
 
 SPEC = RunSpec.load(
@@ -54,6 +56,29 @@ def test_a_done_run_is_not_done_again(tmp_path: Path) -> None:
     assert second.result == {"format": 1, **(first.result or {})}
     after = {p: p.stat().st_mtime_ns for p in RunDirectory(tmp_path, RUN).path.rglob("*")}
     assert after == before
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: bool
+) -> None:
+    module = packing if pack else execution
+
+    @contextmanager
+    def late(root: Path, run: str) -> Iterator[None]:
+        monkeypatch.undo()
+        assert execute(SPEC, root, device="cpu").status == "finished"
+        with registering(root, run):
+            yield
+
+    monkeypatch.setattr(module, "registering", late)
+    if pack:
+        (end,) = execute_pack([SPEC], tmp_path, device="cpu")
+    else:
+        end = execute(SPEC, tmp_path, device="cpu")
+    assert end.status == "already done"
+    events = [line["event"] for line in RunDirectory(tmp_path, RUN).read_journal()]
+    assert events == ["started", "finished"]
 
 
 @pytest.mark.parametrize("cuts", [[1], [5], [6], [19], [20], [3, 4, 11]])

@@ -7,7 +7,7 @@ import torch
 from scenarios.trials import contents, folder_of
 
 from pernn.errors import BusyError, TrialError
-from pernn.runs import RunSpec, execute, execute_pack, pack_key, packing
+from pernn.runs import RunSpec, execute, execute_pack, packing
 from pernn.store import RunDirectory
 from training.test_loop import SPEC
 
@@ -121,7 +121,7 @@ def test_a_gain_is_measured_on_copies(tmp_path: Path, alone: Path) -> None:
 
 
 def test_only_runs_that_differ_in_their_seed_go_together() -> None:
-    keys = {pack_key(spec) for spec in SPECS}
+    keys = {spec.pack_key() for spec in SPECS}
     assert len(keys) == 1
     assert None not in keys
-    assert pack_key(SPECS[0].override({"training.batch_size": 9})) not in keys
+    assert SPECS[0].override({"training.batch_size": 9}).pack_key() not in keys

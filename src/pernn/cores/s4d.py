@@ -352,7 +352,7 @@ def toeplitz(
     sums = inputs @ matrix
     if sums.requires_grad:
         # It comes back transposed, which the products take channel by channel, many times slower.
-        sums.register_hook(torch.Tensor.contiguous)
+        sums.register_hook(lambda grad: None if grad is None else grad.contiguous())
     return sums
 
 

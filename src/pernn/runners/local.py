@@ -9,7 +9,7 @@ from pathlib import Path
 from queue import Empty
 
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec, pack_key
+from pernn.runs import RunSpec
 from pernn.store import lease_seconds, storing
 
 from .leaving import POLL_SECONDS, Limits, deferred_interrupt
@@ -142,8 +142,8 @@ class _Drive:
         if not due:
             return []
         size = self.runner.pack or worth_packing(due[0], self.runner.device)
-        key = pack_key(due[0]) if size > 1 else None
-        alike = [spec for spec in due if pack_key(spec) == key] if key else due[:1]
+        key = due[0].pack_key() if size > 1 else None
+        alike = [spec for spec in due if spec.pack_key() == key] if key else due[:1]
         # No slot is to stand idle for want of trials, no limit to be passed.
         size = min(size, math.ceil(len(self.waiting) / self.runner.jobs))
         while size > 1 and not self.runner.limits.leave_room(given + size - 1):

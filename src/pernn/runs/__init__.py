@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .footprint import Footprint, estimate_footprint
     from .member import weights_digest
     from .outcome import Outcome
-    from .packing import execute_pack, pack_key
+    from .packing import execute_pack
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
     from .versions import describe_commit, describe_versions
 
@@ -43,7 +43,6 @@ __all__ = [
     "find_leftovers",
     "measure_bandwidth",
     "measure_rate",
-    "pack_key",
     "tabulate",
     "weights_digest",
     "with_stages",
@@ -72,7 +71,6 @@ __getattr__ = exports(
         "find_leftovers": ".pruning",
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
-        "pack_key": ".packing",
         "tabulate": ".analysing",
         "weights_digest": ".member",
         "with_stages": ".pruning",

@@ -65,6 +65,10 @@ def execute(
         if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
     with registering(root, directory.fingerprint), directory.locked(lambda: listener(0)):
+        # While this process waited for the lock, its holder may have finished.
+        result = directory.read_result()
+        if result is not None:
+            return Outcome("already done", result)
         directory.write_spec(spec.dump())
         started = read_start(directory)
         torch.set_num_threads(threads if started is None else started["threads"])

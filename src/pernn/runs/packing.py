@@ -1,7 +1,6 @@
 """Runs of one configuration side by side, where that is faster than one after the other."""
 
 import copy
-import json
 import time
 import warnings
 from collections import defaultdict
@@ -29,13 +28,6 @@ Told = Callable[[str, int], bool]
 """Told a run and its number of updates after each; returns false to have all runs stop there."""
 
 
-def pack_key(spec: RunSpec) -> str | None:
-    """Say what runs must have in common to go side by side; `None` if this one goes alone."""
-    if spec.first_stage() is not None:
-        return None
-    return json.dumps({**spec.dump(), "seed": None}, sort_keys=True)
-
-
 def execute_pack(
     specs: Sequence[RunSpec],
     root: Path,
@@ -52,7 +44,7 @@ def execute_pack(
     `execute` gives it; on a GPU sums may be ordered differently.
 
     Args:
-        specs: What to run; with equal `pack_key`.
+        specs: What to run; with equal `RunSpec.pack_key()`.
         root: Results directory.
         device: `auto`, `cpu`, `cuda`, `cuda:1` …
         threads: CPU threads of a new run.
@@ -110,6 +102,10 @@ def _begin(
     with ExitStack() as holding:
         holding.enter_context(registering(root, directory.fingerprint))
         holding.enter_context(directory.locked())
+        # While this process waited for the lock, its holder may have finished.
+        result = directory.read_result()
+        if result is not None:
+            return (), Outcome("already done", result)
         directory.write_spec(spec.dump())
         started = read_start(directory)
         if started is not None:
