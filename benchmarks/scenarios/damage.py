@@ -214,7 +214,8 @@ def full_disk(directory: Path, *, num_sizes: int = 12) -> dict[str, int | float 
             (root / "sweeps" / sweep).mkdir(parents=True)
             shutil.copy(source / "sweeps" / sweep / "sweep.json", root / "sweeps" / sweep)
             limit = resize(number / num_sizes)
-            done = pernn("resume", "-r", root, "-j", 2, preexec_fn=limit)
+            # Knowing beforehand that it will be full, pernn would not begin.
+            done = pernn("resume", "-r", root, "-j", 2, "--force", preexec_fn=limit)
             require(done.returncode in (1, 4), f"a full disk, and yet {done.returncode}")
             lines = complaints(done)
             require(lines and all("run the same command again" in line for line in lines), lines)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_cli import TINY
+from pernn.cli import placing
 from pernn.cli import sweep as sweeps
 from pernn.cli.options import read_duration
 from pernn.cli.pause import pause
@@ -29,7 +30,7 @@ class InThisProcess(LocalRunner):
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting processes takes longer than these trials, and is tested elsewhere."""
-    monkeypatch.setattr(sweeps, "LocalRunner", InThisProcess)
+    monkeypatch.setattr(placing, "LocalRunner", InThisProcess)
 
 
 def counted(root: Path, runs) -> int:
@@ -93,7 +94,7 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
             pause(sweep.name, results=tmp_path)
             super().run(specs, root, hear)
 
-    monkeypatch.setattr(sweeps, "LocalRunner", Paused)
+    monkeypatch.setattr(placing, "LocalRunner", Paused)
     assert carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
     assert "a pause was asked for" in capsys.readouterr().err
     assert counted(tmp_path, sweep.runs) == 4

@@ -87,7 +87,7 @@ def test_unfinished_and_running_runs_are_left_alone(tmp_path: Path) -> None:
     execute(TRAINING, tmp_path, device="cpu")
     (found,) = find_leftovers(tmp_path, list_runs(tmp_path))
     with RunDirectory(tmp_path, TRAINING.fingerprint()).locked():
-        assert "another process" in delete_leftovers(tmp_path, found)
+        assert "is working on this run" in delete_leftovers(tmp_path, found)
     assert all(folder.exists() for folder in found.folders)
     (RunDirectory(tmp_path, TRAINING.fingerprint()).path / "result.json").unlink()
     assert delete_leftovers(tmp_path, found) == "no longer finished"

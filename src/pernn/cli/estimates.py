@@ -23,5 +23,5 @@ def estimate_hours(specs: Sequence[RunSpec], slots: int, threads: int) -> dict[s
 def show_hours(hours: float) -> str:
     """Say a time for people."""
     if hours < 1:
-        return f"{hours * 60:.0f} minutes" if hours > 1 / 60 else "under a minute"
+        return f"{hours * 60:.0f} minutes" if hours > 1 / 60 else "a minute or less"
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:,.0f} days"
