@@ -1,5 +1,6 @@
 """Carry a run to its end: new, resumed or already done."""
 
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -120,6 +121,9 @@ def carry(
     ends: dict[int, Outcome | TrialError] = {}
     told, stopping = set[int](), False
     pack = [(member.state, member.trial.stream) for member in members]
+    for member in members:
+        # Those of a pack that goes one by one have waited for the others.
+        member.begun = time.perf_counter()
     with computing(spec.training.precision, device):
         for number, event in advance_pack(pack, spec.training, protocol, device):
             member = members[number]
