@@ -6,7 +6,7 @@ import pytest
 import torch
 from scenarios.trials import contents, folder_of
 
-from pernn.errors import BusyError, TrialError
+from pernn.errors import BusyError, ConfigError, TrialError
 from pernn.runs import RunSpec, execute, execute_pack, packing
 from pernn.store import RunDirectory
 from training.test_loop import SPEC
@@ -120,7 +120,10 @@ def test_a_gain_is_measured_on_copies(tmp_path: Path, alone: Path) -> None:
     assert same(tmp_path, alone)
 
 
-def test_only_runs_that_differ_in_their_seed_go_together() -> None:
+def test_only_runs_that_differ_in_their_seed_go_together(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="differ in their seed only"):
+        execute_pack([SPECS[0], SPECS[1].override({"training.batch_size": 9})], tmp_path)
+    assert not list(tmp_path.iterdir())
     keys = {spec.pack_key() for spec in SPECS}
     assert len(keys) == 1
     assert None not in keys

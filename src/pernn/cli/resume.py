@@ -64,22 +64,11 @@ def resume(
 
     Example: pernn resume vocabulary_size-demo --time-limit 55m
     """
+    # Nothing but the parameters yet.
+    launch = Launch.of(locals())
     names = [sweep] if sweep else list_sweeps(results)
     if not names:
         typer.echo(one_line(f"No sweeps in {results}: start one with `pernn run`."), err=True)
-    placing = {
-        "--address": address,
-        "--cpus-per-trial": cpus_per_trial,
-        "--gpus-per-trial": gpus_per_trial,
-        "--partition": partition,
-        "--job-time": job_time,
-        "--trials-per-job": trials_per_job,
-        "--no-wait": no_wait,
-        "--pack": pack,
-    }
-    launch = Launch(
-        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
-    )
     status = 0
     for found in [reload_sweep(results, name) for name in names]:
         status = max(status, carry_out(found, results, launch, as_json=as_json))

@@ -67,6 +67,8 @@ def retry(
 
     Example: pernn retry vocabulary_size-demo --failed
     """
+    # Nothing but the parameters yet.
+    launch = Launch.of(locals())
     if failed == (run is not None):
         raise ConfigError("say which trials: either --failed or --run FINGERPRINT")
     found = reload_sweep(results, sweep)
@@ -78,17 +80,4 @@ def retry(
     if not wanted:
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
         return 0
-    placing = {
-        "--address": address,
-        "--cpus-per-trial": cpus_per_trial,
-        "--gpus-per-trial": gpus_per_trial,
-        "--partition": partition,
-        "--job-time": job_time,
-        "--trials-per-job": trials_per_job,
-        "--no-wait": no_wait,
-        "--pack": pack,
-    }
-    launch = Launch(
-        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
-    )
     return carry_out(found, results, launch, as_json=as_json, retried=wanted)

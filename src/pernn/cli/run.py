@@ -66,18 +66,7 @@ def run(
     pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25;
     pernn run vocabulary_size -s paper --runner slurm --partition gpu --trials-per-job 10
     """
-    placing = {
-        "--address": address,
-        "--cpus-per-trial": cpus_per_trial,
-        "--gpus-per-trial": gpus_per_trial,
-        "--partition": partition,
-        "--job-time": job_time,
-        "--trials-per-job": trials_per_job,
-        "--no-wait": no_wait,
-        "--pack": pack,
-    }
-    launch = Launch(
-        jobs, threads, device, time_limit, max_trials, order, force, oversubscribe, runner, placing
-    )
+    # Nothing but the parameters yet.
+    launch = Launch.of(locals())
     sweep = plan_sweep(experiment, scale, overrides(assignments))
     return carry_out(sweep, results, launch, as_json=as_json)

@@ -5,7 +5,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -64,6 +64,19 @@ def repeat_command(sweep: Sweep) -> str:
     return shlex.join(words)
 
 
+PLACING = (
+    "--address",
+    "--cpus-per-trial",
+    "--gpus-per-trial",
+    "--partition",
+    "--job-time",
+    "--trials-per-job",
+    "--no-wait",
+    "--pack",
+)
+"""Options that concern some runners only."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """How the trials of a sweep are to be run.
@@ -93,6 +106,17 @@ class Launch:
     runner_name: str = "local"
     placing: Mapping[str, Any] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "Launch":
+        """Take from a verb's parameters what concerns the launch; other ones are left alone."""
+        names = (one.name for one in fields(cls) if one.name in options)
+        placing = {option: options[option[2:].replace("-", "_")] for option in PLACING}
+        return cls(
+            **{name: options[name] for name in names},
+            runner_name=options["runner"],
+            placing=placing,
+        )
 
     def limits(self, paused: Callable[[], bool] = lambda: False) -> Limits:
         """Start to count what limits the work."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from pernn.errors import PernnError
+from pernn.errors import ConfigError, PernnError
 from pernn.store import RunDirectory, registering
 from pernn.training import choose_device, computing, make_update
 
@@ -23,6 +23,9 @@ from .spec import RunSpec
 NUM_TRIES = 3
 LEAST_GAIN = 1.1
 """How many times faster a pack must be than its members one after the other."""
+
+Start = tuple[int, str, int]
+"""What runs must have in common to go on together: threads, kernels, updates done."""
 
 Told = Callable[[str, int], bool]
 """Told a run and its number of updates after each; returns false to have all runs stop there."""
@@ -53,26 +56,35 @@ def execute_pack(
 
     Returns:
         How each ended: an outcome, or the error that ended it.
+
+    Raises:
+        ConfigError: If they cannot be a pack.
     """
     chosen = choose_device(device)
     ends: dict[str, Outcome | PernnError] = {}
-    groups: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+    groups: dict[Start, list[Member]] = defaultdict(list)
+    keys = {spec.pack_key() for spec in specs}
+    if len(keys) > 1 or None in keys:
+        raise ConfigError(
+            "a pack needs specs without earlier stages that differ in their seed only"
+        )
     with ExitStack() as held:
         for spec in specs:
             directory = RunDirectory(root, spec.fingerprint())
             try:
                 check_memory(spec, chosen)
-                key, member = _begin(spec, directory, root, chosen, threads, held, warn)
+                begun = _begin(spec, directory, root, chosen, threads, held, warn)
             except PernnError as error:
                 ends[directory.fingerprint] = error
                 continue
-            if isinstance(member, Outcome):
-                ends[directory.fingerprint] = member
+            if isinstance(begun, Outcome):
+                ends[directory.fingerprint] = begun
             else:
-                groups[key].append(member)
+                start, member = begun
+                groups[start].append(member)
         stopped = False
-        for (number, *_), members in groups.items():
-            torch.set_num_threads(int(str(number)))
+        for (num_threads, *_), members in groups.items():
+            torch.set_num_threads(num_threads)
             with kernels_of(members[0].directory.read_environment(), members[0].directory):
                 together = len(members) > 1 and gain(members, chosen) >= LEAST_GAIN
                 for pack in [members] if together else [[member] for member in members]:
@@ -94,18 +106,18 @@ def _begin(
     threads: int,
     held: ExitStack,
     warn: Callable[[str, str], None],
-) -> tuple[tuple[object, ...], Member | Outcome]:
-    """Take a run up; give what it must have in common with others, and the run."""
+) -> tuple[Start, Member] | Outcome:
+    """Take a run up, unless it is done."""
     result = directory.read_result()
     if result is not None:
-        return (), Outcome("already done", result)
+        return Outcome("already done", result)
     with ExitStack() as holding:
         holding.enter_context(registering(root, directory.fingerprint))
         holding.enter_context(directory.locked())
         # While this process waited for the lock, its holder may have finished.
         result = directory.read_result()
         if result is not None:
-            return (), Outcome("already done", result)
+            return Outcome("already done", result)
         directory.write_spec(spec.dump())
         started = read_start(directory)
         if started is not None:
@@ -114,9 +126,9 @@ def _begin(
         with kernels_of(started, directory):
             member = Member.begin(spec, directory, started, root, device, lambda m: warn(run, m))
         held.enter_context(holding.pop_all())
-    kept = {} if started is None else started
     kernels = str((directory.read_environment() or {}).get("kernels"))
-    return (kept.get("threads", threads), kernels, member.state.update), member
+    num_threads = threads if started is None else int(started["threads"])
+    return (num_threads, kernels, member.state.update), member
 
 
 def gain(members: Sequence[Member], device: torch.device) -> float:
