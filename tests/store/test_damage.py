@@ -82,6 +82,15 @@ def test_only_finite_objects_are_read(content: bytes) -> None:
     assert parse_json(json.dumps(sealed({"a": 1e308})).encode()) == {"a": 1e308}
 
 
+def test_a_spec_nested_without_end_is_damage(run: RunDirectory) -> None:
+    path = run.path / "spec.json"
+    for depth in (100, 500, 900, 990, 1000, 5000):
+        deep = '{"a":' * depth + "1" + "}" * depth
+        path.write_text(f'{{"format": 1, "fingerprint": "{RUN}", "spec": {{"a": {deep}}}}}')
+        with pytest.raises(CorruptError):
+            run.read_spec()
+
+
 def test_what_is_no_ordinary_file_is_not_waited_for(run: RunDirectory, tmp_path: Path) -> None:
     (run.path / "result.json").unlink()
     os.mkfifo(run.path / "result.json")

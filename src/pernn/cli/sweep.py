@@ -36,6 +36,7 @@ from pernn.store import (
     save_sweep,
     sweep_directory,
     withdraw_pause,
+    without_collection,
 )
 
 from .estimates import estimate_hours, show_hours
@@ -293,15 +294,16 @@ def make_report(root: Path, sweep: Sweep) -> "Report":
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import write_report
 
-    return write_report(
-        find_experiment(sweep.experiment),
-        sweep.scale,
-        read_records(root, sweep.runs),
-        len(sweep.runs),
-        sweep_directory(root, sweep.name),
-        repeat_command(sweep),
-        describe_machines(root, sweep.runs),
-    )
+    with without_collection():
+        return write_report(
+            find_experiment(sweep.experiment),
+            sweep.scale,
+            read_records(root, sweep.runs),
+            len(sweep.runs),
+            sweep_directory(root, sweep.name),
+            repeat_command(sweep),
+            describe_machines(root, sweep.runs),
+        )
 
 
 def summary(sweep: Sweep, root: Path, report: "Report") -> dict[str, Any]:

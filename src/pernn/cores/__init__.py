@@ -9,6 +9,7 @@ from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConf
 if TYPE_CHECKING:
     from .elman import Elman
     from .gru import GRU
+    from .linear import UndrawnLinear, reset_linear
     from .lstm import LSTM
     from .pack import recur_pack
     from .projected import Projected
@@ -29,7 +30,9 @@ __all__ = [
     "Projected",
     "RecurrentCore",
     "S4DConfig",
+    "UndrawnLinear",
     "recur_pack",
+    "reset_linear",
 ]
 
 __getattr__ = exports(
@@ -41,6 +44,8 @@ __getattr__ = exports(
         "Projected": ".projected",
         "RecurrentCore": ".recurrent",
         "S4D": ".s4d",
+        "UndrawnLinear": ".linear",
         "recur_pack": ".pack",
+        "reset_linear": ".linear",
     },
 )

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from pernn.errors import ConfigError
 from pernn.kernels import linear
 
+from .linear import UndrawnLinear, reset_linear
 from .projected import Projected
 from .recurrent import check_sizes, check_width, project_columns
 
@@ -86,14 +87,13 @@ class S4D(nn.Module):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.state_size, self.batch_first = state_size, batch_first
         self.method: Method = method
-        # Built empty: PyTorch's own initialisation would draw from the global generator.
-        self.input = nn.utils.skip_init(nn.Linear, input_size, hidden_size)
+        self.input = UndrawnLinear(input_size, hidden_size)
         self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
-        _reset_linear(self.input, generator)
+        reset_linear(self.input, generator)
         for layer in self.layers.children():
             if isinstance(layer, S4DLayer):
                 layer.reset_parameters(generator)
@@ -233,7 +233,7 @@ class S4DLayer(nn.Module):
         """C, as pairs of real and imaginary part."""
         self.skip = nn.Parameter(torch.empty(hidden_size))
         """D."""
-        self.mix = nn.utils.skip_init(nn.Linear, hidden_size, 2 * hidden_size)
+        self.mix = UndrawnLinear(hidden_size, 2 * hidden_size)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw Δ log-uniformly from [0.001, 0.1], C and D from normals; A_n = −½ + iπn."""
@@ -244,7 +244,7 @@ class S4DLayer(nn.Module):
         # Half the variance of a standard complex number lies in each part.
         nn.init.normal_(self.readout, std=math.sqrt(0.5), generator=generator)
         nn.init.normal_(self.skip, generator=generator)
-        _reset_linear(self.mix, generator)
+        reset_linear(self.mix, generator)
 
     def forward(
         self,
@@ -380,10 +380,3 @@ def _real_product(
     """Re(left · rightᵀ) as one product of real matrices: Re(ab) = Re a Re b − Im a Im b."""
     mirrored = torch.view_as_real(right.conj_physical()).flatten(2)
     return torch.view_as_real(left).flatten(2) @ mirrored.transpose(1, 2)
-
-
-def _reset_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
-    """Draw weights and biases from U(−1/√in, 1/√in), as `torch.nn.Linear` does."""
-    bound = 1 / math.sqrt(linear.in_features)
-    for parameter in linear.parameters():
-        nn.init.uniform_(parameter, -bound, bound, generator=generator)

@@ -1,6 +1,5 @@
 """What all our networks share: a code and a core that fit, a read-out, the input by parts."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -8,7 +7,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES, S4D, Projected, RecurrentCore, recur_pack
+from pernn.cores import (
+    CORES,
+    S4D,
+    Projected,
+    RecurrentCore,
+    UndrawnLinear,
+    recur_pack,
+    reset_linear,
+)
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
@@ -71,8 +78,7 @@ class EncodedNetwork(nn.Module, ABC):
         self.embedding = embedding
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
-        # Built empty: PyTorch's own initialisation would draw from the global generator.
-        self.readout = nn.utils.skip_init(nn.Linear, core.hidden_size, output_size)
+        self.readout = UndrawnLinear(core.hidden_size, output_size)
 
     def reset_readout(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases from U(−1/√hidden_size, 1/√hidden_size), as `torch.nn.Linear`."""
@@ -208,13 +214,6 @@ def last_outputs(
         return core.outputs(inputs, num_outputs)
     outputs, _ = core.recur(inputs.gates().transpose(0, 1))
     return outputs[:, inputs.num_steps - num_outputs :].transpose(0, 1)
-
-
-def reset_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
-    """Draw weights and biases from U(−1/√in, 1/√in), as `torch.nn.Linear` does."""
-    bound = 1 / math.sqrt(linear.in_features)
-    for parameter in linear.parameters():
-        nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
 
 def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:

@@ -4,12 +4,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pernn.cores import Projected
+from pernn.cores import Projected, UndrawnLinear, reset_linear
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
-from .network import EncodedNetwork, reset_linear
+from .network import EncodedNetwork
 
 
 class VectorRNN(EncodedNetwork):
@@ -54,8 +54,7 @@ class VectorRNN(EncodedNetwork):
         if vocab_size < 1:
             raise ConfigError(f"vectors need at least one component, got {vocab_size}")
         super().__init__(
-            # Built empty: PyTorch's own initialisation would draw from the global generator.
-            nn.utils.skip_init(nn.Linear, vocab_size, embedding_size),
+            UndrawnLinear(vocab_size, embedding_size),
             vocab_size,
             core,
             encoding,

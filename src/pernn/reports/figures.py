@@ -309,7 +309,7 @@ def _frame(
     )
     # Settled here once: a layout made anew for each file's resolution would differ by rounding.
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)
 
 
 def _balanced(text: str, width: int) -> list[str]:

@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 from pernn.encodings import CodeConfig
 from pernn.store import NUM_LATEST
@@ -9,8 +12,10 @@ from pernn.store import NUM_LATEST
 from .cost import FLOAT_SIZE
 from .spec import RunSpec
 
-PROCESS_BYTES = 340 * 2**20
-"""A worker that has loaded torch and its optimiser, before its first trial."""
+PROCESS_BYTES = 265 * 2**20
+"""A worker that has loaded torch, before its first trial."""
+CUDA_BUILD_BYTES = 280 * 2**20
+"""What a torch built for CUDA takes more, whether there is a GPU or not."""
 RUN_BYTES = 2_600
 """Spec, environment, journal, lease and result of a run without its learning curve."""
 CHECKPOINT_BYTES = 3_000
@@ -61,7 +66,7 @@ def estimate_footprint(spec: RunSpec) -> Footprint:
     )
     # Beside what a checkpoint holds: gradients, and the checkpoint itself, twice while written.
     held = FLOAT_SIZE * parameters * (3 * ADAM_COPIES + 1)
-    memory = PROCESS_BYTES + held + FLOAT_SIZE * _activations(spec)
+    memory = _process_bytes() + held + FLOAT_SIZE * _activations(spec)
     draft = max(before.draft, checkpoint)
     return Footprint(before.disk + disk, draft, max(before.memory, memory))
 
@@ -92,6 +97,16 @@ def count_parameters(spec: RunSpec) -> int:
     first, others = (width + hidden) * gates, 2 * (layers - 1) * hidden * gates
     readout = (hidden + 1) * task.vocab_size
     return rows * spec.embedding_size + first + others + biases + readout
+
+
+@cache
+def _process_bytes() -> int:
+    found = find_spec("torch")
+    library = (
+        Path(found.origin).parent / "lib" / "libtorch_cuda.so" if found and found.origin else None
+    )
+    built_for_cuda = library is not None and library.exists()
+    return PROCESS_BYTES + CUDA_BUILD_BYTES * built_for_cuda
 
 
 def _activations(spec: RunSpec) -> int:

@@ -2,6 +2,7 @@
 
 from .archives import Fate, Unpacked, read_archive, write_archive
 from .checkpoints import NUM_LATEST, Checkpoint, CheckpointFolder
+from .collection import without_collection
 from .files import (
     FORMAT,
     num_bytes_below,
@@ -81,6 +82,7 @@ __all__ = [
     "sweep_directory",
     "to_json",
     "withdraw_pause",
+    "without_collection",
     "write_anywhere",
     "write_archive",
     "write_atomically",

@@ -7,6 +7,7 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,7 @@ def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def checksum(values: Mapping[str, Any]) -> str:
     """Give the SHA-256 of values as JSON with sorted keys and without spaces."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(values).encode()).hexdigest()
 
 
 def parse_json(content: bytes) -> dict[str, Any]:
@@ -91,13 +91,11 @@ def parse_json(content: bytes) -> dict[str, Any]:
         ValueError: If it is not a JSON object of finite numbers, or not what was written.
     """
     try:
-        values = json.loads(content, parse_constant=_refuse)
+        values = _DECODER.decode(content.decode())
         if not isinstance(values, dict):
             raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
         expected = values.pop(CHECKSUM, None)
-        # This also refuses numbers that are too large to be finite.
-        found = checksum(values)
-        if expected not in (None, found) and not is_newer(values):
+        if expected is not None and expected != checksum(values) and not is_newer(values):
             raise ValueError("changed since it was written: its checksum does not fit")
     except json.JSONDecodeError:
         raise ValueError("not valid JSON") from None
@@ -116,6 +114,18 @@ def is_newer(values: Mapping[str, Any]) -> bool:
 
 def _refuse(word: str) -> None:
     raise ValueError(f"holds {word}")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if isinf(value):
+        _refuse(digits)
+    return value
+
+
+# Made once: a report reads tens of thousands of files.
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def physical_memory() -> int:
@@ -177,6 +187,16 @@ def read_json(path: Path) -> dict[str, Any]:
         return parse_json(content)
     except ValueError as error:
         raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
+
+
+def read_json_if_any(path: Path) -> dict[str, Any] | None:
+    """Read a JSON object as `read_json` does; `None` if there is no such file."""
+    try:
+        return read_json(path)
+    except StoreError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return None
+        raise
 
 
 def read_lines(path: Path, *, strict: bool = True) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from .files import (
     FORMAT,
     checksum,
     is_newer,
-    read_json,
+    read_json_if_any,
     read_lines,
     read_whole,
     refuse_links,
@@ -57,9 +58,13 @@ class RunDirectory:
             raise ConfigError(f"a run is named by 16 hexadecimal digits, got {fingerprint[:40]!r}")
         self.fingerprint = fingerprint
         self.path = root / "runs" / fingerprint
-        self.checkpoints = CheckpointFolder(self.path / "checkpoints", self._writing)
         self._lease: Lease | None = None
         self._metrics_end: int | None = None
+
+    @cached_property
+    def checkpoints(self) -> CheckpointFolder:
+        """The checkpoints, written under this directory's lease."""
+        return CheckpointFolder(self.path / "checkpoints", self._writing)
 
     @contextmanager
     def locked(self, may_wait: Callable[[], bool] = lambda: True) -> Iterator[None]:
@@ -150,19 +155,25 @@ class RunDirectory:
             CorruptError: If it is not the spec of this run: the fingerprint is its digest.
         """
         path = self.path / SPEC
-        if not path.exists():
+        values = read_json_if_any(path)
+        if values is None:
             return None
-        values = read_json(path)
         check_format(path, values)
         spec = values.get("spec")
         if values.get("fingerprint") != self.fingerprint or not isinstance(spec, dict):
             raise CorruptError(f"{path}: not the spec of run {self.fingerprint}")
-        if checksum(spec)[: len(self.fingerprint)] != self.fingerprint:
+        if not self._is_digest_of(spec):
             raise CorruptError(
                 f"{path} was changed since the run began: restore it, or delete the "
                 "directory to begin again"
             )
         return spec
+
+    def _is_digest_of(self, spec: Mapping[str, Any]) -> bool:
+        try:
+            return checksum(spec).startswith(self.fingerprint)
+        except RecursionError:
+            return False
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Record the machine that the run began on."""
@@ -171,8 +182,7 @@ class RunDirectory:
 
     def read_environment(self) -> dict[str, Any] | None:
         """Read the machine that the run began on."""
-        path = self.path / ENVIRONMENT
-        return read_json(path) if path.exists() else None
+        return read_json_if_any(self.path / ENVIRONMENT)
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Add one line of metrics, at the place that it has in every execution of this run.
@@ -266,9 +276,9 @@ class RunDirectory:
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
         path = self.path / RESULT
-        if not path.exists():
+        values = read_json_if_any(path)
+        if values is None:
             return None
-        values = read_json(path)
         check_format(path, values)
         metrics = values.get("metrics")
         if values.get("fingerprint") != self.fingerprint or not isinstance(metrics, dict):

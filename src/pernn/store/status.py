@@ -3,12 +3,14 @@
 import fcntl
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pernn.errors import StoreError, one_line
 
+from .collection import without_collection
 from .files import storing
 from .lease import newest_lease, this_kernel
 from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
@@ -77,8 +79,9 @@ def is_held(lock: Path) -> bool:
 
 def read_records(root: Path, runs: Sequence[str]) -> list[dict[str, Any]]:
     """Give the finished ones of these runs as flat records, in their order."""
-    records = (read_record(RunDirectory(root, run)) for run in runs)
-    return [record for record in records if record is not None]
+    with without_collection():
+        records = (read_record(RunDirectory(root, run)) for run in runs)
+        return [record for record in records if record is not None]
 
 
 def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
@@ -88,8 +91,8 @@ def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
     for run in runs:
         directory = RunDirectory(root, run)
         path = directory.path / ENVIRONMENT
-        if is_done(root, run) and path.exists():
-            with storing(path):
+        if (directory.path / RESULT).exists():
+            with storing(path), suppress(FileNotFoundError):
                 kinds.setdefault(path.read_bytes(), []).append(directory)
     count: Counter[str] = Counter()
     for alike in kinds.values():

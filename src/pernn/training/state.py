@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pernn.errors import CorruptError, TrialError
 from pernn.interfaces import SequenceModel
 
+from .adam import FusedAdam
 from .config import Protocol
 
 REMEDY = "lower training.learning_rate or clip gradients (protocol as-run)"
@@ -31,7 +32,7 @@ class TrainState:
     """
 
     model: nn.Module
-    optimizer: torch.optim.Optimizer
+    optimizer: FusedAdam
     update: int = 0
     sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
 
@@ -39,18 +40,9 @@ class TrainState:
     def fresh(cls, model: nn.Module, protocol: Protocol) -> "TrainState":
         """Start training a model under a protocol."""
         trainable = [p for p in model.parameters() if p.requires_grad]
-        device = trainable[0].device
-        recorded = device.type == "cuda"
-        optimizer = torch.optim.Adam(
-            trainable,
-            # A recording reads the rate where it lies.
-            lr=torch.zeros((), device=device) if recorded else 0.0,
-            betas=protocol.betas,
-            eps=protocol.epsilon,
-            fused=True,
-            capturable=recorded,
-        )
-        return cls(model, optimizer, sums=torch.zeros(3, dtype=torch.float64, device=device))
+        optimizer = FusedAdam(trainable, betas=protocol.betas, eps=protocol.epsilon)
+        sums = torch.zeros(3, dtype=torch.float64, device=trainable[0].device)
+        return cls(model, optimizer, sums=sums)
 
     @property
     def network(self) -> SequenceModel:

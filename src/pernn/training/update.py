@@ -142,7 +142,6 @@ class RecordedUpdate(Update):
                     moment
                     for parameter in state.parameters
                     for moment in state.optimizer.state.get(parameter, {}).values()
-                    if isinstance(moment, Tensor)
                 ),
                 state.sums,
             )
