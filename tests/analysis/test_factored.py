@@ -36,7 +36,7 @@ def multiply(weights, panel, values, group, *, add):
 @given(
     batch=st.integers(1, 3),
     rows=st.integers(1, 70),
-    blocks=st.integers(1, 3),
+    blocks=st.integers(1, 10),
     group=st.sampled_from([(0,), (2,), (0, 1), (1, 2), (0, 1, 2)]),
     add=st.booleans(),
     with_diagonal=st.booleans(),
@@ -87,6 +87,60 @@ def test_numbers_of_all_magnitudes_keep_their_digits():
     FactoredProduct(weights, PANEL).multiply(out, source, slopes, (0,))
     exact = (source.double() * slopes[0].double()) @ weights.double()
     assert (out - exact).abs().max() / exact.abs().max() < 1e-6
+
+
+@needs_units
+def test_wide_rows_stay_at_least_as_exact_as_pytorchs():
+    size = 1024
+    weights, source = draw(size, size, seed=1), draw(1, 40, size, seed=2)
+    # Saturated gates: slopes of all sizes, which some entries make up for.
+    slopes = (10 ** (4 * draw(1, 1, size, seed=3))).clamp(max=0.25)
+    exact = (source.double() * slopes[0].double()) @ weights.double()
+    errors = {}
+    for panel in (PANEL, 0):
+        out = torch.empty_like(source)
+        FactoredProduct(weights, panel).multiply(out, source.clone(), slopes, (0,))
+        errors[panel] = (out - exact).norm() / exact.norm()
+    assert errors[PANEL] < errors[0]
+
+
+@needs_units
+@pytest.mark.parametrize("what", [float("nan"), float("inf")])
+@pytest.mark.parametrize("where", ["source", "slopes", "weights"])
+def test_what_is_no_number_stays_none(what, where):
+    size = 2 * PANEL
+    values = {
+        "source": draw(1, 3, size, seed=1),
+        "slopes": draw(1, 1, size, seed=2),
+        "weights": draw(size, size, seed=3),
+    }
+    values[where].view(-1)[5] = what
+    out = torch.empty(1, 3, size)
+    FactoredProduct(values["weights"], PANEL).multiply(
+        out, values["source"], values["slopes"], (0,)
+    )
+    wrong = ~out.isfinite()
+    if where == "source":
+        assert wrong[0, 0].all()
+        assert not wrong[0, 1:].any()
+    else:
+        assert wrong.all()
+
+
+@needs_units
+def test_what_vanishes_is_zero():
+    size = 2 * PANEL
+    weights, slopes = draw(size, size, seed=3), draw(1, 1, size, seed=2)
+    out = torch.full((1, 2, size), 7.0)
+    source = draw(1, 2, size, seed=1)
+    source[0, 0] = 0
+    FactoredProduct(weights, PANEL).multiply(out, source, slopes, (0,))
+    assert (out[0, 0] == 0).all()
+    FactoredProduct(weights, PANEL).multiply(out, source, 0 * slopes, (0,))
+    assert (out == 0).all()
+    FactoredProduct(weights, PANEL).multiply(out, source, 1e-38 * slopes, (0,))
+    exact = (source.double() * (1e-38 * slopes[0]).double()) @ weights.double()
+    assert (out - exact).abs().max() < 1e-3 * exact.abs().max()
 
 
 @needs_units

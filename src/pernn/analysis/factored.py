@@ -35,6 +35,7 @@ class FactoredProduct:
         if self._kernels is not None:
             # A panel of all rows lies in one piece.
             panels = self._weights.unflatten(2, (-1, panel)).transpose(1, 2)
+            self._largest = self._weights.abs().amax(2)
             self._weights = panels.contiguous()
 
     def multiply(
@@ -65,7 +66,17 @@ class FactoredProduct:
         other, leak = ahead or (None, None)
         if self._kernels is not None:
             self._kernels.operators.multiply_factored(
-                out, source, slopes, self._weights, group, add, diagonal, other, leak, behind
+                out,
+                source,
+                slopes,
+                self._weights,
+                self._largest,
+                group,
+                add,
+                diagonal,
+                other,
+                leak,
+                behind,
             )
             return
         if other is not None and leak is not None:

@@ -116,9 +116,9 @@ def _at(values: Tensor | None, step: int) -> Tensor:
 
 def _rescale(parts: list[Tensor]) -> Int[Tensor, "batch rows"]:
     """Divide every row by the power of 2 next to its largest entry, exactly; give the exponents."""
-    norms = [torch.linalg.vector_norm(part, float("inf"), dim=2) for part in parts]
-    exponents: Tensor = torch.frexp(torch.stack(norms).amax(0)).exponent
-    factors = torch.ldexp(torch.ones_like(norms[0]), -exponents).unsqueeze(2)
+    ends = [end for part in parts for end in (part.amax(2), part.amin(2))]
+    exponents: Tensor = torch.frexp(torch.stack(ends).abs().amax(0)).exponent
+    factors = torch.ldexp(torch.ones_like(ends[0]), -exponents).unsqueeze(2)
     for part in parts:
         part.mul_(factors)
     return exponents
