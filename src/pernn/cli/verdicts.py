@@ -1,11 +1,12 @@
 """How verdicts look on a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from pernn.reports import Interval, Verdict
+from pernn.reports import Verdict
 
 STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow", "not run": "dim"}
 
@@ -19,16 +20,14 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
         brief: Whether claims that were not run are only counted.
     """
     shown = [verdict for verdict in verdicts if not brief or verdict.verdict != "not run"]
-    table = Table("Verdict", "Claim", "Estimate [95 % bootstrap]", "Student's t", "n", "Detail")
+    table = Table("Verdict", "Claim", show_lines=True)
+    table.add_column("Estimate, 95 % intervals", no_wrap=True)
     for one in shown:
-        style = STYLES[one.verdict]
+        details = "; ".join(filter(None, [one.quantity, one.detail, one.remark]))
         table.add_row(
-            f"[{style}]{one.verdict}[/{style}]",
-            one.claim.statement,
-            _show(one.interval),
-            _show(one.student),
-            str(one.num_seeds or ""),
-            "; ".join(filter(None, [one.quantity, one.detail, one.remark])),
+            Text(one.verdict, STYLES[one.verdict]),
+            Text.assemble(f"{one.claim.statement}\n", (details, "dim")),
+            "\n".join(_estimates(one)),
         )
     if shown:
         console.print(table)
@@ -36,7 +35,9 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
         console.print(f"{len(verdicts) - len(shown)} claims need trials that are not here.")
 
 
-def _show(interval: Interval | None) -> str:
-    if interval is None:
-        return ""
-    return f"{interval.estimate:.3g} [{interval.low:.3g}, {interval.high:.3g}]"
+def _estimates(verdict: Verdict) -> Iterator[str]:
+    if verdict.interval is not None:
+        yield f"{verdict.interval.estimate:.3g}, n = {verdict.num_seeds}"
+    for name, interval in (("bootstrap", verdict.interval), ("Student's t", verdict.student)):
+        if interval is not None and interval.bounded:
+            yield f"{name} {interval.low:.3g} … {interval.high:.3g}"
