@@ -169,6 +169,8 @@ def carry_out(
         retried: If given, only these are run, also if they failed for good.
     """
     limits = launch.limits(lambda: is_pause_requested(root, sweep.name))
+    # First of all, so that options that cannot be meant are refused before anything is written.
+    runner = launch.runner(limits)
     specs = find_trials(sweep)
     directory = save_sweep(root, sweep)
     withdraw_pause(root, sweep.name)
@@ -181,7 +183,6 @@ def carry_out(
     console = Console(stderr=as_json)
     failures: list[TrialEvent] = []
     if wanted:
-        runner = launch.runner(limits)
         kept = len(specs) - len(missing)
         if launch.is_here:
             _check_room(wanted, root, launch, console)
