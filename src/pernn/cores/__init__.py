@@ -9,7 +9,7 @@ from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConf
 if TYPE_CHECKING:
     from .elman import Elman
     from .gru import GRU
-    from .linear import UndrawnLinear, reset_linear
+    from .linear import Linear
     from .lstm import LSTM
     from .pack import recur_pack
     from .projected import Projected
@@ -27,12 +27,11 @@ __all__ = [
     "ElmanConfig",
     "GRUConfig",
     "LSTMConfig",
+    "Linear",
     "Projected",
     "RecurrentCore",
     "S4DConfig",
-    "UndrawnLinear",
     "recur_pack",
-    "reset_linear",
 ]
 
 __getattr__ = exports(
@@ -41,11 +40,10 @@ __getattr__ = exports(
         "Elman": ".elman",
         "GRU": ".gru",
         "LSTM": ".lstm",
+        "Linear": ".linear",
         "Projected": ".projected",
         "RecurrentCore": ".recurrent",
         "S4D": ".s4d",
-        "UndrawnLinear": ".linear",
         "recur_pack": ".pack",
-        "reset_linear": ".linear",
     },
 )

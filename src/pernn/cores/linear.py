@@ -6,19 +6,23 @@ import torch
 from torch import nn
 
 
-class UndrawnLinear(nn.Linear):
-    """A `torch.nn.Linear` that is built empty, to be drawn by `reset_linear`.
+class Linear(nn.Linear):
+    """A `torch.nn.Linear` that is built empty, to be drawn by `reset_parameters`.
 
-    PyTorch's own initialisation would draw from the global generator, and `skip_init` takes a third
-    of a second the first time.
+    PyTorch's own would draw from the global generator when it is built, and `skip_init`, which
+    prevents that, takes a third of a second the first time.
     """
 
-    def reset_parameters(self) -> None:
-        """Draw nothing."""
+    _is_built = False
 
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__(in_features, out_features)
+        self._is_built = True
 
-def reset_linear(linear: nn.Linear, generator: torch.Generator | None) -> None:
-    """Draw weights and biases from U(−1/√in, 1/√in), as `torch.nn.Linear` does."""
-    bound = 1 / math.sqrt(linear.in_features)
-    for parameter in linear.parameters():
-        nn.init.uniform_(parameter, -bound, bound, generator=generator)
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw weights and biases from U(−1/√in, 1/√in), as `torch.nn.Linear` does."""
+        # PyTorch's constructor calls this.
+        if self._is_built:
+            bound = 1 / math.sqrt(self.in_features)
+            for parameter in self.parameters():
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from pernn.errors import ConfigError
 from pernn.kernels import linear
 
-from .linear import UndrawnLinear, reset_linear
+from .linear import Linear
 from .projected import Projected
 from .recurrent import check_sizes, check_width, project_columns
 
@@ -87,13 +87,13 @@ class S4D(nn.Module):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.state_size, self.batch_first = state_size, batch_first
         self.method: Method = method
-        self.input = UndrawnLinear(input_size, hidden_size)
+        self.input = Linear(input_size, hidden_size)
         self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
-        reset_linear(self.input, generator)
+        self.input.reset_parameters(generator)
         for layer in self.layers.children():
             if isinstance(layer, S4DLayer):
                 layer.reset_parameters(generator)
@@ -233,7 +233,7 @@ class S4DLayer(nn.Module):
         """C, as pairs of real and imaginary part."""
         self.skip = nn.Parameter(torch.empty(hidden_size))
         """D."""
-        self.mix = UndrawnLinear(hidden_size, 2 * hidden_size)
+        self.mix = Linear(hidden_size, 2 * hidden_size)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw Δ log-uniformly from [0.001, 0.1], C and D from normals; A_n = −½ + iπn."""
@@ -244,7 +244,7 @@ class S4DLayer(nn.Module):
         # Half the variance of a standard complex number lies in each part.
         nn.init.normal_(self.readout, std=math.sqrt(0.5), generator=generator)
         nn.init.normal_(self.skip, generator=generator)
-        reset_linear(self.mix, generator)
+        self.mix.reset_parameters(generator)
 
     def forward(
         self,

@@ -7,15 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import (
-    CORES,
-    S4D,
-    Projected,
-    RecurrentCore,
-    UndrawnLinear,
-    recur_pack,
-    reset_linear,
-)
+from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore, recur_pack
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
@@ -78,11 +70,11 @@ class EncodedNetwork(nn.Module, ABC):
         self.embedding = embedding
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
-        self.readout = UndrawnLinear(core.hidden_size, output_size)
+        self.readout = Linear(core.hidden_size, output_size)
 
     def reset_readout(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases from U(−1/√hidden_size, 1/√hidden_size), as `torch.nn.Linear`."""
-        reset_linear(self.readout, generator)
+        self.readout.reset_parameters(generator)
 
     @property
     def num_parameters(self) -> int:

@@ -2,9 +2,9 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from pernn.cores import Projected, UndrawnLinear, reset_linear
+from pernn.cores import Linear, Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
@@ -38,7 +38,7 @@ class VectorRNN(EncodedNetwork):
     Source: Morita (2024), version 1, appendix B.3.
     """
 
-    embedding: nn.Linear
+    embedding: Linear
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class VectorRNN(EncodedNetwork):
         if vocab_size < 1:
             raise ConfigError(f"vectors need at least one component, got {vocab_size}")
         super().__init__(
-            UndrawnLinear(vocab_size, embedding_size),
+            Linear(vocab_size, embedding_size),
             vocab_size,
             core,
             encoding,
@@ -69,7 +69,7 @@ class VectorRNN(EncodedNetwork):
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases of the first map from U(−1/√d, 1/√d), as `torch.nn.Linear`."""
-        reset_linear(self.embedding, generator)
+        self.embedding.reset_parameters(generator)
 
     def prepare(
         self,

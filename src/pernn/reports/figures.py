@@ -309,6 +309,7 @@ def _frame(
     )
     # Settled here once: a layout made anew for each file's resolution would differ by rounding.
     figure.draw_without_rendering()
+    # Not "none": that leaves a placeholder, for which every file is drawn twice.
     figure.set_layout_engine(None)
 
 

@@ -91,7 +91,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
         ValueError: If it is not a JSON object of finite numbers, or not what was written.
     """
     try:
-        values = _DECODER.decode(content.decode())
+        values = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
         if not isinstance(values, dict):
             raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
         expected = values.pop(CHECKSUM, None)

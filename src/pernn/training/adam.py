@@ -12,7 +12,7 @@ class FusedAdam:
     """What `torch.optim.Adam(…, fused=True)` computes, by the same kernel and to the same bits.
 
     Every method of `torch.optim.Adam` first loads `torch._dynamo`, which takes a process as long as
-    loading the rest of PyTorch, and a fifth of its memory. See docs/decisions/0015.
+    loading the rest of PyTorch, and a fifth of a worker's memory. See docs/decisions/0015.
 
     Args:
         parameters: What is trained; all of one type, on one device.

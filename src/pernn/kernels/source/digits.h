@@ -91,11 +91,8 @@ inline void put_right(__m512i rows[4], int8_t* tile) {
 }
 
 // 16 rows times 16 columns, `blocks` tiles deep: the sums of each order, [order][row][column]. The left
-// tiles lie [block][digit], the right ones too. What is done `meanwhile` takes no time of its own, as the
-// matrix units are busy.
-template <typename Work>
-inline void multiply_digits(const int8_t* left, const int8_t* right, int64_t blocks, int32_t* sums,
-                            const Work& meanwhile) {
+// tiles lie [block][digit], the right ones too.
+inline void multiply_digits(const int8_t* left, const int8_t* right, int64_t blocks, int32_t* sums) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -122,7 +119,6 @@ inline void multiply_digits(const int8_t* left, const int8_t* right, int64_t blo
     left += kLeftDigits * kDigitTile;
     right += kRightDigits * kDigitTile;
   }
-  meanwhile();
   _tile_stored(0, sums, kTile * sizeof(int32_t));
   _tile_stored(1, sums + kTile * kTile, kTile * sizeof(int32_t));
   _tile_stored(2, sums + 2 * kTile * kTile, kTile * sizeof(int32_t));

@@ -10,7 +10,6 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace pernn {
 namespace {
@@ -134,7 +133,7 @@ void multiply_rows(float* source, int64_t rows, const Factor& factor, const Pass
   for (int64_t panel = 0; panel < size / kTile; ++panel)
     factor.split_panel(panel, divisors, right + panel * depth * kRightDigits);
   const Tiles tiles;
-  alignas(64) int32_t sums[2][kOrders * kTile * kTile];
+  alignas(64) int32_t sums[kOrders * kTile * kTile];
   float scales[kTile];
   // All panels stay in the cache while 16 rows at a time pass by.
   for (int64_t row = 0; row < rows; row += kTile) {
@@ -145,15 +144,10 @@ void multiply_rows(float* source, int64_t rows, const Factor& factor, const Pass
       passing.pass(source + at, beside, size, add, out + at, values);
       scales[one] = split_row(values, bounds, size, scaled, left + one * kDeep);
     }
-    const auto put = [&](int64_t panel) {
-      float* place = out + row * size + panel * kTile;
-      put_sums(sums[panel % 2], scales, count, add || passing.keep, place, size);
-    };
-    const int64_t panels = size / kTile;
-    for (int64_t panel = 0; panel < panels; ++panel)
-      multiply_digits(left, right + panel * depth * kRightDigits, factor.blocks(), sums[panel % 2],
-                      [&] { if (panel) put(panel - 1); });
-    put(panels - 1);
+    for (int64_t panel = 0; panel < size / kTile; ++panel) {
+      multiply_digits(left, right + panel * depth * kRightDigits, factor.blocks(), sums);
+      put_sums(sums, scales, count, add || passing.keep, out + row * size + panel * kTile, size);
+    }
   }
 }
 
