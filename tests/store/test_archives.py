@@ -28,7 +28,7 @@ def fill(root: Path) -> Path:
             run.write_spec(spec)
             run.write_environment({"threads": 1})
             run.append_metrics({"update": 1, "loss": 0.5})
-            run.checkpoints.save(Checkpoint(1, {"model.w": np.ones(3)}, run.metrics_position()))
+            run.checkpoints.save(Checkpoint(1, {"model.w": np.ones(3)}, run.metrics_so_far()))
             run.note("finished", update=1)
             run.write_result({"fingerprint": run.fingerprint, "metrics": {"loss": 0.25}})
     save_sweep(root, SWEEP)

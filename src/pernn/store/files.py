@@ -17,7 +17,16 @@ FORMAT = 1
 """Version of everything under a results directory; a larger number is refused."""
 
 MAX_BYTES = 2**28
-"""Length of a file that is read whole; what pernn writes is thousands of times shorter."""
+"""Length of a log that is read whole; what pernn writes is a hundred times shorter."""
+
+MAX_RESULT_BYTES = 2**26
+"""Length of a result or a list of runs."""
+
+MAX_SMALL_BYTES = 2**22
+"""Length of every other JSON file: a spec, an environment, a manifest."""
+
+NUM_DIGITS = 20
+"""Digits of a whole number: 64 bits and a sign."""
 
 CHECKSUM = "checksum"
 """Key of the digest of all other values of a file or line."""
@@ -68,6 +77,16 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory and those that it lies in; their entries are on disk before this returns."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+    # Who made it at the same moment may not have come so far yet.
+    for one in missing or [path]:
+        sync_directory(one.parent)
+
+
 def to_json(values: Mapping[str, Any], *, indent: int | None = 2) -> bytes:
     """Give a mapping as JSON text with a final newline; NaN and infinity are refused."""
     text = json.dumps(values, indent=indent, allow_nan=False, ensure_ascii=False)
@@ -91,7 +110,10 @@ def parse_json(content: bytes) -> dict[str, Any]:
         ValueError: If it is not a JSON object of finite numbers, or not what was written.
     """
     try:
-        values = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
+        values = _DECODER.decode(content.decode(json.detect_encoding(content)))
+        if b"\\u" in content:
+            # An escape can stand for half a character, which no other file could hold.
+            to_json(values)
         if not isinstance(values, dict):
             raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
         expected = values.pop(CHECKSUM, None)
@@ -99,8 +121,8 @@ def parse_json(content: bytes) -> dict[str, Any]:
             raise ValueError("changed since it was written: its checksum does not fit")
     except json.JSONDecodeError:
         raise ValueError("not valid JSON") from None
-    except UnicodeDecodeError:
-        raise ValueError("not UTF-8") from None
+    except UnicodeError:
+        raise ValueError("not UTF-8, or half a character in it") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return values
@@ -123,8 +145,14 @@ def _finite(digits: str) -> float:
     return value
 
 
+def _bounded(digits: str) -> int:
+    if len(digits) > NUM_DIGITS:
+        _refuse(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
 # Made once: a report reads tens of thousands of files.
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_bounded)
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -175,24 +203,28 @@ def refuse_links(*paths: Path) -> None:
             )
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]:
     """Read a JSON object.
+
+    Args:
+        path: The file.
+        limit: Bytes that it may have.
 
     Raises:
         StoreError: If the file cannot be read.
         CorruptError: If it is not a JSON object, or its checksum does not fit.
     """
-    content = read_whole(path)
+    content = read_whole(path, limit)
     try:
         return parse_json(content)
     except ValueError as error:
         raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
 
 
-def read_json_if_any(path: Path) -> dict[str, Any] | None:
+def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any] | None:
     """Read a JSON object as `read_json` does; `None` if there is no such file."""
     try:
-        return read_json(path)
+        return read_json(path, limit)
     except StoreError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             return None
