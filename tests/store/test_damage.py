@@ -175,3 +175,54 @@ def test_lists_that_lead_elsewhere_are_refused(tmp_path: Path, values: dict[str,
     path.write_text(json.dumps({**old, **values}))
     with pytest.raises(CorruptError):
         load_sweep(tmp_path, "a")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"metrics": {"loss": 10**400}}, "metrics.loss is a number of 1329 bits"),
+        ({"metrics": {"loss": "0.5"}}, "metrics.loss: .*, got '0.5'"),
+        ({"metrics": {"loss": [0.5]}}, r"metrics.loss: .*, got \[0.5\]"),
+        ({"metrics": {"loss": True}}, "metrics.loss"),
+        ({"metrics": [0.5]}, r"metrics: .*, got \[0.5\]"),
+        ({"metrics": {"\ud800": 1}}, "a key of metrics holds half a character"),
+        ({"tables": [1, 2]}, r"tables: .*, got \[1, 2\]"),
+        ({"tables": {"t": [1]}}, r"tables.t: .*, got \[1\]"),
+        ({"tables": {"t": {"a": 1}}}, "tables.t.a: .*, got 1"),
+        ({"tables": {"t": {"a": [1, {}]}}}, "tables.t.a.1: .*, got {}"),
+        ({"tables": {"t": {"a": [1], "b": []}}}, "tables.t: .*equally long"),
+        ({"tables": {"t": {"a": ["\ud800"]}}}, r"tables.t.a\[0\] holds half a character"),
+        ({"num_parameters": "many"}, "num_parameters: .*, got 'many'"),
+    ],
+)
+def test_a_result_of_wrong_types_is_damage_whatever_its_checksum(
+    run: RunDirectory, tmp_path: Path, values: dict[str, object], said: str
+) -> None:
+    whole = sealed({"format": 1, "fingerprint": RUN, "metrics": {"loss": 0.5}, **values})
+    path = run.path / "result.json"
+    path.write_text(json.dumps(whole))
+    with pytest.raises(CorruptError, match=said) as caught:
+        run.read_result()
+    assert str(path) in str(caught.value)
+    assert read_status(tmp_path, RUN).standing == "damaged"
+
+
+def test_a_large_environment_is_not_read(run: RunDirectory) -> None:
+    (run.path / "environment.json").write_text(json.dumps({"python": "3" * 2**22}))
+    with pytest.raises(CorruptError, match="nothing that pernn wrote"):
+        run.read_environment()
+
+
+def test_no_metric_takes_the_place_of_another_column(run: RunDirectory) -> None:
+    metrics = {"run": 1.0, "seed": 2.0, "tables": 3.0, "loss": 0.5}
+    run.write_result({"fingerprint": RUN, "metrics": metrics})
+    assert read_record(run) == {
+        "run": RUN,
+        "seed": 1,
+        "num_parameters": None,
+        "tables": {},
+        "metric.run": 1.0,
+        "metric.seed": 2.0,
+        "metric.tables": 3.0,
+        "loss": 0.5,
+    }

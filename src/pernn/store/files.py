@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
@@ -25,8 +26,8 @@ MAX_RESULT_BYTES = 2**26
 MAX_SMALL_BYTES = 2**22
 """Length of every other JSON file: a spec, an environment, a manifest."""
 
-NUM_DIGITS = 20
-"""Digits of a whole number: 64 bits and a sign."""
+SUSPECT = re.compile(rb"\\u[dD]|[0-9]{20}")
+"""What a file has that may hold half a character or a number of more than 64 bits."""
 
 CHECKSUM = "checksum"
 """Key of the digest of all other values of a file or line."""
@@ -111,9 +112,8 @@ def parse_json(content: bytes) -> dict[str, Any]:
     """
     try:
         values = _DECODER.decode(content.decode(json.detect_encoding(content)))
-        if b"\\u" in content:
-            # An escape can stand for half a character, which no other file could hold.
-            to_json(values)
+        if SUSPECT.search(content):
+            _require_plain(values)
         if not isinstance(values, dict):
             raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
         expected = values.pop(CHECKSUM, None)
@@ -121,8 +121,8 @@ def parse_json(content: bytes) -> dict[str, Any]:
             raise ValueError("changed since it was written: its checksum does not fit")
     except json.JSONDecodeError:
         raise ValueError("not valid JSON") from None
-    except UnicodeError:
-        raise ValueError("not UTF-8, or half a character in it") from None
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return values
@@ -145,14 +145,26 @@ def _finite(digits: str) -> float:
     return value
 
 
-def _bounded(digits: str) -> int:
-    if len(digits) > NUM_DIGITS:
-        _refuse(f"a number of {len(digits)} digits")
-    return int(digits)
+def _require_plain(value: Any, key: str = "it") -> None:
+    """Raise ValueError for what no float, CSV or figure can hold, with its key.
+
+    That is a whole number of more than 64 bits, or half a character (a lone surrogate).
+    """
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _require_plain(name, f"a key of {key}")
+            _require_plain(inner, name if key == "it" else f"{key}.{name}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            _require_plain(inner, f"{key}[{number}]")
+    elif isinstance(value, int) and abs(value) >= 2**64:
+        raise ValueError(f"{key} is a number of {value.bit_length()} bits")
+    elif isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise ValueError(f"{key} holds half a character")
 
 
 # Made once: a report reads tens of thousands of files.
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, parse_int=_bounded)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -19,6 +19,7 @@ from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, Versi
 from .checkpoints import CheckpointFolder
 from .files import (
     FORMAT,
+    MAX_RESULT_BYTES,
     checksum,
     is_newer,
     make_directory,
@@ -33,6 +34,7 @@ from .files import (
     write_atomically,
 )
 from .lease import Lease, claim, newest_lease
+from .result_types import check_result
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
@@ -291,13 +293,16 @@ class RunDirectory:
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
         path = self.path / RESULT
-        values = read_json_if_any(path)
+        values = read_json_if_any(path, MAX_RESULT_BYTES)
         if values is None:
             return None
         check_format(path, values)
-        metrics = values.get("metrics")
-        if values.get("fingerprint") != self.fingerprint or not isinstance(metrics, dict):
+        if values.get("fingerprint") != self.fingerprint or "metrics" not in values:
             raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
+        try:
+            check_result(values)
+        except ValueError as error:
+            raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
         return values
 
 
@@ -357,9 +362,10 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def read_record(run: RunDirectory) -> dict[str, Any] | None:
-    """Give a finished run as one flat record: its spec beside its metrics.
+    """Return a finished run as one flat record: its spec beside its metrics.
 
-    Only `tables` is not flat: name → column → values.
+    Only `tables` is not flat: name → column → values. A metric that has the name of another column
+    stands as `metric.<name>`.
     """
     # An unfinished run gives no record, whatever became of its spec.
     result = run.read_result()
@@ -367,4 +373,6 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
     if spec is None or result is None:
         return None
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
-    return {"run": run.fingerprint, **flatten(spec), **extra, **result["metrics"]}
+    record = {"run": run.fingerprint, **flatten(spec), **extra}
+    metrics = result["metrics"].items()
+    return record | {f"metric.{k}" if k in record else k: value for k, value in metrics}
