@@ -86,10 +86,11 @@ class Meddler:
             os.kill(os.getpid(), signal.SIGKILL)
         if self._harm == "half":
             words = (words[0], words[1][: len(words[1]) // 2], *words[2:])
-        done = call(*words, **more)
-        if self._harm == "kill after":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return done
+        try:
+            return call(*words, **more)
+        finally:
+            if self._harm == "kill after":
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def _concerns(self, place: Any, more: dict[str, Any]) -> bool:
         descriptor = place if isinstance(place, int) else more.get("dir_fd")

@@ -256,4 +256,9 @@ def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
     )
     assert run_export().output.startswith("2 of 3 trials written to ")
     assert isinstance(run_export("--table", "by_position").exception, ConfigError)
+    (tmp_path / "runs" / runs[0] / "result.json").write_text("{}")
+    assert f"pernn: left out: {tmp_path}" in run_export().stderr
+    assert (
+        (tmp_path / "rows.csv").read_text().startswith(f"run,seed,num_parameters,loss\n{runs[1]}")
+    )
     assert "--table by_length" in run_export("--help").output
