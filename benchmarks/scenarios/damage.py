@@ -177,6 +177,7 @@ def damaged_results(directory: Path, *, num_flips: int = 40) -> dict[str, int | 
     sweep = run_sweep(source)
     whole = directory / "whole.json"
     pernn("export", sweep, "-r", source, "-o", whole)
+    rows = json.loads(whole.read_text())
     chance, count = random.Random(2), Counter[str]()
     lists = [f"sweeps/{sweep}/sweep.json"]
     names = [
@@ -196,7 +197,12 @@ def damaged_results(directory: Path, *, num_flips: int = 40) -> dict[str, int | 
             require(made.read_bytes() == whole.read_bytes(), f"{name}: other records, no word")
             count["same_records"] += 1
         else:
-            require(len(complaints(done)) == 1 and not made.exists(), done.stderr)
+            require(done.returncode == 4 and len(complaints(done)) == 1, done.stderr)
+            others = [row for row in rows if row["run"] not in name]
+            require(
+                not made.exists() if name in lists else json.loads(made.read_text()) == others,
+                f"{name}: other records of others",
+            )
             count["refused"] += 1
         pernn("status", "-r", work, "--json")
     return {"num_cases": num_flips, **count}

@@ -139,7 +139,7 @@ class Loaders:
                 self.run.append_metrics({"update": update, "kind": "test", "loss": 0.5})
                 self.run.note("resumed", update=update, changed={"threads": [1, 2]})
             arrays = {"model.w": np.arange(6.0).reshape(2, 3), "sums": np.zeros(3)}
-            self.checkpoint = Checkpoint(7, arrays, self.run.metrics_position())
+            self.checkpoint = Checkpoint(7, arrays, self.run.metrics_so_far())
             self.run.checkpoints.save(self.checkpoint)
             table = {"update": [1, 2], "loss": [0.5, 0.25]}
             result = {"fingerprint": self.run.fingerprint, "metrics": {"loss": 0.5}}

@@ -40,5 +40,10 @@ def test_archived_pruned_and_unpacked_again(finished: Path, tmp_path: Path) -> N
     other = pernn("unpack", file, "-r", there)
     assert other.returncode == 1
     assert f"{runs[0]} is here already and differs" in other.stderr
-    assert pernn("archive", name, "-r", finished, "-o", "nowhere://x").returncode == 2
+    assert pernn("archive", name, "-r", finished, "-o", "nowhere://x.tar").returncode == 2
+    assert pernn("archive", name, "-r", finished, "-o", tmp_path / "x.zip").returncode == 2
+    (there / "runs" / runs[1] / "environment.json").write_text("{")
+    part = pernn("archive", name, "-r", there, "-o", tmp_path / "part.tgz", "--json")
+    assert (part.returncode, json.loads(part.stdout)["runs"]) == (1, [runs[0], *runs[2:]])
+    assert f"{runs[1]} left out" in part.stderr
     assert pernn("unpack", tmp_path / "absent.tar", "-r", there).returncode == 4

@@ -218,6 +218,16 @@ def test_exports_leave_tables_out_or_unroll_them(form: str, tmp_path: Path) -> N
     assert export_records([], path, "by_length") == 0
 
 
+def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) -> None:
+    texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", ""]
+    records = [{"text": text, "number": -0.5, "=name": -3, "none": None} for text in texts]
+    export_records(records, tmp_path / "a.csv")
+    rows = list(csv.reader(io.StringIO((tmp_path / "a.csv").read_bytes().decode(), newline="")))
+    assert rows[0] == ["text", "number", "'=name", "none"]
+    defused = ["'" + text.replace("\r", "\n") for text in texts[:6]] + texts[6:]
+    assert rows[1:] == [[text, "-0.5", "-3", ""] for text in defused]
+
+
 def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
     runs = [checksum({"seed": number})[:16] for number in range(3)]
     for number, name in enumerate(runs[:2]):
@@ -246,4 +256,9 @@ def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
     )
     assert run_export().output.startswith("2 of 3 trials written to ")
     assert isinstance(run_export("--table", "by_position").exception, ConfigError)
+    (tmp_path / "runs" / runs[0] / "result.json").write_text("{}")
+    assert f"pernn: left out: {tmp_path}" in run_export().stderr
+    assert (
+        (tmp_path / "rows.csv").read_text().startswith(f"run,seed,num_parameters,loss\n{runs[1]}")
+    )
     assert "--table by_length" in run_export("--help").output

@@ -10,7 +10,7 @@ import torch
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.runs import RunSpec, execute, execution
-from pernn.store import RunDirectory, registering
+from pernn.store import CheckpointFolder, RunDirectory, registering
 from pernn.training import advance
 
 SPEC = RunSpec.load(
@@ -101,6 +101,35 @@ def test_a_damaged_checkpoint_costs_time_only(
     assert contents(tmp_path) == undisturbed
     events = [line["event"] for line in RunDirectory(tmp_path, RUN).read_journal()]
     assert "damaged checkpoint set aside" in events
+
+
+def test_a_lost_log_is_restored_from_the_checkpoint(
+    tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 12)
+    directory = RunDirectory(tmp_path, RUN)
+    (directory.path / "metrics.jsonl").unlink()
+    said: list[str] = []
+    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).status == "finished"
+    assert contents(tmp_path) == undisturbed
+    (line,) = (line for line in directory.read_journal() if "metrics" in line["event"])
+    assert len(said) == 1
+    assert "metrics.jsonl is missing" in said[0]
+    assert "metrics.jsonl is missing" in line["reason"]
+
+
+def test_what_a_kill_kept_from_being_pruned_is_pruned_later(
+    tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointFolder, "prune", lambda *words: None)
+        execute(SPEC, tmp_path, device="cpu")
+    directory = RunDirectory(tmp_path, RUN)
+    assert len(directory.checkpoints.updates()) == 4
+    (directory.path / "result.json").unlink()
+    execute(SPEC, tmp_path, device="cpu")
+    assert directory.checkpoints.updates() == [15, 20]
+    assert contents(tmp_path) == undisturbed
 
 
 def test_no_sound_checkpoint_means_from_the_beginning(

@@ -1,14 +1,18 @@
 """Checkpoints: whole or absent, checked, never unpickled."""
 
+import errno
 import hashlib
 import json
+import os
 import pickle
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pernn.errors import CorruptError
+from pernn.errors import CorruptError, StoreError
 from pernn.store import Checkpoint, CheckpointFolder
 from pernn.store.checkpoints import MANIFEST, STATE, TENSORS
 
@@ -120,3 +124,33 @@ def test_a_killed_save_leaves_no_checkpoint(tmp_path: Path) -> None:
     assert (found.update, complaints) == (1, [])
     folder.prune(None)
     assert not remains.exists()
+
+
+class Killed(BaseException):
+    """What a killed process does not get to do."""
+
+
+@pytest.mark.parametrize("way", ["prune", "delete"])
+@pytest.mark.parametrize("end", [Killed, OSError(errno.EIO, "Input/output error")])
+def test_a_deletion_that_breaks_off_leaves_no_half_of_a_checkpoint(
+    tmp_path: Path, way: str, end: type[Killed] | OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = CheckpointFolder(tmp_path)
+    for update in (1, 2, 3):
+        folder.save(Checkpoint(update, ARRAYS, {}))
+    unlink, calls = os.unlink, []
+
+    def break_off(*words: Any, **more: Any) -> None:
+        calls.append(words)
+        if len(calls) == 2:
+            raise end
+        unlink(*words, **more)
+
+    monkeypatch.setattr(os, "unlink", break_off)
+    with suppress(Killed, StoreError):
+        folder.prune(None) if way == "prune" else folder.delete([tmp_path / "update-000000001"])
+    monkeypatch.undo()
+    assert len(calls) >= 2
+    assert [folder.load(update).update for update in folder.updates()] == [2, 3]
+    folder.prune(None)
+    assert {path.name for path in tmp_path.iterdir()} == {"update-000000002", "update-000000003"}

@@ -14,6 +14,7 @@ from pernn.store import (
     load_sweep,
     parse_json,
     read_record,
+    read_records,
     read_status,
     save_sweep,
     sealed,
@@ -175,3 +176,70 @@ def test_lists_that_lead_elsewhere_are_refused(tmp_path: Path, values: dict[str,
     path.write_text(json.dumps({**old, **values}))
     with pytest.raises(CorruptError):
         load_sweep(tmp_path, "a")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"metrics": {"loss": 10**400}}, "metrics.loss is a number of 1329 bits"),
+        ({"metrics": {"loss": "0.5"}}, "metrics.loss: .*, got '0.5'"),
+        ({"metrics": {"loss": [0.5]}}, r"metrics.loss: .*, got \[0.5\]"),
+        ({"metrics": {"loss": True}}, "metrics.loss"),
+        ({"metrics": [0.5]}, r"metrics: .*, got \[0.5\]"),
+        ({"metrics": {"\ud800": 1}}, "a key of metrics holds half a character"),
+        ({"tables": [1, 2]}, r"tables: .*, got \[1, 2\]"),
+        ({"tables": {"t": [1]}}, r"tables.t: .*, got \[1\]"),
+        ({"tables": {"t": {"a": 1}}}, "tables.t.a: .*, got 1"),
+        ({"tables": {"t": {"a": [1, {}]}}}, "tables.t.a.1: .*, got {}"),
+        ({"tables": {"t": {"a": [1], "b": []}}}, "tables.t: .*equally long"),
+        ({"tables": {"t": {"a": ["\ud800"]}}}, r"tables.t.a\[0\] holds half a character"),
+        ({"num_parameters": "many"}, "num_parameters: .*, got 'many'"),
+    ],
+)
+def test_a_result_of_wrong_types_is_damage_whatever_its_checksum(
+    run: RunDirectory, tmp_path: Path, values: dict[str, object], said: str
+) -> None:
+    whole = sealed({"format": 1, "fingerprint": RUN, "metrics": {"loss": 0.5}, **values})
+    path = run.path / "result.json"
+    path.write_text(json.dumps(whole))
+    with pytest.raises(CorruptError, match=said) as caught:
+        run.read_result()
+    assert str(path) in str(caught.value)
+    assert read_status(tmp_path, RUN).standing == "damaged"
+
+
+def test_a_large_environment_is_not_read(run: RunDirectory) -> None:
+    (run.path / "environment.json").write_text(json.dumps({"python": "3" * 2**22}))
+    with pytest.raises(CorruptError, match="nothing that pernn wrote"):
+        run.read_environment()
+
+
+def test_no_metric_takes_the_place_of_another_column(run: RunDirectory) -> None:
+    metrics = {"run": 1.0, "seed": 2.0, "tables": 3.0, "loss": 0.5}
+    run.write_result({"fingerprint": RUN, "metrics": metrics})
+    assert read_record(run) == {
+        "run": RUN,
+        "seed": 1,
+        "num_parameters": None,
+        "tables": {},
+        "metric.run": 1.0,
+        "metric.seed": 2.0,
+        "metric.tables": 3.0,
+        "loss": 0.5,
+    }
+
+
+def test_the_others_of_a_damaged_run_are_read(run: RunDirectory, tmp_path: Path) -> None:
+    other = RunDirectory(tmp_path, checksum({"seed": 2})[:16])
+    with other.locked():
+        other.write_spec({"seed": 2})
+        other.write_result({"fingerprint": other.fingerprint, "metrics": {"loss": 0.25}})
+    runs = [run.fingerprint, other.fingerprint, "f" * 16]
+    assert len(read_records(tmp_path, runs)) == 2
+    change(run.path / "result.json", "0.5", "0.6")
+    with pytest.raises(CorruptError, match="changed since"):
+        read_records(tmp_path, runs)
+    said: list[str] = []
+    assert [one["run"] for one in read_records(tmp_path, runs, said.append)] == runs[1:2]
+    assert len(said) == 1
+    assert run.fingerprint in said[0]

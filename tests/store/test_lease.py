@@ -91,7 +91,7 @@ def test_a_silent_holder_on_another_host_is_followed_after_its_lease(
             writes = (
                 lambda: other.append_metrics({"update": 2}),
                 lambda: other.restore_metrics({}),
-                other.metrics_position,
+                other.metrics_so_far,
                 lambda: other.note("stopped"),
                 lambda: other.write_environment({}),
                 lambda: other.write_result({"fingerprint": RUN, "metrics": {}}),

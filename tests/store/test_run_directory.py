@@ -1,14 +1,25 @@
 """The run directory: a contract that survives kills, edits and newer versions."""
 
+import hashlib
 import json
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
-from pernn.store import RunDirectory, read_record, read_status
+from pernn.store import (
+    Checkpoint,
+    RunDirectory,
+    Sweep,
+    read_record,
+    read_status,
+    save_sweep,
+)
 from pernn.store.files import FORMAT, checksum
 
 SPEC = {"task": {"kind": "reverse_ordering"}, "seed": 1}
@@ -125,19 +136,80 @@ def test_a_torn_line_in_the_middle_is_damage(run: RunDirectory) -> None:
 
 def test_metrics_go_back_to_a_checkpoint(run: RunDirectory) -> None:
     run.append_metrics({"update": 1})
-    position = run.metrics_position()
+    state = run.metrics_so_far()
     run.append_metrics({"update": 2})
-    run.restore_metrics(position)
+    assert run.restore_metrics(state) == ""
     assert run.read_metrics() == [{"update": 1}]
-    longer = {**position, "metrics_bytes": position["metrics_bytes"] + 1}
-    with pytest.raises(CorruptError, match="14 bytes where the checkpoint saw 15"):
-        run.restore_metrics(longer)
-    path = run.path / "metrics.jsonl"
-    path.write_text(path.read_text().replace("1", "2"))
-    with pytest.raises(CorruptError, match="other content"):
-        run.restore_metrics(position)
-    run.restore_metrics({})
+    assert run.restore_metrics({}) == ""
     assert run.read_metrics() == []
+
+
+@pytest.mark.parametrize("damage", ["lost", "cut", "changed", "zeros"])
+def test_a_lost_or_damaged_log_is_restored_from_the_checkpoint(
+    run: RunDirectory, damage: str
+) -> None:
+    run.append_metrics({"update": 1})
+    state, path = run.metrics_so_far(), run.path / "metrics.jsonl"
+    content = path.read_bytes()
+    run.append_metrics({"update": 2})
+    if damage == "lost":
+        path.unlink()
+    else:
+        path.write_bytes(
+            {"cut": content[:5], "changed": b"7" + content, "zeros": bytes(40)}[damage]
+        )
+    wrong = run.restore_metrics(state)
+    assert f"{len(content)} bytes" in wrong
+    assert ("is missing" in wrong) == (damage == "lost")
+    assert path.read_bytes() == content
+    run.append_metrics({"update": 3})
+    assert run.read_metrics() == [{"update": 1}, {"update": 3}]
+
+
+def test_an_early_checkpoint_without_the_log_refuses_another_one(run: RunDirectory) -> None:
+    run.append_metrics({"update": 1})
+    content = (run.path / "metrics.jsonl").read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    state = {"metrics_bytes": len(content), "metrics_sha256": digest}
+    run.append_metrics({"update": 2})
+    run.restore_metrics(state)
+    assert run.read_metrics() == [{"update": 1}]
+    for damaged in (b"", content.replace(b"1", b"2")):
+        (run.path / "metrics.jsonl").write_bytes(damaged)
+        with pytest.raises(CorruptError, match="not the 14 bytes that the checkpoint saw"):
+            run.restore_metrics(state)
+
+
+def test_every_new_entry_is_on_disk_before_a_checkpoint_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk: dict[int, set[str]] = {}
+    fsync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        fsync(descriptor)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            entries = Path(f"/dev/fd/{descriptor}").iterdir()
+            on_disk[os.fstat(descriptor).st_ino] = {path.name for path in entries}
+
+    monkeypatch.setattr(os, "fsync", sync)
+    root = tmp_path / "new" / "results"
+    save_sweep(root, Sweep("a", "b", "demo", {}, [RUN]))
+    run = RunDirectory(root, RUN)
+    with run.locked():
+        run.write_spec(SPEC)
+        run.restore_metrics({})
+        run.note("started")
+        run.append_metrics({"update": 1})
+        run.checkpoints.save(Checkpoint(1, {"w": np.ones(2)}, run.metrics_so_far()))
+        lost = {
+            path
+            for path in tmp_path.rglob("*")
+            if path.name not in on_disk.get(path.parent.stat().st_ino, ())
+            and path.name != "lock"
+            and not path.name.startswith("lease-")
+        }
+    assert not lost
 
 
 def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:

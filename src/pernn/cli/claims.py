@@ -12,6 +12,7 @@ from pernn.store import load_sweep, read_records
 
 from .options import RESULTS, Json, Results, Scale
 from .report import sweep_name
+from .statuses import left_out
 from .verdicts import print_verdicts
 
 
@@ -20,16 +21,18 @@ def claims(
     scale: Scale = "demo",
     results: Results = RESULTS,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Judge the paper's claims by what is finished.
 
     Example: pernn claims vocabulary_size --scale demo --json
     """
     found = load_sweep(results, sweep_name(sweep, scale))
-    records = read_records(results, found.runs)
+    damage: list[str] = []
+    records = read_records(results, found.runs, damage.append)
     verdicts = [judge(claim, records) for claim in find_experiment(found.experiment).claims]
     if as_json:
         rows = [verdict.dump() for verdict in verdicts]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
         print_verdicts(verdicts, Console(), brief=False)
+    return left_out(damage)

@@ -9,6 +9,7 @@ from pernn.store import hide_credentials, load_sweep, read_records
 
 from .options import RESULTS, Results, Scale
 from .report import sweep_name
+from .statuses import left_out
 
 
 def export(
@@ -27,7 +28,7 @@ def export(
     ] = None,
     scale: Scale = "demo",
     results: Results = RESULTS,
-) -> None:
+) -> int:
     """Write one flat record per finished trial: its spec beside its metrics.
 
     An address, such as s3://bucket/records.csv, needs the extra `remote` and the package of its
@@ -40,9 +41,11 @@ def export(
     Example: pernn export variable_length --table by_length -o by_length.csv
     """
     found = load_sweep(results, sweep_name(sweep, scale))
-    records = read_records(results, found.runs)
+    damage: list[str] = []
+    records = read_records(results, found.runs, damage.append)
     num_rows = export_records(records, output, table)
     what = f"{len(records)} of {len(found.runs)} trials"
     typer.echo(
         f"{f'{num_rows} rows of ' if table else ''}{what} written to {hide_credentials(output)}"
     )
+    return left_out(damage)

@@ -9,6 +9,7 @@ from pernn.experiments import experiment_names
 from pernn.store import load_sweep
 
 from .options import RESULTS, Json, Results, Scale
+from .statuses import left_out
 from .sweep import make_report, summary
 
 
@@ -17,18 +18,20 @@ def report(
     scale: Scale = "demo",
     results: Results = RESULTS,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Write figure, tables, verdicts and page from what is finished.
 
     Example: pernn report vocabulary_size --scale demo
     """
     found = load_sweep(results, sweep_name(sweep, scale))
-    made = make_report(results, found)
+    damage: list[str] = []
+    made = make_report(results, found, damage)
     if as_json:
         typer.echo(json.dumps(summary(found, results, made), indent=2, ensure_ascii=False))
     else:
         for path in made.paths:
             typer.echo(str(path))
+    return left_out(damage)
 
 
 def sweep_name(word: str, scale: str) -> str:

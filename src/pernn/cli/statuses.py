@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import typer
+
 from pernn import errors
 from pernn.errors import ConfigError, MachineError, StoreError
 
@@ -33,3 +35,10 @@ def failure_status(failures: "Sequence[TrialEvent]") -> int:
         return 0
     statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}
     return statuses.pop() if len(statuses) == 1 else 1
+
+
+def left_out(damage: Sequence[str]) -> int:
+    """Print why damaged runs were left out, and return the exit status; 0 if there were none."""
+    for reason in damage:
+        typer.echo(f"pernn: left out: {reason}", err=True)
+    return exit_status(StoreError) if damage else 0

@@ -43,7 +43,7 @@ from .estimates import estimate_hours, show_hours
 from .options import num_cores, number_of_jobs, read_duration
 from .placing import choose_runner
 from .progress import Tally, showing
-from .statuses import LEFT_EARLY, failure_status
+from .statuses import LEFT_EARLY, failure_status, left_out
 
 if TYPE_CHECKING:
     from pernn.reports import Report
@@ -198,10 +198,10 @@ def carry_out(
     if not missing and _is_reported(directory, len(specs)) and not as_json:
         console.print(one_line(f"Report: {directory / 'index.html'}"), soft_wrap=True, markup=False)
         return 0
-    # Before the report, which a damaged result can prevent.
     for failure in failures:
         typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
-    report = make_report(root, sweep)
+    damage: list[str] = []
+    report = make_report(root, sweep, damage)
     if as_json:
         typer.echo(json.dumps(summary(sweep, root, report), indent=2, ensure_ascii=False))
     else:
@@ -220,7 +220,8 @@ def carry_out(
             f"to go on: pernn resume {sweep.name}",
             err=True,
         )
-    return failure_status(failures) or (1 if failed else LEFT_EARLY if limits.reason else 0)
+    lost = left_out(damage)
+    return failure_status(failures) or lost or (1 if failed else LEFT_EARLY if limits.reason else 0)
 
 
 def plan_sweep(experiment: str, scale: str, overrides: dict[str, Any]) -> Sweep:
@@ -289,8 +290,8 @@ def _is_reported(directory: Path, num_finished: int) -> bool:
         return False
 
 
-def make_report(root: Path, sweep: Sweep) -> "Report":
-    """Write a sweep's figure, tables, verdicts and page."""
+def make_report(root: Path, sweep: Sweep, damage: list[str]) -> "Report":
+    """Write a sweep's figure, tables, verdicts and page; adds what damaged runs it left out."""
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import write_report
 
@@ -298,7 +299,7 @@ def make_report(root: Path, sweep: Sweep) -> "Report":
         return write_report(
             find_experiment(sweep.experiment),
             sweep.scale,
-            read_records(root, sweep.runs),
+            read_records(root, sweep.runs, damage.append),
             len(sweep.runs),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),

@@ -1,9 +1,22 @@
 """Texts from files made safe to show: no control characters, no markup."""
 
 import unicodedata
+from typing import Any
 
 UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories: control, format, lone surrogate, line and paragraph break."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\n")
+"""Beginnings of a text that a spreadsheet runs as a formula, some of them after trimming it."""
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value as a CSV may have it: before a text that may be a formula, an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    # The csv module does not quote a carriage return on its own.
+    value = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{value}" if value.startswith(FORMULA) else value
 
 
 def clean(text: str) -> str:

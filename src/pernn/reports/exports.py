@@ -10,6 +10,7 @@ from typing import Any
 from pernn.errors import ConfigError, MachineError
 from pernn.store import hide_credentials, write_anywhere
 
+from .escaping import csv_cell
 from .unrolled import require_table, unroll
 
 Records = Sequence[dict[str, Any]]
@@ -19,7 +20,8 @@ def export_records(records: Records, place: str | Path, table: str | None = None
     """Write one row per record in the form that the file's ending names.
 
     Columns are all keys that occur, in the order of their first appearance; a record without one
-    has an empty cell. Tables are left out; one of them can take the trials' place.
+    has an empty cell. Tables are left out; one of them can take the trials' place. In CSV a text
+    that begins like a formula (=, +, -, @, tab, line break) gets an apostrophe before it.
 
     Args:
         records: Finished trials.
@@ -57,11 +59,11 @@ def columns(records: Records) -> list[str]:
 
 
 def to_csv(records: Records) -> bytes:
-    """Give records as CSV with a header."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns(records), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
+    """Return records as CSV with a header; a text that a spreadsheet would run is defused."""
+    names, text = columns(records), io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(csv_cell, names))
+    writer.writerows([csv_cell(record.get(name)) for name in names] for record in records)
     return text.getvalue().encode()
 
 

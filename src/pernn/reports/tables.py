@@ -8,7 +8,7 @@ from typing import Any
 
 from pernn.errors import ConfigError
 
-from .escaping import clean, escape_markdown
+from .escaping import clean, csv_cell, escape_markdown
 from .statistics import (
     Interval,
     Record,
@@ -153,11 +153,7 @@ def _csv_bounds(found: Measured | None) -> list[Any]:
 
 
 def _cell(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    value = clean(value)
-    # A spreadsheet runs a text that begins like this as a formula.
-    return f"'{value}" if value.startswith(("=", "+", "-", "@")) else value
+    return csv_cell(clean(value)) if isinstance(value, str) else value
 
 
 def to_markdown(

@@ -69,6 +69,7 @@ class Member:
             _check_data(started, data, directory)
         state = TrainState.fresh(trial.model, trial.protocol)
         _restore(directory, state, started, environment, warn)
+        directory.checkpoints.prune(spec.training.keep_interval)
         return cls(spec, directory, trial, state, state.update)
 
     def take(self, event: Event) -> None:
@@ -109,6 +110,8 @@ class Member:
             "num_parameters": self.trial.model.num_parameters,
             "weights_sha256": weights_digest(state.dump()),
         }
+        # A kill may have come between the last checkpoint and this, and nobody comes here again.
+        directory.checkpoints.prune(self.spec.training.keep_interval)
         directory.write_result(result)
         directory.note("finished", update=state.update, updates=count, seconds=seconds)
         return Outcome("finished", result)
@@ -117,8 +120,8 @@ class Member:
         """Write a checkpoint, which never holds what is no number: the last good one stays."""
         arrays = self.state.dump()
         self.state.check(arrays)
-        position = self.directory.metrics_position()
-        self.directory.checkpoints.save(Checkpoint(self.state.update, arrays, position))
+        metrics = self.directory.metrics_so_far()
+        self.directory.checkpoints.save(Checkpoint(self.state.update, arrays, metrics))
         self.directory.checkpoints.prune(self.spec.training.keep_interval)
 
 
@@ -191,7 +194,10 @@ def _restore(
         warn(f"damaged checkpoint set aside, the run goes on from an earlier state: {complaint}")
     if checkpoint is not None:
         state.restore(checkpoint.arrays, checkpoint.update)
-    directory.restore_metrics({} if checkpoint is None else checkpoint.state)
+    mended = directory.restore_metrics({} if checkpoint is None else checkpoint.state)
+    if mended:
+        directory.note("metrics restored from the checkpoint", reason=mended)
+        warn(f"metrics restored from the newest checkpoint: {mended}")
     changed = {
         key: [started.get(key), value]
         for key, value in environment.items()

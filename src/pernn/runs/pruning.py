@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,11 +66,16 @@ def find_leftovers(
 
 
 def with_stages(root: Path, runs: Iterable[str]) -> list[str]:
-    """Add to some runs the earlier stages that they went on from, as far as they were begun."""
+    """Add to some runs the earlier stages that they went on from, as far as they were begun.
+
+    Of a run whose spec is damaged nobody knows them.
+    """
     found: dict[str, None] = {}
     for run in runs:
-        values = RunDirectory(root, run).read_spec()
-        first = None if values is None else RunSpec.load(values).first_stage()
+        first = None
+        with suppress(PernnError):
+            values = RunDirectory(root, run).read_spec()
+            first = None if values is None else RunSpec.load(values).first_stage()
         while first is not None:
             found[first.fingerprint()] = None
             first = first.first_stage()

@@ -1,6 +1,6 @@
 """Store: run directories, checkpoints, sweeps. Files only; never loads torch."""
 
-from .archives import Fate, Unpacked, read_archive, write_archive
+from .archives import Archived, Fate, Unpacked, read_archive, write_archive
 from .checkpoints import NUM_LATEST, Checkpoint, CheckpointFolder
 from .collection import without_collection
 from .files import (
@@ -32,12 +32,14 @@ from .sweeps import (
     sweep_directory,
     withdraw_pause,
 )
+from .tar_members import create_archive
 
 __all__ = [
     "FORMAT",
     "NUM_BEATS",
     "NUM_LATEST",
     "Answer",
+    "Archived",
     "Checkpoint",
     "CheckpointFolder",
     "Fate",
@@ -47,6 +49,7 @@ __all__ = [
     "Sweep",
     "Unpacked",
     "check_format",
+    "create_archive",
     "describe_index",
     "describe_machines",
     "flatten",

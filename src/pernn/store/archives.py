@@ -1,13 +1,12 @@
 """Archives: a sweep's run directories as one tar; what comes out of one is checked before it is in.
 
-The tar holds ordinary files with the names of the contract and nothing else, so it is read header
-by header: no link, no device, no extension that could name another place is ever followed.
+The tar holds ordinary files with the names of the contract and nothing else.
 """
 
 import os
 import re
 import shutil
-import tarfile
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -18,12 +17,32 @@ from typing import Literal
 
 from pernn.errors import CorruptError, StoreError, VersionError
 
-from .files import read_json, refuse_links, storing, sync_directory, to_json
+from .files import (
+    MAX_BYTES,
+    MAX_RESULT_BYTES,
+    MAX_SMALL_BYTES,
+    make_directory,
+    read_json,
+    refuse_links,
+    storing,
+    sync_directory,
+    to_json,
+)
 from .remote import ByteStream
-from .run_directory import RESULT, RunDirectory
+from .run_directory import RESULT, SPEC, RunDirectory
 from .sweeps import MANIFEST, Sweep, parse_sweep, save_sweep, sweep_directory
+from .tar_members import (
+    ARCHIVE,
+    CHUNK,
+    Readable,
+    decompressed,
+    read_exactly,
+    read_members,
+    write_end,
+    write_member,
+)
 
-FILES = ("spec.json", "environment.json", "journal.jsonl", "metrics.jsonl", RESULT)
+FILES = (SPEC, "environment.json", "journal.jsonl", "metrics.jsonl", RESULT)
 MEMBER = re.compile(
     r"runs/(?P<run>[0-9a-f]{16})/(?:"
     r"(?:spec|environment|result)\.json|(?:journal|metrics)\.jsonl|"
@@ -31,13 +50,32 @@ MEMBER = re.compile(
     re.ASCII,
 )
 FOLDER = re.compile(r"runs(/[0-9a-f]{16}(/checkpoints(/update-\d{9,18})?)?)?/?", re.ASCII)
-ARCHIVE = "pernn archive"
-CHUNK = 2**20
-MAX_MANIFEST_BYTES = 2**26
+LIMITS = {
+    MANIFEST: MAX_RESULT_BYTES,
+    SPEC: MAX_SMALL_BYTES,
+    "environment.json": MAX_SMALL_BYTES,
+    "manifest.json": MAX_SMALL_BYTES,
+    RESULT: MAX_RESULT_BYTES,
+    "tensors.safetensors": sys.maxsize,
+}
+"""Bytes that a file may have, by its name; `MAX_BYTES` if it is not here."""
 ABANDONED_SECONDS = 24 * 60 * 60
 """Age from which a folder of an unpacking is taken for the remains of a killed one."""
 
-Fate = Literal["unpacked", "identical", "different"]
+Fate = Literal["unpacked", "identical", "different", "damaged"]
+
+
+@dataclass(frozen=True)
+class Archived:
+    """What was put into an archive.
+
+    Attributes:
+        runs: The runs that are in.
+        left_out: Run → what is damaged in it.
+    """
+
+    runs: list[str]
+    left_out: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -46,19 +84,24 @@ class Unpacked:
 
     Attributes:
         sweep: Its sweep.
-        fates: Run → whether it came in, was there already, or is there and differs.
+        fates: Run → whether it came in, was there already, is there and differs, or is damaged in
+            the archive and was left out.
         sweep_fate: The same of the sweep's list of runs.
+        damage: Run that was left out → why.
     """
 
     sweep: Sweep
     fates: dict[str, Fate]
     sweep_fate: Fate
+    damage: dict[str, str]
 
 
 def write_archive(
     root: Path, sweep: Sweep, runs: Sequence[str], file: ByteStream, *, checkpoints: bool = True
-) -> list[str]:
+) -> Archived:
     """Write a sweep into an open file; equal directories give equal bytes.
+
+    Each run is read and checked first; one that is damaged is left out.
 
     Args:
         root: Results directory.
@@ -67,35 +110,51 @@ def write_archive(
         file: Where to; need not be seekable.
         checkpoints: Whether to take the checkpoints too.
 
-    Returns:
-        The runs that were put in.
-
     Raises:
         BusyError: If a process works on one of the runs.
         StoreError: If a file cannot be read.
     """
-    taken = []
+    taken: list[str] = []
+    left_out: dict[str, str] = {}
     content = read_json_bytes(sweep_directory(root, sweep.name) / MANIFEST)
-    _add(file, MANIFEST, len(content), BytesIO(content))
+    write_member(file, MANIFEST, len(content), BytesIO(content))
     for run in sorted(set(runs)):
         directory = RunDirectory(root, run)
-        if directory.read_spec() is None:
+        if not (directory.path / SPEC).exists():
             continue
         # What is finished does not change any more, and may lie on a disk that is read-only.
-        done = directory.read_result() is not None
+        done = (directory.path / RESULT).exists()
         with nullcontext() if done else directory.locked():
+            try:
+                _check(directory, checkpoints=checkpoints)
+            except (CorruptError, VersionError) as error:
+                left_out[run] = str(error)
+                continue
             for path in _files(directory, checkpoints=checkpoints):
                 with storing(path), path.open("rb") as content_file:
                     size = os.fstat(content_file.fileno()).st_size
-                    _add(file, str(path.relative_to(root)), size, content_file)
+                    write_member(file, str(path.relative_to(root)), size, content_file)
         taken.append(run)
-    file.write(b"\0" * 2 * tarfile.BLOCKSIZE)
-    return taken
+    write_end(file)
+    return Archived(taken, left_out)
+
+
+def _check(run: RunDirectory, *, checkpoints: bool = True) -> None:
+    """Read all that a run holds.
+
+    Raises:
+        StoreError: If a part of it is missing or damaged.
+    """
+    if run.read_spec() is None:
+        raise CorruptError(f"{run.path}: has no {SPEC}")
+    run.read_result(), run.read_environment(), run.read_metrics()
+    for update in run.checkpoints.updates() if checkpoints else ():
+        run.checkpoints.load(update)
 
 
 def read_json_bytes(path: Path) -> bytes:
-    """Give a JSON file as it was written, after checking it."""
-    read_json(path)
+    """Return a JSON file as it was written, after checking it."""
+    read_json(path, MAX_RESULT_BYTES)
     with storing(path):
         return path.read_bytes()
 
@@ -112,56 +171,59 @@ def _files(directory: RunDirectory, *, checkpoints: bool) -> list[Path]:
     return sorted(found)
 
 
-def _add(file: ByteStream, name: str, size: int, content: ByteStream) -> None:
-    """Write a header without owner, date or rights, which differ from day to day, and a file."""
-    info = tarfile.TarInfo(name)
-    info.size, info.mode = size, 0o644
-    file.write(info.tobuf(tarfile.GNU_FORMAT))
-    for start in range(0, size, CHUNK):
-        file.write(_read_exactly(content, min(CHUNK, size - start), name))
-    file.write(b"\0" * (-size % tarfile.BLOCKSIZE))
-
-
 def read_archive(root: Path, file: ByteStream, source: str) -> Unpacked:
     """Take an archive's runs into a results directory.
 
     Each run appears whole or not at all, after its spec was compared with its fingerprint and its
-    checkpoints with their checksums. What is there already is never overwritten.
+    checkpoints with their checksums; one that is damaged is left out. What is there already is
+    never overwritten.
 
     Args:
         root: Results directory; made if it is missing.
-        file: The archive; need not be seekable.
+        file: The archive, plain or compressed with gzip; need not be seekable.
         source: What to call it in messages.
 
     Raises:
-        CorruptError: If it holds anything but runs and their sweep, or they are damaged.
+        CorruptError: If it holds anything but runs and their sweep, or ends in the middle.
         VersionError: If a newer pernn made it.
         StoreError: If there is no space, or the directory cannot be written.
     """
     with _staging(root) as stage:
         fates: dict[str, Fate] = {}
-        members = _members(file, source)
-        name, size = next(members, ("", 0))
-        if name != MANIFEST or size > MAX_MANIFEST_BYTES:
+        damage: dict[str, str] = {}
+        content = decompressed(file, source)
+        members = _members(content, source)
+        _, name, size = next(members, ("", "", 0))
+        if name != MANIFEST:
             raise CorruptError(f"{source}: does not begin with {MANIFEST}: not made by {ARCHIVE}")
-        _copy(file, size, stage, MANIFEST, source)
+        _copy(content, size, stage, MANIFEST, source)
         try:
             sweep = parse_sweep(stage / MANIFEST)
         except CorruptError as error:
-            raise CorruptError(f"{source}: {error}") from None
+            raise CorruptError(f"{source}: {_inside(error, stage)}") from None
+
+        def admit(run: str) -> None:
+            try:
+                fates[run] = _admit(root, stage, run)
+            except (CorruptError, VersionError) as error:
+                fates[run], damage[run] = "damaged", _inside(error, stage)
+
         current = ""
-        for name, size in members:
-            found = MEMBER.fullmatch(name)
-            run = "" if found is None else found["run"]
+        for run, name, size in members:
             if not run or run in fates:
-                raise CorruptError(f"{source}: holds {name!r}, which has no place in a run")
-            if run != current and current:
-                fates[current] = _admit(root, stage, current, source)
+                raise CorruptError(f"{source}: holds {name!r} a second time")
+            if current not in ("", run):
+                admit(current)
             current = run
-            _copy(file, size, stage, name, source)
+            _copy(content, size, stage, name, source)
         if current:
-            fates[current] = _admit(root, stage, current, source)
-        return Unpacked(sweep, fates, _admit_sweep(root, sweep))
+            admit(current)
+        return Unpacked(sweep, fates, _admit_sweep(root, sweep), damage)
+
+
+def _inside(error: StoreError, stage: Path) -> str:
+    """Return what an error says, its file named as in the archive."""
+    return str(error).replace(f"{stage}/", "")
 
 
 @contextmanager
@@ -170,7 +232,7 @@ def _staging(root: Path) -> Iterator[Path]:
     stage = root / f".unpacking.{os.getpid()}.{time.monotonic_ns()}.partial"
     refuse_links(root / "runs", root / "sweeps")
     with storing(root):
-        (root / "runs").mkdir(parents=True, exist_ok=True)
+        make_directory(root / "runs")
         for remains in root.glob(".unpacking.*.partial"):
             # Another machine may be at work on the same directory, so only age tells.
             if time.time() - remains.lstat().st_mtime > ABANDONED_SECONDS:
@@ -182,38 +244,26 @@ def _staging(root: Path) -> Iterator[Path]:
         shutil.rmtree(stage, ignore_errors=True)
 
 
-def _members(file: ByteStream, source: str) -> Iterator[tuple[str, int]]:
-    """Give name and size of each file; the caller reads its content before the next is asked for.
+def _members(file: Readable, source: str) -> Iterator[tuple[str, str, int]]:
+    """Yield run, name and size of each file that may be in an archive; the list of runs has none.
 
-    Only plain headers are understood: links, devices and headers that change the meaning of the
-    next one (long names, other sizes) are refused.
+    Raises:
+        CorruptError: If there is another one, or one far larger than any that pernn writes.
     """
-    while True:
-        block = _read_exactly(file, tarfile.BLOCKSIZE, source)
-        if not any(block):
-            return
-        try:
-            info = tarfile.TarInfo.frombuf(block, "ascii", "strict")
-        except (tarfile.HeaderError, ValueError) as error:
-            raise CorruptError(f"{source}: not an uncompressed tar: {error}") from None
-        if info.isdir() and FOLDER.fullmatch(info.name) and info.size == 0:
+    for info in read_members(file, source):
+        if info.isdir() and FOLDER.fullmatch(info.name):
             continue
-        if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or info.size < 0:
+        found = MEMBER.fullmatch(info.name)
+        if found is None and info.name != MANIFEST:
+            raise CorruptError(f"{source}: holds {info.name!r}, which has no place in a run")
+        if info.size > LIMITS.get(info.name.rpartition("/")[2], MAX_BYTES):
             raise CorruptError(
-                f"{source}: {info.name!r} is no ordinary file: not made by {ARCHIVE}"
+                f"{source}: {info.name} of {info.size:,} bytes is nothing that pernn wrote"
             )
-        yield info.name, info.size
-        _read_exactly(file, -info.size % tarfile.BLOCKSIZE, source)
+        yield "" if found is None else found["run"], info.name, info.size
 
 
-def _read_exactly(file: ByteStream, size: int, source: str) -> bytes:
-    content = file.read(size)
-    if len(content) < size:
-        raise CorruptError(f"{source}: ends in the middle")
-    return content
-
-
-def _copy(file: ByteStream, size: int, stage: Path, name: str, source: str) -> None:
+def _copy(file: Readable, size: int, stage: Path, name: str, source: str) -> None:
     """Write the next bytes to a file that must not exist yet."""
     target = stage / name
     with storing(target):
@@ -226,31 +276,27 @@ def _copy(file: ByteStream, size: int, stage: Path, name: str, source: str) -> N
             raise CorruptError(f"{source}: holds {target.name} of a run twice") from None
         with output:
             for start in range(0, size, CHUNK):
-                output.write(_read_exactly(file, min(CHUNK, size - start), source))
+                output.write(read_exactly(file, min(CHUNK, size - start), source))
             output.flush()
             os.fsync(output.fileno())
 
 
-def _admit(root: Path, stage: Path, run: str, source: str) -> Fate:
-    """Check a run that lies in the stage and move it to its place, unless there is one already."""
+def _admit(root: Path, stage: Path, run: str) -> Fate:
+    """Check a run that lies in the stage and move it to its place, unless there is one already.
+
+    Raises:
+        CorruptError: If it is damaged.
+        VersionError: If a newer pernn wrote it.
+        StoreError: If it cannot be moved.
+    """
     staged, there = RunDirectory(stage, run), RunDirectory(root, run)
-    try:
-        if staged.read_spec() is None:
-            raise CorruptError("it has no spec.json")
-        staged.read_result(), staged.read_environment(), staged.read_metrics()
-        for update in staged.checkpoints.updates():
-            staged.checkpoints.load(update)
-    except VersionError:
-        raise
-    except StoreError as error:
-        raise CorruptError(f"{source}: run {run}: {error}") from None
+    _check(staged)
     if os.path.lexists(there.path):
         refuse_links(there.path)
         return "identical" if _ends_alike(staged, there) else "different"
     with storing(there.path):
-        for folder in (staged.checkpoints.path, staged.path):
-            if folder.is_dir():
-                sync_directory(folder)
+        for folder, _, _ in os.walk(staged.path, topdown=False):
+            sync_directory(Path(folder))
         staged.path.rename(there.path)
         sync_directory(there.path.parent)
     return "unpacked"

@@ -1,11 +1,10 @@
 """Checkpoints: tensors as safetensors, the rest as JSON, both under checksums; never a pickle."""
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,12 @@ from jaxtyping import Shaped
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from pernn.errors import CorruptError
+from pernn.errors import CorruptError, StoreError
 
 from .files import (
+    MAX_BYTES,
     draft_of,
+    make_directory,
     physical_memory,
     read_json,
     read_whole,
@@ -33,7 +34,7 @@ NUM_LATEST = 2
 """Newest checkpoints that are always kept: if one is damaged there is another."""
 
 NAME = re.compile(r"update-(\d{9}|[1-9]\d{9,17})", re.ASCII)
-REMAINS = (".update-*.partial", ".damaged-update-*.partial", "damaged-update-*")
+REMAINS, DAMAGED = ".*update-*.partial", "damaged-update-*"
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 
 
@@ -91,7 +92,8 @@ class CheckpointFolder:
         temporary = draft_of(final)
         with self._writing(), storing(final):
             try:
-                temporary.mkdir(parents=True)
+                make_directory(self.path)
+                temporary.mkdir()
                 for name, content in {**parts, MANIFEST: to_json({"sha256": digests})}.items():
                     write_atomically(temporary / name, content)
                 temporary.rename(final)
@@ -113,12 +115,12 @@ class CheckpointFolder:
                 raise CorruptError(f"{folder / name}: is missing")
         digests = read_json(folder / MANIFEST).get("sha256")
         contents = {}
-        for name in (TENSORS, STATE):
-            contents[name] = read_whole(folder / name, limit=physical_memory())
+        for name, limit in ((TENSORS, physical_memory()), (STATE, MAX_BYTES)):
+            contents[name] = read_whole(folder / name, limit)
             digest = hashlib.sha256(contents[name]).hexdigest()
             if not isinstance(digests, dict) or digests.get(name) != digest:
                 raise CorruptError(f"{folder / name}: its SHA-256 is not the manifest's")
-        state = read_json(folder / STATE)
+        state = read_json(folder / STATE, MAX_BYTES)
         if state.pop("update", None) != update:
             raise CorruptError(f"{folder}: holds another update")
         try:
@@ -150,13 +152,13 @@ class CheckpointFolder:
             folder.rename(target)
 
     def prune(self, keep_interval: int | None) -> None:
-        """Delete all but the newest two and those kept for good, and a killed save's remains."""
-        with self._writing():
-            for update in self.updates()[:-NUM_LATEST]:
-                if keep_interval is None or update % keep_interval:
-                    shutil.rmtree(self._folder(update), ignore_errors=True)
-            for remains in self.path.glob(".update-*.partial"):
-                shutil.rmtree(remains, ignore_errors=True)
+        """Delete all but the newest two and those kept for good, and the remains of kills.
+
+        What cannot be deleted now costs space only: the next call tries again.
+        """
+        old = [u for u in self.updates()[:-NUM_LATEST] if not keep_interval or u % keep_interval]
+        with self._writing(), suppress(StoreError):
+            self.delete([*map(self._folder, old), *sorted(self.path.glob(REMAINS))])
 
     def files(self, update: int) -> list[Path]:
         """List the files of a checkpoint."""
@@ -172,21 +174,28 @@ class CheckpointFolder:
             return []
         refuse_links(self.path)
         unneeded = [self._folder(update) for update in self.updates() if update not in kept]
-        remains = [path for form in REMAINS for path in sorted(self.path.glob(form))]
+        remains = [path for form in (REMAINS, DAMAGED) for path in sorted(self.path.glob(form))]
         return [*unneeded, *remains]
 
     def delete(self, folders: Sequence[Path]) -> None:
-        """Delete some of its folders; a killed deletion leaves no half of a checkpoint.
+        """Delete some of its folders; a killed or failed deletion leaves no half of a checkpoint.
+
+        Each is first renamed to what no reader takes for a checkpoint.
 
         Raises:
             StoreError: If one cannot be deleted.
         """
+        doomed = []
         for folder in folders:
             with storing(folder):
-                doomed = folder.with_name(f".{folder.name.lstrip('.')}.{os.getpid()}.partial")
-                if folder != doomed:
-                    folder.rename(doomed)
-                shutil.rmtree(doomed)
+                hidden = folder.name.startswith(".")
+                doomed.append(folder if hidden else folder.rename(draft_of(folder)))
+        if doomed:
+            with storing(self.path):
+                sync_directory(self.path)
+        for folder in doomed:
+            with storing(folder):
+                shutil.rmtree(folder)
 
     def _folder(self, update: int) -> Path:
         return self.path / f"update-{update:09d}"

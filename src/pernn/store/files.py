@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,16 @@ FORMAT = 1
 """Version of everything under a results directory; a larger number is refused."""
 
 MAX_BYTES = 2**28
-"""Length of a file that is read whole; what pernn writes is thousands of times shorter."""
+"""Length of a log that is read whole; what pernn writes is a hundred times shorter."""
+
+MAX_RESULT_BYTES = 2**26
+"""Length of a result or a list of runs."""
+
+MAX_SMALL_BYTES = 2**22
+"""Length of every other JSON file: a spec, an environment, a manifest."""
+
+SUSPECT = re.compile(rb"\\u[dD]|[0-9]{20}")
+"""What a file has that may hold half a character or a number of more than 64 bits."""
 
 CHECKSUM = "checksum"
 """Key of the digest of all other values of a file or line."""
@@ -68,6 +78,16 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory and those that it lies in; their entries are on disk before this returns."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+    # Who made it at the same moment may not have come so far yet.
+    for one in missing or [path]:
+        sync_directory(one.parent)
+
+
 def to_json(values: Mapping[str, Any], *, indent: int | None = 2) -> bytes:
     """Give a mapping as JSON text with a final newline; NaN and infinity are refused."""
     text = json.dumps(values, indent=indent, allow_nan=False, ensure_ascii=False)
@@ -91,7 +111,9 @@ def parse_json(content: bytes) -> dict[str, Any]:
         ValueError: If it is not a JSON object of finite numbers, or not what was written.
     """
     try:
-        values = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
+        values = _DECODER.decode(content.decode(json.detect_encoding(content)))
+        if SUSPECT.search(content):
+            _require_plain(values)
         if not isinstance(values, dict):
             raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
         expected = values.pop(CHECKSUM, None)
@@ -121,6 +143,24 @@ def _finite(digits: str) -> float:
     if isinf(value):
         _refuse(digits)
     return value
+
+
+def _require_plain(value: Any, key: str = "it") -> None:
+    """Raise ValueError for what no float, CSV or figure can hold, with its key.
+
+    That is a whole number of more than 64 bits, or half a character (a lone surrogate).
+    """
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _require_plain(name, f"a key of {key}")
+            _require_plain(inner, name if key == "it" else f"{key}.{name}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            _require_plain(inner, f"{key}[{number}]")
+    elif isinstance(value, int) and abs(value) >= 2**64:
+        raise ValueError(f"{key} is a number of {value.bit_length()} bits")
+    elif isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise ValueError(f"{key} holds half a character")
 
 
 # Made once: a report reads tens of thousands of files.
@@ -175,24 +215,28 @@ def refuse_links(*paths: Path) -> None:
             )
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]:
     """Read a JSON object.
+
+    Args:
+        path: The file.
+        limit: Bytes that it may have.
 
     Raises:
         StoreError: If the file cannot be read.
         CorruptError: If it is not a JSON object, or its checksum does not fit.
     """
-    content = read_whole(path)
+    content = read_whole(path, limit)
     try:
         return parse_json(content)
     except ValueError as error:
         raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
 
 
-def read_json_if_any(path: Path) -> dict[str, Any] | None:
+def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any] | None:
     """Read a JSON object as `read_json` does; `None` if there is no such file."""
     try:
-        return read_json(path)
+        return read_json(path, limit)
     except StoreError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             return None

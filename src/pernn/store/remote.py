@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from pernn.errors import ConfigError, MachineError, PernnError, StoreError
 
-from .files import storing
+from .files import storing, sync_directory
 
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
@@ -92,5 +92,6 @@ def _whole(path: Path) -> Iterator[ByteStream]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        sync_directory(path.parent)
     finally:
         temporary.unlink(missing_ok=True)

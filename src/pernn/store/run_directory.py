@@ -19,18 +19,22 @@ from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, Versi
 from .checkpoints import CheckpointFolder
 from .files import (
     FORMAT,
+    MAX_RESULT_BYTES,
     checksum,
     is_newer,
+    make_directory,
     read_json_if_any,
     read_lines,
     read_whole,
     refuse_links,
     sealed,
     storing,
+    sync_directory,
     to_json,
     write_atomically,
 )
 from .lease import Lease, claim, newest_lease
+from .result_types import check_result
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
@@ -82,7 +86,7 @@ class RunDirectory:
         files = (self.path / name for name in (LOCK, METRICS, JOURNAL))
         refuse_links(self.path.parent, self.path, self.checkpoints.path, *files)
         with storing(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_directory(self.path)
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             locked = self._acquire(descriptor)
@@ -191,41 +195,54 @@ class RunDirectory:
         """
         line = to_json(record, indent=None)
         with self._writing(), self._metrics() as (descriptor, end):
-            if os.pwrite(descriptor, line, end) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            _require_all(os.pwrite(descriptor, line, end), line)
             self._metrics_end = end + len(line)
 
-    def metrics_position(self) -> dict[str, Any]:
-        """Put the metrics on disk and say how far they go, for a checkpoint to remember."""
+    def metrics_so_far(self) -> dict[str, Any]:
+        """Return the metrics for a checkpoint to keep, so that it is all that a run needs."""
         with self._writing(), self._metrics() as (descriptor, end):
             os.fsync(descriptor)
-            digest = hashlib.sha256(os.pread(descriptor, end, 0)).hexdigest()
-        return {"metrics_bytes": end, "metrics_sha256": digest}
+            return {"metrics": os.pread(descriptor, end, 0).decode()}
 
-    def restore_metrics(self, position: Mapping[str, Any]) -> None:
-        """Forget what was measured after a checkpoint: it will be measured again.
+    def restore_metrics(self, state: Mapping[str, Any]) -> str:
+        """Go back to the metrics of a checkpoint: what came after it will be measured again.
 
         Args:
-            position: What `metrics_position` gave; nothing to forget everything.
+            state: The checkpoint's; empty to forget everything.
+
+        Returns:
+            What was wrong with the file and is mended; empty if nothing was.
 
         Raises:
-            CorruptError: If what was measured before is not what it was.
+            CorruptError: If nobody knows what was measured before.
         """
-        path, size = self.path / METRICS, position.get("metrics_bytes", 0)
-        if not isinstance(size, int) or size < 0:
-            raise CorruptError(f"{self.path}: a checkpoint without metrics_bytes")
-        content = read_whole(path)[:size] if path.exists() else b""
-        digest = position.get("metrics_sha256")
-        whole = len(content) == size
-        if not whole or digest not in (None, hashlib.sha256(content).hexdigest()):
-            what = "other content" if whole else f"{len(content)} bytes"
-            raise CorruptError(
-                f"{path}: {what} where the checkpoint saw {size} bytes: restore it, or delete the "
-                "run directory to begin again"
-            )
+        path, wrong = self.path / METRICS, ""
+        content = read_whole(path) if path.exists() else b""
+        before = self._metrics_of(state, content)
+        if not content.startswith(before):
+            what = "does not begin with" if path.exists() else "is missing, and with it"
+            wrong = f"{path} {what} the {len(before)} bytes that were measured before"
         with self._writing(), self._metrics() as (descriptor, _):
-            os.ftruncate(descriptor, size)
-            self._metrics_end = size
+            os.ftruncate(descriptor, 0 if wrong else len(before))
+            if wrong:
+                _require_all(os.pwrite(descriptor, before, 0), before)
+            self._metrics_end = len(before)
+            sync_directory(self.path)
+        return wrong
+
+    def _metrics_of(self, state: Mapping[str, Any], content: bytes) -> bytes:
+        """Return what a checkpoint saw: its copy, or the file's beginning if it is an early one."""
+        size, metrics = state.get("metrics_bytes", 0), state.get("metrics", "")
+        if not isinstance(size, int) or size < 0 or not isinstance(metrics, str):
+            raise CorruptError(f"{self.checkpoints.path}: a state without metrics")
+        found = content[:size]
+        digest = hashlib.sha256(found).hexdigest()
+        if len(found) < size or state.get("metrics_sha256", digest) != digest:
+            raise CorruptError(
+                f"{self.path / METRICS}: not the {size} bytes that the checkpoint saw: restore it, "
+                "or delete the run directory to begin again"
+            )
+        return metrics.encode() if "metrics" in state else found
 
     @contextmanager
     def _metrics(self) -> Iterator[tuple[int, int]]:
@@ -259,10 +276,10 @@ class RunDirectory:
                 file.seek(-1, os.SEEK_END)
                 if file.read(1) != b"\n":
                     _drop_torn_line(file.fileno())
+            else:
+                sync_directory(self.path)
             content = to_json(line, indent=None)
-            if os.write(file.fileno(), content) < len(content):
-                # A disk that is all but full takes a part and does not complain.
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            _require_all(os.write(file.fileno(), content), content)
 
     def read_journal(self) -> list[dict[str, Any]]:
         """Read what happened; a damaged line is left out, as no result depends on it."""
@@ -276,14 +293,23 @@ class RunDirectory:
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
         path = self.path / RESULT
-        values = read_json_if_any(path)
+        values = read_json_if_any(path, MAX_RESULT_BYTES)
         if values is None:
             return None
         check_format(path, values)
-        metrics = values.get("metrics")
-        if values.get("fingerprint") != self.fingerprint or not isinstance(metrics, dict):
+        if values.get("fingerprint") != self.fingerprint or "metrics" not in values:
             raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
+        try:
+            check_result(values)
+        except ValueError as error:
+            raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
         return values
+
+
+def _require_all(num_written: int, content: bytes) -> None:
+    """Raise OSError after a write that took a part: a disk all but full does not complain."""
+    if num_written < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _drop_torn_line(descriptor: int) -> None:
@@ -336,9 +362,10 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def read_record(run: RunDirectory) -> dict[str, Any] | None:
-    """Give a finished run as one flat record: its spec beside its metrics.
+    """Return a finished run as one flat record: its spec beside its metrics.
 
-    Only `tables` is not flat: name → column → values.
+    Only `tables` is not flat: name → column → values. A metric that has the name of another column
+    stands as `metric.<name>`.
     """
     # An unfinished run gives no record, whatever became of its spec.
     result = run.read_result()
@@ -346,4 +373,6 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
     if spec is None or result is None:
         return None
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
-    return {"run": run.fingerprint, **flatten(spec), **extra, **result["metrics"]}
+    record = {"run": run.fingerprint, **flatten(spec), **extra}
+    metrics = result["metrics"].items()
+    return record | {f"metric.{k}" if k in record else k: value for k, value in metrics}

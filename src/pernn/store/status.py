@@ -2,13 +2,13 @@
 
 import fcntl
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pernn.errors import StoreError, one_line
+from pernn.errors import CorruptError, StoreError, one_line
 
 from .collection import without_collection
 from .files import storing
@@ -77,11 +77,31 @@ def is_held(lock: Path) -> bool:
     return False
 
 
-def read_records(root: Path, runs: Sequence[str]) -> list[dict[str, Any]]:
-    """Give the finished ones of these runs as flat records, in their order."""
+def read_records(
+    root: Path, runs: Sequence[str], complain: Callable[[str], None] | None = None
+) -> list[dict[str, Any]]:
+    """Return the finished ones of these runs as flat records, in their order.
+
+    Args:
+        root: Results directory.
+        runs: Which runs.
+        complain: Told of each run that is damaged, which is then left out.
+
+    Raises:
+        CorruptError: If a run is damaged and nobody is told.
+    """
+    records = []
     with without_collection():
-        records = (read_record(RunDirectory(root, run)) for run in runs)
-        return [record for record in records if record is not None]
+        for run in runs:
+            try:
+                record = read_record(RunDirectory(root, run))
+            except CorruptError as error:
+                if complain is None:
+                    raise
+                complain(str(error))
+            else:
+                records += [] if record is None else [record]
+    return records
 
 
 def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:

@@ -8,7 +8,17 @@ from typing import Any
 
 from pernn.errors import ConfigError, CorruptError
 
-from .files import FORMAT, read_json, refuse_links, sealed, storing, to_json, write_atomically
+from .files import (
+    FORMAT,
+    MAX_RESULT_BYTES,
+    make_directory,
+    read_json,
+    refuse_links,
+    sealed,
+    storing,
+    to_json,
+    write_atomically,
+)
 from .run_directory import FINGERPRINT, check_format
 
 MANIFEST, PAUSE = "sweep.json", "pause"
@@ -52,7 +62,7 @@ def save_sweep(root: Path, sweep: Sweep) -> Path:
     """Write a sweep's list of runs and give its folder."""
     directory = sweep_directory(root, sweep.name)
     with storing(directory):
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
     write_atomically(directory / MANIFEST, to_json(sealed({"format": FORMAT, **asdict(sweep)})))
     return directory
 
@@ -81,7 +91,7 @@ def parse_sweep(path: Path) -> Sweep:
         CorruptError: If it is not one.
         VersionError: If a newer version wrote it.
     """
-    values = read_json(path)
+    values = read_json(path, MAX_RESULT_BYTES)
     check_format(path, values)
     del values["format"]
     try:

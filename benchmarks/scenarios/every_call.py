@@ -1,0 +1,164 @@
+"""A tiny run that is killed, or told of an error, at every call that it makes of the file system.
+
+Each victim is forked from a server that has imported torch. Whatever happened to it, the next one
+must go on and end with the files of the undisturbed run: no other bits, no checkpoint more or less.
+"""
+
+import errno
+import io
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import PernnError
+from pernn.runs import RunSpec, execute
+
+from .commands import require
+from .trials import PATIENCE, contents, folder_of, make_trials
+
+CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "mkdir", "link", "rename", "replace",
+         "unlink", "rmdir")  # fmt: skip
+WRITES = ("write", "pwrite")
+GROWING = (*WRITES, "mkdir", "link", "create")
+"""Calls that a full disk refuses."""
+HARMS = ("kill before", "kill after", "EIO", "ENOSPC", "half")
+REFUSED = 4
+TINY = {
+    "task.vocab_size": 4,
+    "task.length": 4,
+    "task.num_held_out": 16,
+    "core.hidden_size": 8,
+    "encoding.size": 8,
+    "embedding_size": 8,
+    "training.batch_size": 4,
+    "training.evaluation_interval": 3,
+}
+
+
+class Meddler:
+    """Counts the calls that concern a folder, and does harm at one of them.
+
+    Args:
+        folder: Calls that concern other places are left alone, and so are other threads.
+        at: Number of the call, from 1; none if 0.
+        harm: One of `HARMS`: to kill the process before or after the call, to let it fail once,
+            to let it and all later ones fail that need space, or to write half.
+    """
+
+    def __init__(self, folder: Path, at: int = 0, harm: str = "") -> None:
+        self.made: list[str] = []
+        self._folder, self._at, self._harm = str(folder), at, harm
+        self._thread = threading.get_ident()
+
+    def install(self) -> None:
+        """Take the place of the functions, for as long as this process lives."""
+        for name in CALLS:
+            setattr(os, name, self._around(name, getattr(os, name)))
+        io.open = self._around("open", io.open)
+
+    def _around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def meddled(*words: Any, **more: Any) -> Any:
+            if threading.get_ident() != self._thread or not self._concerns(words[0], more):
+                return call(*words, **more)
+            self.made.append("create" if name == "open" and _creates(words, more) else name)
+            return self._meddle(call, words, more)
+
+        return meddled
+
+    def _meddle(self, call: Callable[..., Any], words: Sequence[Any], more: Any) -> Any:
+        number, kind = len(self.made), self.made[-1]
+        if self._harm == "ENOSPC" and 0 < self._at <= number and kind in GROWING:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(words[0]))
+        if number != self._at:
+            return call(*words, **more)
+        if self._harm == "EIO":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(words[0]))
+        if self._harm == "kill before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self._harm == "half":
+            words = (words[0], words[1][: len(words[1]) // 2], *words[2:])
+        try:
+            return call(*words, **more)
+        finally:
+            if self._harm == "kill after":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def _concerns(self, place: Any, more: dict[str, Any]) -> bool:
+        descriptor = place if isinstance(place, int) else more.get("dir_fd")
+        path = Path() if isinstance(place, int) else Path(os.fsdecode(place))
+        with suppress(OSError):
+            parent = (
+                Path() if descriptor is None else Path(f"/proc/self/fd/{descriptor}").readlink()
+            )
+            return (parent / path).is_relative_to(self._folder)
+        return False
+
+
+def _creates(words: Sequence[Any], more: dict[str, Any]) -> bool:
+    how = words[1] if len(words) > 1 else more.get("mode", "r")
+    return bool(how & os.O_CREAT) if isinstance(how, int) else not how.startswith("r")
+
+
+def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str = "") -> None:
+    """Carry out a run under harm; an error that is not ours leaves a traceback and status 1."""
+    meddler = Meddler(root, at, harm)
+    meddler.install()
+    try:
+        execute(spec, root, device="cpu", warn=lambda said: None)
+    except PernnError as error:
+        require(harm in ("EIO", "ENOSPC", "half"), f"{harm}, and then {error}")
+        sys.exit(REFUSED)
+    if log is not None:
+        log.write_text("\n".join(meddler.made))
+
+
+def run_victim(*words: object) -> int:
+    """Run a victim in a process of its own and return its exit status."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pernn.runs.execution", "torch._dynamo"])
+    process = context.Process(target=victim, args=words)
+    process.start()
+    process.join(PATIENCE)
+    if process.exitcode is None:
+        process.kill()
+        raise AssertionError(f"{words}: hangs")
+    return process.exitcode
+
+
+def every_call(directory: Path, *, most: int | None = None) -> dict[str, int | float | str]:
+    """Do every harm at every call of a tiny run, then resume; `most` takes a sample."""
+    spec = make_trials(1, 6)[0].override(TINY)
+    undisturbed, root, log = directory / "undisturbed", directory / "harmed", directory / "calls"
+    require(run_victim(spec, undisturbed, log) == 0, "undisturbed, and yet it failed")
+    expected = contents(folder_of(undisturbed, spec))
+    made = log.read_text().split("\n")
+    needs = {"ENOSPC": GROWING, "half": WRITES}
+    cases = [
+        (number, harm)
+        for number, name in enumerate(made, start=1)
+        for harm in HARMS
+        if name in needs.get(harm, made)
+    ]
+    chosen = cases if most is None else random.Random(13).sample(cases, most)
+    count: Counter[str] = Counter()
+    for number, harm in chosen:
+        what = f"{harm}, call {number} ({made[number - 1]})"
+        shutil.rmtree(root, ignore_errors=True)
+        status = run_victim(spec, root, None, number, harm)
+        ends = (-signal.SIGKILL,) if harm.startswith("kill") else (0, REFUSED)
+        require(status in ends, f"{what}: status {status}")
+        require(run_victim(spec, root, None) == 0, f"{what}: not resumed")
+        found = contents(folder_of(root, spec))
+        differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
+        require(not differ, f"{what}: other files: {differ}")
+        count[f"{harm}, {'survived' if status == 0 else 'resumed'}"] += 1
+    return {"num_calls": len(made), "num_cases": len(chosen), **count}

@@ -1,0 +1,45 @@
+"""What the values of a result must be: whoever reads one can rely on it."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+Table = dict[str, list[str | int | float | None]]
+
+
+def _equally_long(table: Table) -> Table:
+    if len({len(cells) for cells in table.values()}) > 1:
+        raise ValueError("columns must be equally long")
+    return table
+
+
+class Result(BaseModel):
+    """The values that records are made of; others may stand beside them."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    metrics: dict[str, float]
+    tables: dict[str, Annotated[Table, AfterValidator(_equally_long)]] = {}
+    num_parameters: int | None = None
+    weights_sha256: str | None = None
+
+
+def check_result(values: Mapping[str, Any]) -> None:
+    """Check the types of a result.
+
+    Raises:
+        ValueError: If one is wrong; says which key, what was expected and what it holds.
+    """
+    try:
+        Result.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        found: Any = values
+        key = ""
+        # The end of the place can name an alternative of the type, which is no key.
+        with suppress(KeyError, IndexError, TypeError):
+            for part in first["loc"]:
+                found, key = found[part], f"{key}.{part}"
+        raise ValueError(f"{key[1:]}: {first['msg']}, got {found!r:.40}") from None

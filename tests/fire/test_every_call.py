@@ -1,0 +1,12 @@
+"""The fire scenario of harm at every call, in small."""
+
+from pathlib import Path
+
+from scenarios.every_call import every_call
+
+
+def test_harm_at_a_sample_of_all_calls_costs_nothing(tmp_path: Path) -> None:
+    counts = every_call(tmp_path, most=6)
+    print(counts)
+    assert counts["num_cases"] == 6
+    assert counts["num_calls"] >= 100
