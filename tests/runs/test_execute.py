@@ -1,7 +1,7 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,8 @@ import torch
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.runs import RunSpec, execute, execute_pack, execution, packing
-from pernn.store import RunDirectory, registering
+from pernn.runs import RunSpec, execute, execute_pack, execution
+from pernn.store import RunDirectory
 from pernn.training import advance_pack
 
 SPEC = RunSpec.load(
@@ -62,16 +62,14 @@ def test_a_done_run_is_not_done_again(tmp_path: Path) -> None:
 def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: bool
 ) -> None:
-    module = packing if pack else execution
+    locked = RunDirectory.locked
 
-    @contextmanager
-    def late(root: Path, run: str) -> Iterator[None]:
+    def late(run: RunDirectory, *may_wait: Callable[[], bool]) -> AbstractContextManager[None]:
         monkeypatch.undo()
-        assert execute(SPEC, root, device="cpu").status == "finished"
-        with registering(root, run):
-            yield
+        assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+        return locked(run, *may_wait)
 
-    monkeypatch.setattr(module, "registering", late)
+    monkeypatch.setattr(RunDirectory, "locked", late)
     if pack:
         (end,) = execute_pack([SPEC], tmp_path, device="cpu")
     else:

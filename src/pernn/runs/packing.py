@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from pernn.errors import ConfigError, PernnError
-from pernn.store import RunDirectory, registering
+from pernn.store import RunDirectory
 from pernn.training import choose_device, computing, make_update
 
 from .execution import carry
@@ -112,7 +112,6 @@ def _begin(
     if result is not None:
         return Outcome("already done", result)
     with ExitStack() as holding:
-        holding.enter_context(registering(root, directory.fingerprint))
         holding.enter_context(directory.locked())
         # While this process waited for the lock, its holder may have finished.
         result = directory.read_result()
