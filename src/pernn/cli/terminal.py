@@ -15,7 +15,7 @@ from pernn.reports import clean
 MAX_FRAMED = 200
 """Longer tables are aligned lines: a frame around 10,000 rows takes seconds to lay out."""
 
-MIN_WIDTH = 16
+MIN_WIDTH = 20
 """A column is made no narrower than this, unless its longest cell is."""
 
 MAX_NAMED = 10
