@@ -18,14 +18,14 @@ from store.finished import begin, finish, spec
 EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"
 
 
-def pernn(root: Path, *words: object) -> subprocess.CompletedProcess[str]:
+def pernn(root: Path, *words: object, columns: int = 200) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pernn", *map(str, words), "-r", str(root)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": str(columns)},
     )
 
 
@@ -45,34 +45,46 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_query_as_table_json_and_csv(results: Path) -> None:
-    sql = "SELECT seed, loss FROM records ORDER BY seed"
-    rows = json.loads(pernn(results, "query", sql, "--json").stdout)
+    words = ["query", "study-demo", "SELECT seed, loss FROM trials ORDER BY seed"]
+    rows = json.loads(pernn(results, *words, "--json").stdout)
     assert [row["seed"] for row in rows] == [0, 1, 2]
-    lines = pernn(results, "query", sql, "--csv").stdout.splitlines()
+    lines = pernn(results, *words, "--csv").stdout.splitlines()
     assert lines == ["seed,loss", *(f"{row['seed']},{row['loss']!r}" for row in rows)]
-    table = pernn(results, "query", sql).stdout
+    table = pernn(results, *words).stdout
     assert all(str(row["loss"]) in table for row in rows)
+    assert pernn(results, *words[:2], "SELECT 1 LIMIT 0", "--json").stdout == "[]\n"
 
 
-def test_schema_and_rebuild(results: Path) -> None:
-    found = json.loads(pernn(results, "query", "--schema", "--json").stdout)
-    assert "token_accuracy" in found["records"]["columns"]
-    assert "core.kind" in pernn(results, "query", "--schema").stdout
-    (results / "index.sqlite").write_bytes(b"no database")
-    done = pernn(results, "query", "--rebuild", "SELECT count(*) AS n FROM runs", "--json")
-    assert json.loads(done.stdout) == [{"n": 5}]
-    assert "index of 5 runs made anew" in done.stderr
+def test_query_says_which_tables_there_are(results: Path) -> None:
+    found = json.loads(pernn(results, "query", "--all", "--schema", "--json").stdout)
+    assert [row["table"] for row in found] == ["trials", "status", "curves", "by_update"]
+    assert "token_accuracy DOUBLE" in found[0]["columns"]
+
+
+def test_long_answers_are_cut_and_wide_ones_say_what_is_missing(results: Path) -> None:
+    done = pernn(results, "query", "study-demo", "SELECT * FROM range(1001)")
+    assert [line.strip() for line in done.stdout.splitlines()[1:]] == [*map(str, range(1000))]
+    assert done.stderr.startswith("the first 1,000 rows")
+    done = pernn(results, "query", "study-demo", "SELECT * FROM trials", columns=80)
+    assert "done" in done.stdout
+    assert "┃ ┃" not in done.stdout
+    shown = done.stdout.splitlines()[1].count("┃") - 1
+    schema = json.loads(pernn(results, "query", "study-demo", "--schema", "--json").stdout)
+    hidden = schema[0]["columns"].count(",") + 1 - shown
+    assert done.stderr.startswith(f"{hidden} more columns do not fit into 80 characters: ")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["DELETE FROM runs"], "may only read"),
-        (["SELECT x FROM record"], "did you mean 'records'"),
-        (["SELECT seed, seed FROM records", "--json"], "tell them apart with AS"),
-        (["SELECT 1", "--json", "--csv"], "exclude each other"),
-        ([], "expected a SELECT statement"),
-        (["SELECT seed FROM records", "--max-rows", "2"], "more than 2 rows"),
+        (["study-demo", "DELETE FROM trials"], "one SELECT statement"),
+        (["study-demo", "SELECT x FROM trial"], 'Did you mean "trials"'),
+        (["study-demo", "SELECT seed, seed FROM trials", "--json"], "tell them apart with AS"),
+        (["--all", "SELECT 1", "--json", "--csv"], "exclude each other"),
+        (["SELECT 1"], "(sweeps here: other-demo, study-demo)"),
+        (["--all", "study-demo", "SELECT 1"], "expected a sweep and one SELECT"),
+        (["study", "SELECT 1"], "no sweep 'study'"),
     ],
 )
 def test_what_cannot_be_asked_is_said_in_one_line(
@@ -112,9 +124,9 @@ def on_a_terminal(root: Path, *words: str, until: str, leave: bool = False) -> t
     "words",
     [
         ("status", "study-demo"),
-        ("query", "SELECT reason FROM runs"),
-        ("query", "SELECT reason FROM runs", "--csv"),
-        ("query", "SELECT reason FROM runs", "--json"),
+        ("query", "study-demo", "SELECT reason FROM status"),
+        ("query", "study-demo", "SELECT reason FROM status", "--csv"),
+        ("query", "study-demo", "SELECT reason FROM status", "--json"),
     ],
     ids=" ".join,
 )

@@ -1,7 +1,7 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ import torch
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.runs import RunSpec, execute, execution
-from pernn.store import CheckpointFolder, RunDirectory, registering
+from pernn.store import CheckpointFolder, RunDirectory
 from pernn.training import advance
 
 SPEC = RunSpec.load(
@@ -61,14 +61,14 @@ def test_a_done_run_is_not_done_again(tmp_path: Path) -> None:
 def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def late(root: Path, run: str) -> Iterator[None]:
-        monkeypatch.undo()
-        assert execute(SPEC, root, device="cpu").status == "finished"
-        with registering(root, run):
-            yield
+    locked = RunDirectory.locked
 
-    monkeypatch.setattr(execution, "registering", late)
+    def late(run: RunDirectory, *may_wait: Callable[[], bool]) -> AbstractContextManager[None]:
+        monkeypatch.undo()
+        assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+        return locked(run, *may_wait)
+
+    monkeypatch.setattr(RunDirectory, "locked", late)
     end = execute(SPEC, tmp_path, device="cpu")
     assert end.status == "already done"
     events = [line["event"] for line in RunDirectory(tmp_path, RUN).read_journal()]

@@ -1,13 +1,10 @@
 """Run directories as pernn writes them, with made-up numbers."""
 
 import random
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from pernn.errors import StoreError
 from pernn.runs import RunSpec
-from pernn.store import RunDirectory, flatten, read_status
+from pernn.store import RunDirectory
 
 
 def spec(seed: int, core: str = "gru") -> RunSpec:
@@ -48,38 +45,3 @@ def finish(root: Path, one: RunSpec, noise: random.Random) -> RunDirectory:
         }
     )
     return run
-
-
-def expected(root: Path) -> dict[str, Any]:
-    """What an index of these directories must hold, read in the plain way."""
-    found = {}
-    for path in sorted((root / "runs").glob("*")):
-        status = read_status(root, path.name)
-        run, spec_, result = RunDirectory(root, path.name), {}, {}
-        with suppress(StoreError):
-            spec_ = flatten(run.read_spec() or {})
-        with suppress(StoreError):
-            result = run.read_result() or {}
-        found[path.name] = (
-            (status.standing, status.update, status.event),
-            spec_,
-            result.get("metrics", {}),
-            result.get("num_parameters"),
-        )
-    return found
-
-
-def indexed_values(connection: Any) -> dict[str, Any]:
-    """What an index holds, in the same form."""
-    found = {}
-    sql = 'SELECT run, standing, "update", event, num_parameters FROM runs ORDER BY run'
-    for run, *standing, size in connection.execute(sql):
-        pairs = [
-            dict(connection.execute(sql, (run,)))
-            for sql in (
-                "SELECT path, value FROM settings WHERE run = ?",
-                "SELECT name, value FROM metrics WHERE run = ?",
-            )
-        ]
-        found[run] = (tuple(standing), *pairs, size)
-    return found

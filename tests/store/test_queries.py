@@ -1,162 +1,210 @@
 """What a query may do: read, within bounds, and be told in one line what was wrong."""
 
+import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pernn.errors import ConfigError
-from pernn.store import describe_index, queries, query
-from store.finished import finish, spec
+from pernn.errors import ConfigError, MachineError
+from pernn.store import Sweep, database, query, query_process, save_sweep
+from store.finished import begin, finish, spec
 
+pytest.importorskip("duckdb")
 
-def bomb(select: str) -> str:
-    """A statement that has no end."""
-    return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {select}"  # noqa: S608
+# One call of a function, which DuckDB cannot interrupt.
+ENDLESS = "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))"
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("results")
-    for seed in range(3):
-        for core in ("gru", "lstm"):
-            finish(root, spec(seed, core), random.Random(seed))
-    # What is this new may change without a later date, and would be read again.
-    time.sleep(0.05)
+    runs = [finish(root, spec(seed), random.Random(seed)) for seed in range(3)]
+    save_sweep(root, Sweep("one-demo", "one", "demo", {}, [run.fingerprint for run in runs]))
     return root
 
 
-def test_means_by_condition(results: Path) -> None:
-    sql = 'SELECT "core.kind", count(*), avg(token_accuracy) FROM records GROUP BY 1 ORDER BY 1'
-    answer = query(results, sql)
-    assert answer.columns == ("core.kind", "count(*)", "avg(token_accuracy)")
-    assert [row[:2] for row in answer.rows] == [("gru", 3), ("lstm", 3)]
+@pytest.fixture(scope="module")
+def filled(results: Path) -> Iterator[Any]:
+    with closing(database.connect()) as connection:
+        database.fill(connection, results, "one-demo", None)
+        yield connection
+
+
+def answer(connection: Any, statement: str) -> list[Any]:
+    return [row for rows in query_process.answer(connection, statement, ["trials"]) for row in rows]
 
 
 REFUSED = [
-    "INSERT INTO runs (run) VALUES ('x')",
-    "UPDATE runs SET standing = 'done'",
-    "DELETE FROM metrics",
-    "DROP TABLE runs",
-    "CREATE TABLE x (y)",
-    "CREATE TEMP TABLE x (y)",
-    "CREATE VIEW x AS SELECT 1",
-    "ALTER TABLE runs ADD COLUMN x",
-    "REPLACE INTO runs SELECT * FROM runs",
-    "WITH x AS (SELECT 1) DELETE FROM runs",
-    "ATTACH DATABASE '{outside}' AS x",
-    "ATTACH DATABASE ':memory:' AS x",
-    "DETACH DATABASE main",
-    "VACUUM",
-    "VACUUM INTO '{outside}'",
-    "PRAGMA writable_schema = ON",
-    "PRAGMA query_only = OFF",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA temp_store_directory = '{outside}'",
-    "SELECT * FROM pragma_user_version",
-    "SELECT load_extension('{outside}')",
-    "SELECT writefile('{outside}', 'x')",
-    "SELECT readfile('/etc/passwd')",
-    "SELECT edit('x', 'touch {outside}')",
-    "SELECT fts3_tokenizer('simple')",
+    "INSERT INTO status BY NAME SELECT 1 AS seed",
+    "UPDATE status SET standing = 'done'",
+    "DELETE FROM status",
+    "DROP TABLE status",
+    "CREATE TABLE x (y INT)",
+    "WITH x AS (SELECT 1) DELETE FROM status",
+    "ATTACH '{outside}' AS x",
+    "COPY trials TO '{outside}'",
+    "EXPORT DATABASE '{outside}'",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "SET memory_limit = '100GB'",
+    "PRAGMA database_list",
+    "CALL pragma_version()",
     "BEGIN",
-    "COMMIT",
-    "SAVEPOINT x",
-    "REINDEX",
-    "ANALYZE",
-    "SELECT 1; DELETE FROM runs",
-    "SELECT 1\x00",
-    "SELECT '\ud800'",
+    "SELECT 1; SELECT 2",
     "",
     "-- nothing",
+    "SELECT * FROM read_text('{inside}')",
+    "SELECT * FROM read_csv('{inside}')",
+    "SELECT * FROM read_blob('{inside}')",
+    "SELECT * FROM '{inside}'",
+    "SELECT * FROM 'https://example.org/x.csv'",
+    "SELECT * FROM read_csv('https://example.org/x.csv')",
+    "SELECT * FROM glob('/*')",
+    "SELECT * FROM duckdb_secrets()",
+    "SELECT * FROM connection",
 ]
 
 
 @pytest.mark.parametrize("statement", REFUSED)
 def test_whatever_does_more_than_read_is_refused(
-    results: Path, tmp_path: Path, statement: str
+    filled: Any, tmp_path: Path, statement: str
 ) -> None:
-    before = query(results, "SELECT * FROM runs")
-    content = (results / "index.sqlite").read_bytes()
+    inside = tmp_path / "inside.csv"
+    inside.write_text("hush\n")
+    before = answer(filled, "SELECT * FROM status")
     with pytest.raises(ConfigError) as said:
-        query(results, statement.format(outside=tmp_path / "outside"))
+        answer(filled, statement.format(inside=inside, outside=tmp_path / "outside"))
     assert "\n" not in str(said.value)
-    assert (results / "index.sqlite").read_bytes() == content
-    assert query(results, "SELECT * FROM runs") == before
-    assert list(tmp_path.iterdir()) == []
+    assert "hush" not in str(said.value)
+    assert list(tmp_path.iterdir()) == [inside]
+    assert answer(filled, "SELECT * FROM status") == before
 
 
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        (bomb("count(*) FROM n"), "longer than 0.3 s"),
-        (bomb("i FROM n ORDER BY random()"), "longer than 0.3 s"),
-        (
-            "SELECT count(*) FROM settings a, settings b, settings c, settings d, settings e",
-            "0.3 s",
-        ),
-        (bomb("i FROM n"), "more than 1,000 rows"),
-        ("SELECT zeroblob(2000000000)", "too much memory"),
-        ("SELECT hex(zeroblob(16000000))", "too much memory"),
-    ],
-)
-def test_bombs_are_stopped(results: Path, statement: str, said: str) -> None:
-    begun = time.monotonic()
-    with pytest.raises(ConfigError, match=said):
-        query(results, statement, seconds=0.3, max_rows=1000)
-    assert time.monotonic() - begun < 10
-
-
-def test_large_rows_are_counted_in_bytes(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "MAX_MEMORY", 2**24)
-    with pytest.raises(ConfigError, match="too much memory"):
-        query(results, bomb("printf('%.*c', 1000000, 'x') FROM n"))
-
-
-@pytest.mark.parametrize(
-    ("statement", "said"),
-    [
-        ("SELECT * FROM recods", "did you mean 'records'.*tables: records, trials, runs"),
-        ("SELECT token_acuracy FROM records", "did you mean 'token_accuracy'.*columns: records: "),
-        ("SELECT core.kind FROM records", 'in double quotes, "core.kind"'),
+        ("SELECT * FROM trails", r'Did you mean "trials".*\(there: trials\)'),
+        ("SELECT token_acuracy FROM trials", '"token_accuracy"'),
+        ("SELECT core.kind FROM trials", 'in double quotes: "core.kind"'),
         ("SELEC 1", "syntax error"),
-        ("SELECT lower(1, 2)", "wrong number of arguments"),
+        ("SELECT list(range) FROM range(1000000000)", "more than 1 GiB of memory"),
     ],
 )
-def test_a_mistake_is_answered_with_what_there_is(results: Path, statement: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        query(results, statement)
+def test_a_mistake_is_answered_in_one_line(filled: Any, statement: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as error:
+        answer(filled, statement)
+    assert "\n" not in str(error.value)
 
 
-def test_text_that_is_no_utf8_is_shown_all_the_same(results: Path) -> None:
-    assert query(results, "SELECT CAST(x'61ff' AS TEXT)").rows == [("a\ufffd",)]
+def test_values_come_as_json_has_them(filled: Any) -> None:
+    values = r"1.5, 2::HUGEINT * 2::HUGEINT**0, 'nan'::DOUBLE, '\x61'::BLOB, [1, NULL], {'a': true}"
+    (row,) = answer(filled, f"SELECT {values}, DATE '2026-01-02'")[1:]
+    assert row == [1.5, 2, "nan", "61", [1, None], {"a": True}, "2026-01-02"]
+    assert json.loads(json.dumps(row)) == row
 
 
-def test_the_schema_has_every_table_and_its_columns(results: Path) -> None:
-    found = describe_index(results)
-    for name, (said, columns) in found.items():
-        assert said
-        assert query(results, f"SELECT * FROM {name}").columns == tuple(columns)  # noqa: S608
-    assert {"seed", "core.kind", "token_accuracy"} <= set(found["records"][1])
+def test_columns_take_whatever_the_files_hold(tmp_path: Path) -> None:
+    metrics = [
+        {
+            "loss": 1,
+            "mixed": 1,
+            "flag": True,
+            "huge": 2**70,
+            'a "name"': 0.5,
+            "LOSS": 7,
+            "late": None,
+        },
+        {"loss": 0.25, "mixed": "two", "flag": None, "huge": 1, "half": "\ud800", "late": 2},
+    ]
+    rows = [{"run": str(n), **metrics[n > 0]} for n in range(database.NUM_ROWS + 2)]
+    with closing(database.connect()) as connection:
+        names = database._load(connection, "status", rows)
+        (first, *_, last) = answer(connection, "SELECT * FROM status ORDER BY run::INT")[1:]
+    assert names == ["run", "loss", "mixed", "flag", "huge", 'a "name"', "LOSS_2", "late", "half"]
+    assert first == ["0", 1.0, "1", True, str(2**70), 0.5, 7, None, None]
+    assert last == [str(len(rows) - 1), 0.25, "two", None, "1", None, None, 2, "?"]
 
 
-def test_ctrl_c_stops_a_query(results: Path) -> None:
+def test_what_is_not_finished_or_damaged_is_not_among_the_trials(tmp_path: Path) -> None:
+    done, damaged = (finish(tmp_path, spec(seed), random.Random(seed)) for seed in (1, 2))
+    text = (damaged.path / "result.json").read_text()
+    (damaged.path / "result.json").write_text(text.replace("0.", "1.", 1))
+    runs = [done.fingerprint, damaged.fingerprint, begin(tmp_path, spec(3)).fingerprint, "e" * 16]
+    save_sweep(tmp_path, Sweep("one-demo", "one", "demo", {}, runs))
+    with closing(database.connect()) as connection:
+        database.fill(connection, tmp_path, "one-demo", "status")
+        assert answer(connection, "SELECT run FROM trials")[1:] == [[done.fingerprint]]
+        sql = 'SELECT standing, seed, loss IS NULL FROM status ORDER BY "position"'
+        assert answer(connection, sql)[1:] == [
+            ["done", 1, False],
+            ["damaged", 2, True],
+            ["stopped", 3, True],
+            ["waiting", None, True],
+        ]
+
+
+@pytest.mark.parametrize("statement", [ENDLESS, "SELECT count(*) FROM range(1000000000000)"])
+def test_the_time_limit_ends_whatever_runs(results: Path, statement: str) -> None:
+    with pytest.raises(ConfigError, match=r"longer than 0\.3 s"):
+        list(query(results, statement, sweep="one-demo", seconds=0.3))
+
+
+def test_rows_come_one_by_one_without_end(results: Path) -> None:
+    wide = ", ".join(["random()"] * 400)
+    rows = query(results, f"SELECT {wide} FROM range(1000000000)", sweep="one-demo")  # noqa: S608
+    assert [len(next(rows)) for _ in range(1000)] == [400] * 1000
+    rows.close()
+
+
+def test_a_row_has_a_bound(results: Path) -> None:
+    for statement in ("repeat('x', 100000000)", "repeat('x', 100000000) FROM range(1000)"):
+        with pytest.raises(ConfigError, match=r"MiB|GiB of memory"):
+            list(query(results, f"SELECT {statement}", sweep="one-demo"))
+
+
+def test_text_that_is_no_utf8_is_refused(results: Path) -> None:
+    with pytest.raises(ConfigError, match="UTF-8"):
+        next(query(results, "SELECT '\ud800'", sweep="one-demo"))
+
+
+def test_an_error_of_the_process_has_its_own_class(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match=r"no sweep 'two-demo'.*one-demo"):
+        next(query(results, "SELECT 1", sweep="two-demo"))
+    (tmp_path / "duckdb.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    with pytest.raises(MachineError, match=r"pip install 'pernn\[duckdb\]'"):
+        next(query(results, "SELECT 1", sweep="one-demo"))
+    (tmp_path / "duckdb.py").write_text("import os; os.abort()")
+    with pytest.raises(ConfigError, match="ended without an answer"):
+        next(query(results, "SELECT 1", sweep="one-demo"))
+
+
+def test_ctrl_c_stops_a_query_and_its_process(results: Path) -> None:
     script = (
-        "import sys\nfrom pathlib import Path\nfrom pernn.store import query\n"
-        "print(flush=True)\ntry: query(Path(sys.argv[1]), sys.argv[2])\n"
+        "import signal, sys\nfrom pathlib import Path\nfrom pernn.store import query\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\nprint(flush=True)\n"
+        "try: list(query(Path(sys.argv[1]), sys.argv[2], sweep='one-demo'))\n"
         "except KeyboardInterrupt: sys.exit(7)"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, results, bomb("count(*) FROM n")],
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 7
-    process.stdout.close()
+    with subprocess.Popen(
+        [sys.executable, "-c", script, results, ENDLESS], stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 7
+        finally:
+            process.kill()

@@ -18,7 +18,9 @@ from pernn.store import (
     Sweep,
     read_record,
     read_status,
+    read_statuses,
     save_sweep,
+    status,
 )
 from pernn.store.files import FORMAT, checksum
 
@@ -246,3 +248,23 @@ def test_standings(run: RunDirectory, tmp_path: Path) -> None:
     assert (status.standing, status.reason) == ("failed", "nan")
     run.write_result({"fingerprint": RUN, "metrics": {}})
     assert read_status(tmp_path, RUN).standing == "done"
+
+
+def test_a_look_reads_only_the_results_that_are_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, other = (f"{number:016x}" for number in range(3))
+    for name in (first, second):
+        run = RunDirectory(tmp_path, name)
+        run.path.mkdir(parents=True)
+        run.write_result({"fingerprint": name, "metrics": {}})
+    before = read_statuses(tmp_path, [first, second])
+    (RunDirectory(tmp_path, second).path / "result.json").unlink()
+    read: list[str] = []
+    look = status.read_status
+    monkeypatch.setattr(
+        status, "read_status", lambda root, run: read.append(run) or look(root, run)
+    )
+    found = read_statuses(tmp_path, [first, second, other], before)
+    assert read == [second, other]
+    assert [found[run].standing for run in found] == ["done", "waiting", "waiting"]

@@ -24,7 +24,7 @@ REQUIRED = (
     "jaxtyping",
 )
 OPTIONAL = {
-    "duckdb": "pip install 'pernn[duckdb]' (another reader of exported Parquet)",
+    "duckdb": "pip install 'pernn[duckdb]' (pernn query)",
     "fsspec": "pip install 'pernn[remote]' (export to s3:// and other addresses)",
     "pyarrow": "pip install 'pernn[parquet]' (read and write Parquet)",
     "sentencepiece": "pip install 'pernn[language]' (language modelling)",

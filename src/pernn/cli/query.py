@@ -2,8 +2,9 @@
 
 import csv
 import json
-import math
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -11,79 +12,84 @@ from rich.console import Console
 
 from pernn.errors import ConfigError
 from pernn.reports import clean
-from pernn.store import Answer, describe_index, query, rebuild
+from pernn.store import list_sweeps, query
 
-from .options import RESULTS, Json, Results
+from .options import RESULTS, Json, Results, Scale
+from .report import sweep_name
 from .terminal import print_rows
+
+MAX_ROWS = 1_000
+"""Rows of an answer that are shown as a table."""
 
 
 def ask(
-    statement: Annotated[
-        str | None, typer.Argument(metavar="SQL", help="One SELECT statement of SQLite.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SWEEP] [SQL]",
+            help="A sweep or an experiment, unless --all; one SELECT statement of DuckDB, unless "
+            "--schema.",
+        ),
     ] = None,
-    as_json: Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for scripts.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Ask all sweeps together; a column tells them apart.")
+    ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="List the tables and their columns.")
     ] = False,
-    anew: Annotated[
-        bool, typer.Option("--rebuild", help="Make the index anew from the run directories first.")
-    ] = False,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV for scripts.")] = False,
     seconds: Annotated[float, typer.Option(min=0, help="Stop the query after this time.")] = 60.0,
-    max_rows: Annotated[
-        int, typer.Option(min=1, help="Refuse an answer with more rows.")
-    ] = 1_000_000,
+    scale: Scale = "demo",
     results: Results = RESULTS,
 ) -> None:
-    """Ask the results a question in SQL; it only reads.
+    r"""Ask the results of a sweep a question in SQL; it only reads.
 
-    Table `records` has one row per finished trial, its settings by dotted path (in double quotes)
-    beside its metrics; docs/query.md has the others and more examples.
+    Table `trials` has a row per finished trial: its settings by dotted path, in double quotes, and
+    its metrics. --schema lists the others. Needs DuckDB: pip install 'pernn\[duckdb]'
 
-    Example: pernn query 'SELECT "core.kind", avg(token_accuracy) FROM records GROUP BY 1'
+    Example: pernn query vocabulary_size 'SELECT "core.kind", avg(token_accuracy) FROM trials
+    GROUP BY 1'
+
+    Example: pernn query --all 'SELECT sweep, standing, count(*) FROM status GROUP BY ALL'
     """
+    asked = list(words or [])
     if as_json and as_csv:
         raise ConfigError("--json and --csv exclude each other")
-    if statement is None and not schema and not anew:
-        raise ConfigError("expected a SELECT statement, --schema or --rebuild")
-    if anew:
-        number = rebuild(results)
-        typer.echo(f"index of {number:,} runs made anew in {results}", err=True)
-    if schema:
-        _print_schema(describe_index(results), as_json=as_json)
-    if statement is not None:
-        answer = query(results, statement, seconds=seconds, max_rows=max_rows)
-        _print(answer, as_json=as_json, as_csv=as_csv)
-
-
-def _print(answer: Answer, *, as_json: bool, as_csv: bool) -> None:
-    rows = [[_shown(value) for value in row] for row in answer.rows]
+    if len(asked) != (not every) + (not schema):
+        there = ", ".join(list_sweeps(results)) or "none yet: start one with `pernn run`"
+        raise ConfigError(
+            "expected a sweep and one SELECT statement, or --all and a statement for all sweeps "
+            f"together; --schema takes no statement (sweeps here: {there})"
+        )
+    sweep = None if every else sweep_name(asked.pop(0), scale)
+    answer = query(results, asked[0] if asked else None, sweep=sweep, seconds=seconds)
+    columns = next(answer)
     if as_json:
-        if len(set(answer.columns)) < len(answer.columns):
-            raise ConfigError("two columns have one name: tell them apart with AS, or use --csv")
-        # ASCII only: other control characters than those that JSON escapes exist, too.
-        values = [dict(zip(answer.columns, row, strict=True)) for row in rows]
-        typer.echo(json.dumps(values, indent=1))
+        _print_json(columns, answer)
     elif as_csv:
-        safe = sys.stdout.isatty()
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        for row in (answer.columns, *rows):
-            writer.writerow([clean(v) if safe and isinstance(v, str) else v for v in row])
+        _print_csv(columns, answer)
     else:
-        print_rows(answer.columns, rows, Console())
+        rows = list(islice(answer, MAX_ROWS))
+        print_rows(columns, rows, Console())
+        if next(answer, None) is not None:
+            typer.echo(f"the first {MAX_ROWS:,} rows; --csv or --json prints all", err=True)
 
 
-def _shown(value: Any) -> Any:
-    """Give bytes in hexadecimal, and what is beyond JSON's numbers as text."""
-    if isinstance(value, bytes):
-        return value.hex()
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+def _print_json(columns: list[str], rows: Iterator[list[Any]]) -> None:
+    if len(set(columns)) < len(columns):
+        raise ConfigError("two columns have one name: tell them apart with AS, or use --csv")
+    begin = "["
+    for row in rows:
+        # ASCII only: there are control characters that JSON does not escape.
+        typer.echo(begin + json.dumps(dict(zip(columns, row, strict=True))), nl=False)
+        begin = ",\n"
+    typer.echo("[]" if begin == "[" else "]")
 
 
-def _print_schema(tables: dict[str, tuple[str, list[str]]], *, as_json: bool) -> None:
-    if as_json:
-        described = {name: {"rows": said, "columns": all_} for name, (said, all_) in tables.items()}
-        typer.echo(json.dumps(described, indent=2))
-        return
-    rows = [(name, said, ", ".join(columns)) for name, (said, columns) in tables.items()]
-    print_rows(("Table", "A row is", "Columns"), rows, Console())
+def _print_csv(columns: list[str], rows: Iterator[list[Any]]) -> None:
+    safe = sys.stdout.isatty()
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([clean(v) if safe and isinstance(v, str) else v for v in row])

@@ -37,12 +37,13 @@ def status(
 
     Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
     """
+    found: dict[str, RunStatus] = {}
 
     def look() -> dict[str, list[RunStatus]]:
         names = [sweep] if sweep else list_sweeps(results)
         sweeps = {name: load_sweep(results, name).runs for name in names}
-        every_run = list(dict.fromkeys(run for runs in sweeps.values() for run in runs))
-        found = dict(zip(every_run, read_statuses(results, every_run), strict=True))
+        every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
+        found.update(read_statuses(results, list(every_run), found))
         return {name: [found[run] for run in runs] for name, runs in sweeps.items()}
 
     def dump() -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Tables on a terminal: what comes from files is text, never markup or control characters."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Column, Table
@@ -13,29 +15,51 @@ from pernn.reports import clean
 MAX_FRAMED = 200
 """Longer tables are aligned lines: a frame around 10,000 rows takes seconds to lay out."""
 
+MIN_WIDTH = 20
+"""A column is made no narrower than this, unless its longest cell is."""
+
+MAX_NAMED = 10
+"""Columns that are named where they do not fit."""
+
 
 def plain(value: Any) -> Text:
     """Give a value of a file as text that does nothing but be read."""
     return Text(clean("" if value is None else str(value)), overflow="fold")
 
 
-def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """Give a table with a frame."""
-    table = Table(*(Column(plain(name), overflow="fold") for name in columns))
-    for row in rows:
-        table.add_row(*map(plain, row))
+def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]], least: int = 1) -> Table:
+    """Give a table with a frame, whose columns are not narrower than `least` if they are full."""
+    lines = [[plain(value) for value in row] for row in (columns, *rows)]
+    widths = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
+    table = Table(
+        *(
+            Column(name, overflow="fold", min_width=min(width, least))
+            for name, width in zip(lines[0], widths, strict=True)
+        )
+    )
+    for line in lines[1:]:
+        table.add_row(*line)
     return table
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: Console) -> None:
-    """Print a table, as lines without a frame if it is long."""
-    if len(rows) <= MAX_FRAMED:
-        console.print(framed(columns, rows))
-        return
+    """Print the columns of a table that fit, as lines without a frame if there are many rows."""
     lines = [[plain(value).plain for value in row] for row in (columns, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (
-            cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)
+    ends = accumulate((min(width, MIN_WIDTH) + 3 for width in widths), initial=1)
+    num_shown = max(1, sum(end <= console.width for end in ends) - 1)
+    if len(rows) <= MAX_FRAMED:
+        rows = [row[:num_shown] for row in rows]
+        console.print(framed(columns[:num_shown], rows, MIN_WIDTH))
+    else:
+        for line in lines:
+            cells = zip(line[:num_shown], widths, strict=False)
+            text = "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in cells)
+            console.file.write(text.rstrip() + "\n")
+    if hidden := [cells[0] for cells in zip(*lines, strict=True)][num_shown:]:
+        names = ", ".join(hidden[:MAX_NAMED]) + (", …" if len(hidden) > MAX_NAMED else "")
+        typer.echo(
+            f"{len(hidden)} more columns do not fit into {console.width} characters: {names}. "
+            "Ask for those that you want, or print all with --json.",
+            err=True,
         )
-        console.file.write("  ".join(cells).rstrip() + "\n")

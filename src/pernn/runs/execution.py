@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pernn.errors import TrialError
-from pernn.store import RunDirectory, registering
+from pernn.store import RunDirectory
 from pernn.training import Updated, advance, choose_device, computing
 
 from .environment import describe_environment
@@ -64,7 +64,7 @@ def execute(
 
         if not wait_for(carry_first, lambda: listener(0)):
             return Outcome("stopped", None)
-    with registering(root, directory.fingerprint), directory.locked(lambda: listener(0)):
+    with directory.locked(lambda: listener(0)):
         # While this process waited for the lock, its holder may have finished.
         result = directory.read_result()
         if result is not None:

@@ -15,13 +15,12 @@ from .files import (
     to_json,
     write_atomically,
 )
-from .index import indexed, read_statuses, rebuild, register, registering
 from .lease import NUM_BEATS, lease_seconds
 from .progress import Progress, read_progress, seconds_left
-from .queries import Answer, describe_index, query
+from .queries import query
 from .remote import hide_credentials, open_url, write_anywhere
 from .run_directory import RunDirectory, check_format, flatten, list_runs, read_record
-from .status import RunStatus, describe_machines, is_done, read_records, read_status
+from .status import RunStatus, describe_machines, is_done, read_records, read_status, read_statuses
 from .sweeps import (
     Sweep,
     is_pause_requested,
@@ -38,7 +37,6 @@ __all__ = [
     "FORMAT",
     "NUM_BEATS",
     "NUM_LATEST",
-    "Answer",
     "Archived",
     "Checkpoint",
     "CheckpointFolder",
@@ -50,11 +48,9 @@ __all__ = [
     "Unpacked",
     "check_format",
     "create_archive",
-    "describe_index",
     "describe_machines",
     "flatten",
     "hide_credentials",
-    "indexed",
     "is_done",
     "is_pause_requested",
     "lease_seconds",
@@ -73,10 +69,7 @@ __all__ = [
     "read_records",
     "read_status",
     "read_statuses",
-    "rebuild",
     "refuse_links",
-    "register",
-    "registering",
     "request_pause",
     "save_sweep",
     "sealed",

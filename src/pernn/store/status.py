@@ -2,7 +2,7 @@
 
 import fcntl
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,26 @@ def read_status(root: Path, run: str) -> RunStatus:
         return RunStatus(run, "failed" if event == "failed" else "stopped", update, reason, event)
     except (StoreError, OSError) as error:
         return RunStatus(run, "damaged", reason=str(error))
+
+
+def read_statuses(
+    root: Path, runs: Sequence[str], before: Mapping[str, RunStatus] | None = None
+) -> dict[str, RunStatus]:
+    """Return where runs stand, by their names.
+
+    Args:
+        root: Results directory.
+        runs: Their fingerprints.
+        before: What was found at the last look; a result that is still there is not read again.
+    """
+    before = before or {}
+    with without_collection():
+        return {
+            run: before[run]
+            if run in before and before[run].standing == "done" and is_done(root, run)
+            else read_status(root, run)
+            for run in runs
+        }
 
 
 def is_held(lock: Path) -> bool:
