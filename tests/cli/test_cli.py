@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import call as pernn
 from pernn.cli.app import VERBS
 
 TINY = [
@@ -43,24 +44,11 @@ checkpoint_interval = 5
 """
 
 
-def pernn(*words: object, cwd: Path | None = None, **more) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pernn", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=120,
-        check=False,
-        env={**os.environ, "COLUMNS": "200"},
-        **more,
-    )
-
-
 def tiny_run(root: Path, *more: object) -> subprocess.CompletedProcess[str]:
     # Codes without a size refuse one, so every trial here has a code.
     settings = [word for text in TINY for word in ("--set", text)]
     settings += ["--set", "encoding.kind=sinusoidal", "--set", "task.vocab_size=4"]
-    return pernn("run", "vocabulary_size", "-r", root, "-j", 2, "--oversubscribe", *settings, *more)
+    return pernn("run", "vocabulary_size", "-r", root, "--runner", "inline", *settings, *more)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
 """`pernn prepare`: text made ready beforehand, and what is said where there is none."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from command_line import call
 
 LITTLE = (
     "--scale=demo",
@@ -15,11 +15,7 @@ LITTLE = (
 
 
 def prepare(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pernn", "prepare", *words],
-        capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "PERNN_DATA": str(data), "COLUMNS": "200"},
-    )  # fmt: skip
+    return call("prepare", *words, PERNN_DATA=str(data))
 
 
 def test_text_is_prepared_once(tmp_path: Path) -> None:

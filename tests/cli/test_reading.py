@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import call
 from pernn.store import RunDirectory, Sweep, save_sweep
 from store.finished import begin, finish, spec
 
@@ -19,14 +20,7 @@ EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"
 
 
 def pernn(root: Path, *words: object, columns: int = 200) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pernn", *map(str, words), "-r", str(root)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "COLUMNS": str(columns)},
-    )
+    return call(*words, "-r", root, columns=columns)
 
 
 @pytest.fixture(scope="module")

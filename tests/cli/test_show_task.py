@@ -1,25 +1,17 @@
 """`pernn show` of a task: what it asks for, with real numbers."""
 
 import json
-import os
 import subprocess
-import sys
 
 import pytest
 
+from command_line import call
 from pernn.interfaces import UNSCORED
 from pernn.tasks import TASKS
 
 
 def show(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pernn", "show", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "COLUMNS": "500"},
-    )
+    return call("show", *words, columns=500)
 
 
 SMALL = {"vocab_size": 16, "length": 4, "num_held_out": 64}

@@ -1,14 +1,13 @@
 """A stage that analyses kept checkpoints: shared trainings, cuts anywhere, the same bits."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from command_line import call
 from pernn.errors import ConfigError, CorruptError
 from pernn.runs import RunSpec, estimate_cost, execute
 from pernn.store import RunDirectory
@@ -110,11 +109,7 @@ def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
 
 
 def analyze(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pernn", "analyze", *map(str, words)],
-        capture_output=True, text=True, timeout=120, check=False,
-        env={**os.environ, "COLUMNS": "200"},
-    )  # fmt: skip
+    return call("analyze", *words)
 
 
 def test_the_command_analyses_a_half_finished_run(tmp_path: Path) -> None:
