@@ -175,8 +175,8 @@ def test_one_axis_serves_a_row_of_panels_whose_signs_differ() -> None:
 
 
 def test_shares_have_the_whole_axis() -> None:
-    layout = replace(POINTS, contrast=None, metrics=("solved_or_stuck", "ascending_share"))
-    records = [{**one, "solved_or_stuck": 0.0, "ascending_share": 0.9} for one in trials()]
+    layout = replace(POINTS, contrast=None, metrics=("solved_or_stuck", "ascending_pair_share"))
+    records = [{**one, "solved_or_stuck": 0.0, "ascending_pair_share": 0.9} for one in trials()]
     for axes in draw(experiment(figure=layout), records).axes:
         assert axes.get_ylim() == (-0.03, 1.03)
 
