@@ -11,12 +11,13 @@ from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .comparisons import labels
-from .experiment import Claim, Contrast, Differs, Experiment, FigureLayout
+from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .predicates import Claim, Contrast, Differs, Place
 
 TASKS = {
-    "reverse_ordering": ("inputs of one length", "000 appendix C, Fig. 10"),
-    "variable_length": ("inputs of several lengths", "000 appendix C, Fig. 11"),
+    "reverse_ordering": ("inputs of one length", Place("v3", "appendix C, Fig. 10")),
+    "variable_length": ("inputs of several lengths", Place("v3", "appendix C, Fig. 11")),
 }
 CODES = ("sinusoidal", "learned", "random")
 

@@ -6,8 +6,10 @@ Source: Morita (2024), version 1, appendix B.2 and figures 7 and 8; appendix C.2
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .experiment import AtLeast, AtMost, Claim, Contrast, Differs, Experiment, FigureLayout, Grows
+from .comparisons import OURS
+from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
+from .predicates import AtLeast, AtMost, Claim, Contrast, Differs, Grows, Place
 
 FEEDBACK = Contrast("feedback", treated="truth", baseline="own output")
 """Two rows of each trial's table: one network, measured twice."""
@@ -49,8 +51,12 @@ def paper() -> tuple[RunSpec, ...]:
     )
 
 
-def _source(rule: str) -> str:
-    return "001 appendix B.2, Fig. 8" if rule == "reverse" else "001 appendix C.2, Fig. 13"
+def _source(rule: str) -> Place:
+    return (
+        Place("v1", "appendix B.2, Fig. 8")
+        if rule == "reverse"
+        else Place("v1", "appendix C.2, Fig. 13")
+    )
 
 
 def _truth_helps(rule: str) -> Claim:
@@ -103,6 +109,7 @@ def _good(rule: str) -> Claim:
             cells="task.vocab_size",
             required=LARGE,
             threshold=HALF,
+            threshold_origin=OURS,
         ),
         table=TABLE,
     )
@@ -122,6 +129,7 @@ def _poor(rule: str) -> Claim:
             cells="task.vocab_size",
             required=LARGE,
             threshold=HALF,
+            threshold_origin=OURS,
         ),
         table=TABLE,
     )

@@ -7,8 +7,9 @@ from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .comparisons import by_core, labels, no_gain
-from .experiment import AtLeast, Claim, Experiment
+from .experiment import Experiment
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .predicates import AtLeast, Claim, Place
 
 TASK = {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"}
 HOLD_TIMES = (60, 70, 80, 90, 100)
@@ -40,7 +41,7 @@ def paper() -> tuple[RunSpec, ...]:
 NO_HELP = Claim(
     name="no_help_lstm",
     statement="The code gains the LSTM less than a point of token accuracy.",
-    source="001 appendix C.1, Fig. 11",
+    source=Place("v1", "appendix C.1, Fig. 11"),
     predicate=no_gain({"core.kind": "lstm"}, CODE, "task.hold_time"),
 )
 
@@ -49,13 +50,14 @@ def _all_or_nothing(code: str, title: str) -> Claim:
     return Claim(
         name=f"all_or_nothing_{code}",
         statement=f"Every {title} LSTM ends perfect or at chance, 0.125 (within a point).",
-        source="001 appendix C.1",
+        source=Place("v1", "appendix C.1"),
         predicate=AtLeast(
             "solved_or_stuck",
             {"encoding.kind": code, "task.length": 10},
             cells="task.hold_time",
             required=HOLD_TIMES,
             threshold=1.0,
+            threshold_origin="the text's",
         ),
     )
 

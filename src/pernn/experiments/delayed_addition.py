@@ -9,6 +9,7 @@ from .catalogue import CATALOGUE
 from .comparisons import by_core, code_helps, gain_grows, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .predicates import Place
 
 TASK = {"task.kind": "delayed_addition", "core.kind": "lstm"}
 
@@ -47,7 +48,10 @@ EXPERIMENT = Experiment(
     question=CATALOGUE["delayed_addition"].question,
     source=CATALOGUE["delayed_addition"].source,
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(code_helps("lstm", "000 Fig. 7"), gain_grows("lstm", "000 appendix A.1, Fig. 7")),
+    claims=(
+        code_helps("lstm", Place("v3", "Fig. 7")),
+        gain_grows("lstm", Place("v3", "appendix A.1, Fig. 7")),
+    ),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),
 )

@@ -11,8 +11,9 @@ from . import dual_frequency
 from .catalogue import CATALOGUE
 from .comparisons import CORES, LABELS
 from .dual_frequency import DISTURBANTS
-from .experiment import Claim, Differs, Experiment, FigureLayout, Grows
+from .experiment import Experiment, FigureLayout
 from .grids import CODE, Settings
+from .predicates import Claim, Differs, Grows, Place
 
 TABLE = "gradient_stability"
 KINDS = ("gru", "lstm", "s4d")
@@ -20,8 +21,8 @@ EARLY = tuple(range(1, 21))
 """Percent of the training that count as its beginning."""
 TRAINED = tuple(range(1, 101))
 """Percent of the training, the untrained network left out."""
-SOURCE = "000 section 2.3 and Fig. 5"
-S4D_SOURCE = "002 section 4.3"
+SOURCE = Place("v3", "section 2.3 and Fig. 5")
+S4D_SOURCE = Place("v5", "section 4.3")
 
 
 def demo() -> tuple[RunSpec, ...]:
@@ -54,7 +55,7 @@ def _vanilla(core: str, **more: object) -> Settings:
     return {"core.kind": core, "encoding.kind": CODE.baseline, **more}
 
 
-def _source(core: str) -> str:
+def _source(core: str) -> Place:
     return S4D_SOURCE if core == "s4d" else SOURCE
 
 

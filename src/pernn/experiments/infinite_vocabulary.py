@@ -6,8 +6,10 @@ Source: Morita (2024), version 1, appendix B.3 and figure 9.
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .experiment import Claim, Differs, Experiment, FigureLayout, Grows
+from .comparisons import OURS
+from .experiment import Experiment, FigureLayout
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .predicates import Claim, Differs, Grows, Place
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
 DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
@@ -56,7 +58,7 @@ def _no_gain(core: str) -> Claim:
     return Claim(
         name=f"no_gain_{core}",
         statement=f"The code gains the {CORES[core]} less than 0.01 of cosine similarity.",
-        source="001 appendix B.3, Fig. 9",
+        source=Place("v1", "appendix B.3, Fig. 9"),
         predicate=Differs(
             "cosine_similarity",
             {"core.kind": core},
@@ -64,6 +66,7 @@ def _no_gain(core: str) -> Claim:
             cells="task.dimension",
             sign=-1,
             margin=-MARGIN,
+            margin_origin=OURS,
         ),
     )
 
@@ -72,7 +75,7 @@ def _no_loss(core: str) -> Claim:
     return Claim(
         name=f"no_loss_{core}",
         statement=f"The code costs the {CORES[core]} less than 0.01 of cosine similarity.",
-        source="001 appendix B.3, Fig. 9",
+        source=Place("v1", "appendix B.3, Fig. 9"),
         predicate=Differs(
             "cosine_similarity",
             {"core.kind": core},
@@ -80,6 +83,7 @@ def _no_loss(core: str) -> Claim:
             cells="task.dimension",
             sign=1,
             margin=-MARGIN,
+            margin_origin=OURS,
         ),
     )
 
@@ -89,7 +93,7 @@ def _falls(core: str, code: str) -> Claim:
     return Claim(
         name=f"falls_{core}_{code}",
         statement=f"The {title} {CORES[core]}'s cosine similarity falls with the dimension.",
-        source="001 appendix B.3",
+        source=Place("v1", "appendix B.3"),
         predicate=Grows(
             "cosine_similarity",
             {"core.kind": core, "encoding.kind": code},
@@ -103,7 +107,7 @@ def _falls(core: str, code: str) -> Claim:
 HARM = Claim(
     name="harm_elman",
     statement="From 64 dimensions on, the code lowers the Elman network's cosine similarity.",
-    source="001 appendix B.3, Fig. 9",
+    source=Place("v1", "appendix B.3, Fig. 9"),
     predicate=Differs(
         "cosine_similarity",
         {"core.kind": "elman", "task.dimension": HIGH},

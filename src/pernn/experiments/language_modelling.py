@@ -7,8 +7,9 @@ from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .comparisons import labels
-from .experiment import Claim, Differs, Experiment, FigureLayout
+from .experiment import Experiment, FigureLayout
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .predicates import Claim, Differs, Place
 
 BASE: Settings = {"task.kind": "language_modelling", "core.kind": "lstm"}
 EARLY = (5, 10, 15)
@@ -77,7 +78,7 @@ EXPERIMENT = Experiment(
         Claim(
             name="faster_at_first",
             statement="At first the position-encoded LSTM has the lower test perplexity.",
-            source="002 section 6.5",
+            source=Place("v5", "section 6.5"),
             predicate=Differs(
                 "perplexity", {**LSTM, "percent": EARLY}, CODE, cells="percent", sign=-1
             ),
@@ -86,7 +87,7 @@ EXPERIMENT = Experiment(
         Claim(
             name="worse_at_last",
             statement="At the end of training it has the higher one.",
-            source="002 table 1",
+            source=Place("v5", "table 1"),
             predicate=Differs("perplexity", LSTM, CODE, cells="core.kind", sign=1),
         ),
     ),

@@ -13,8 +13,9 @@ from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .comparisons import CORES, labels, no_gain
-from .experiment import Claim, Contrast, Experiment, FigureLayout
+from .experiment import Experiment, FigureLayout
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .predicates import Claim, Contrast, Place
 
 KINDS = ("gru", "lstm")
 FACTORS = {"training.iterations": "updates", "training.batch_size": "sequences a batch"}
@@ -74,7 +75,7 @@ def _neither_helps(scale: str, core: str, factor: str, times: int) -> Claim:
             f"{normal * times:,} {FACTORS[factor]} instead of {normal:,} gain the vanilla "
             f"{CORES[core]} less than a point of token accuracy ({scale} scale)."
         ),
-        source="000 section 4.2",
+        source=Place("v3", "section 4.2"),
         predicate=no_gain(
             {"core.kind": core, "encoding.kind": CODE.baseline, **where},
             Contrast(factor, treated=normal * times, baseline=normal),

@@ -8,8 +8,9 @@ from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .comparisons import CORES, by_core, code_helps, labels, no_gain
-from .experiment import AtLeast, Claim, Differs, Experiment, Grows
+from .experiment import Experiment
 from .grids import CODE, DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
+from .predicates import AtLeast, Claim, Differs, Grows, Place
 
 KINDS = ["elman", "gru", "lstm"]
 LARGE = tuple(size for size in POWERS if size >= 512)
@@ -62,7 +63,7 @@ def _marginal(core: str) -> Claim:
     return Claim(
         name=f"marginal_{core}",
         statement=f"The code's gain for the {CORES[core]} is marginal: less than ten points.",
-        source="000 appendix A.2, 001 appendix C.2",
+        source=(Place("v3", "appendix A.2"), Place("v1", "appendix C.2")),
         predicate=no_gain({"core.kind": core}, CODE, "task.vocab_size", margin=MARGINAL),
     )
 
@@ -71,7 +72,7 @@ def _falls(core: str, code: str) -> Claim:
     return Claim(
         name=f"falls_{core}_{code}",
         statement=f"The {_title(core, code)}'s token accuracy falls with K from K = 512 on.",
-        source="001 appendix C.2",
+        source=Place("v1", "appendix C.2"),
         predicate=Grows(
             "token_accuracy",
             {"core.kind": core, "encoding.kind": code, "task.vocab_size": LARGE},
@@ -86,7 +87,7 @@ def _tolerates(core: str) -> Claim:
     return Claim(
         name=f"tolerates_large_{core}",
         statement=f"For K = 512 … 16,384 the encoded {CORES[core]} is above the vanilla one.",
-        source="001 appendix C.2",
+        source=Place("v1", "appendix C.2"),
         predicate=Differs(
             "token_accuracy",
             {"core.kind": core, "task.vocab_size": LARGE},
@@ -100,13 +101,14 @@ def _ascends(core: str, code: str) -> Claim:
     return Claim(
         name=f"ascends_{core}_{code}",
         statement=f"At every K, over 99.9 % of the {_title(core, code)}'s outputs ascend.",
-        source="001 appendix C.2",
+        source=Place("v1", "appendix C.2"),
         predicate=AtLeast(
             "ascending_share",
             {"core.kind": core, "encoding.kind": code},
             cells="task.vocab_size",
             required=POWERS,
             threshold=0.999,
+            threshold_origin="the text's",
         ),
     )
 
@@ -114,7 +116,7 @@ def _ascends(core: str, code: str) -> Claim:
 ELMAN_AT_64 = Claim(
     name="elman_gains_at_64",
     statement="At K = 64 the code raises the Elman network's accuracy (by 2.09 points on average).",
-    source="001 appendix C.2",
+    source=Place("v1", "appendix C.2"),
     predicate=Differs(
         "token_accuracy",
         {"core.kind": "elman", "task.vocab_size": 64},
@@ -131,7 +133,7 @@ EXPERIMENT = Experiment(
     source=CATALOGUE["sorting"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
-        *(code_helps(core, "000 Fig. 8, 001 Fig. 12") for core in KINDS),
+        *(code_helps(core, (Place("v3", "Fig. 8"), Place("v1", "Fig. 12"))) for core in KINDS),
         *(_marginal(core) for core in KINDS),
         ELMAN_AT_64,
         *(_tolerates(core) for core in ("gru", "lstm")),

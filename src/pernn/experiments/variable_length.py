@@ -7,10 +7,11 @@ from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .comparisons import CORES, LABELS, code_helps
-from .experiment import Claim, Differs, Experiment, FigureLayout
+from .experiment import Experiment, FigureLayout
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .predicates import Claim, Differs, Place
 
-SOURCE = "000 appendix B, Fig. 9"
+SOURCE = Place("v3", "appendix B, Fig. 9")
 KINDS = ("gru", "lstm")
 
 

@@ -9,9 +9,10 @@ from typing import Literal
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .comparisons import LABELS, POINT
-from .experiment import Claim, Differs, Experiment, FigureLayout
+from .comparisons import LABELS, OURS, POINT
+from .experiment import Experiment, FigureLayout
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .predicates import Claim, Differs, Place
 
 STAGE = "pretraining.task.kind"
 """What the network learnt first; absent where it learns all ids from the beginning."""
@@ -62,7 +63,7 @@ def _code(
     return Claim(
         name=name,
         statement=statement,
-        source="001 Fig. 5 and section 4.2",
+        source=Place("v1", "Fig. 5 and section 4.2"),
         predicate=Differs(
             "token_accuracy",
             {"core.kind": "lstm", STAGE: stage},
@@ -70,6 +71,7 @@ def _code(
             cells="task.vocab_size",
             sign=sign,
             margin=margin,
+            margin_origin=OURS if margin else "",
         ),
     )
 

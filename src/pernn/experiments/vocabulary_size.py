@@ -7,8 +7,9 @@ from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
 from .comparisons import CORES, by_core, code_helps, gain_grows, labels
-from .experiment import AtLeast, Claim, Differs, Experiment, LimitNear
+from .experiment import Experiment
 from .grids import CODE, DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
+from .predicates import AtLeast, Claim, Differs, LimitNear, Place
 
 PAPER_SETTING = {
     "task.length": 64,
@@ -51,14 +52,14 @@ def _distance_falls(core: str) -> Claim:
     return Claim(
         name=f"distance_falls_{core}",
         statement=f"The code lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
-        source="000 Fig. 2",
+        source=Place("v3", "Fig. 2"),
         predicate=Differs(
             "damerau_levenshtein", {"core.kind": core}, CODE, cells="task.vocab_size", sign=-1
         ),
     )
 
 
-def _masters(core: str, smallest: int, largest: int, source: str) -> Claim:
+def _masters(core: str, smallest: int, largest: int, source: Place) -> Claim:
     return Claim(
         name=f"masters_{core}_{smallest}_{largest}",
         statement=(
@@ -71,6 +72,7 @@ def _masters(core: str, smallest: int, largest: int, source: str) -> Claim:
             cells="task.vocab_size",
             required=tuple(size for size in POWERS if smallest <= size <= largest),
             threshold=0.95,
+            threshold_origin="the text's",
         ),
     )
 
@@ -79,13 +81,14 @@ def _limit(core: str, near: int) -> Claim:
     return Claim(
         name=f"limit_{core}",
         statement=f"The encoded {CORES[core]}'s limit (95 % of tokens) lies near K = {near}.",
-        source="001 section 4.1",
+        source=Place("v1", "section 4.1"),
         predicate=LimitNear(
             "token_accuracy",
             {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated},
             along="task.vocab_size",
             required=POWERS,
             threshold=0.95,
+            threshold_origin="the text's",
             near=near,
         ),
     )
@@ -99,12 +102,12 @@ EXPERIMENT = Experiment(
     source=CATALOGUE["vocabulary_size"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
-        *(code_helps(core, "000 Fig. 2, 001 Fig. 2") for core in CORES),
-        *(gain_grows(core, "000 Fig. 2, 001 Fig. 2") for core in CORES),
+        *(code_helps(core, (Place("v3", "Fig. 2"), Place("v1", "Fig. 2"))) for core in CORES),
+        *(gain_grows(core, (Place("v3", "Fig. 2"), Place("v1", "Fig. 2"))) for core in CORES),
         *(_distance_falls(core) for core in CORES),
-        _masters("gru", 32, 256, "000 section 2.1"),
-        _masters("lstm", 256, 16_384, "000 section 2.1"),
-        _masters("lstm", 2, 16_384, "001 section 4.1"),
+        _masters("gru", 32, 256, Place("v3", "section 2.1")),
+        _masters("lstm", 256, 16_384, Place("v3", "section 2.1")),
+        _masters("lstm", 2, 16_384, Place("v1", "section 4.1")),
         _limit("elman", 128),
         _limit("gru", 512),
     ),

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 from pernn.errors import ConfigError
 from pernn.experiments import (
@@ -60,7 +60,7 @@ class Verdict:
         """Give plain JSON values; what is not a number becomes null."""
         rest = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
         about = self.claim
-        return {"claim": about.name, "statement": about.statement, "source": about.source, **rest}
+        return {"claim": about.name, "statement": about.statement, "source": about.cited, **rest}
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _samples(predicate: Predicate, records: Sequence[Record]) -> list[_Sample]:
         case LimitNear():
             return [_limit_near(predicate, chosen)]
         case _:
-            assert_never(predicate)
+            raise NotRunError(f"{type(predicate).__name__} is not judged yet")
 
 
 def _bounded(

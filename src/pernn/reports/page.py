@@ -277,7 +277,7 @@ def _is_number(value: Any) -> bool:
 
 def _bullet(verdict: Verdict) -> str:
     text = f"- {MARKS[verdict.verdict]} **{verdict.verdict}**: "
-    text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.source})")
+    text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.cited})")
     found = escape_markdown(f"{verdict.quantity}: {verdict.interval}, n = {verdict.num_seeds}; ")
     text += f"\n  {found if verdict.interval else ''}{escape_markdown(verdict.detail)}"
     return text + (f"; {escape_markdown(verdict.remark)}" if verdict.remark else "")
