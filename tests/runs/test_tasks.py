@@ -24,7 +24,7 @@ OPTIONS = {
     "language_modelling": {
         "vocab_size": 320,
         "num_held_out": None,
-        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 64},
+        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 400},
     },
 }
 

@@ -193,7 +193,9 @@ class DualFrequencyConfig(TaskConfig):
         share = RARE_SHARE if self.rare_share is None else self.rare_share
         return f"{super().name} rare_share={share!r} per_cell={self.num_per_cell}"
 
-    def under(self, rare_share: float) -> "DualFrequencyConfig":
+    def under(
+        self, rare_share: float, text_rules: Literal["as-run", "as-written"]
+    ) -> "DualFrequencyConfig":
         """Take the protocol's share where none is given."""
         if self.rare_share is not None:
             return self
