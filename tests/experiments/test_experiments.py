@@ -231,9 +231,9 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
     InlineRunner(device="cpu").run(chosen, tmp_path, lambda event: None)
     records = read_records(tmp_path, [spec.fingerprint() for spec in chosen])
     assert len(records) == len(chosen)
-    report = write_report(experiment, "demo", records, len(specs), tmp_path / "report", "command")
+    report = write_report(experiment, "demo", records, chosen, tmp_path / "report", "command")
     assert all(path.stat().st_size for path in report.paths)
     judged = {verdict.verdict for verdict in report.verdicts}
     # A claim that names a setting which was shrunk is about none of these trials.
     claims = [claim for claim in experiment.claims if any(about(spec, claim) for spec in records)]
-    assert not claims or judged & {"supported", "contradicted", "inconclusive"}
+    assert not claims or "too few seeds" in judged  # everything but the other three seeds is there

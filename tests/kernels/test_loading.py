@@ -155,10 +155,10 @@ def test_ids_beyond_the_table_are_refused():
     kernels = find_kernels()
     if kernels is None:
         pytest.skip(describe_kernels())
-    tokens, weight = torch.tensor([[[0], [5]]]), torch.zeros(1, 1, 16, 16)
+    tokens, weight = torch.tensor([[0], [5]]), torch.zeros(1, 16, 16)
     with pytest.raises(IndexError, match="token id 5 is none of 0 … 3"):
         kernels.operators.scan_forward(
-            "elman", 16, 1, 2, 2, 0, torch.zeros(1, 4, 16), None, tokens, weight, None, None, None
+            "elman", 16, 1, 2, 2, 0, torch.zeros(4, 16), None, tokens, weight, None, None, None
         )
     with pytest.raises(IndexError, match="target 4 is none of 0 … 3"):
         kernels.operators.cross_entropy(

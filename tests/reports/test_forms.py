@@ -253,7 +253,7 @@ def test_the_footer_explains_the_form_and_mixed_protocols() -> None:
     records[0]["protocol"] = "as-written"
     text = footer(experiment(figure=BANDS), records)
     assert text.startswith("mixed protocols: as-run, as-written · ")
-    assert text.endswith("bands: 95 % bootstrap, 10,000 resamples over seeds · thin lines: trials")
+    assert text.endswith("bands: 95 % percentile bootstrap over seeds · thin lines: trials")
     assert "violins: quantiles" in footer(experiment(figure=VIOLINS), distributions())
 
 

@@ -73,7 +73,6 @@ PLACING = (
     "--job-time",
     "--trials-per-job",
     "--no-wait",
-    "--pack",
 )
 """Options that concern some runners only."""
 
@@ -300,7 +299,7 @@ def make_report(root: Path, sweep: Sweep) -> "Report":
             find_experiment(sweep.experiment),
             sweep.scale,
             read_records(root, sweep.runs),
-            len(sweep.runs),
+            list(find_trials(sweep).values()),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),
             describe_machines(root, sweep.runs),

@@ -32,11 +32,11 @@ HEAD = """\
 Made by `python -m pernn.experiments.claim_list > docs/claims.md`; a test compares it with the code.
 
 What the texts say about their results, in our words, with its place: arXiv version of the study
-([2402.00236](https://arxiv.org/abs/2402.00236)), then section, figure or table. "Must hold" is what is
-judged of the records, "contradicted if" what would refute it; what shows neither is inconclusive, and
-what lacks trials is not run. Differences are paired by seed. A claim that needs `core.hidden_size` 512 or
-`training.iterations` 300,000 speaks of the paper's own scale and is judged there only; every other one at
-any scale that has its trials.
+([2402.00236](https://arxiv.org/abs/2402.00236)), then section, figure or table. "Must hold" is what
+is judged of the records, "contradicted if" what would refute it; what shows neither is inconclusive,
+and what lacks trials is not run. Differences are paired by seed. A claim that asks for
+`core.hidden_size` 512 and `training.iterations` 300,000 speaks of the paper's own scale and is judged
+there only; every other one at any scale that has its trials.
 """
 
 

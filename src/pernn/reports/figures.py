@@ -19,10 +19,10 @@ from .escaping import clean
 from .forms import draw_bands, draw_points, draw_violins
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
+from .records import Record, number
 from .scales import Scale, fit_metric, is_share
 from .scatter import collect_pairs, draw_scatter, fit_number
 from .series import Series, collect, differences, line_order
-from .statistics import Record, number
 from .unrolled import unroll
 
 Format = Literal["svg", "pdf", "png"]

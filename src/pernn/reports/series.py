@@ -12,7 +12,7 @@ from pernn.errors import ConfigError
 from pernn.experiments import Columns, Experiment, FigureLayout
 
 from .labels import Labels, value_of
-from .statistics import Record, difference_of, number, paired_differences, rank
+from .records import Record, difference_of, number, paired_differences, rank
 
 LINES = (
     {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
