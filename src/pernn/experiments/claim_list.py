@@ -3,6 +3,7 @@
 python -m pernn.experiments.claim_list > docs/claims.md
 """
 
+import sys
 from collections.abc import Iterable
 from typing import Any, assert_never
 
@@ -33,10 +34,10 @@ Made by `python -m pernn.experiments.claim_list > docs/claims.md`; a test compar
 
 What the texts say about their results, in our words, with its place: arXiv version of the study
 ([2402.00236](https://arxiv.org/abs/2402.00236)), then section, figure or table. "Must hold" is what
-is judged of the records, "contradicted if" what would refute it; what shows neither is inconclusive,
-and what lacks trials is not run. Differences are paired by seed. A claim that asks for
-`core.hidden_size` 512 and `training.iterations` 300,000 speaks of the paper's own scale and is judged
-there only; every other one at any scale that has its trials.
+is judged of the records, "contradicted if" what would refute it; what shows neither is
+inconclusive, and what lacks trials is not run. Differences are paired by seed. A claim that asks
+for `core.hidden_size` 512 and `training.iterations` 300,000 speaks of the paper's own scale and is
+judged there only; every other one at any scale that has its trials.
 """
 
 
@@ -110,9 +111,10 @@ def describe(predicate: Predicate) -> tuple[str, str]:
             along = f"per doubling of `{predicate.along}`{_cells(predicate.required)}"
             return f"{what}{contrast} {verb} {along}", f"it is shown to {other}"
         case LimitNear():
+            up_to = f"the largest `{predicate.along}` up to which {what} is at least"
+            near = f"lies within a factor of two of {predicate.near:g}"
             return (
-                f"the largest `{predicate.along}` up to which {what} is at least "
-                f"{predicate.threshold:g} lies within a factor of two of {predicate.near:g}",
+                f"{up_to} {predicate.threshold:g} {near}",
                 "the limit is shown to lie further off",
             )
         case EveryTrial():
@@ -189,4 +191,4 @@ def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    print(claim_list(), end="")
+    sys.stdout.write(claim_list())
