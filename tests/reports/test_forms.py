@@ -268,3 +268,17 @@ def test_joint_conditions_have_names_and_an_order() -> None:
     assert label.order(pairs) == [pairs[2], pairs[1], pairs[0]]
     assert label.condition(columns, pairs[1]) == "Rare among F"
     assert label.condition(columns, pairs[0]) == "target: Frequent, disturbants: Rare"
+
+
+def test_a_block_without_a_metric_has_no_row_for_it() -> None:
+    layout = replace(POINTS, rows="task.kind", metrics=("token_accuracy", "ascending_pair_share"))
+    records = [{**one, "task.kind": "reverse_ordering"} for one in trials()]
+    records += [
+        {**one, "task.kind": "sorting", "ascending_pair_share": 0.999, "run": f"s{number}"}
+        for number, one in enumerate(trials())
+    ]
+    labels = [axes.get_ylabel() for axes in draw(experiment(figure=layout), records).axes]
+    pairs = [name for name in labels if "ascending" in name]
+    # A row of token accuracy and of the contrast in both blocks, of the pairs in one.
+    assert len(pairs) == 1
+    assert len([name for name in labels if name]) == 5
