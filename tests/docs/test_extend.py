@@ -147,7 +147,7 @@ def test_the_experiment_runs_and_is_judged_from_python(pasted, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     module = pasted("experiment")
     exec(recipe("experiment")[1], vars(module))  # noqa: S102
-    assert "'not run', 'not run'" in capsys.readouterr().out  # of one seed
+    assert "'too few seeds', 'too few seeds'" in capsys.readouterr().out  # of one seed
     assert len(module.records) == 8
     assert module.report.page.is_file()
 

@@ -64,7 +64,7 @@ def results(tmp_path_factory):
     experiment = find_experiment("vocabulary_size")
     over_time = replace(experiment.figure, x="update", x_base=None, table="by_update")
     experiment = replace(experiment, more_figures={"over_time": over_time})
-    write_report(experiment, "demo", read_records(root, sweep.runs), 1, folder, "pernn run")
+    write_report(experiment, "demo", read_records(root, sweep.runs), [SPEC], folder, "pernn run")
     request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
     driver = JobFolder(root)

@@ -147,12 +147,10 @@ def test_one_trial_and_no_pair_can_be_drawn() -> None:
 def test_the_footer_says_how_it_was_made() -> None:
     assert footer(experiment(), trials()) == (
         "protocol as-run · precision fp32 · L = 32 · hidden size 128 · 1,000 iterations · "
-        "n = 5 seeds · error bars: 95 % bootstrap, 10,000 resamples over seeds"
+        "n = 5 seeds · error bars: 95 % percentile bootstrap over seeds"
     )
     drawn = [text.replace("\u00a0", " ") for text in texts(draw(experiment(), trials()))]
-    assert any(
-        text.endswith("error bars: 95 % bootstrap, 10,000 resamples over seeds") for text in drawn
-    )
+    assert any(text.endswith("error bars: 95 % percentile bootstrap over seeds") for text in drawn)
 
 
 def test_nothing_finished_is_said() -> None:

@@ -13,7 +13,7 @@ from pernn.reports import Report, write_report
 from pernn.reports.further import draw_further
 from pernn.reports.page import Summary
 from reports.test_page import NAMES, read
-from reports.trials import experiment, stability, trials
+from reports.trials import experiment, planned, stability, trials
 
 LAYOUT = FigureLayout(
     x="update",
@@ -47,7 +47,7 @@ def made() -> list[dict[str, Any]]:
 
 def write(directory: Path, records: list[dict[str, Any]], **changes: Any) -> Report:
     about = experiment(**{"figure": MAIN, "more_figures": FIGURES, "labels": CAPTIONS, **changes})
-    return write_report(about, "demo", records, 80, directory, "pernn run it")
+    return write_report(about, "demo", records, planned(), directory, "pernn run it")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_figure_without_its_table_is_visibly_left_out(tmp_path: Path) -> None:
 
 def test_a_scatter_plot_may_be_the_main_figure() -> None:
     about = experiment(figure=FIGURES["loss_and_accuracy"])
-    summary = Summary(about, "demo", trials(("gru",), (32,)), 10, "command", [])
+    summary = Summary(about, "demo", trials(("gru",), (32,)), planned(), "command", [])
     assert summary.by == ("core.kind", "encoding.kind")
     assert summary.metrics == ("token_accuracy", "loss")
     assert [row.num_seeds for row in summary.rows] == [5, 5]

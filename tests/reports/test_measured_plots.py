@@ -195,7 +195,7 @@ def test_footers_explain_the_signs() -> None:
     text = footer(experiment(figure=HEAT), records)
     assert text.endswith("colours: means over seeds · hatched: no trial")
     text = footer(experiment(figure=SCATTER), records)
-    assert "ρ: Spearman’s rank correlation, 95 % bootstrap, 10,000 resamples over seeds" in text
+    assert "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds" in text
 
 
 def test_impossible_layouts_are_refused_at_once() -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from pernn.errors import StoreError
-from pernn.experiments import AtLeast, Claim, Differs
+from pernn.experiments import AtLeast, Claim, Differs, Place
 from pernn.reports import Report, write_report
-from reports.trials import CODE, experiment, trials
+from reports.trials import CODE, experiment, planned, trials
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil/ onerror=1>|\n\x1b[31m{{ 7*7 }}'
 NAMES = {
@@ -32,20 +32,20 @@ CLAIMS = (
     Claim(
         "helps",
         "It helps.",
-        "Fig. 2",
-        Differs("loss", {"core.kind": "gru"}, CODE, "task.vocab_size", -1),
+        Place("v3", "Fig. 2"),
+        Differs("loss", {"core.kind": "gru"}, CODE, "task.vocab_size", sign=-1),
     ),
     Claim(
         "harms",
         "It harms.",
-        "Fig. 2",
+        Place("v3", "Fig. 2"),
         Differs("loss", {"core.kind": "gru"}, CODE, "task.vocab_size"),
     ),
     Claim(
         "masters",
         "It masters all.",
-        "Fig. 3",
-        AtLeast("token_accuracy", {"core.kind": "elman"}, "task.vocab_size", (4,), 0.95),
+        Place("v3", "Fig. 3"),
+        AtLeast("token_accuracy", {"core.kind": "elman"}, "task.vocab_size", (4,), 0.95, "ours"),
     ),
 )
 
@@ -82,7 +82,9 @@ class Reader(HTMLParser):
 def write(directory: Path, records: list[dict[str, Any]] | None = None, **changes: Any) -> Report:
     records = trials() if records is None else records
     about = experiment(**{"claims": CLAIMS, **changes})
-    return write_report(about, "demo", records, 80, directory, "pernn run it", ["Two cores."])
+    return write_report(
+        about, "demo", records, planned(), directory, "pernn run it", ["Two cores."]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +165,9 @@ def test_hostile_words_are_shown_and_do_nothing(tmp_path: Path) -> None:
         {**record, "core.kind": HOSTILE, "protocol": HOSTILE, "run": HOSTILE, HOSTILE: HOSTILE}
         for record in trials(cores=("gru",))
     ]
-    hostile = Claim("x", HOSTILE, HOSTILE, CLAIMS[0].predicate)
+    hostile = Claim("x", HOSTILE, Place(HOSTILE, HOSTILE), CLAIMS[0].predicate, None, HOSTILE)
     about = experiment(question=HOSTILE, source=HOSTILE, claims=(hostile, *CLAIMS))
-    report = write_report(about, HOSTILE, records, 40, tmp_path, HOSTILE, [HOSTILE])
+    report = write_report(about, HOSTILE, records, planned()[:40], tmp_path, HOSTILE, [HOSTILE])
     reader = read(report)
     assert not {"script", "img"} & set(reader.tags)
     page = report.page.read_text()

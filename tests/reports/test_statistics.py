@@ -11,19 +11,13 @@ from hypothesis import strategies as st
 
 from pernn.errors import ConfigError
 from pernn.reports import bootstrap_interval, paired_differences, student_interval
-from pernn.reports.statistics import number, rank, student_quantile
+from pernn.reports.records import number, rank
+from pernn.reports.rules import holm
+from pernn.reports.statistics import p_above, share_interval
 from reports.trials import CODE, trial, trials
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
 ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
-
-
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99, 0.999])
-def test_student_quantile_agrees_with_scipy(level: float) -> None:
-    degrees = np.arange(1, 201)
-    expected = scipy.stats.t.ppf((1 + level) / 2, degrees)
-    found = [student_quantile(level, int(one)) for one in degrees]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 7])
@@ -55,12 +49,22 @@ def test_bootstrap_agrees_with_scipy(count: int, level: float) -> None:
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=tolerance)
 
 
-def test_bootstrap_agrees_with_all_resamples() -> None:
-    values = [0.9, 0.95, 0.8, 0.99]
-    means = [sum(chosen) / 4 for chosen in product(values, repeat=4)]
-    low, high = np.quantile(means, [0.025, 0.975])
+@pytest.mark.parametrize("values", [[0.9, 0.95, 0.8, 0.99], [1.0, 0.0, 1.0, 1.0, 0.0], [3.0, 1.0]])
+def test_bootstrap_of_few_values_is_that_of_all_resamples(values: list[float]) -> None:
+    count = len(values)
+    means = sorted(sum(chosen) / count for chosen in product(values, repeat=count))
+    place = math.ceil(0.025 * count**count) - 1
     found = bootstrap_interval(values)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.004)
+    assert (found.low, found.high) == pytest.approx((means[place], means[-1 - place]), abs=1e-15)
+
+
+@given(st.permutations(ACCURACIES))
+def test_intervals_do_not_depend_on_the_order(values: list[float]) -> None:
+    for count in (5, 7):
+        some = values if count == 7 else [one for one in values if one > 0.9]
+        plain = [one for one in ACCURACIES if one in some]
+        assert bootstrap_interval(some) == bootstrap_interval(plain)
+        assert student_interval(some) == student_interval(plain)
 
 
 def test_bootstrap_is_the_papers() -> None:
@@ -134,15 +138,40 @@ def test_level_out_of_range_is_refused(level: float) -> None:
     for make in (bootstrap_interval, student_interval):
         with pytest.raises(ConfigError, match="level must lie between 0 and 1"):
             make([0.5, 0.6], level)
-    with pytest.raises(ConfigError, match="0 < level < 1"):
-        student_quantile(level, 3)
 
 
 def test_other_bad_parameters_are_refused() -> None:
-    with pytest.raises(ConfigError, match="degrees"):
-        student_quantile(0.95, 0)
     with pytest.raises(ConfigError, match="num_resamples"):
         bootstrap_interval([0.5, 0.6], num_resamples=0)
+
+
+def test_p_values_agree_with_scipy() -> None:
+    samples = np.random.default_rng(0).normal(0.1, 1, (20, 5))
+    expected = scipy.stats.ttest_1samp(samples, 0.05, axis=1, alternative="greater").pvalue
+    np.testing.assert_allclose(p_above(samples, 0.05), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "strict", "or_equal"), [(0.3, 0.0, 0.0), (0.1, 1.0, 1.0), (0.2, 1.0, 0.0)]
+)
+def test_p_values_of_equal_values_are_limits(value: float, strict: float, or_equal: float) -> None:
+    values = np.full(5, value + 1e-17)
+    assert p_above(values, 0.2) == strict
+    assert p_above(values, 0.2, or_equal=True) == or_equal
+
+
+@pytest.mark.parametrize(("hits", "count"), [(0, 5), (5, 5), (3, 10), (1, 1)])
+def test_share_interval_agrees_with_scipy(hits: int, count: int) -> None:
+    expected = scipy.stats.binomtest(hits, count).proportion_ci(0.95, method="exact")
+    found = share_interval(hits, count)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_holm_is_holms() -> None:
+    """The example of Holm's paper's kind: 0.01 ≤ 0.05 / 4, 0.02 > 0.05 / 3, so the rest stays."""
+    assert holm([0.02, 0.01, 0.03, 0.04], 0.05) == [False, True, False, False]
+    assert holm([0.01, 0.012, 0.025, 0.05], 0.05) == [True] * 4
+    assert holm([], 0.05) == []
 
 
 def test_pairs_match_by_seed_and_cell() -> None:
@@ -169,7 +198,7 @@ def test_pairs_come_in_the_order_of_their_keys() -> None:
 
 
 def test_competing_trials_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"two trials of encoding\.kind = none at seed = 111"):
+    with pytest.raises(ConfigError, match=r"two trials at encoding\.kind = sinusoidal, seed = 111"):
         paired_differences(trials(), "loss", CODE, ["task.vocab_size"])
 
 

@@ -14,11 +14,20 @@ from typer.testing import CliRunner
 
 from pernn.cli.export import export
 from pernn.errors import ConfigError, CorruptError
-from pernn.experiments import AtLeast, AtMost, Claim, Contrast, Differs, FigureLayout, Predicate
+from pernn.experiments import (
+    AtLeast,
+    AtMost,
+    Claim,
+    Contrast,
+    Differs,
+    FigureLayout,
+    Place,
+    Predicate,
+)
 from pernn.reports import export_records, judge, unroll, write_report
 from pernn.store import RunDirectory, Sweep, save_sweep
 from pernn.store.files import checksum
-from reports.trials import CODE, by_condition, by_length, experiment, trial, trials
+from reports.trials import CODE, by_condition, by_length, experiment, planned, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
 NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
@@ -80,7 +89,7 @@ def test_damaged_tables_are_named(table: Any, said: str) -> None:
 
 
 def claim(predicate: Predicate, table: str | None = None) -> Claim:
-    return Claim("name", "statement", "source", predicate, table)
+    return Claim("name", "statement", Place("v3", "Fig. 3"), predicate, table)
 
 
 def test_claims_are_about_rows() -> None:
@@ -91,7 +100,7 @@ def test_claims_are_about_rows() -> None:
     found = judge(claim(harms, "by_position"), records)
     assert (found.verdict, found.num_seeds) == ("supported", 5)
     early = {**where, "disturbants": "rare", "position": tuple(range(1, 5))}
-    masters = AtLeast("token_accuracy", early, "position", (1, 2, 3, 4), 0.95)
+    masters = AtLeast("token_accuracy", early, "position", (1, 2, 3, 4), 0.95, "ours")
     assert judge(claim(masters, "by_position"), records).verdict == "contradicted"
     assert judge(claim(harms), records).verdict == "not run"
     missing = judge(claim(harms, "by_length"), records)
@@ -108,16 +117,16 @@ def test_rows_that_compete_are_told_apart() -> None:
     with pytest.raises(ConfigError, match=r"they differ in disturbants$"):
         judge(claim(vague, "by_position"), by_condition())
     vague_too = AtLeast(
-        "token_accuracy", {**where, "encoding.kind": "none"}, "position", (1,), 0.95
+        "token_accuracy", {**where, "encoding.kind": "none"}, "position", (1,), 0.95, "ours"
     )
-    with pytest.raises(ConfigError, match=r"must select one; they differ in disturbants$"):
+    with pytest.raises(ConfigError, match=r"select fewer records; they differ in disturbants$"):
         judge(claim(vague_too, "by_position"), by_condition())
 
 
 def longer(gain: float) -> list[dict[str, Any]]:
     return [
         trial(seed=seed, training__iterations=n, k=4, m=0.5 + gain * (n > 300_000) + seed / 1e3)
-        for seed in (1, 2, 3)
+        for seed in (1, 2, 3, 4, 5)
         for n in (300_000, 600_000)
     ]
 
@@ -131,18 +140,19 @@ def test_conditions_may_be_numbers_or_absent() -> None:
     pretrained = [{**one, "pretraining.task.kind": "copy", "m": 0.9} for one in longer(0)[::2]]
     helps = Differs("m", {}, Contrast("pretraining.task.kind", "copy", None), "k")
     assert judge(claim(helps), [*longer(0)[::2], *pretrained]).verdict == "supported"
-    alone = AtLeast("m", {"pretraining.task.kind": None}, "k", (4,), 0.8)
+    alone = AtLeast("m", {"pretraining.task.kind": None}, "k", (4,), 0.8, "ours")
     assert judge(claim(alone), [*longer(0)[::2], *pretrained]).verdict == "contradicted"
 
 
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ([1.0, 1.5], "supported"),
-        ([3.0, 3.5], "contradicted"),
-        ([1.0, 3.0], "inconclusive"),
-        ([2.0, 2.0], "supported"),
-        ([1.0], "not run"),
+        ([1.0, 1.2, 1.1, 0.9, 1.0], "supported"),
+        ([3.0, 3.5, 3.1, 3.2, 3.4], "contradicted"),
+        ([1.0, 3.0, 2.0, 1.0, 3.0], "inconclusive"),
+        ([2.0] * 5, "supported"),
+        ([1.0], "too few seeds"),
+        ([], "not run"),
     ],
 )
 def test_at_most(values: list[float], verdict: str) -> None:
@@ -151,7 +161,7 @@ def test_at_most(values: list[float], verdict: str) -> None:
         for seed, value in enumerate(values)
         for k in (4, 8)
     ]
-    found = judge(claim(AtMost("m", {}, "k", (4, 8), 2.0)), records)
+    found = judge(claim(AtMost("m", {}, "k", (4, 8), 2.0, "ours")), records)
     assert found.verdict == verdict
     assert found.quantity == "m" if verdict == "not run" else "m at k = 4"
 
@@ -171,7 +181,9 @@ def test_the_report_is_of_rows(tmp_path: Path) -> None:
     records = [
         {**one, "protocol": "as-written"} if one["seed"] == 111 else one for one in by_condition()
     ]
-    write_report(experiment(figure=LAYOUT), "demo", records, 20, tmp_path, "pernn run it")
+    write_report(
+        experiment(figure=LAYOUT), "demo", records, planned()[:20], tmp_path, "pernn run it"
+    )
     rows = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
     assert list(rows[0])[:8] == [
         "core.kind",

@@ -1,13 +1,16 @@
 """Plausible finished trials, made up."""
 
 import random
+from functools import cache
 from typing import Any
 
 from pernn.experiments import Contrast, Experiment, FigureLayout
+from pernn.runs import RunSpec
 
 CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 SEEDS = (111, 222, 333, 444, 555)
 CLASSES = ("frequent", "rare")
+VARIED = ("task.vocab_size", "core.kind", "encoding.kind", "seed")
 
 
 def trial(**columns: Any) -> dict[str, Any]:
@@ -50,12 +53,20 @@ def trials(
     return records
 
 
+@cache
+def planned() -> tuple[RunSpec, ...]:
+    """The 80 specs of `trials()`."""
+    return tuple(
+        RunSpec().override({column: record[column] for column in VARIED}) for record in trials()
+    )
+
+
 def experiment(**changes: Any) -> Experiment:
     """A question with a figure like the paper's first, and no claims."""
     values: dict[str, Any] = {
         "name": "vocabulary_size",
         "question": "How large a vocabulary?",
-        "source": "000 Fig. 2",
+        "source": "v3, Fig. 2",
         "scales": {},
         "claims": (),
         "figure": FigureLayout(

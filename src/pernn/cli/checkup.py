@@ -19,6 +19,7 @@ REQUIRED = (
     "rich",
     "safetensors",
     "rapidfuzz",
+    "scipy",
     "matplotlib",
     "jinja2",
     "jaxtyping",

@@ -7,12 +7,13 @@ import typer
 from rich.console import Console
 
 from pernn.experiments import find_experiment
-from pernn.reports import judge
+from pernn.reports import judge_all
 from pernn.store import load_sweep, read_records
 
 from .options import RESULTS, Json, Results, Scale
 from .report import sweep_name
 from .statuses import left_out
+from .sweep import find_trials
 from .verdicts import print_verdicts
 
 
@@ -29,7 +30,8 @@ def claims(
     found = load_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
     records = read_records(results, found.runs, damage.append)
-    verdicts = [judge(claim, records) for claim in find_experiment(found.experiment).claims]
+    planned = list(find_trials(found).values())
+    verdicts = judge_all(find_experiment(found.experiment).claims, records, planned)
     if as_json:
         rows = [verdict.dump() for verdict in verdicts]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))

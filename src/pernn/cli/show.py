@@ -111,7 +111,7 @@ def show(
     console.print(words)
     claims = Table("Claim", "Statement", "Source")
     for claim in found.claims:
-        claims.add_row(claim.name, claim.statement, claim.source)
+        claims.add_row(claim.name, claim.statement, claim.cited)
     console.print(claims)
     if name in TASKS.names():
         console.print(f"Its task:  pernn show {name} --sample 3")

@@ -300,7 +300,7 @@ def make_report(root: Path, sweep: Sweep, damage: list[str]) -> "Report":
             find_experiment(sweep.experiment),
             sweep.scale,
             read_records(root, sweep.runs, damage.append),
-            len(sweep.runs),
+            list(find_trials(sweep).values()),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),
             describe_machines(root, sweep.runs),

@@ -8,7 +8,13 @@ from rich.text import Text
 
 from pernn.reports import Verdict
 
-STYLES = {"supported": "green", "contradicted": "red", "inconclusive": "yellow", "not run": "dim"}
+STYLES = {
+    "supported": "green",
+    "contradicted": "red",
+    "inconclusive": "yellow",
+    "too few seeds": "dim",
+    "not run": "dim",
+}
 
 
 def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool) -> None:
@@ -38,6 +44,7 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
 def _estimates(verdict: Verdict) -> Iterator[str]:
     if verdict.interval is not None:
         yield f"{verdict.interval.estimate:.3g}, n = {verdict.num_seeds}"
-    for name, interval in (("bootstrap", verdict.interval), ("Student's t", verdict.student)):
+    for interval in (verdict.interval, verdict.bootstrap):
         if interval is not None and interval.bounded:
+            name = interval.method.removesuffix(" 0.95")
             yield f"{name} {interval.low:.3g} … {interval.high:.3g}"

@@ -10,36 +10,48 @@ from pernn.lazy import exports
 from .catalogue import CATALOGUE, Entry, experiment_names, registered
 
 if TYPE_CHECKING:
-    from .experiment import (
+    from .experiment import Columns, Experiment, FigureLayout, find_experiment, trials
+    from .predicates import (
+        PLANNED,
         AtLeast,
         AtMost,
+        Cells,
         Claim,
-        Columns,
         Contrast,
         Differs,
-        Experiment,
-        FigureLayout,
+        DiffersMore,
+        Equivalent,
+        EveryTrial,
         Grows,
         LimitNear,
+        Place,
         Predicate,
-        find_experiment,
-        trials,
+        Where,
     )
+
+_EXPERIMENT = ("Columns", "Experiment", "FigureLayout", "find_experiment", "trials")
 
 __all__ = [
     "CATALOGUE",
+    "PLANNED",
     "AtLeast",
     "AtMost",
+    "Cells",
     "Claim",
     "Columns",
     "Contrast",
     "Differs",
+    "DiffersMore",
     "Entry",
+    "Equivalent",
+    "EveryTrial",
     "Experiment",
     "FigureLayout",
     "Grows",
     "LimitNear",
+    "Place",
     "Predicate",
+    "Where",
     "experiment_names",
     "find_experiment",
     "registered",
@@ -48,5 +60,9 @@ __all__ = [
 
 __getattr__ = exports(
     __name__,
-    {name: ".experiment" for name in __all__ if name not in globals()},
+    {
+        name: ".experiment" if name in _EXPERIMENT else ".predicates"
+        for name in __all__
+        if name not in globals()
+    },
 )

@@ -14,7 +14,7 @@ class Entry:
     Attributes:
         module: Module whose `EXPERIMENT` it is.
         question: One sentence.
-        source: Where the paper asks it: text (000 … 003) and figure or section.
+        source: Where the paper asks it: arXiv version, then figure or section.
     """
 
     module: str
@@ -26,87 +26,87 @@ CATALOGUE = {
     "vocabulary_size": Entry(
         "pernn.experiments.vocabulary_size",
         "How large a vocabulary can a recurrent network reverse, with and without a code?",
-        "000 Fig. 2, 001 Fig. 2",
+        "v3, Fig. 2; v1, Fig. 2; v5, section 4.1",
     ),
     "input_length": Entry(
         "pernn.experiments.input_length",
         "Does the code help with longer inputs, as it does with larger vocabularies?",
-        "001 Fig. 3",
+        "v1, Fig. 3",
     ),
     "constant_information": Entry(
         "pernn.experiments.constant_information",
         "Does the code help more with many different tokens than with long inputs, at equal K^L?",
-        "001 Fig. 4",
+        "v1, Fig. 4",
     ),
     "vocabulary_extension": Entry(
         "pernn.experiments.vocabulary_extension",
         "Does a pretrained network take up new tokens more easily with the code?",
-        "001 Fig. 5 and section 4.2",
+        "v1, section 4.2 and Fig. 5",
     ),
     "dual_frequency": Entry(
         "pernn.experiments.dual_frequency",
         "Are rare tokens hard to retrieve, or do they make others hard to retrieve?",
-        "000 Fig. 3, 002 section 4.2",
+        "v3, Fig. 3; v5, section 4.2",
     ),
     "gradient_stability": Entry(
         "pernn.experiments.gradient_stability",
         "Do rare tokens destabilise the gradients of networks without a code?",
-        "000 Fig. 5, 002 section 4.3",
+        "v3, Fig. 5; v5, section 4.3",
     ),
     "delayed_addition": Entry(
         "pernn.experiments.delayed_addition",
         "Does the code help to reverse a sequence and add another one to it at once?",
-        "000 Fig. 7",
+        "v3, Fig. 7",
     ),
     "sorting": Entry(
         "pernn.experiments.sorting",
         "Does the code help where the order of the inputs does not matter?",
-        "000 Fig. 8, 001 Fig. 12",
+        "v3, Fig. 8; v1, Fig. 12",
     ),
     "predecessor_query": Entry(
         "pernn.experiments.predecessor_query",
         "Does the code help to tell which token stood before a given one?",
-        "002 section 6.1.3",
+        "v5, appendix A.3",
     ),
     "variable_length": Entry(
         "pernn.experiments.variable_length",
         "Does the code help where the time of an answer is not known beforehand?",
-        "000 Fig. 9",
+        "v3, Fig. 9; v1, Fig. 6",
     ),
     "alternative_codes": Entry(
         "pernn.experiments.alternative_codes",
         "Must the code be sinusoidal, or does any code help?",
-        "000 Figs. 10 and 11",
+        "v3, Figs. 10 and 11",
     ),
     "double_vanilla": Entry(
         "pernn.experiments.double_vanilla",
         "Is it the code that helps, or the parameters that come with it?",
-        "002 section 6.3",
+        "v5, appendix C",
     ),
     "autoregressive": Entry(
         "pernn.experiments.autoregressive",
         "Does a network do without a code if it is fed its own outputs?",
-        "001 Figs. 8 and 13",
+        "v1, Figs. 8 and 13",
     ),
     "infinite_vocabulary": Entry(
         "pernn.experiments.infinite_vocabulary",
         "Does the code help with vectors, of which there are infinitely many?",
-        "001 Fig. 9",
+        "v1, Fig. 9",
     ),
     "copying_memory": Entry(
         "pernn.experiments.copying_memory",
         "Does the code help to remember for longer?",
-        "001 Fig. 11",
+        "v1, Fig. 11",
     ),
     "more_training": Entry(
         "pernn.experiments.more_training",
         "Do vanilla networks catch up with more training or larger batches?",
-        "000 section 4.2",
+        "v3, section 4.2; v5, section 4.1",
     ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the code help to predict the next token of a text?",
-        "002 section 6.5 and table 1",
+        "v5, appendix E and Table 1",
     ),
 }
 

@@ -1,13 +1,27 @@
 """What the experiments' claims and figures share: cores by name, claims of gain, labels."""
 
-from .experiment import Claim, Contrast, Differs, FigureLayout, Grows, Where
-from .grids import CODE
+from .experiment import FigureLayout
+from .grids import CODE, Settings
+from .predicates import Claim, Contrast, Differs, Grows, Place, Where
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D model"}
 """The paper's cores, as sentences call them."""
 
 POINT = 0.01
 """A gain below one point of accuracy counts as none."""
+
+PAPER_SETTING: Settings = {
+    "task.length": 64,
+    "core.hidden_size": 512,
+    "training.iterations": 300_000,
+}
+"""What statements about the paper's own scale are about, beside its K."""
+
+OURS = "ours: the text gives no number"
+"""Origin of a margin that the text's words leave open."""
+
+Source = Place | tuple[Place, ...]
+"""Where a claim stands, as `Claim.source` takes it."""
 
 LABELS = {
     "task.vocab_size": "Vocabulary size K",
@@ -31,7 +45,8 @@ LABELS = {
     "learned": "Learned",
     "random": "Random",
     "token_accuracy": "Token accuracy",
-    "ascending_share": "Share of ascending outputs",
+    "ascending_pair_share": "Share of ascending neighbours",
+    "ascending_sequence_share": "Share of ascending sequences",
     "solved": "Share of trials at 1",
     "stuck": "Share of trials at chance",
     "solved_or_stuck": "Share of trials at either",
@@ -70,7 +85,7 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
     return {name: LABELS[name] for name in names}
 
 
-def code_helps(core: str, source: str, cells: str = "task.vocab_size") -> Claim:
+def code_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
     """Claim that the sinusoidal code raises a core's token accuracy, averaged over cells."""
     return Claim(
         name=f"code_helps_{core}",
@@ -80,7 +95,7 @@ def code_helps(core: str, source: str, cells: str = "task.vocab_size") -> Claim:
     )
 
 
-def gain_grows(core: str, source: str) -> Claim:
+def gain_grows(core: str, source: Source) -> Claim:
     """Claim that a core's gain from the code grows with the vocabulary."""
     return Claim(
         name=f"gain_grows_{core}",
@@ -92,4 +107,12 @@ def gain_grows(core: str, source: str) -> Claim:
 
 def no_gain(where: Where, contrast: Contrast, cells: str, margin: float = POINT) -> Differs:
     """State that the treated condition gains less than a margin of token accuracy."""
-    return Differs("token_accuracy", where, contrast, cells, sign=-1, margin=-margin)
+    return Differs(
+        "token_accuracy",
+        where,
+        contrast,
+        cells,
+        sign=-1,
+        margin=-margin,
+        margin_origin=OURS if margin else "",
+    )

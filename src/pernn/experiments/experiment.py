@@ -15,141 +15,10 @@ from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, experiment_names, registered
-
-Where = Mapping[str, Any]
-"""Column → value, or a tuple of allowed values; a record must match all of them.
-
-`None` matches records that do not have the column.
-"""
+from .predicates import Claim, Contrast
 
 Columns = str | tuple[str, ...]
 """A column, or several whose values count together."""
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Two conditions, told apart by one column; the difference is `treated − baseline`.
-
-    Trials are paired by seed and by the columns that the comparison names, so the two may differ
-    in further columns. In the rows of a table both may belong to one trial.
-
-    Attributes:
-        column: What tells them apart: a setting, or a column of the table.
-        treated: Its value in the one: a word, a number, or `None` where the column is absent.
-        baseline: Its value in the other.
-    """
-
-    column: str
-    treated: str | int | float | None
-    baseline: str | int | float | None
-
-
-@dataclass(frozen=True)
-class AtLeast:
-    """In every cell, the mean over seeds reaches a threshold.
-
-    Attributes:
-        metric: Column that is compared.
-        where: Records that take part.
-        cells: Column whose values make the cells, each of which must reach the threshold.
-        required: Values of `cells` that must all be there for the claim to have been run.
-        threshold: In the metric's unit.
-    """
-
-    metric: str
-    where: Where
-    cells: str
-    required: tuple[Any, ...]
-    threshold: float
-
-
-@dataclass(frozen=True)
-class AtMost:
-    """In every cell, the mean over seeds stays at or below a threshold; else as `AtLeast`."""
-
-    metric: str
-    where: Where
-    cells: str
-    required: tuple[Any, ...]
-    threshold: float
-
-
-@dataclass(frozen=True)
-class Differs:
-    """The paired difference, averaged over the cells, has a sign (over seeds).
-
-    Attributes:
-        sign: +1 if the treated condition should measure more, −1 if less.
-        cells: Column over whose values the difference is averaged within a seed.
-        margin: What `sign · difference` must exceed, in the metric's unit. With −1 and a negative
-            margin the claim is that there is no gain to speak of.
-    """
-
-    metric: str
-    where: Where
-    contrast: Contrast
-    cells: str
-    sign: Literal[1, -1] = 1
-    margin: float = 0.0
-
-
-@dataclass(frozen=True)
-class Grows:
-    """A metric grows with a column: its least-squares slope per doubling has a sign (over seeds).
-
-    At least two distinct values of `along` are needed, else the claim was not run.
-
-    Attributes:
-        contrast: If given, it is this paired difference that grows, not the metric itself.
-        sign: +1 if it should grow, −1 if it should fall.
-    """
-
-    metric: str
-    where: Where
-    contrast: Contrast | None
-    along: str
-    sign: Literal[1, -1] = 1
-
-
-@dataclass(frozen=True)
-class LimitNear:
-    """The largest value of `along` up to which the threshold always holds lies near a number.
-
-    Near means within a factor of two either way; per seed, 0 if already the smallest value fails.
-
-    Attributes:
-        required: Values of `along` that must all be there for the claim to have been run.
-    """
-
-    metric: str
-    where: Where
-    along: str
-    required: tuple[float, ...]
-    threshold: float
-    near: float
-
-
-Predicate = AtLeast | AtMost | Differs | Grows | LimitNear
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One sentence of the paper that records can support or contradict.
-
-    Attributes:
-        name: Short, unique in the experiment.
-        statement: The claim in our words.
-        source: Text and figure it stands in.
-        predicate: What must hold of the records.
-        table: If given, each trial stands for the rows of this table of its, whose columns the
-            predicate may name too.
-    """
-
-    name: str
-    statement: str
-    source: str
-    predicate: Predicate
-    table: str | None = None
 
 
 Form = Literal["points", "bands", "violins", "heat", "scatter"]
@@ -175,7 +44,7 @@ class FigureLayout:
             be named above.
         form: `points`: means with intervals and every trial; `bands`: lines in bands of their
             interval, for long axes; `violins`: in the first metric's row the distribution that the
-            quantile columns `q0` … `q100` describe, averaged over trials, with quartiles; `heat`:
+            quantile columns `q0` … `q100` describe, pooled over trials, with quartiles; `heat`:
             the metric's mean over seeds as a colour, one scale for all panels; `scatter`: a point
             for each trial or row of the table, and how its two numbers are correlated in rank.
         y_base: Base of the metrics' logarithmic axis, which shares and differences are left out

@@ -6,7 +6,7 @@ from typing import Any
 
 from pernn.runs import RunSpec
 
-from .experiment import Contrast
+from .predicates import Contrast
 
 SEEDS = (111, 222, 333, 444, 555)
 """The published seeds."""

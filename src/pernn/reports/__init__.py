@@ -5,16 +5,20 @@ from typing import TYPE_CHECKING
 from pernn.lazy import exports
 
 if TYPE_CHECKING:
-    from .claims import Outcome, Verdict, judge
+    from .claims import Verdict, judge, judge_all
     from .escaping import clean
     from .exports import export_records
     from .figures import draw, render
+    from .findings import Cell
     from .page import Report, write_report
-    from .statistics import Interval, bootstrap_interval, paired_differences, student_interval
+    from .records import paired_differences
+    from .rules import Outcome
+    from .statistics import Interval, bootstrap_interval, student_interval
     from .tables import Measured, Row, summarise, to_csv, to_markdown
     from .unrolled import unroll
 
 __all__ = [
+    "Cell",
     "Interval",
     "Measured",
     "Outcome",
@@ -26,6 +30,7 @@ __all__ = [
     "draw",
     "export_records",
     "judge",
+    "judge_all",
     "paired_differences",
     "render",
     "student_interval",
@@ -39,9 +44,10 @@ __all__ = [
 __getattr__ = exports(
     __name__,
     {
+        "Cell": ".findings",
         "Interval": ".statistics",
         "Measured": ".tables",
-        "Outcome": ".claims",
+        "Outcome": ".rules",
         "Report": ".page",
         "Row": ".tables",
         "Verdict": ".claims",
@@ -50,7 +56,8 @@ __getattr__ = exports(
         "draw": ".figures",
         "export_records": ".exports",
         "judge": ".claims",
-        "paired_differences": ".statistics",
+        "judge_all": ".claims",
+        "paired_differences": ".records",
         "render": ".figures",
         "student_interval": ".statistics",
         "summarise": ".tables",

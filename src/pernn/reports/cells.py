@@ -1,12 +1,14 @@
 """Which records a claim is about, and their values by seed and cell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pernn.errors import ConfigError
-from pernn.experiments import Contrast
+from pernn.experiments import Claim, Contrast, Where
+from pernn.experiments.predicates import Cells
 
-from .statistics import Record, difference_of, number, paired_differences, rank
+from .records import Arm, Record, combine, matches, rank, sides
+from .unrolled import unroll
 
 Columns = dict[Any, dict[Any, float]]
 """Seed → cell → value."""
@@ -16,87 +18,147 @@ class NotRunError(Exception):
     """Some trials that the claim needs are not there; the message says which."""
 
 
-def matches(record: Record, where: Any) -> bool:
-    """Whether a record has an allowed value in every column.
+@dataclass(frozen=True)
+class Sample:
+    """Everything that a claim's predicate is about.
+
+    Attributes:
+        columns: Seed → cell → value; a difference if the predicate compares.
+        cells: Those that are needed, in order; every one has a seed.
+        name: Column whose values they are.
+        num_lost: Trials among them that diverged, and count as the worst.
+        num_missing: Planned trials that are not finished.
+    """
+
+    columns: Columns
+    cells: tuple[Any, ...]
+    name: str
+    num_lost: int
+    num_missing: int
+
+    def complete(self) -> tuple[list[Any], str]:
+        """Choose the seeds that have every cell, so that each seed's value is of the same thing.
+
+        Returns:
+            Seeds, and a note on what was left out.
+
+        Raises:
+            NotRunError: If there is none.
+        """
+        seeds = [seed for seed, column in self.columns.items() if column.keys() >= {*self.cells}]
+        if not seeds:
+            raise NotRunError(f"no seed has all of {self.name} = {show_all(self.cells)}")
+        left_out = len(self.columns) - len(seeds)
+        note = f"; {left_out} unfinished seed{'s' * (left_out > 1)} left out" if left_out else ""
+        return seeds, note
+
+    def at(self, cell: Any) -> tuple[float, ...]:
+        """Return the values of all seeds that have a cell."""
+        return tuple(column[cell] for column in self.columns.values() if cell in column)
+
+
+def arms(*contrasts: Contrast | None) -> list[Arm]:
+    """Return the records whose signed sum a predicate is about.
+
+    One contrast is a difference, two are a difference of differences, none is the metric itself.
+    """
+    found: list[Arm] = [(1, {})]
+    for contrast in contrasts:
+        if contrast is not None:
+            found = [
+                (sign * own, {**where, **also})
+                for own, also in sides(contrast)
+                for sign, where in found
+            ]
+    return found
+
+
+def gather(
+    claim: Claim,
+    cells: str,
+    required: Cells,
+    taking_part: Sequence[Arm],
+    records: Sequence[Record],
+    planned: Sequence[Record],
+) -> Sample:
+    """Sort a claim's values by seed and cell.
 
     Args:
-        record: One trial, or one row of its table.
-        where: Column → value, or a tuple of allowed values; `None` stands for a column that the
-            record does not have.
-    """
-    return all(
-        record.get(column) in (allowed if isinstance(allowed, tuple) else (allowed,))
-        for column, allowed in where.items()
-    )
-
-
-def by_seed(records: Sequence[Record], metric: str, cells: str) -> Columns:
-    """Sort a metric by seed and cell; records without either are left out.
+        claim: What is claimed.
+        cells: Column that makes the cells.
+        required: Cells that must be there.
+        taking_part: From `arms`.
+        records: Finished trials.
+        planned: Settings of all trials of the sweep, flat; none if nobody knows.
 
     Raises:
         ConfigError: If two records compete for one place.
+        CorruptError: If the claim's table is none.
+        NotRunError: If a cell has no value.
     """
+    metric, where = claim.predicate.metric, claim.predicate.where
+    rows = unroll(records, claim.table)
+    if records and not rows:
+        raise NotRunError(f"no finished trial has a table {claim.table!r}")
+    if claim.table is not None:
+        rows += [one for one in records if claim.table not in one.get("tables", {})]
+    chosen = [row for row in rows if matches(row, where)]
+    if not chosen:
+        asked = ", ".join(f"{name} = {_any_of(value)}" for name, value in where.items())
+        raise NotRunError(f"no finished trial has {asked}" if asked else "no finished trials")
     columns: Columns = {}
-    holders: dict[tuple[Any, Any], Record] = {}
-    for record in sorted(records, key=lambda record: rank(record["seed"])):
-        value = number(record, metric)
-        if value is None or cells not in record:
-            continue
-        place = (record["seed"], record[cells])
-        if place in holders:
-            raise ConfigError(
-                f"two trials of seed {record['seed']} at {cells} = {record[cells]}: the claim's "
-                f"`where` must select one{difference_of(holders[place], record)}"
-            )
-        holders[place] = record
-        columns.setdefault(record["seed"], {})[record[cells]] = value
-    return columns
-
-
-def differences(records: Sequence[Record], metric: str, contrast: Contrast, cells: str) -> Columns:
-    """Sort the paired differences of a metric by seed and cell.
-
-    Raises:
-        ConfigError: If two records compete for one place.
-        NotRunError: If fewer than two seeds have a pair.
-    """
-    columns: Columns = {}
-    for (seed, cell), value in paired_differences(records, metric, contrast, [cells]).items():
+    with_cell = [row for row in chosen if cells in row]
+    for (seed, cell), value in combine(with_cell, metric, taking_part, ("seed", cells)).items():
         columns.setdefault(seed, {})[cell] = value
-    if len(columns) < 2:
-        raise NotRunError(
-            f"needs at least 2 seeds with both {show(contrast.treated)} and "
-            f"{show(contrast.baseline)}, found {len(columns)}"
-        )
-    return columns
+    seen = {cell for column in columns.values() for cell in column}
+    plan = _planned(planned, where, taking_part, is_table=claim.table is not None)
+    needed = _required(cells, required, seen, plan)
+    absent = [cell for cell in needed if cell not in seen]
+    if absent or not needed:
+        of = f"both {_sides(taking_part)} at " if len(taking_part) > 1 else ""
+        raise NotRunError(f"needs {of}{cells} = {show_all(absent)}")
+    used = {
+        row.get("run"): "diverged" in row
+        for _, arm in taking_part
+        for row in chosen
+        if matches(row, arm) and (row.get(cells) in needed)
+    }
+    expected = {
+        one.get("run") for some in plan for one in some if one.get(cells, needed[0]) in needed
+    }
+    return Sample(columns, needed, cells, sum(used.values()), len(expected - used.keys()))
 
 
-def complete(columns: Columns, name: str) -> tuple[list[Any], list[Any], str]:
-    """Choose seeds that share their cells, so that each seed's value is of the same thing.
+def _planned(
+    planned: Sequence[Record], where: Where, taking_part: Sequence[Arm], *, is_table: bool
+) -> list[list[Record]]:
+    """Return the planned trials of each arm; what only tables tell apart is in all of them."""
+    settings = {column for one in planned for column in one}
 
-    A sweep runs seed by seed: those that have every cell, if two do; else all, with the cells that
-    they share.
+    def known(condition: Where) -> Where:
+        return {k: v for k, v in condition.items() if k in settings or not is_table}
 
-    Returns:
-        Seeds, cells in order, and a note on what was left out.
+    chosen = [one for one in planned if matches(one, known(where))]
+    return [[one for one in chosen if matches(one, known(arm))] for _, arm in taking_part]
 
-    Raises:
-        NotRunError: If no cell is shared by all.
-    """
-    every = {cell for column in columns.values() for cell in column}
-    seeds = [seed for seed, column in columns.items() if column.keys() == every]
-    if len(seeds) < 2:
-        seeds = list(columns)
-        every = {cell for cell in every if all(cell in column for column in columns.values())}
-    if not every:
-        raise NotRunError(f"no value of {name} has all {len(seeds)} seeds")
-    left_out = len(columns) - len(seeds)
-    note = f"; {left_out} unfinished seed{'s' * (left_out > 1)} left out" if left_out else ""
-    return seeds, sorted(every, key=rank), note
+
+def _required(
+    cells: str, required: Cells, seen: Iterable[Any], plan: Sequence[Sequence[Record]]
+) -> tuple[Any, ...]:
+    if required != "planned":
+        return tuple(sorted(required, key=rank))
+    settings = [{one[cells] for one in some if cells in one} for some in plan]
+    # A column of a table is in no spec, and without a plan what is there is all that is known.
+    found = set.intersection(*settings) if any(settings) else set(seen)
+    return tuple(sorted(found, key=rank))
+
+
+def _sides(taking_part: Sequence[Arm]) -> str:
+    return " and ".join(", ".join(map(show, where.values())) for _, where in taking_part)
 
 
 def show(value: Any) -> str:
-    """Give a value as text; numbers have thousands separated."""
+    """Return a value as text; numbers have thousands separated."""
     whole = isinstance(value, float) and value.is_integer()
     value = int(value) if whole else value
     plain = isinstance(value, bool) or not isinstance(value, int)
@@ -108,3 +170,7 @@ def show_all(values: Sequence[Any]) -> str:
     if len(values) > 6:
         return f"{show(values[0])}, {show(values[1])} … {show(values[-1])} ({len(values)} values)"
     return ", ".join(show(value) for value in values) or "none"
+
+
+def _any_of(value: Any) -> str:
+    return " or ".join(map(show, value)) if isinstance(value, tuple) else show(value)

@@ -9,7 +9,7 @@ from pernn.experiments import Experiment
 from .escaping import escape_markdown
 from .figures import Format, draw, render
 from .labels import Labels, footer
-from .statistics import Record
+from .records import Record
 from .unrolled import unroll
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from pernn.experiments import FigureLayout
 
+from .records import Record
 from .scales import Scale, is_share
 from .series import numbers, place_records
-from .statistics import Record
 
 RISING, DIVERGING = "viridis", "RdBu"
 """Colour maps: from little to much, and from negative to positive with white at 0."""

@@ -6,7 +6,7 @@ from typing import Any
 from pernn.experiments import Columns, Experiment, FigureLayout
 
 from .escaping import clean
-from .statistics import NUM_RESAMPLES, Record, rank
+from .records import Record, rank
 
 SETTINGS = (
     ("training.precision", "precision {}"),
@@ -117,7 +117,7 @@ def _signs(layout: FigureLayout) -> list[str]:
     """Explain the signs of a form."""
     if layout.form == "heat":
         return ["colours: means over seeds", "hatched: no trial"]
-    resampled = f"95 % bootstrap, {NUM_RESAMPLES:,} resamples over seeds"
+    resampled = "95 % percentile bootstrap over seeds"
     if layout.form == "scatter":
         rows = " × rows of their tables" if layout.table else ""
         return [f"points: trials{rows}", f"ρ: Spearman’s rank correlation, {resampled}"]

@@ -10,14 +10,16 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pernn.experiments import Experiment
+from pernn.runs import RunSpec
 from pernn.store import storing, to_json, write_atomically
 
-from .claims import Outcome, Verdict, judge
+from .claims import Verdict, judge_all
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
 from .further import FORMATS, Further, draw_further
 from .labels import Labels, footer, names_of, protocol_of
-from .statistics import Record, rank
+from .records import Record, rank
+from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .unrolled import NAMING, is_setting, table_columns, unroll
 
@@ -25,6 +27,7 @@ MARKS: dict[Outcome, str] = {
     "supported": "✔",
     "contradicted": "✘",
     "inconclusive": "≈",
+    "too few seeds": "…",
     "not run": "–",
 }
 """Signs beside the words, so that no verdict is told by colour alone."""
@@ -61,7 +64,7 @@ def write_report(
     experiment: Experiment,
     scale: str,
     records: list[Record],
-    num_planned: int,
+    planned: Sequence[RunSpec],
     directory: Path,
     command: str,
     notes: Sequence[str] = (),
@@ -72,7 +75,7 @@ def write_report(
         experiment: What was asked.
         scale: Its scale.
         records: Finished trials.
-        num_planned: Trials of the whole sweep.
+        planned: All trials of the sweep, finished or not.
         directory: Where the files go; made if it is missing.
         command: What repeats the sweep.
         notes: Sentences for the end of the page, for example on which machines it ran.
@@ -86,7 +89,7 @@ def write_report(
     """
     records = sorted(records, key=_place(experiment))
     further = draw_further(experiment, records)
-    summary = Summary(experiment, scale, records, num_planned, command, notes, further)
+    summary = Summary(experiment, scale, records, planned, command, notes, further)
     figure = draw(experiment, records)
     drawn: dict[Format, bytes] = {form: render(figure, form) for form in FORMATS}
     contents = {
@@ -101,7 +104,7 @@ def write_report(
                 "experiment": experiment.name,
                 "scale": scale,
                 "num_finished": len(records),
-                "num_planned": num_planned,
+                "num_planned": len(planned),
                 "claims": [verdict.dump() for verdict in summary.verdicts],
             }
         ),
@@ -121,7 +124,7 @@ class Summary:
         experiment: What was asked.
         scale: Its scale.
         records: Finished trials, in the order of the tables.
-        num_planned: Trials of the whole sweep.
+        planned: All trials of the sweep.
         command: What repeats the sweep.
         notes: Sentences for the end.
         further: Figures below the main one.
@@ -132,7 +135,7 @@ class Summary:
         experiment: Experiment,
         scale: str,
         records: Sequence[Record],
-        num_planned: int,
+        planned: Sequence[RunSpec],
         command: str,
         notes: Sequence[str],
         further: Sequence[Further] = (),
@@ -152,9 +155,9 @@ class Summary:
         self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))
         self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
         self.protocol = protocol_of(records, self.label)
-        self.verdicts = tuple(judge(claim, records) for claim in experiment.claims)
-        self.progress = f"{len(records):,} of {num_planned:,} trials finished"
-        if len(records) < num_planned:
+        self.verdicts = judge_all(experiment.claims, records, planned)
+        self.progress = f"{len(records):,} of {len(planned):,} trials finished"
+        if len(records) < len(planned):
             self.progress += ": this report is incomplete"
 
     def _measured(self) -> list[str]:
@@ -189,6 +192,7 @@ class Summary:
         environment = Environment(
             autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
+        environment.filters["number"] = "{:.4g}".format
         columns, metrics = self._listed()
         return environment.from_string(source).render(
             name=self.experiment.name,
@@ -277,10 +281,19 @@ def _is_number(value: Any) -> bool:
 
 def _bullet(verdict: Verdict) -> str:
     text = f"- {MARKS[verdict.verdict]} **{verdict.verdict}**: "
-    text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.source})")
-    found = escape_markdown(f"{verdict.quantity}: {verdict.interval}, n = {verdict.num_seeds}; ")
-    text += f"\n  {found if verdict.interval else ''}{escape_markdown(verdict.detail)}"
-    return text + (f"; {escape_markdown(verdict.remark)}" if verdict.remark else "")
+    text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.cited})")
+    found = [verdict.detail, verdict.remark]
+    if verdict.interval is not None:
+        estimate = f"{verdict.quantity}: {verdict.interval.estimate:.4g}"
+        found.insert(0, estimate + verdict.intervals)
+    if verdict.claim.paper_value is not None:
+        found.append(f"the paper's own: {verdict.claim.paper_value}")
+    text += f"\n  {escape_markdown('; '.join(filter(None, found)))}"
+    cells = verdict.cells if len(verdict.cells) > 1 else ()
+    for cell in cells:
+        line = f"{cell.name}: {cell.interval}, bootstrap {cell.bootstrap.bounds}, n = "
+        text += f"\n    - {escape_markdown(line)}{cell.num_seeds}"
+    return text
 
 
 def _place(experiment: Experiment) -> Any:

@@ -13,7 +13,7 @@ from pernn.errors import ConfigError
 from pernn.experiments import Columns
 
 from .labels import Labels, names_of, value_of
-from .statistics import Record, rank
+from .records import Record, rank
 
 DENSE = 16
 """More numbers than this have no ticks of their own."""

@@ -11,9 +11,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from pernn.experiments import Experiment, FigureLayout
 
 from .labels import Labels, value_of
+from .records import Record, number, rank
 from .scales import is_share, log_ends, tick_log
 from .series import looks
-from .statistics import Interval, Record, number, rank, rank_correlation
+from .statistics import Interval, rank_correlation
 
 MANY = 150
 """With more points than this in a panel they are smaller."""

@@ -9,15 +9,8 @@ from typing import Any
 from pernn.errors import ConfigError
 
 from .escaping import clean, csv_cell, escape_markdown
-from .statistics import (
-    Interval,
-    Record,
-    bootstrap_interval,
-    difference_of,
-    number,
-    rank,
-    student_interval,
-)
+from .records import Record, difference_of, number, rank
+from .statistics import Interval, bootstrap_interval, student_interval
 
 
 @dataclass(frozen=True)

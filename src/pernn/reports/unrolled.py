@@ -7,7 +7,7 @@ from pernn.config import suggestion
 from pernn.errors import ConfigError, CorruptError
 from pernn.runs import RunSpec
 
-from .statistics import Record
+from .records import Record
 
 NAMING = frozenset({"run", "num_parameters", "tables", "kind"})
 """Columns that are neither set nor measured."""

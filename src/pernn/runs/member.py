@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,13 +209,36 @@ def _restore(
 
 def _learning_curve(
     directory: RunDirectory, last: int, metrics: Mapping[str, float]
-) -> dict[str, list[float]]:
-    """Give all evaluations on the held-out sequences, the final one included, as a table."""
-    lines = [line for line in directory.read_metrics() if line["kind"] == "test"]
+) -> dict[str, list[float | None]]:
+    """Return all evaluations on the held-out sequences, the final one included, as a table.
+
+    Beside them the mean training loss since the row before, as far as it was logged.
+    """
+    logged = directory.read_metrics()
+    lines = [line for line in logged if line["kind"] == "test"]
     lines.append({"update": last, **metrics})
-    percent = [round(100 * line["update"] / last) for line in lines]
+    percent: list[float | None] = [round(100 * line["update"] / last) for line in lines]
     columns = {name: [line[name] for line in lines] for name in ("update", *metrics)}
-    return {"percent": percent, **columns}
+    training = [line for line in logged if line["kind"] == "train"]
+    losses = _training_losses(training, [line["update"] for line in lines])
+    return {"percent": percent, **columns, "train_loss": losses}
+
+
+def _training_losses(
+    training: Sequence[Mapping[str, Any]], updates: Sequence[int]
+) -> list[float | None]:
+    """Average what `train` lines say up to each update, every one as long as it is a mean of."""
+    losses: list[float | None] = []
+    sums, counts, before = 0.0, 0, 0
+    waiting = list(training)
+    for update in updates:
+        while waiting and waiting[0]["update"] <= update:
+            line = waiting.pop(0)
+            num_updates, before = line["update"] - before, line["update"]
+            sums, counts = sums + num_updates * line["loss"], counts + num_updates
+        losses.append(sums / counts if counts else None)
+        sums, counts = 0.0, 0
+    return losses
 
 
 def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:

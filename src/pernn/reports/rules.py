@@ -1,0 +1,108 @@
+"""The rules of decision: two one-sided p-values from the values of each seed.
+
+All of them take many samples at once, so that benchmarks/verdicts.py and the tests simulate the
+very rules that decide.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Shaped
+
+from .statistics import p_above
+
+Outcome = Literal["supported", "contradicted", "inconclusive", "too few seeds", "not run"]
+
+ALPHA = 0.025
+"""Level of each one-sided test: a claim is decided where a two-sided 95 % interval would."""
+MIN_SEEDS = 5
+"""With fewer trials nothing is decided: the spread of three or four says too little."""
+
+
+class Evidence(NamedTuple):
+    """How well the values agree with the opposite of what each says; small is strong evidence.
+
+    Attributes:
+        supports: p-value of the test whose rejection supports the claim.
+        contradicts: p-value of the test whose rejection contradicts it.
+    """
+
+    supports: Float64[np.ndarray, "*samples"]
+    contradicts: Float64[np.ndarray, "*samples"]
+
+
+def exceeds(
+    values: Shaped[np.ndarray, "*samples trials"],
+    bound: float,
+    sign: int = 1,
+    *,
+    or_equal: bool = False,
+) -> Evidence:
+    """Weigh that the mean lies above a bound; with sign −1, below it.
+
+    Args:
+        values: One per trial along the last axis.
+        bound: In the values' unit.
+        sign: +1 for above, −1 for below.
+        or_equal: Whether trials that all lie on the bound support it.
+    """
+    above = p_above(sign * values, sign * bound, or_equal=or_equal)
+    return Evidence(above, p_above(-sign * values, -sign * bound))
+
+
+def lies_within(values: Shaped[np.ndarray, "*samples trials"], low: float, high: float) -> Evidence:
+    """Weigh that the mean lies between two bounds.
+
+    Two one-sided tests support it, both of which must reject (Schuirmann, 1987). It is
+    contradicted on either side, so that p-value is doubled.
+    """
+    supports = np.maximum(
+        p_above(values, low, or_equal=True), p_above(-values, -high, or_equal=True)
+    )
+    outside = np.minimum(p_above(values, high), p_above(-values, -low))
+    return Evidence(supports, np.minimum(1.0, 2 * outside))
+
+
+def in_every(cells: Sequence[Evidence]) -> Evidence:
+    """Weigh that what was weighed in each cell holds in all of them.
+
+    Every cell must support it by its own test, uncorrected: the intersection–union test (Berger,
+    1982). It is contradicted if one cell does, after Bonferroni's correction for their number.
+    """
+    supports = np.max([cell.supports for cell in cells], axis=0)
+    worst = np.min([cell.contradicts for cell in cells], axis=0)
+    return Evidence(supports, np.minimum(1.0, len(cells) * worst))
+
+
+def trials_near(
+    values: Shaped[np.ndarray, "*samples trials"], allowed: Sequence[float], tolerance: float
+) -> Evidence:
+    """Weigh that every single trial measures one of a few values; p-values are 0 or 1.
+
+    A trial further than twice the tolerance from all of them is a counterexample. No trial beyond
+    the tolerance supports the statement as far as it was tried.
+    """
+    away = np.min([np.abs(values - one) for one in allowed], axis=0).max(axis=-1)
+    # A measured share can lie on the edge of a range, where rounding must not decide.
+    inside, outside = away <= tolerance * (1 + 1e-9), away > 2 * tolerance * (1 + 1e-9)
+    return Evidence(np.where(inside, 0.0, 1.0), np.where(outside, 0.0, 1.0))
+
+
+def decide(supports: bool, contradicts: bool) -> Outcome:  # noqa: FBT001 two findings, no options
+    """Name what two tests found."""
+    return "supported" if supports else "contradicted" if contradicts else "inconclusive"
+
+
+def holm(p_values: Sequence[float], level: float = 2 * ALPHA) -> list[bool]:
+    """Return which hypotheses are rejected so that all are rightly so with probability 1 − level.
+
+    Source: Holm (1979), "A simple sequentially rejective multiple test procedure".
+    """
+    rejected = [False] * len(p_values)
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for place, number in enumerate(order):
+        if p_values[number] > level / (len(p_values) - place):
+            break
+        rejected[number] = True
+    return rejected
