@@ -58,7 +58,9 @@ def results(tmp_path_factory):
         warned = pytest.warns(UserWarning, match="damaged checkpoint set aside")
         with warned, pytest.raises(TrialError):
             execute(SPEC, root, device="cpu")
-    assert execute(SPEC, root, device="cpu").status == "finished"
+    (run.path / "metrics.jsonl").unlink()
+    with pytest.warns(UserWarning, match="metrics restored from the newest checkpoint"):
+        assert execute(SPEC, root, device="cpu").status == "finished"
     sweep = Sweep("vocabulary_size-test", "vocabulary_size", "demo", {}, [SPEC.fingerprint()])
     folder = save_sweep(root, sweep)
     experiment = find_experiment("vocabulary_size")
@@ -165,6 +167,7 @@ def test_the_events_are_those_of_the_page(results):
                 "failed": {"reason"},
                 "finished": {"updates", "seconds"},
                 "damaged checkpoint set aside": {"reason"},
+                "metrics restored": {"reason"},
             }[line["event"]]
         )
 

@@ -196,7 +196,7 @@ def _restore(
         state.restore(checkpoint.arrays, checkpoint.update)
     mended = directory.restore_metrics({} if checkpoint is None else checkpoint.state)
     if mended:
-        directory.note("metrics restored from the checkpoint", reason=mended)
+        directory.note("metrics restored", reason=mended)
         warn(f"metrics restored from the newest checkpoint: {mended}")
     changed = {
         key: [started.get(key), value]
