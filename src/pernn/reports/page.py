@@ -157,6 +157,9 @@ class Summary:
         self.protocol = protocol_of(records, self.label)
         self.verdicts = judge_all(experiment.claims, records, planned)
         self.progress = f"{len(records):,} of {len(planned):,} trials finished"
+        lost = sum("diverged" in record for record in records)
+        if lost:
+            self.progress += f", {lost:,} of them diverged and counted as the worst"
         if len(records) < len(planned):
             self.progress += ": this report is incomplete"
 
