@@ -338,7 +338,8 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def read_record(run: RunDirectory) -> dict[str, Any] | None:
     """Give a finished run as one flat record: its spec beside its metrics.
 
-    Only `tables` is not flat: name → column → values.
+    Only `tables` is not flat: name → column → values. `diverged`, after which update, is there if
+    the run did.
     """
     # An unfinished run gives no record, whatever became of its spec.
     result = run.read_result()
@@ -346,4 +347,6 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
     if spec is None or result is None:
         return None
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
+    if "diverged" in result:
+        extra["diverged"] = result["diverged"]["update"]
     return {"run": run.fingerprint, **flatten(spec), **extra, **result["metrics"]}
