@@ -90,8 +90,8 @@ def public_names(path):
 def test_there_are_no_more_dependencies_than_agreed():
     needed = {requirement.split(">")[0] for requirement in PROJECT["project"]["dependencies"]}
     assert needed == {
-        "torch", "numpy", "pydantic", "typer", "rich", "safetensors", "rapidfuzz", "matplotlib",
-        "jinja2", "jaxtyping",
+        "torch", "numpy", "pydantic", "typer", "rich", "safetensors", "rapidfuzz", "scipy",
+        "matplotlib", "jinja2", "jaxtyping",
     }  # fmt: skip
 
 

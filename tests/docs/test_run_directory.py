@@ -40,8 +40,11 @@ SPEC = RunSpec.load(
 )
 
 
+LOST = SPEC.override({"seed": 222})
+
+
 def diverge(*arguments):
-    yield 0, TrialError("the loss became nan")
+    raise TrialError("the loss became nan")
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +58,10 @@ def results(tmp_path_factory):
     run.write_environment({**environment, "processor": "another"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs.execution, "advance", diverge)
-        warned = pytest.warns(UserWarning, match="damaged checkpoint set aside")
-        with warned, pytest.raises(TrialError):
-            execute(SPEC, root, device="cpu")
+        with pytest.warns(UserWarning, match="diverged after update 0"):
+            execute(LOST, root, device="cpu")
+    with pytest.warns(UserWarning, match="damaged checkpoint set aside"):
+        execute(SPEC, root, device="cpu", listener=lambda update: False)
     (run.path / "metrics.jsonl").unlink()
     with pytest.warns(UserWarning, match="metrics restored from the newest checkpoint"):
         assert execute(SPEC, root, device="cpu").status == "finished"
@@ -153,7 +157,8 @@ def test_every_field_is_documented_and_every_documented_field_is_written(results
 
 
 def test_the_events_are_those_of_the_page(results):
-    journal = RunDirectory(results, SPEC.fingerprint()).read_journal()
+    runs_ = (RunDirectory(results, spec.fingerprint()) for spec in (SPEC, LOST))
+    journal = [line for run in runs_ for line in run.read_journal()]
     (row,) = re.findall(r"^\| `event` \|(.*)\|$", PAGE, flags=re.MULTILINE)
     assert {line["event"] for line in journal} == set(re.findall(r"`([^`]+)`", row))
     for line in journal:
@@ -164,7 +169,7 @@ def test_the_events_are_those_of_the_page(results):
                 "started": set(),
                 "resumed": {"changed"},
                 "stopped": set(),
-                "failed": {"reason"},
+                "diverged": {"reason"},
                 "finished": {"updates", "seconds"},
                 "damaged checkpoint set aside": {"reason"},
                 "metrics restored": {"reason"},

@@ -416,7 +416,8 @@ def test_at_least_judges_required_cells_only() -> None:
     ("near", "cells", "verdict"),
     [
         (8.0, {4: GOOD, 8: GOOD, 16: BAD}, "supported"),
-        (4.0, {4: GOOD, 8: GOOD, 16: BAD}, "supported"),
+        (7.9, {4: GOOD, 8: GOOD, 16: BAD}, "supported"),
+        (4.0, {4: GOOD, 8: GOOD, 16: BAD}, "inconclusive"),  # exactly twice as large
         (64.0, {4: GOOD, 8: GOOD, 16: BAD}, "contradicted"),
         (2.0, {4: GOOD, 8: GOOD, 16: BAD}, "contradicted"),
         (8.0, {4: [0.99, 0.99, 0.5, 0.5, 0.5], 8: GOOD, 16: BAD}, "inconclusive"),

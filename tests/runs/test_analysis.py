@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from command_line import call
-from pernn.errors import ConfigError, CorruptError
-from pernn.runs import RunSpec, estimate_cost, execute
+from pernn.errors import ConfigError, CorruptError, TrialError
+from pernn.runs import RunSpec, estimate_cost, execute, execution
 from pernn.store import RunDirectory
+from pernn.training import advance
 from runs.test_tasks import tiny
 
 TRAINING = tiny("dual_frequency").override(
@@ -141,3 +142,27 @@ def test_the_command_says_what_is_no_run(tmp_path: Path) -> None:
     missing = analyze(tmp_path / "runs" / "0123456789abcdef")
     assert missing.returncode == 2
     assert "no spec.json" in missing.stderr
+
+
+def test_gradients_of_a_diverged_training_count_as_the_worst(tmp_path, monkeypatch):
+    """What was kept before is measured; from then on similarities are −1."""
+
+    def diverge(state, *arguments):
+        for event in advance(state, *arguments):
+            yield event
+            if state.update == 5:
+                raise TrialError("the loss became nan")
+
+    monkeypatch.setattr(execution, "advance", diverge)
+    with pytest.warns(UserWarning, match="diverged after update 5"):
+        result = execute(SPEC, tmp_path, device="cpu").result
+    assert result["diverged"] == {"update": 5, "reason": "the loss became nan"}
+    table = result["tables"]["gradient_stability"]
+    worst = {update: [] for update in (0, 4, 8, 10)}
+    for update, similarity in zip(table["update"], table["similarity"], strict=True):
+        worst[update].append(similarity == -1.0)
+    assert [all(found) for found in worst.values()] == [False, False, True, True]
+    assert len({len(found) for found in worst.values()}) == 1
+    assert set(table["norm"][-4:]) == {None}
+    assert result["metrics"]["similarity_rare_disturbants"] == -1.0
+    assert result["metrics"]["token_accuracy"] == 0.0

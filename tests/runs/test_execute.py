@@ -1,16 +1,18 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 import torch
 
-from pernn.errors import CorruptError, MachineError, StoreError, TrialError
+from pernn.errors import CorruptError, MachineError, StoreError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.runs import RunSpec, execute, execution
-from pernn.store import CheckpointFolder, RunDirectory
+from pernn.store import CheckpointFolder, RunDirectory, read_records, read_status
 from pernn.training import advance
 
 SPEC = RunSpec.load(
@@ -170,7 +172,7 @@ def test_a_missing_device_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_diverged_trial_is_noted(tmp_path: Path) -> None:
+def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     wild = SPEC.override(
         {
             "training.learning_rate": 1e3,
@@ -188,10 +190,35 @@ def test_a_diverged_trial_is_noted(tmp_path: Path) -> None:
     arrays["model.readout.bias"][:] = float("nan")
     directory.checkpoints.set_aside(1)
     directory.checkpoints.save(type(checkpoint)(1, arrays, checkpoint.state))
-    with pytest.raises(TrialError, match="loss became nan"):
-        execute(wild, tmp_path, device="cpu")
-    assert directory.read_journal()[-1]["event"] == "failed"
-    assert directory.read_result() is None
+    execute(wild, tmp_path / "other", device="cpu", listener=lambda n: n != 1)
+    copytree(tmp_path / "runs", tmp_path / "other" / "runs", dirs_exist_ok=True)
+    with pytest.warns(UserWarning, match="diverged after update 3 and counts as the worst"):
+        outcome = execute(wild, tmp_path, device="cpu")
+    assert outcome.status == "finished"
+    assert directory.read_journal()[-1]["event"] == "diverged"
+    result = directory.read_result()
+    assert result["diverged"]["update"] == 3
+    assert "loss became nan within updates 1–3" in result["diverged"]["reason"]
+    assert result["metrics"] == {
+        "loss": pytest.approx(math.log(4)),
+        "token_accuracy": 0.0,
+        "sequence_accuracy": 0.0,
+        "damerau_levenshtein": 5.0,
+        "damerau_levenshtein_share": 1.0,
+    }
+    curve = result["tables"]["by_update"]
+    assert (curve["update"], curve["percent"]) == ([7, 14, 20], [35, 70, 100])
+    assert curve["token_accuracy"] == [0.0] * 3
+    (record,) = read_records(tmp_path, [wild.fingerprint()])
+    assert (record["diverged"], record["token_accuracy"]) == (3, 0.0)
+    status = read_status(tmp_path, wild.fingerprint())
+    assert (status.standing, status.reason[:10]) == ("done", "diverged: ")
+    assert execute(wild, tmp_path, device="cpu").status == "already done"
+    # Wherever it is stopped meanwhile, the same is found at the same update.
+    execute(wild, tmp_path / "other", device="cpu", listener=lambda n: n != 2)
+    with pytest.warns(UserWarning, match="diverged after update 3"):
+        execute(wild, tmp_path / "other", device="cpu")
+    assert RunDirectory(tmp_path / "other", wild.fingerprint()).read_result() == result
 
 
 @pytest.mark.parametrize("what", ["weight", "moment", "loss"])
@@ -214,12 +241,12 @@ def test_no_checkpoint_holds_what_is_not_finite(
             yield event
 
     monkeypatch.setattr(execution, "advance", damaged)
-    with pytest.raises(TrialError, match="not finite after update 8"):
+    with pytest.warns(UserWarning, match="not finite after update 8"):
         execute(spec, tmp_path, device="cpu")
     directory = RunDirectory(tmp_path, spec.fingerprint())
     assert directory.checkpoints.updates() == [4]
     last = directory.read_journal()[-1]
-    assert (last["event"], last["update"]) == ("failed", 8)
+    assert (last["event"], last["update"]) == ("diverged", 8)
     assert "not finite" in last["reason"]
 
 

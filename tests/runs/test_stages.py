@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pernn.errors import ConfigError, CorruptError
-from pernn.runs import RunSpec, execute
+from pernn.errors import ConfigError, CorruptError, TrialError
+from pernn.runs import RunSpec, execute, execution
 from pernn.store import RunDirectory
 
 TRAINING = {
@@ -135,3 +135,24 @@ def test_a_pretraining_without_its_checkpoint_is_said(tmp_path: Path) -> None:
 def test_stages_that_do_not_fit_are_refused(change: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         SPEC.override(change)
+
+
+def test_what_follows_on_a_diverged_pretraining_has_diverged_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverge(*_: object) -> None:
+        raise TrialError("the loss became nan")
+
+    monkeypatch.setattr(execution, "advance", diverge)
+    said: list[str] = []
+    result = execute(SPEC, tmp_path, device="cpu", warn=said.append).result
+    assert [line.partition(": ")[2] for line in said] == [
+        "the loss became nan",
+        "its pretraining diverged: the loss became nan",
+    ]
+    assert result is not None
+    assert result["metrics"]["token_accuracy"] == 0.0
+    assert result["diverged"] == {
+        "update": 0,
+        "reason": "its pretraining diverged: the loss became nan",
+    }

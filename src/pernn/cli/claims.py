@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from pernn.experiments import find_experiment
-from pernn.reports import judge_all
+from pernn.reports import Labels, judge_all
 from pernn.store import load_sweep, read_records
 
 from .options import RESULTS, Json, Results, Scale
@@ -31,7 +31,9 @@ def claims(
     damage: list[str] = []
     records = read_records(results, found.runs, damage.append)
     planned = list(find_trials(found).values())
-    verdicts = judge_all(find_experiment(found.experiment).claims, records, planned)
+    experiment = find_experiment(found.experiment)
+    label = Labels(experiment.labels)
+    verdicts = judge_all(experiment.claims, records, planned, label)
     if as_json:
         rows = [verdict.dump() for verdict in verdicts]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))

@@ -160,8 +160,8 @@ def _value(value: Any) -> str:
 
 
 def _many(values: tuple[Any, ...]) -> str:
-    if len(values) < 5:
-        return " or ".join(map(_value, values))
+    if len(values) < 16:
+        return ", ".join(map(_value, values))
     first, second, *_, last = map(_value, values)
     return f"{first}, {second} … {last}"
 

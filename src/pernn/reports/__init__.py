@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .exports import export_records
     from .figures import draw, render
     from .findings import Cell
+    from .labels import Labels
     from .page import Report, write_report
     from .records import paired_differences
     from .rules import Outcome
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cell",
     "Interval",
+    "Labels",
     "Measured",
     "Outcome",
     "Report",
@@ -46,6 +48,7 @@ __getattr__ = exports(
     {
         "Cell": ".findings",
         "Interval": ".statistics",
+        "Labels": ".labels",
         "Measured": ".tables",
         "Outcome": ".rules",
         "Report": ".page",

@@ -1,6 +1,6 @@
 """Which records a claim is about, and their values by seed and cell."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,9 @@ from pernn.experiments.predicates import Cells
 
 from .records import Arm, Record, combine, matches, rank, sides
 from .unrolled import unroll
+
+Label = Callable[[Any], str]
+"""Column or value → how it is displayed."""
 
 Columns = dict[Any, dict[Any, float]]
 """Seed → cell → value."""
@@ -25,9 +28,10 @@ class Sample:
     Attributes:
         columns: Seed → cell → value; a difference if the predicate compares.
         cells: Those that are needed, in order; every one has a seed.
-        name: Column whose values they are.
+        name: Column whose values they are, as it is displayed.
         num_lost: Trials among them that diverged, and count as the worst.
         num_missing: Planned trials that are not finished.
+        label: Column or value → how it is displayed.
     """
 
     columns: Columns
@@ -35,6 +39,7 @@ class Sample:
     name: str
     num_lost: int
     num_missing: int
+    label: Label
 
     def complete(self) -> tuple[list[Any], str]:
         """Choose the seeds that have every cell, so that each seed's value is of the same thing.
@@ -47,10 +52,15 @@ class Sample:
         """
         seeds = [seed for seed, column in self.columns.items() if column.keys() >= {*self.cells}]
         if not seeds:
-            raise NotRunError(f"no seed has all of {self.name} = {show_all(self.cells)}")
+            raise NotRunError(f"no seed has all of {self.name} = {self.all_cells}")
         left_out = len(self.columns) - len(seeds)
         note = f"; {left_out} unfinished seed{'s' * (left_out > 1)} left out" if left_out else ""
         return seeds, note
+
+    @property
+    def all_cells(self) -> str:
+        """The cells as a list in words."""
+        return show_all(self.cells, self.label)
 
     def at(self, cell: Any) -> tuple[float, ...]:
         """Return the values of all seeds that have a cell."""
@@ -80,6 +90,7 @@ def gather(
     taking_part: Sequence[Arm],
     records: Sequence[Record],
     planned: Sequence[Record],
+    label: Label,
 ) -> Sample:
     """Sort a claim's values by seed and cell.
 
@@ -90,6 +101,7 @@ def gather(
         taking_part: From `arms`.
         records: Finished trials.
         planned: Settings of all trials of the sweep, flat; none if nobody knows.
+        label: Column or value → how it is displayed.
 
     Raises:
         ConfigError: If two records compete for one place.
@@ -104,7 +116,7 @@ def gather(
         rows += [one for one in records if claim.table not in one.get("tables", {})]
     chosen = [row for row in rows if matches(row, where)]
     if not chosen:
-        asked = ", ".join(f"{name} = {_any_of(value)}" for name, value in where.items())
+        asked = ", ".join(f"{label(k)} = {_any_of(v, label)}" for k, v in where.items())
         raise NotRunError(f"no finished trial has {asked}" if asked else "no finished trials")
     columns: Columns = {}
     with_cell = [row for row in chosen if cells in row]
@@ -115,8 +127,9 @@ def gather(
     needed = _required(cells, required, seen, plan)
     absent = [cell for cell in needed if cell not in seen]
     if absent or not needed:
-        of = f"both {_sides(taking_part)} at " if len(taking_part) > 1 else ""
-        raise NotRunError(f"needs {of}{cells} = {show_all(absent)}")
+        named = (", ".join(map(label, arm.values())) for _, arm in taking_part)
+        of = f"both {' and '.join(named)} at " if len(taking_part) > 1 else ""
+        raise NotRunError(f"needs {of}{label(cells)} = {show_all(absent, label)}")
     used = {
         row.get("run"): "diverged" in row
         for _, arm in taking_part
@@ -126,7 +139,8 @@ def gather(
     expected = {
         one.get("run") for some in plan for one in some if one.get(cells, needed[0]) in needed
     }
-    return Sample(columns, needed, cells, sum(used.values()), len(expected - used.keys()))
+    num_missing = len(expected - used.keys())
+    return Sample(columns, needed, label(cells), sum(used.values()), num_missing, label)
 
 
 def _planned(
@@ -153,10 +167,6 @@ def _required(
     return tuple(sorted(found, key=rank))
 
 
-def _sides(taking_part: Sequence[Arm]) -> str:
-    return " and ".join(", ".join(map(show, where.values())) for _, where in taking_part)
-
-
 def show(value: Any) -> str:
     """Return a value as text; numbers have thousands separated."""
     whole = isinstance(value, float) and value.is_integer()
@@ -165,12 +175,13 @@ def show(value: Any) -> str:
     return str(value) if plain else f"{value:,}"
 
 
-def show_all(values: Sequence[Any]) -> str:
+def show_all(values: Sequence[Any], label: Label = show) -> str:
     """List a few values, or the ends of many."""
-    if len(values) > 6:
-        return f"{show(values[0])}, {show(values[1])} … {show(values[-1])} ({len(values)} values)"
-    return ", ".join(show(value) for value in values) or "none"
+    words = [label(value) for value in values]
+    if len(words) > 6:
+        return f"{words[0]}, {words[1]} … {words[-1]} ({len(words)} values)"
+    return ", ".join(words) or "none"
 
 
-def _any_of(value: Any) -> str:
-    return " or ".join(map(show, value)) if isinstance(value, tuple) else show(value)
+def _any_of(value: Any, label: Label) -> str:
+    return " or ".join(map(label, value)) if isinstance(value, tuple) else label(value)

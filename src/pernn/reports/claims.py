@@ -13,7 +13,7 @@ from pernn.experiments import Claim
 from pernn.runs import RunSpec
 from pernn.store import flatten
 
-from .cells import NotRunError
+from .cells import Label, NotRunError, show
 from .findings import Cell, Finding, find
 from .records import Record
 from .rules import ALPHA, MIN_SEEDS, Outcome, decide, holm
@@ -84,7 +84,10 @@ class Verdict:
 
 
 def judge(
-    claim: Claim, records: Sequence[Record], planned: Sequence[RunSpec] | None = None
+    claim: Claim,
+    records: Sequence[Record],
+    planned: Sequence[RunSpec] | None = None,
+    label: Label = show,
 ) -> Verdict:
     """Decide one claim by its predicate, as if it were the only one.
 
@@ -94,16 +97,20 @@ def judge(
             the rows of the claim's table.
         planned: All trials of the sweep, finished or not; if absent, nothing is said to be missing,
             and cells that are required as planned are those that are there.
+        label: Column or value → how it is displayed in the verdict's words.
 
     Raises:
         ConfigError: If two trials compete for one place in the comparison.
         CorruptError: If the claim's table is none.
     """
-    return judge_all([claim], records, planned)[0]
+    return judge_all([claim], records, planned, label)[0]
 
 
 def judge_all(
-    claims: Sequence[Claim], records: Sequence[Record], planned: Sequence[RunSpec] | None = None
+    claims: Sequence[Claim],
+    records: Sequence[Record],
+    planned: Sequence[RunSpec] | None = None,
+    label: Label = show,
 ) -> tuple[Verdict, ...]:
     """Decide claims together; arguments and errors as for `judge`.
 
@@ -111,7 +118,7 @@ def judge_all(
     verdict among all of them at 5 %.
     """
     plan = [{"run": spec.fingerprint(), **flatten(spec.dump())} for spec in planned or ()]
-    found = [_judge(claim, records, plan) for claim in claims]
+    found = [_judge(claim, records, plan, label) for claim in claims]
     tested = [one for one in found if one.num_seeds >= MIN_SEEDS]
     p_values = [p or 0.0 for one in tested for p in (one.p_supports, one.p_contradicts)]
     rejected = iter(holm(p_values))
@@ -131,11 +138,14 @@ def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
     return replace(verdict, verdict=outcome, remark=remark)
 
 
-def _judge(claim: Claim, records: Sequence[Record], plan: Sequence[Record]) -> Verdict:
+def _judge(
+    claim: Claim, records: Sequence[Record], plan: Sequence[Record], label: Label
+) -> Verdict:
     try:
-        found = find(claim, records, plan)
+        found = find(claim, records, plan, label)
     except NotRunError as reason:
-        return Verdict(claim, "not run", "not run", claim.predicate.metric, detail=str(reason))
+        metric = label(claim.predicate.metric)
+        return Verdict(claim, "not run", "not run", metric, detail=str(reason))
     outcome: Outcome = "too few seeds"
     evidence = found.evidence
     if evidence is not None and found.num_seeds >= MIN_SEEDS:

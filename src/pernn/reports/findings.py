@@ -20,7 +20,7 @@ from pernn.experiments import (
     LimitNear,
 )
 
-from .cells import NotRunError, Sample, arms, gather, show, show_all
+from .cells import Label, NotRunError, Sample, arms, gather, show, show_all
 from .records import Record, rank
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
 from .statistics import (
@@ -76,7 +76,9 @@ class Finding:
     interval: Interval | None = None
 
 
-def find(claim: Claim, records: Sequence[Record], planned: Sequence[Record]) -> Finding:
+def find(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> Finding:
     """Weigh the records by a claim's predicate.
 
     Raises:
@@ -94,9 +96,9 @@ def find(claim: Claim, records: Sequence[Record], planned: Sequence[Record]) -> 
             taking_part = arms()
     along = isinstance(predicate, Grows | LimitNear)
     cells = predicate.along if isinstance(predicate, Grows | LimitNear) else predicate.cells
-    sample = gather(claim, cells, predicate.required, taking_part, records, planned)
+    sample = gather(claim, cells, predicate.required, taking_part, records, planned, label)
     if along and len(sample.cells) < 2:
-        raise NotRunError(f"needs at least 2 values of {cells}, found {show_all(sample.cells)}")
+        raise NotRunError(f"needs at least 2 values of {sample.name}, found {sample.all_cells}")
     match predicate:
         case AtLeast() | AtMost():
             return _bounded(predicate, sample)
@@ -121,15 +123,14 @@ def _bounded(predicate: AtLeast | AtMost, sample: Sample) -> Finding:
         return exceeds(values, predicate.threshold, sign, or_equal=True)
 
     detail = f"threshold {predicate.threshold:g} ({predicate.threshold_origin})"
-    return _in_cells(predicate.metric, sample, weigh, detail)
+    return _in_cells(sample.label(predicate.metric), sample, weigh, detail)
 
 
 def _equivalent(predicate: Equivalent, sample: Sample) -> Finding:
     margin = predicate.margin
     detail = f"margin ± {margin:g} ({predicate.margin_origin})"
-    return _in_cells(
-        _contrast(predicate), sample, lambda values: lies_within(values, -margin, margin), detail
-    )
+    quantity = _contrast(predicate, sample.label)
+    return _in_cells(quantity, sample, lambda data: lies_within(data, -margin, margin), detail)
 
 
 def _in_cells(
@@ -138,7 +139,7 @@ def _in_cells(
     """Weigh every cell by itself; the one that decides is shown first."""
     values = {cell: sample.at(cell) for cell in sample.cells}
     fewest = min(map(len, values.values()))
-    cells = _cells(sample.name, values)
+    cells = _cells(sample, values)
     if fewest < 2:
         (worst,) = [cell for cell in values if len(values[cell]) == fewest][:1]
         evidence = None
@@ -150,7 +151,7 @@ def _in_cells(
         if evidence.contradicts > evidence.supports:
             worst = max(found, key=lambda cell: float(found[cell].supports))
     detail = f"the worst of {len(values)} cells; {detail}" if len(values) > 1 else detail
-    quantity = f"{quantity} at {sample.name} = {show(worst)}"
+    quantity = f"{quantity} at {sample.name} = {sample.label(worst)}"
     return Finding(quantity, values[worst], evidence, fewest, cells, sample, detail)
 
 
@@ -158,12 +159,12 @@ def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
     seeds, note = sample.complete()
     columns, cells = sample.columns, sample.cells
     values = tuple(math.fsum(columns[seed][cell] for cell in cells) / len(cells) for seed in seeds)
-    margin, detail = predicate.margin, f"over {sample.name} = {show_all(cells)}{note}"
+    margin, detail = predicate.margin, f"over {sample.name} = {sample.all_cells}{note}"
     if margin:
         detail += f"; against {predicate.sign * margin:g} ({predicate.margin_origin})"
-    quantity = f"{_contrast(predicate)}, mean over {sample.name}"
+    quantity = f"{_contrast(predicate, sample.label)}, mean over {sample.name}"
     evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, margin))
-    shown = _cells(sample.name, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
+    shown = _cells(sample, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
     remark = _disagreement(math.fsum(values), shown)
     return Finding(quantity, values, evidence, len(seeds), shown, sample, detail, remark)
 
@@ -190,10 +191,10 @@ def _grows(predicate: Grows, sample: Sample) -> Finding:
     values = tuple(
         math.fsum(x * [columns[seed][cell] for cell in cells]) / math.fsum(x * x) for seed in seeds
     )
-    quantity = f"{_contrast(predicate)}, change per doubling of {sample.name}"
+    quantity = f"{_contrast(predicate, sample.label)}, change per doubling of {sample.name}"
     evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, 0.0))
-    shown = _cells(sample.name, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
-    detail = f"over {sample.name} = {show_all(cells)}{note}"
+    shown = _cells(sample, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
+    detail = f"over {sample.name} = {sample.all_cells}{note}"
     return Finding(quantity, values, evidence, len(seeds), shown, sample, detail)
 
 
@@ -221,7 +222,7 @@ def _limit_near(predicate: LimitNear, sample: Sample) -> Finding:
     if never_failed:
         detail += f"; {never_failed} of {len(limits)} seeds never fail, so their limit is unknown"
     quantity = f"log2 of the limit in {sample.name}"
-    shown = _cells(sample.name, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
+    shown = _cells(sample, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
     return Finding(quantity, values, _weigh(values, weigh), len(seeds), shown, sample, detail)
 
 
@@ -246,11 +247,11 @@ def _every_trial(predicate: EveryTrial, sample: Sample) -> Finding:
     detail += f"({predicate.tolerance_origin}); furthest away: "
     detail += f"{max(values, key=lambda value: min(abs(value - o) for o in predicate.values)):.4g}"
     return Finding(
-        f"share of trials with {predicate.metric} at {allowed}",
+        f"share of trials with {sample.label(predicate.metric)} at {allowed}",
         values,
         evidence,
         min(map(len, columns.values())),
-        _cells(sample.name, columns),
+        _cells(sample, columns),
         sample,
         detail,
         interval=interval,
@@ -261,9 +262,14 @@ def _weigh(values: Sequence[float], rule: Callable[[Any], Evidence]) -> Evidence
     return rule(np.array(values)) if len(values) > 1 else None
 
 
-def _cells(name: str, values: dict[Any, tuple[float, ...]]) -> tuple[Cell, ...]:
+def _cells(sample: Sample, values: dict[Any, tuple[float, ...]]) -> tuple[Cell, ...]:
     return tuple(
-        Cell(f"{name} = {show(cell)}", len(some), student_interval(some), bootstrap_interval(some))
+        Cell(
+            f"{sample.name} = {sample.label(cell)}",
+            len(some),
+            student_interval(some),
+            bootstrap_interval(some),
+        )
         for cell, some in values.items()
     )
 
@@ -274,11 +280,12 @@ def _log2(value: Any, column: str) -> float:
     return math.log2(value)
 
 
-def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows) -> str:
-    text, contrast = predicate.metric, predicate.contrast
+def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Label) -> str:
+    text, contrast = label(predicate.metric), predicate.contrast
     if contrast is not None:
-        text += f", {show(contrast.treated)} − {show(contrast.baseline)}"
+        text += f", {label(contrast.treated)} − {label(contrast.baseline)}"
     if isinstance(predicate, DiffersMore):
         sides = predicate.between
-        text += f", more with {sides.column} {show(sides.treated)} than {show(sides.baseline)}"
+        text += f", more with {label(sides.column)} {label(sides.treated)} than "
+        text += label(sides.baseline)
     return text

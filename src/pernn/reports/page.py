@@ -155,8 +155,11 @@ class Summary:
         self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))
         self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
         self.protocol = protocol_of(records, self.label)
-        self.verdicts = judge_all(experiment.claims, records, planned)
+        self.verdicts = judge_all(experiment.claims, records, planned, self.label)
         self.progress = f"{len(records):,} of {len(planned):,} trials finished"
+        lost = sum("diverged" in record for record in records)
+        if lost:
+            self.progress += f", {lost:,} of them diverged and counted as the worst"
         if len(records) < len(planned):
             self.progress += ": this report is incomplete"
 

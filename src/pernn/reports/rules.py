@@ -52,14 +52,12 @@ def exceeds(
 
 
 def lies_within(values: Shaped[np.ndarray, "*samples trials"], low: float, high: float) -> Evidence:
-    """Weigh that the mean lies between two bounds.
+    """Weigh that the mean lies between two bounds, and on neither of them.
 
     Two one-sided tests support it, both of which must reject (Schuirmann, 1987). It is
     contradicted on either side, so that p-value is doubled.
     """
-    supports = np.maximum(
-        p_above(values, low, or_equal=True), p_above(-values, -high, or_equal=True)
-    )
+    supports = np.maximum(p_above(values, low), p_above(-values, -high))
     outside = np.minimum(p_above(values, high), p_above(-values, -low))
     return Evidence(supports, np.minimum(1.0, 2 * outside))
 

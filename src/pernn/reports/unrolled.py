@@ -9,7 +9,7 @@ from pernn.runs import RunSpec
 
 from .records import Record
 
-NAMING = frozenset({"run", "num_parameters", "tables", "kind"})
+NAMING = frozenset({"run", "num_parameters", "tables", "kind", "diverged"})
 """Columns that are neither set nor measured."""
 
 

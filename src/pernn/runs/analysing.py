@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pernn.analysis import dual_frequency_pairs, gradient_stability, stability_map
+from pernn.analysis import KINDS, dual_frequency_pairs, gradient_stability, stability_map
 from pernn.errors import ConfigError, CorruptError
 from pernn.store import RunDirectory, sealed
 from pernn.tasks import SyntheticTask
@@ -109,6 +109,23 @@ def tabulate(lines: Sequence[Mapping[str, Any]], last: int) -> dict[str, dict[st
     return tables
 
 
+def _worst(line: Mapping[str, Any], update: int) -> dict[str, Any]:
+    """Return what counts as measured of a network that diverged: gradients that point apart.
+
+    Similarities are −1, everything else that was measured of `line` is unknown.
+    """
+    worst: dict[str, Any] = {"update": update, "kind": KIND}
+    for name in {TABLE, MAP} & line.keys():
+        worst[name] = {
+            column: [
+                value if not isinstance(value, float) else -1.0 if column in KINDS else None
+                for value in values
+            ]
+            for column, values in line[name].items()
+        }
+    return worst
+
+
 def summarise(line: Mapping[str, Any]) -> dict[str, float]:
     """Give the mean similarity of a checkpoint, and apart by the disturbants where they differ."""
     table = line[TABLE]
@@ -133,21 +150,26 @@ def carry_analysis(
     only the one that was under way is lost.
     """
     lines = {line["update"]: line for line in directory.read_metrics()}
-    open_updates = [update for update in spec.analysed_updates if update not in lines]
+    trained = RunDirectory(root, first.fingerprint()).read_result()
+    if trained is None:
+        raise CorruptError(f"{root}: the training run {first.fingerprint()} has no result")
+    diverged = trained.get("diverged")
+    measured = [one for one in spec.analysed_updates if not diverged or one < diverged["update"]]
+    open_updates = [update for update in measured if update not in lines]
     directory.note("started" if not lines else "resumed", checkpoints=len(open_updates))
     before = first.num_updates
     for line in analyse(spec, first, root, open_updates, device):
         directory.append_metrics(sealed(line))
         lines[line["update"]] = line
-        if not listener(before + len(lines)) and len(lines) < len(spec.analysed_updates):
+        if not listener(before + len(lines)) and len(lines) < len(measured):
             directory.note("stopped", checkpoints=len(lines))
             return Outcome("stopped", None)
-    trained = RunDirectory(root, first.fingerprint()).read_result()
-    if trained is None:
-        raise CorruptError(f"{root}: the training run {first.fingerprint()} has no result")
+    for update in sorted({*spec.analysed_updates} - {*measured}):
+        lines[update] = _worst(lines[0], update)
     last = first.training.iterations
+    kept = {"num_parameters", "weights_sha256", "diverged"} & trained.keys()
     result = {
-        **{key: trained[key] for key in ("num_parameters", "weights_sha256")},
+        **{key: trained[key] for key in sorted(kept)},
         "fingerprint": spec.fingerprint(),
         "metrics": {**trained["metrics"], **summarise(lines[last])},
         "tables": {**trained["tables"], **tabulate(list(lines.values()), last)},

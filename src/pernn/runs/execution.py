@@ -16,7 +16,7 @@ from .limits import check_memory
 from .member import Member, check_device, kernels_of, read_start
 from .outcome import Listener, Outcome
 from .spec import RunSpec
-from .stages import wait_for
+from .stages import read_divergence, wait_for
 
 
 def execute(
@@ -45,7 +45,6 @@ def execute(
         BusyError: If another process works on the run.
         MachineError: If the device is missing, or the trial cannot fit into the memory.
         StoreError: If the directory cannot be read or written.
-        TrialError: If the loss is no longer a number.
     """
     directory = RunDirectory(root, spec.fingerprint())
     result = directory.read_result()
@@ -78,6 +77,9 @@ def execute(
             if first is not None and spec.analysis is not None:
                 return _carry_analysis(spec, first, directory, started, root, chosen, listener)
             member = Member.begin(spec, directory, started, root, chosen, warn)
+            lost = None if first is None else read_divergence(first, root)
+            if lost is not None:
+                return member.diverge(f"its pretraining diverged: {lost['reason']}")
             return carry(member, chosen, listener)
 
 
@@ -106,9 +108,6 @@ def carry(member: Member, device: torch.device, listener: Listener) -> Outcome:
         device: Where.
         listener: Told the number of updates, those of earlier stages included; returns false to
             have the run stop there.
-
-    Raises:
-        TrialError: If the loss is no longer a number.
     """
     spec, trial = member.spec, member.trial
     before = spec.num_updates - spec.training.iterations
@@ -120,5 +119,4 @@ def carry(member: Member, device: torch.device, listener: Listener) -> Outcome:
                     return member.stop()
             return member.finish(device)
         except TrialError as error:
-            member.fail(error)
-            raise
+            return member.diverge(str(error))

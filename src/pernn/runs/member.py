@@ -1,9 +1,10 @@
 """One run under way: its directory is held, its parts are made, its state restored."""
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import torch
 from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
+from pernn.interfaces import Measurement
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.store import Checkpoint, RunDirectory
-from pernn.training import CheckpointDue, Event, Measured, TrainState, evaluate
+from pernn.training import CheckpointDue, Event, Measured, TrainState, evaluate, evaluate_diverged
 
 from .assembly import Trial
 from .environment import describe_environment
@@ -34,6 +36,7 @@ class Member:
         trial: Its parts.
         state: Where it stands.
         resumed: Updates that were done before.
+        warn: Told in one line if the run diverges.
         begun: When it was taken up, by the process's own clock.
     """
 
@@ -42,6 +45,7 @@ class Member:
     trial: Trial
     state: TrainState
     resumed: int
+    warn: Callable[[str], None]
     begun: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -70,7 +74,7 @@ class Member:
         state = TrainState.fresh(trial.model, trial.protocol)
         _restore(directory, state, started, environment, warn)
         directory.checkpoints.prune(spec.training.keep_interval)
-        return cls(spec, directory, trial, state, state.update)
+        return cls(spec, directory, trial, state, state.update, warn)
 
     def take(self, event: Event) -> None:
         """Store what an event says.
@@ -85,36 +89,66 @@ class Member:
             self._save()
 
     def stop(self) -> Outcome:
-        """Leave the run with a checkpoint, if there is anything new to keep."""
+        """Leave the run with a checkpoint, if there is anything new that is worth keeping.
+
+        Whether a run has diverged is found out at the same updates whatever stopped it before.
+        """
         if self.state.update > self.resumed:
-            self._save()
+            with suppress(TrialError):
+                self._save()
         self.directory.note("stopped", update=self.state.update)
         return Outcome("stopped", None)
 
-    def fail(self, error: TrialError) -> None:
-        """Note that the run has failed for good."""
-        self.directory.note("failed", update=self.state.update, reason=str(error))
-
     def finish(self, device: torch.device) -> Outcome:
         """Measure the held-out sequences and write the result."""
+        network, precision = self.state.network, self.spec.training.precision
+        found = evaluate(network, self.trial.stream, device, precision)
+        if not math.isfinite(found.metrics["loss"]):
+            raise TrialError(f"the held-out loss is not finite after update {self.state.update}")
+        seconds, count = time.perf_counter() - self.begun, self.state.update - self.resumed
+        result = self._write(found, [(self.state.update, found.metrics)])
+        self.directory.note("finished", update=self.state.update, updates=count, seconds=seconds)
+        return Outcome("finished", result)
+
+    def diverge(self, reason: str) -> Outcome:
+        """Write the result of a run whose numbers are none any more, as it is a result too.
+
+        Whatever would have been measured from here on has its worst value.
+        """
+        training, lost = self.spec.training, {"update": self.state.update, "reason": reason}
+        found = evaluate_diverged(self.state.network, self.trial.stream)
+        step = training.evaluation_interval
+        lines = self.directory.read_metrics()
+        measured = {line["update"] for line in lines if line["kind"] == "test"}
+        updates = [u for u in range(step, training.iterations, step) if u not in measured]
+        updates.append(training.iterations)
+        result = self._write(found, [(update, found.metrics) for update in updates], diverged=lost)
+        self.directory.note("diverged", **lost)
+        self.warn(f"diverged after update {self.state.update} and counts as the worst: {reason}")
+        return Outcome("finished", result)
+
+    def _write(
+        self,
+        found: Measurement,
+        evaluations: Sequence[tuple[int, Mapping[str, float]]],
+        **more: Any,
+    ) -> dict[str, Any]:
         state, directory = self.state, self.directory
-        found = evaluate(state.network, self.trial.stream, device, self.spec.training.precision)
-        seconds, count = time.perf_counter() - self.begun, state.update - self.resumed
         result = {
             "fingerprint": directory.fingerprint,
             "metrics": dict(found.metrics),
             "tables": {
                 **{name: dict(table) for name, table in found.tables.items()},
-                "by_update": _learning_curve(directory, state.update, found.metrics),
+                "by_update": _learning_curve(directory, evaluations, diverged="diverged" in more),
             },
             "num_parameters": self.trial.model.num_parameters,
-            "weights_sha256": weights_digest(state.dump()),
+            "weights_sha256": weights_digest(state.weights()),
+            **more,
         }
         # A kill may have come between the last checkpoint and this, and nobody comes here again.
         directory.checkpoints.prune(self.spec.training.keep_interval)
         directory.write_result(result)
-        directory.note("finished", update=state.update, updates=count, seconds=seconds)
-        return Outcome("finished", result)
+        return result
 
     def _save(self) -> None:
         """Write a checkpoint, which never holds what is no number: the last good one stays."""
@@ -208,19 +242,25 @@ def _restore(
 
 
 def _learning_curve(
-    directory: RunDirectory, last: int, metrics: Mapping[str, float]
+    directory: RunDirectory, last: Sequence[tuple[int, Mapping[str, float]]], *, diverged: bool
 ) -> dict[str, list[float | None]]:
-    """Return all evaluations on the held-out sequences, the final one included, as a table.
+    """Return all evaluations on the held-out sequences, the last ones included, as a table.
 
-    Beside them the mean training loss since the row before, as far as it was logged.
+    Beside them the mean training loss since the row before, as far as it was logged; once a run has
+    diverged, the worst loss.
     """
     logged = directory.read_metrics()
     lines = [line for line in logged if line["kind"] == "test"]
-    lines.append({"update": last, **metrics})
-    percent: list[float | None] = [round(100 * line["update"] / last) for line in lines]
-    columns = {name: [line[name] for line in lines] for name in ("update", *metrics)}
+    num_measured = len(lines)
+    lines += [{"update": update, **metrics} for update, metrics in last]
+    percent: list[float | None] = [
+        round(100 * line["update"] / lines[-1]["update"]) for line in lines
+    ]
+    columns = {name: [line[name] for line in lines] for name in ("update", *last[-1][1])}
     training = [line for line in logged if line["kind"] == "train"]
     losses = _training_losses(training, [line["update"] for line in lines])
+    if diverged:
+        losses[num_measured:] = columns["loss"][num_measured:]
     return {"percent": percent, **columns, "train_loss": losses}
 
 

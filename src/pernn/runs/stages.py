@@ -7,6 +7,7 @@ stage goes on from its own checkpoint, and runs that share a pretraining share i
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,9 +61,17 @@ def restore_weights(
 
 
 def build_stage(spec: RunSpec, root: Path, device: torch.device) -> Trial:
-    """Make a trial's parts, from the end of its pretraining if it has one."""
+    """Make a trial's parts, from the end of its pretraining if it has one that did not diverge."""
     first = spec.first_stage()
-    return build(spec, device) if first is None else build_extended(spec, first, root, device)
+    if first is None or read_divergence(first, root) is not None:
+        return build(spec, device)
+    return build_extended(spec, first, root, device)
+
+
+def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
+    """Return at which update and why a finished run diverged; `None` if it did not."""
+    result = RunDirectory(root, spec.fingerprint()).read_result()
+    return None if result is None else result.get("diverged")
 
 
 def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.device) -> Trial:

@@ -365,7 +365,7 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
     """Return a finished run as one flat record: its spec beside its metrics.
 
     Only `tables` is not flat: name → column → values. A metric that has the name of another column
-    stands as `metric.<name>`.
+    stands as `metric.<name>`. `diverged`, after which update, is there if the run did.
     """
     # An unfinished run gives no record, whatever became of its spec.
     result = run.read_result()
@@ -373,6 +373,8 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
     if spec is None or result is None:
         return None
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
+    if "diverged" in result:
+        extra["diverged"] = result["diverged"]["update"]
     record = {"run": run.fingerprint, **flatten(spec), **extra}
     metrics = result["metrics"].items()
     return record | {f"metric.{k}" if k in record else k: value for k, value in metrics}

@@ -26,7 +26,7 @@ class RunStatus:
         run: Its fingerprint.
         standing: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
-        reason: Why it failed, stopped or is damaged, or who on another host holds it.
+        reason: Why it diverged, failed, stopped or is damaged, or who on another host holds it.
         event: The last event of its journal, where it is neither done nor running.
     """
 
@@ -46,8 +46,10 @@ def read_status(root: Path, run: str) -> RunStatus:
     """Say where a run stands."""
     directory = RunDirectory(root, run)
     try:
-        if directory.read_result() is not None:
-            return RunStatus(run, "done")
+        result = directory.read_result()
+        if result is not None:
+            lost = result.get("diverged")
+            return RunStatus(run, "done", reason=f"diverged: {lost['reason']}" if lost else "")
         if not (directory.path / SPEC).exists():
             return RunStatus(run, "waiting")
         directory.read_spec()

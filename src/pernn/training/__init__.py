@@ -9,7 +9,7 @@ from .schedule import learning_rate
 
 if TYPE_CHECKING:
     from .allocation import keep_freed_memory
-    from .evaluation import decode, evaluate, predict
+    from .evaluation import decode, evaluate, evaluate_diverged, predict
     from .loop import CheckpointDue, Event, Measured, Updated, advance
     from .objective import Shown
     from .precision import choose_device, computing, rounding, rounds_on_cpu
@@ -35,6 +35,7 @@ __all__ = [
     "computing",
     "decode",
     "evaluate",
+    "evaluate_diverged",
     "keep_freed_memory",
     "learning_rate",
     "linear_cross_entropy",
@@ -59,6 +60,7 @@ __getattr__ = exports(
         "computing": ".precision",
         "decode": ".evaluation",
         "evaluate": ".evaluation",
+        "evaluate_diverged": ".evaluation",
         "keep_freed_memory": ".allocation",
         "linear_cross_entropy": ".readout",
         "make_update": ".update",

@@ -78,11 +78,35 @@ def evaluate(
     """
     batch = stream.test()
     answers = predict(model, batch, device, precision)
+    if not isinstance(model, Decoder):
+        return _measure(stream, answers, None)
+    return _measure(stream, answers, decode(model, batch, device, precision))
+
+
+def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
+    """Measure a network whose numbers are none any more: every answer counts as the worst.
+
+    No id is right and none is in ascending order, vectors point away from their targets, and the
+    loss is that of guessing among all ids (2 of vectors, where it is 1 − cosine). The metrics and
+    tables are those of `evaluate`.
+    """
+    targets = stream.test().targets
+    if targets.dtype == np.int64:
+        # Below all ids, and falling.
+        wrong = np.broadcast_to(-1 - np.arange(targets.shape[1]), targets.shape)
+        losses = np.where(targets == UNSCORED, np.nan, np.log(model.vocab_size))
+        answers = Answers(wrong.astype(np.int64), losses)
+    else:
+        answers = Answers(-targets, np.full(targets.shape[:2], 2.0))
+    return _measure(stream, answers, answers if isinstance(model, Decoder) else None)
+
+
+def _measure(stream: BatchStream, answers: Answers, own_answers: Answers | None) -> Measurement:
+    """Put together what is measured with the truth and, if there are any, with own outputs."""
     found = stream.measure(answers)
     metrics = {"loss": _mean(answers), **found.metrics}
-    if not isinstance(model, Decoder):
+    if own_answers is None:
         return Measurement(metrics, found.tables)
-    own_answers = decode(model, batch, device, precision)
     own = stream.measure(own_answers)
     own_metrics = {"loss": _mean(own_answers), **own.metrics}
     table = {name: [own_metrics[name], value] for name, value in metrics.items()}

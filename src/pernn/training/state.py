@@ -62,15 +62,19 @@ class TrainState:
             for key in ("exp_avg", "exp_avg_sq", "step")
         }
 
+    def weights(self) -> Arrays:
+        """Return the model's tensors by a flat name, on the CPU."""
+        tensors: dict[str, Tensor] = self.model.state_dict()
+        return {f"model.{name}": value.detach().cpu().numpy() for name, value in tensors.items()}
+
     def dump(self) -> Arrays:
         """Give every tensor by a flat name, on the CPU."""
-        tensors: dict[str, Tensor] = {
-            f"model.{name}": value for name, value in self.model.state_dict().items()
-        }
+        tensors: dict[str, Tensor] = {}
         for name, (parameter, key) in self._moments().items():
             tensors[name] = self.optimizer.state[parameter][key]
         tensors["sums"] = self.sums
-        return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+        rest = {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+        return {**self.weights(), **rest}
 
     def check(self, arrays: Arrays) -> None:
         """Make sure that what `dump` gave is worth going on from.
