@@ -17,7 +17,6 @@ from pernn.training import (
     advance,
     advance_pack,
     computing,
-    rounds_on_cpu,
 )
 from pernn.training.update import RecordedUpdate
 from training.test_loop import SPEC
@@ -79,8 +78,6 @@ def check(spec: RunSpec) -> None:
 def test_kernels_give_each_member_the_bits_that_it_has_alone(
     core: str, layers: int, precision: str
 ) -> None:
-    if precision == "bf16" and not rounds_on_cpu():
-        pytest.skip("this processor cannot round products")
     changes = {"core.kind": core, "core.num_layers": layers, "training.precision": precision}
     check(WIDE.override(changes))
 

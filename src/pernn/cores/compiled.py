@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pernn.kernels import Kernels, find_kernels, product, rounds_products
+from pernn.kernels import Kernels, find_kernels, product, rounding_products, rounds_products
 
 from .projected import Projected
 from .scanning import first_order
@@ -52,7 +52,10 @@ def kernels_for(layer: Layer) -> Kernels | None:
         and layer.inputs.num_steps >= LEAST_STEPS
         and layer.inputs.batch > 0
     )
-    return find_kernels() if fits else None
+    kernels = find_kernels() if fits else None
+    if kernels is not None and rounds_products(table.device) and not kernels.rounds:
+        return None
+    return kernels
 
 
 def scan(
@@ -169,9 +172,10 @@ class _Scan(torch.autograd.Function):
         if shape.num_queries:
             grad_table[:, shape.query_row] += grad_codes[:, shape.input_time :].sum(1)
         firsts = [None] * len(inner) if hidden is None else hidden
-        grad_weight = torch.stack(
-            [_weight_gradient(*parts) for parts in zip(inner, outputs, firsts, strict=True)]
-        )
+        with rounding_products(rounds=ctx.dtype == torch.bfloat16):
+            grad_weight = torch.stack(
+                [_weight_gradient(*parts) for parts in zip(inner, outputs, firsts, strict=True)]
+            )
         return (
             *(None,) * 5,
             grad_table,

@@ -11,7 +11,7 @@ from .cache import may_compile_first
 
 if TYPE_CHECKING:
     from .loading import Kernels, describe_kernels, find_kernels, without_kernels
-    from .products import linear, product, rounds_products
+    from .products import linear, product, rounded, rounding_products, rounds_products
 
 __all__ = [
     "Kernels",
@@ -20,6 +20,8 @@ __all__ = [
     "linear",
     "may_compile_first",
     "product",
+    "rounded",
+    "rounding_products",
     "rounds_products",
     "without_kernels",
 ]
@@ -32,6 +34,8 @@ __getattr__ = exports(
         "find_kernels": ".loading",
         "linear": ".products",
         "product": ".products",
+        "rounded": ".products",
+        "rounding_products": ".products",
         "rounds_products": ".products",
         "without_kernels": ".loading",
     },

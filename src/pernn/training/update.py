@@ -1,8 +1,10 @@
 """One update: a batch goes in, the state changes; or several at once, side by side."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from pernn.interfaces import Batch
 
 from .config import Protocol, TrainingConfig
 from .objective import Shown, pack_losses
-from .precision import rounding
+from .precision import RoundedOnly, rounding
 from .schedule import learning_rate
 from .state import TrainState
 
@@ -35,6 +37,9 @@ class Update:
     ) -> None:
         self.states, self.config, self.device = list(states), config, device
         self.clip_norm = inf if protocol.clip_norm is None else protocol.clip_norm
+        # Of the first forward pass; it would slow all of them down.
+        rounds = config.precision == "bf16" and device.type == "cpu"
+        self._watch: AbstractContextManager[Any] = RoundedOnly() if rounds else nullcontext()
 
     def __call__(self, batches: Sequence[Batch]) -> None:
         """Make the next update of every state, each with a batch of its own."""
@@ -58,7 +63,8 @@ class Update:
 
     def run(self, shown: Sequence[Shown]) -> None:
         """Change the states; nothing in here waits for the device."""
-        with rounding(self.config.precision, self.device):
+        watch, self._watch = self._watch, nullcontext()
+        with rounding(self.config.precision, self.device), watch:
             found = pack_losses([state.network for state in self.states], shown)
         for state in self.states:
             state.optimizer.zero_grad()
