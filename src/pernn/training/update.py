@@ -39,7 +39,9 @@ class Update:
         self.clip_norm = inf if protocol.clip_norm is None else protocol.clip_norm
         # Of the first forward pass; it would slow all of them down.
         rounds = config.precision == "bf16" and device.type == "cpu"
-        self._watch: AbstractContextManager[Any] = RoundedOnly() if rounds else nullcontext()
+        self._watch: AbstractContextManager[Any] = nullcontext()
+        if rounds:
+            self._watch = RoundedOnly()  # type: ignore[no-untyped-call]
 
     def __call__(self, batches: Sequence[Batch]) -> None:
         """Make the next update of every state, each with a batch of its own."""
