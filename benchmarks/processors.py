@@ -29,7 +29,7 @@ ORDER = ("DEFAULT", "AVX2", "AVX512")
 """PyTorch's names for what processors can do, the least first."""
 TOLERANCE = {"fp32": 1e-6, "bf16": 5e-4}
 """Largest difference of a loss within 20 updates between two classes of processors, in nats."""
-SHARE = 0.2
+SHARE = 0.05
 """Largest distance between the logits of two classes, as a share of that between the precisions."""
 CPU = torch.device("cpu")
 

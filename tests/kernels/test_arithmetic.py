@@ -1,4 +1,4 @@
-"""What computes here, which outside settings decide it, and for which processor kernels are made."""
+"""What computes here, which outside settings decide it, and what kernels are compiled for."""
 
 import torch
 
