@@ -9,10 +9,10 @@ DEV := $(VENV)/.installed-dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format clean
+.PHONY: help demo test test-processors format clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2
@@ -23,6 +23,9 @@ test: $(DEV) ## Check format, lint, types and architecture, then run all tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest
+
+test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
+	$(BIN)/python benchmarks/processors.py
 
 format: $(DEV) ## Format the code and mend what the linter can
 	$(BIN)/ruff format .

@@ -1,5 +1,7 @@
-"""Settings of all tests: one thread, and the same examples every time."""
+"""Settings of all tests: one thread, the same examples every time, and no process left behind."""
 
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,3 +34,32 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def generator() -> torch.Generator:
     """A generator of known seed, so that no test depends on another."""
     return torch.Generator().manual_seed(20240201)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts() -> Iterator[None]:
+    """Ctrl-C works in tests and what they start, also under `nohup`, `setsid` and cron."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End what a test has started and, since it failed, not ended."""
+    started: list[subprocess.Popen[str]] = []
+
+    class Remembered(subprocess.Popen):
+        def __init__(self, *words: object, **options: object) -> None:
+            super().__init__(*words, **options)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Remembered)
+    yield
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()

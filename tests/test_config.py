@@ -278,9 +278,14 @@ def test_a_pipe_and_a_device_are_no_spec(tmp_path):
 
 
 def test_many_complaints_are_counted():
-    with pytest.raises(ConfigError, match="100,000 complaints in all") as caught:
+    said = ""
+    try:
         Whole.load({f"key{number}": 1 for number in range(100_000)})
-    assert len(str(caught.value)) < 2_200
+    except ConfigError as error:
+        said = str(error)
+    # Out here, since a failure would print the chain of errors, with all of the complaints.
+    assert said.endswith("100,000 complaints in all")
+    assert len(said) < 2_200
 
 
 def test_a_kind_below_what_was_replaced_is_an_unknown_path():

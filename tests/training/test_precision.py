@@ -5,8 +5,9 @@ import contextlib
 import pytest
 import torch
 
+from pernn.cores import Elman
 from pernn.errors import MachineError
-from pernn.kernels import without_kernels
+from pernn.kernels import rounded, rounds_products, without_kernels
 from pernn.models import PositionEncodedRNN
 from pernn.runs import RunSpec, build
 from pernn.training import TrainState, advance, choose_device, computing, evaluate, rounding
@@ -17,25 +18,21 @@ CPU = torch.device("cpu")
 def settings() -> tuple[object, ...]:
     products = torch.backends.mkldnn.matmul
     cuda = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-    return *cuda, products.fp32_precision, torch.is_autocast_enabled("cpu")
+    ours = torch.is_autocast_enabled("cpu"), rounds_products(CPU)
+    return *cuda, products.fp32_precision, *ours
 
 
 def test_settings_are_left_as_they_were() -> None:
     before = settings()
     with computing("bf16", CPU), rounding("bf16", CPU):
-        # On the CPU products round inside: autocast would keep their results rounded, too.
-        assert torch.backends.mkldnn.matmul.fp32_precision == "bf16"
+        # Our products round; PyTorch's must not, and autocast would keep their results rounded.
+        assert rounds_products(CPU)
+        assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
         assert not torch.is_autocast_enabled("cpu")
     assert settings() == before
     with computing("fp32", CPU):
         assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
     assert settings() == before
-
-
-def test_a_processor_without_bf16_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pernn.training.precision.rounds_on_cpu", lambda: False)
-    with pytest.raises(MachineError, match="bf16 needs"), computing("bf16", CPU):
-        pass
 
 
 def test_bf16_training_uses_the_weights_as_they_are() -> None:
@@ -108,3 +105,75 @@ def test_training_step_on_a_gpu(precision: str) -> None:
     with computing(precision, device), rounding(precision, device):
         model(torch.zeros(2, 3, dtype=torch.long, device=device), 3).sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch.Tensor:
+    """Compute an Elman network's or LSTM's answers from the definition of bf16, in float64."""
+
+    def multiply(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return rounded(rows.float()).double() @ rounded(weight).double().t()
+
+    cell, parameters = model.core, dict(model.core.named_parameters())
+    bias = (parameters["bias_ih_l0"] + parameters["bias_hh_l0"]).double()
+    vectors = model.embedding.weight[torch.cat([tokens, tokens.new_full(tokens.shape, 32)], 1)]
+    codes = model.encoding(12, 6)
+    width = vectors.shape[2]
+    columns = parameters["weight_ih_l0"].split([width, codes.shape[1]], dim=1)
+    gates = multiply(vectors, columns[0]) + multiply(codes, columns[1]) + bias
+    hidden = memory = gates.new_zeros(len(tokens), cell.hidden_size)
+    found = []
+    for step in gates.unbind(1):
+        total = step + multiply(hidden, parameters["weight_hh_l0"])
+        if core == "elman":
+            hidden = total.tanh()
+        else:
+            entry, forget, update, leave = total.chunk(4, dim=1)
+            memory = forget.sigmoid() * memory + entry.sigmoid() * update.tanh()
+            hidden = leave.sigmoid() * memory.tanh()
+        found.append(hidden)
+    outputs = torch.stack(found[6:], dim=1)
+    return multiply(outputs, model.readout.weight) + model.readout.bias.double()
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])
+@pytest.mark.parametrize("core", ["elman", "lstm"])
+def test_bf16_is_what_its_definition_says(
+    core: str, compiled: bool, generator: torch.Generator
+) -> None:
+    """On every processor: a state at the edge of a rounding may fall to the other side."""
+    model = PositionEncodedRNN(32, core, embedding_size=32, hidden_size=32, generator=generator)
+    tokens = torch.randint(32, (8, 6), generator=generator)
+    way = contextlib.nullcontext() if compiled else without_kernels()
+    with torch.no_grad():
+        with computing("bf16", CPU), way:
+            found = model(tokens, 6).double()
+        expected = defined(core, tokens, model)
+        with computing("fp32", CPU):
+            exact = model(tokens, 6).double()
+    assert (found - expected).abs().max() < 2e-4
+    assert (found - expected).norm() < 0.05 * (exact - expected).norm()
+
+
+class OwnProducts(Elman):
+    """A core that multiplies by itself, with its own projection in plain PyTorch."""
+
+    def project(self, inputs, *, offset=0, bias=True):
+        weight = self.weight_ih_l0[:, offset : offset + inputs.shape[-1]]
+        return inputs @ weight.t() + (self._input_bias(0) if bias else 0)
+
+
+def test_products_that_would_not_round_are_refused(generator: torch.Generator) -> None:
+    spec = RunSpec.load(
+        {"task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32}}
+    ).override({"training.precision": "bf16", "training.iterations": 2, "core.kind": "elman"})
+    trial = build(spec, CPU)
+    own = OwnProducts(trial.model.core.input_size, trial.model.core.hidden_size)
+    for core, refused in ((trial.model.core, False), (own, True)):
+        trial.model.core = core
+        state = TrainState.fresh(trial.model, trial.protocol)
+        expected = pytest.raises(
+            MachineError, match="bf16 is not defined on the CPU for torch's `mm`"
+        )
+        with computing("bf16", CPU), expected if refused else contextlib.nullcontext():
+            for _ in advance(state, trial.stream, spec.training, trial.protocol, CPU):
+                pass

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pernn.interfaces import Recurrence
+from pernn.kernels import rounding_products
 
 
 @runtime_checkable
@@ -82,7 +83,7 @@ def exact_products() -> Iterator[None]:
     try:
         with (
             torch.no_grad(),
-            torch.autocast("cpu", enabled=False),
+            rounding_products(rounds=False),
             torch.autocast("cuda", enabled=False),
         ):
             yield

@@ -59,7 +59,7 @@ def examine(results: Path) -> list[Finding]:
     extras = [_package(name, remedy, required=False) for name, remedy in OPTIONAL.items()]
     python = Finding("Python", True, platform.python_version())
     cores = Finding("CPU cores", True, str(num_cores()))
-    machine = [cores, _memory(), _kernels(), _accelerator()]
+    machine = [cores, _memory(), _arithmetic(), _accelerator()]
     return [python, *packages, *extras, *machine, _directory(results)]
 
 
@@ -75,16 +75,16 @@ def _memory() -> Finding:
     return Finding("memory", True, f"{size / 2**30:.0f} GiB")
 
 
-def _kernels() -> Finding:
-    """Compile them now if that was never done."""
+def _arithmetic() -> Finding:
+    """Say what computes here; kernels are compiled now if that was never done."""
     remedy = "a C++ compiler with OpenMP, such as g++; without one, training is slower"
     try:
-        from pernn.kernels import describe_kernels
+        from pernn.kernels import describe_arithmetic, find_kernels
 
-        found = describe_kernels()
+        present, found = find_kernels() is not None, describe_arithmetic()
     except (ImportError, MachineError) as error:
-        found = str(error)
-    return Finding("CPU kernels", found.startswith("compiled"), found, False, remedy)
+        present, found = False, str(error)
+    return Finding("CPU arithmetic", present, found, False, remedy)
 
 
 def _accelerator() -> Finding:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pernn.kernels import Kernels, find_kernels, product, rounds_products
+from pernn.kernels import Kernels, find_kernels, product, rounding_products, rounds_products
 
 from .projected import Projected
 from .scanning import first_order
@@ -29,7 +29,10 @@ def kernels_for(inputs: Projected, weight: Tensor) -> Kernels | None:
         and inputs.num_steps >= LEAST_STEPS
         and inputs.batch > 0
     )
-    return find_kernels() if fits else None
+    kernels = find_kernels() if fits else None
+    if kernels is not None and rounds_products(table.device) and not kernels.rounds:
+        return None
+    return kernels
 
 
 def scan(
@@ -145,11 +148,13 @@ class _Scan(torch.autograd.Function):
         )
         if shape.num_queries:
             grad_table[shape.query_row] += grad_codes[shape.input_time :].sum(0)
+        with rounding_products(rounds=ctx.dtype == torch.bfloat16):
+            grad_weight = _weight_gradient(inner, outputs, hidden)
         return (
             *(None,) * 5,
             grad_table,
             grad_codes if ctx.has_codes else None,
-            _weight_gradient(inner, outputs, hidden),
+            grad_weight,
             None if late is None else grad_late,
             None if hidden is None else grad_hidden,
             None if cell is None else grad_first_cell,

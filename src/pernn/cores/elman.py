@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .recurrent import RecurrentCore
-from .scanning import add_product, first_order, matmul_dtype, recurrent_gradient
+from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 
 class Elman(RecurrentCore):
@@ -39,23 +39,24 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gates: Tensor, weight: Tensor, hidden: Tensor) -> Tensor:
-        dtype = matmul_dtype(gates)
+        factor = factors_of(weight)
         gates = gates.to(hidden.dtype)
-        transposed = weight.mT.to(dtype)
+        transposed = factor(weight.mT)
         outputs = torch.empty_like(gates)
         outs, inputs = outputs.unbind(0), gates.unbind(0)
         previous = hidden
         for step in range(gates.shape[0]):
-            previous = add_product(inputs[step], previous, transposed, outs[step]).tanh_()
+            previous = add_product(inputs[step], factor(previous), transposed, outs[step]).tanh_()
         ctx.save_for_backward(outputs, hidden, weight)
-        ctx.dtype = dtype
+        ctx.factor = factor
         return outputs
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         outputs, hidden, weight = ctx.saved_tensors
-        recurrent = weight.to(ctx.dtype)
+        factor = ctx.factor
+        recurrent = factor(weight)
         slopes = (1 - outputs * outputs).unbind(0)
         grad_gates = torch.empty_like(outputs)
         grads = grad_outputs.clone()
@@ -63,5 +64,5 @@ class _Scan(torch.autograd.Function):
         for step in range(outputs.shape[0] - 1, -1, -1):
             torch.mul(steps[step], slopes[step], out=inners[step])
             grad = steps[step - 1] if step else torch.zeros_like(hidden)
-            add_product(grad, inners[step], recurrent, grad)
-        return grad_gates, recurrent_gradient(grad_gates, hidden, outputs, ctx.dtype), grad
+            add_product(grad, factor(inners[step]), recurrent, grad)
+        return grad_gates, recurrent_gradient(grad_gates, hidden, outputs, factor), grad

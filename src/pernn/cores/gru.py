@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .recurrent import RecurrentCore
-from .scanning import add_product, first_order, matmul_dtype, recurrent_gradient
+from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 
 class GRU(RecurrentCore):
@@ -55,10 +55,10 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gates: Tensor, weight: Tensor, late: Tensor, hidden: Tensor) -> Tensor:
-        dtype = matmul_dtype(gates)
+        factor = factors_of(weight)
         gates = gates.to(hidden.dtype)
         size = hidden.shape[-1]
-        transposed = weight.mT.to(dtype)
+        transposed = factor(weight.mT)
         # The recurrent bias of the new gate rides on the product: zero for the other two.
         shift = F.pad(late, (2 * size, 0)).unsqueeze(-2)
         active = torch.empty_like(gates)
@@ -81,21 +81,22 @@ class _Scan(torch.autograd.Function):
         raws, outs = raw.unbind(0), outputs.unbind(0)
         previous = hidden
         for step in range(gates.shape[0]):
-            add_product(shift, previous, transposed, blocks[step])
+            add_product(shift, factor(previous), transposed, blocks[step])
             new = news[step]
             raws[step].copy_(new)
             boths[step].add_(early[step]).sigmoid_()
             torch.addcmul(late_inputs[step], resets[step], raws[step], out=new).tanh_()
             previous = torch.lerp(new, previous, keeps[step], out=outs[step])
         ctx.save_for_backward(active, raw, outputs, weight, hidden)
-        ctx.dtype = dtype
+        ctx.factor = factor
         return outputs
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         active, raw, outputs, weight, hidden = ctx.saved_tensors
-        recurrent = weight.to(ctx.dtype)
+        factor = ctx.factor
+        recurrent = factor(weight)
         size = hidden.shape[-1]
         reset, keep, new = active.unflatten(-1, (3, size)).unbind(-2)
         # Everything that does not wait for the adjoint is computed for all steps at once.
@@ -117,8 +118,8 @@ class _Scan(torch.autograd.Function):
             torch.mul(wide[step], slope[step], out=blocks[step])
             grad = steps[step - 1] if step else torch.zeros_like(hidden)
             grad.addcmul_(steps[step], leak[step])
-            add_product(grad, inners[step], recurrent, grad)
-        grad_weight = recurrent_gradient(grad_inner, hidden, outputs, ctx.dtype)
+            add_product(grad, factor(inners[step]), recurrent, grad)
+        grad_weight = recurrent_gradient(grad_inner, hidden, outputs, factor)
         grad_late = grad_inner[..., 2 * size :].sum((0, -2))
         grad_gates = grad_inner
         torch.mul(grads, fresh, out=grad_gates[..., 2 * size :])

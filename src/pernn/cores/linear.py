@@ -3,7 +3,9 @@
 import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from pernn.kernels import linear
 
 
 class Linear(nn.Linear):
@@ -14,6 +16,10 @@ class Linear(nn.Linear):
     """
 
     _is_built = False
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """Return the map of rows, in this package's arithmetic."""
+        return linear(input, self.weight, self.bias)
 
     def __init__(self, in_features: int, out_features: int) -> None:
         super().__init__(in_features, out_features)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from .recurrent import RecurrentCore
-from .scanning import add_product, first_order, matmul_dtype, recurrent_gradient
+from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 
 class LSTM(RecurrentCore):
@@ -43,10 +43,10 @@ class _Scan(torch.autograd.Function):
     def forward(
         ctx: Any, gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor]:
-        dtype = matmul_dtype(gates)
+        factor = factors_of(weight)
         gates = gates.to(hidden.dtype)
         size = hidden.shape[-1]
-        transposed = weight.mT.to(dtype)
+        transposed = factor(weight.mT)
         active = torch.empty_like(gates)
         cells = gates.new_empty(gates.shape[0], *cell.shape)
         squashed, outputs = torch.empty_like(cells), torch.empty_like(cells)
@@ -58,7 +58,7 @@ class _Scan(torch.autograd.Function):
         memories, flats, outs = cells.unbind(0), squashed.unbind(0), outputs.unbind(0)
         previous, memory = hidden, cell
         for step in range(gates.shape[0]):
-            block = add_product(inputs[step], previous, transposed, blocks[step])
+            block = add_product(inputs[step], factor(previous), transposed, blocks[step])
             update = torch.tanh(updates[step])
             block.sigmoid_()
             updates[step].copy_(update)
@@ -67,7 +67,7 @@ class _Scan(torch.autograd.Function):
             flat = torch.tanh(memory, out=flats[step])
             previous = torch.mul(exits[step], flat, out=outs[step])
         ctx.save_for_backward(active, cells, squashed, outputs, weight, hidden, cell)
-        ctx.dtype = dtype
+        ctx.factor = factor
         return outputs, memory.clone()
 
     @staticmethod
@@ -76,7 +76,8 @@ class _Scan(torch.autograd.Function):
         ctx: Any, grad_outputs: Tensor, grad_memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         active, cells, squashed, outputs, weight, hidden, cell = ctx.saved_tensors
-        recurrent = weight.to(ctx.dtype)
+        factor = ctx.factor
+        recurrent = factor(weight)
         size = hidden.shape[-1]
         entry, forget, update, exit_ = active.unflatten(-1, (4, size)).unbind(-2)
         # Everything that does not wait for the adjoint is computed for all steps at once.
@@ -105,11 +106,11 @@ class _Scan(torch.autograd.Function):
             torch.mul(grad, late_slopes[step], out=late[step])
             grad_cell.mul_(forgets[step])
             previous = steps[step - 1] if step else torch.zeros_like(hidden)
-            add_product(previous, inners[step], recurrent, previous)
+            add_product(previous, factor(inners[step]), recurrent, previous)
         grad = previous
         return (
             grad_gates,
-            recurrent_gradient(grad_gates, hidden, outputs, ctx.dtype),
+            recurrent_gradient(grad_gates, hidden, outputs, factor),
             grad,
             grad_cell,
         )

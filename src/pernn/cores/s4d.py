@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear
+from pernn.kernels import linear, rounding_products
 
 from .linear import Linear
 from .projected import Projected
@@ -250,8 +250,8 @@ class S4DLayer(nn.Module):
         wants_state: bool,
     ) -> tuple[Float[Tensor, "scored batch hidden"], Float[Tensor, "batch hidden mode 2"] | None]:
         """Give the outputs of the last steps, and the final state if it is wanted."""
-        # Autocast would round the kernel, whose errors add up over time; only `mix` may round.
-        with torch.autocast(values.device.type, enabled=False):
+        # Errors of a rounded kernel would add up over time; only `mix` may round.
+        with torch.autocast(values.device.type, enabled=False), rounding_products(rounds=False):
             # Hidden first inside: every channel is a sequence of its own.
             inputs = values.to(self.skip.dtype).permute(2, 1, 0).contiguous()
             before = None if state is None else torch.view_as_complex(state.contiguous())

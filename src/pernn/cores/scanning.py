@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pernn.errors import ConfigError
+from pernn.kernels import rounded, rounds_products
 
 Args = ParamSpec("Args")
 Gradients = TypeVar("Gradients")
@@ -32,22 +33,32 @@ def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients
     return checked
 
 
-def matmul_dtype(gates: Tensor) -> torch.dtype:
-    """The precision of the recurrent products: autocast's if it is on, else the gates' own."""
-    device = gates.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else gates.dtype
+def factors_of(weight: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return what makes factors of recurrent products: how they are rounded here and now."""
+    device = weight.device
+    if device.type == "cpu":
+        rounds = weight.dtype == torch.float32 and rounds_products(device)
+        return rounded if rounds else _unchanged
+    enabled = torch.is_autocast_enabled(device.type)
+    dtype = torch.get_autocast_dtype(device.type) if enabled else weight.dtype
+    return lambda values: values.to(dtype)
+
+
+def _unchanged(values: Tensor) -> Tensor:
+    return values
 
 
 def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """`base + left @ right`, where `left` is rounded to `right`'s type and `base`'s is kept."""
+    """Return `base + left @ right` in the type of `base`, whatever that of the factors is."""
     if right.dtype == base.dtype:
         return torch.addmm(base, left, right, out=out)
-    return torch.add(base, left.to(right.dtype) @ right, out=out)
+    return torch.add(base, left @ right, out=out)
 
 
 def recurrent_gradient(
-    grad_gates: Tensor, hidden: Tensor, outputs: Tensor, dtype: torch.dtype
+    grad_gates: Tensor, hidden: Tensor, outputs: Tensor, factor: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """Σ_t δ_t h_{t−1}ᵀ as one product, the first step with the initial hidden state."""
-    left, right = (part.flatten(0, 1).to(dtype) for part in (grad_gates[1:], outputs[:-1]))
-    return (left.t() @ right).to(hidden.dtype) + grad_gates[0].t() @ hidden
+    later = factor(grad_gates[1:].flatten(0, 1)).t() @ factor(outputs[:-1].flatten(0, 1))
+    first = factor(grad_gates[0]).t() @ factor(hidden)
+    return later.to(hidden.dtype) + first.to(hidden.dtype)

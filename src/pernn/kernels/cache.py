@@ -5,6 +5,8 @@ from pathlib import Path
 
 VARIABLE = "PERNN_KERNELS"
 """Whether to use kernels: `auto`, `off` or `require`."""
+TARGET_VARIABLE = "PERNN_KERNELS_TARGET"
+"""Processor to compile for, as `-march` takes it: `native`, `x86-64-v3`, `cooperlake` …"""
 
 
 def cache_directory() -> Path:

@@ -17,7 +17,7 @@ from torch.utils import cpp_extension
 
 from pernn.ownership import make_private
 
-from .cache import cache_directory, library_path
+from .cache import TARGET_VARIABLE, cache_directory, library_path
 from .errors import CompilationError
 from .keeping import is_sound, keep
 
@@ -38,8 +38,13 @@ class Recipe:
     flags: tuple[str, ...]
 
     def digest(self) -> str:
-        """Name the library: another for another source, flag, compiler, processor or PyTorch."""
-        parts = [torch.__version__, _version(self.compiler), _processor(), *self.flags]
+        """Name the library: another for another source, flag, compiler or PyTorch.
+
+        Where the compiler looks at the processor by itself, another processor is another library.
+        """
+        parts = [torch.__version__, _version(self.compiler), *self.flags]
+        if "-march=native" in self.flags:
+            parts.append(_processor())
         content = "\n".join(parts).encode()
         digest = hashlib.sha256(content)
         for path in sorted(SOURCES.iterdir()):
@@ -59,18 +64,20 @@ def choose_recipe() -> Recipe:
     compiler = next(filter(None, map(shutil.which, candidates)), None)
     if compiler is None:
         raise CompilationError(f"no C++ compiler ({', '.join(candidates)}) was found")
-    # PyTorch's vector classes follow this macro; the code must be made for the same instructions.
-    capability = torch.backends.cpu.get_cpu_capability()
-    vector = ["-DCPU_CAPABILITY=DEFAULT"]
-    if capability in ("AVX2", "AVX512"):
-        vector = [
-            "-march=native",
-            f"-DCPU_CAPABILITY={capability}",
-            f"-DCPU_CAPABILITY_{capability}",
-        ]
     abi = int(torch.compiled_with_cxx11_abi())
     flags = ["-O3", "-std=c++20", "-shared", "-fPIC", "-fopenmp", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"]
-    return Recipe(compiler, (*flags, *vector))
+    target = choose_target()
+    return Recipe(compiler, (*flags, f"-march={target}") if target else tuple(flags))
+
+
+def choose_target() -> str:
+    """Return what `-march` is told: `PERNN_KERNELS_TARGET`, else what PyTorch itself would use.
+
+    PyTorch may have been told to use less than this processor can (`ATEN_CPU_CAPABILITY`).
+    """
+    named = os.environ.get(TARGET_VARIABLE)
+    capability = torch.backends.cpu.get_cpu_capability()
+    return named or {"AVX512": "native", "AVX2": "x86-64-v3"}.get(capability, "")
 
 
 def find_library(recipe: Recipe) -> Path:
@@ -125,6 +132,8 @@ def compile_library(recipe: Recipe, path: Path) -> None:
     words: list[str] = [
         recipe.compiler,
         *recipe.flags,
+        "-include",
+        str(SOURCES / "instructions.h"),
         *(f"-I{folder}" for folder in cpp_extension.include_paths()),
         *(str(source) for source in sorted(SOURCES.glob("*.cpp"))),
         *(f"-L{folder}" for folder in cpp_extension.library_paths()),

@@ -28,10 +28,14 @@ class Kernels:
         path: The shared library.
         factor_panel: Columns that the products of `multiply_factored` are made of; 0 where the
             processor has no matrix units.
+        instructions: What it was compiled for: `AMX`, `AVX512`, `AVX2` or `DEFAULT`.
+        rounds: Whether the recurrences can take bfloat16 factors; else PyTorch runs them.
     """
 
     path: Path
     factor_panel: int
+    instructions: str
+    rounds: bool
 
     @property
     def operators(self) -> Any:
@@ -75,8 +79,7 @@ def describe_kernels() -> str:
     kernels = find_kernels()
     if kernels is None:
         return f"torch ({_decision.reason or 'switched off'})"
-    units = ", bfloat16 matrix units" if kernels.factor_panel else ""
-    return f"compiled ({kernels.path.stem}{units})"
+    return f"compiled ({kernels.path.stem}, {kernels.instructions})"
 
 
 @contextmanager
@@ -114,4 +117,5 @@ def _load() -> Kernels:
         torch.ops.load_library(path)
     except OSError as error:
         raise CompilationError(f"{path} cannot be loaded: {error}") from error
-    return Kernels(path, torch.ops.pernn.factor_panel())
+    found = torch.ops.pernn
+    return Kernels(path, found.factor_panel(), found.instructions(), found.multiplies_bfloat16())

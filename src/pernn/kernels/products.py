@@ -1,5 +1,8 @@
 """Matrix products: by matrix units where there are any and they pay, else PyTorch's."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -15,17 +18,39 @@ below which PyTorch's own is as fast: docs/performance.md has the measurements."
 LEAST_DEPTH = 32
 
 
-def rounds_products(device: torch.device) -> bool:
-    """Say whether float32 products round their factors to bfloat16 here and now.
+_rounds = ContextVar("_rounds", default=False)
 
-    On the CPU that is PyTorch's own setting of the precision inside float32 products, or autocast;
-    elsewhere it is autocast.
+
+@contextmanager
+def rounding_products(*, rounds: bool) -> Iterator[None]:
+    """Have this package's float32 products on the CPU round their factors to bfloat16, or not.
+
+    Sums stay float32. It holds for this thread, and with it for backward passes on the CPU.
+
+    Args:
+        rounds: False computes exactly within a block that rounds, whatever autocast says.
+    """
+    token = _rounds.set(rounds)
+    try:
+        with nullcontext() if rounds else torch.autocast("cpu", enabled=False):
+            yield
+    finally:
+        _rounds.reset(token)
+
+
+def rounds_products(device: torch.device) -> bool:
+    """Return whether float32 products round their factors to bfloat16 here and now.
+
+    On the CPU that is `rounding_products` or autocast; elsewhere it is autocast.
     """
     if torch.is_autocast_enabled(device.type):
         return torch.get_autocast_dtype(device.type) == torch.bfloat16
-    if device.type != "cpu":
-        return False
-    return bool(torch.backends.mkldnn.matmul.fp32_precision == "bf16")  # type: ignore[attr-defined]
+    return device.type == "cpu" and _rounds.get()
+
+
+def rounded(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return the nearest bfloat16 numbers, ties to even, as float32."""
+    return values.bfloat16().float()
 
 
 def product(
@@ -48,7 +73,10 @@ def product(
     kernels, parts = _units_for(left, right, out)
     if kernels is not None:
         kernels.operators.matmul(out, left, right, parts, add)
-    elif add:
+        return out
+    if _rounds_factors(left):
+        left, right = rounded(left), rounded(right)
+    if add:
         out.addmm_(left, right)
     else:
         torch.mm(left, right, out=out)
@@ -60,9 +88,12 @@ def linear(
     weight: Float[Tensor, "out width"],
     bias: Float[Tensor, " out"] | None = None,
 ) -> Float[Tensor, "*rows out"]:
-    """`torch.nn.functional.linear`, forward and back by matrix units where they pay."""
-    rows = inputs.flatten(0, -2) if inputs.dim() > 2 else inputs
-    if rows.dim() < 2 or _units_for(rows, weight.t(), None)[0] is None:
+    """`torch.nn.functional.linear`, forward and back by matrix units where they pay.
+
+    Its three products, of the outputs and of both gradients, round their factors or none does.
+    """
+    rows = inputs.reshape(-1, inputs.shape[-1])
+    if not _rounds_factors(rows) and _units_for(rows, weight.t(), None)[0] is None:
         return F.linear(inputs, weight, bias)
     found: Tensor = _Linear.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
     return found.view(*inputs.shape[:-1], -1)
@@ -72,6 +103,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(rows, weight)
+        ctx.rounds = rounds_products(rows.device)
         found = product(rows, weight.t())
         return found if bias is None else found.add_(bias)
 
@@ -80,13 +112,26 @@ class _Linear(torch.autograd.Function):
         rows, weight = ctx.saved_tensors
         wants = ctx.needs_input_grad
         # To be differentiated again, a gradient must be made of PyTorch's own operations.
-        multiply = torch.mm if torch.is_grad_enabled() else product
+        multiply = _differentiable_product if torch.is_grad_enabled() else product
         grad = grad.contiguous()
-        return (
-            multiply(grad, weight) if wants[0] else None,
-            multiply(grad.t(), rows) if wants[1] else None,
-            grad.sum(0) if wants[2] else None,
-        )
+        with rounding_products(rounds=ctx.rounds):
+            return (
+                multiply(grad, weight) if wants[0] else None,
+                multiply(grad.t(), rows) if wants[1] else None,
+                grad.sum(0) if wants[2] else None,
+            )
+
+
+def _differentiable_product(left: Tensor, right: Tensor) -> Tensor:
+    if _rounds_factors(left):
+        left, right = rounded(left), rounded(right)
+    return left @ right
+
+
+def _rounds_factors(factor: Tensor) -> bool:
+    """Return whether a factor is to be rounded by us: on CUDA, autocast does it."""
+    on_cpu = factor.device.type == "cpu" and factor.dtype == torch.float32
+    return on_cpu and rounds_products(factor.device)
 
 
 def _units_for(left: Tensor, right: Tensor, out: Tensor | None) -> tuple[Kernels | None, int]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from pernn.training import Precision, computing, rounds_on_cpu
+from pernn.training import Precision, computing
 
 SIZE = 2048
 """Side of the matrices; larger ones are no faster on processors and GPUs that were tried."""
@@ -20,7 +20,7 @@ class Ceilings:
 
     Attributes:
         fp32: Operations per second of float32 products.
-        bf16: Operations per second of bfloat16 products; 0 where they are not supported.
+        bf16: Operations per second of bfloat16 products.
         tf32: Operations per second of TensorFloat-32 products; 0 where there are none.
         bandwidth: Bytes per second that are read or written in a large copy.
         threads: CPU threads that were used.
@@ -58,9 +58,7 @@ def measure_ceilings(device: torch.device, *, trials: int = 7) -> Ceilings:
     rates = {
         "fp32": _matrix_rate(device, torch.float32, "fp32", trials),
         "tf32": _matrix_rate(device, torch.float32, "tf32", trials) if on_gpu else 0.0,
-        "bf16": _matrix_rate(device, torch.bfloat16, "fp32", trials)
-        if on_gpu or rounds_on_cpu()
-        else 0.0,
+        "bf16": _matrix_rate(device, torch.bfloat16, "fp32", trials),
     }
     source = torch.ones(COPIED_BYTES // 4, device=device)
     target = torch.empty_like(source)

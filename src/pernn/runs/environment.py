@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pernn.kernels import describe_kernels
+from pernn.kernels import describe_arithmetic, describe_kernels, set_variables
 
 from .versions import describe_commit, describe_versions
 
@@ -27,6 +27,8 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "kernels": describe_kernels(),
+        "arithmetic": describe_arithmetic(),
+        "variables": set_variables(),
     }
 
 

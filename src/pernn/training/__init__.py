@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .evaluation import decode, evaluate, evaluate_diverged, predict
     from .loop import CheckpointDue, Event, Measured, Updated, advance
     from .objective import Shown
-    from .precision import choose_device, computing, rounding, rounds_on_cpu
+    from .precision import choose_device, computing, rounding
     from .readout import linear_cross_entropy
     from .state import TrainState
     from .update import Update, make_update
@@ -42,7 +42,6 @@ __all__ = [
     "make_update",
     "predict",
     "rounding",
-    "rounds_on_cpu",
 ]
 
 __getattr__ = exports(
@@ -66,6 +65,5 @@ __getattr__ = exports(
         "make_update": ".update",
         "predict": ".evaluation",
         "rounding": ".precision",
-        "rounds_on_cpu": ".precision",
     },
 )

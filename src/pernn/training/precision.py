@@ -1,11 +1,14 @@
 """Where and how precisely to compute: named, checked, never mixed in silence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pernn.errors import MachineError
+from pernn.kernels import rounded, rounding_products, rounds_products
 
 from .config import Precision
 
@@ -35,9 +38,17 @@ def choose_device(name: str = "auto") -> torch.device:
 def computing(precision: Precision, device: torch.device) -> Iterator[None]:
     """Set up the device for a precision policy, and leave PyTorch's settings as they were.
 
-    `fp32`: IEEE float32 everywhere. `tf32`: float32 with TensorFloat-32 products. `bf16`: products
-    in bfloat16 with float32 accumulation; weights, states, loss and optimiser in float32.
-    Forward passes inside must be wrapped in `rounding`.
+    `fp32`: IEEE float32 everywhere. `tf32`: float32 with TensorFloat-32 products.
+
+    `bf16` on the CPU: of every product of an input projection, of a recurrence, of S4D's pointwise
+    map and of the output layer both factors are rounded to bfloat16 (the nearest, ties to even) and
+    all sums are float32, forward and in both products of its backward pass, where the arriving
+    gradient is the rounded factor. Nothing else is rounded: states, gates, S4D's convolution,
+    metrics, the loss, weights and the optimiser stay float32, and analysis is float32 or better.
+    It is so on every processor, with compiled kernels and without; only the order of sums differs.
+
+    `bf16` on CUDA is autocast, which also stores the results of products in bfloat16. Forward
+    passes inside must be wrapped in `rounding`.
 
     Raises:
         MachineError: If the policy means nothing on the device.
@@ -46,30 +57,21 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
         raise MachineError(
             f"precision tf32 needs a CUDA device and this run is on {device}: use fp32 or bf16"
         )
-    if precision == "bf16" and device.type == "cpu" and not rounds_on_cpu():
-        raise MachineError(
-            "precision bf16 needs a processor with AVX-512 or better (or a CUDA device): use fp32"
-        )
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision
     matmul.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
-    # On the CPU, products round their factors themselves, and give and keep sums in float32.
-    products.fp32_precision = "bf16" if precision == "bf16" else "ieee"
+    # Whatever the caller has set, PyTorch's own products must not round: which of them do, and on
+    # which processor, nobody can tell.
+    products.fp32_precision = "ieee"
     flushed = torch.set_flush_denormal(True)
     try:
-        yield
+        with rounding_products(rounds=precision == "bf16" and device.type == "cpu"):
+            yield
     finally:
         matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision = before
         if flushed:
             torch.set_flush_denormal(False)
-
-
-def rounds_on_cpu() -> bool:
-    """Say whether float32 products can be done in bfloat16 on this processor."""
-    return torch.backends.mkldnn.is_available() and bool(
-        torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    )
 
 
 def rounding(precision: Precision, device: torch.device) -> torch.autocast:
@@ -80,3 +82,43 @@ def rounding(precision: Precision, device: torch.device) -> torch.autocast:
     enabled = precision == "bf16" and device.type != "cpu"
     # Kept copies would also not be there for a recording that is repeated.
     return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+
+
+SUMMANDS = {"addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1}
+"""Products that are added to something → how many tensors come before the factors."""
+PRODUCTS = {
+    *SUMMANDS, "mm", "bmm", "mv", "dot", "vdot", "convolution", "_trilinear", "mkldnn_rnn_layer",
+    "_scaled_dot_product_flash_attention_for_cpu",
+}  # fmt: skip
+"""PyTorch's operators that multiply matrices, and those that do so inside."""
+
+
+class RoundedOnly(TorchDispatchMode):
+    """Refuses products in float32 whose factors were not rounded, within `bf16` on the CPU.
+
+    It watches the first forward pass of a training: a core of one's own that multiplies without
+    `pernn.kernels.linear` would otherwise mix precisions.
+    """
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Look at the factors, then compute.
+
+        Raises:
+            MachineError: If one is not rounded.
+        """
+        name = func.overloadpacket.__name__
+        if name in PRODUCTS and rounds_products(torch.device("cpu")):
+            tensors = [one for one in args if isinstance(one, torch.Tensor)]
+            for factor in tensors[SUMMANDS.get(name, 0) :]:
+                if factor.dtype == torch.float32 and not torch.equal(factor, rounded(factor)):
+                    raise MachineError(
+                        f"precision bf16 is not defined on the CPU for torch's `{name}`, which a "
+                        "part of this model calls: use fp32, or multiply by pernn.kernels.linear"
+                    )
+        return func(*args, **(kwargs or {}))

@@ -1,8 +1,10 @@
 """One update: a batch goes in, the state changes."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from pernn.interfaces import Batch
 
 from .config import Protocol, TrainingConfig
 from .objective import Shown, batch_loss
-from .precision import rounding
+from .precision import RoundedOnly, rounding
 from .schedule import learning_rate
 from .state import TrainState
 
@@ -35,6 +37,11 @@ class Update:
     ) -> None:
         self.state, self.config, self.device = state, config, device
         self.clip_norm = inf if protocol.clip_norm is None else protocol.clip_norm
+        # Of the first forward pass; it would slow all of them down.
+        rounds = config.precision == "bf16" and device.type == "cpu"
+        self._watch: AbstractContextManager[Any] = nullcontext()
+        if rounds:
+            self._watch = RoundedOnly()  # type: ignore[no-untyped-call]
 
     def __call__(self, batch: Batch) -> None:
         """Make the next update."""
@@ -58,7 +65,8 @@ class Update:
     def run(self, shown: Shown) -> None:
         """Change the state; nothing in here waits for the device."""
         state = self.state
-        with rounding(self.config.precision, self.device):
+        watch, self._watch = self._watch, nullcontext()
+        with rounding(self.config.precision, self.device), watch:
             loss, right = batch_loss(state.network, shown)
         state.optimizer.zero_grad()
         torch.autograd.backward(loss)

@@ -1,0 +1,217 @@
+"""Processors that are not at hand: every library is told to use fewer instructions than there are.
+
+python benchmarks/processors.py                       # the numerical tests on every class
+python benchmarks/processors.py avx2 -- -k precision  # on one, with arguments for pytest
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pernn.kernels import describe_arithmetic
+from pernn.kernels.arithmetic import VARIABLES
+from pernn.runs import RunSpec, Trial, build
+from pernn.training import Measured, TrainState, advance, computing, evaluate
+
+ROOT = Path(__file__).parents[1]
+NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", "runs", "metrics")
+"""Folders of tests whose results depend on the processor."""
+ORDER = ("DEFAULT", "AVX2", "AVX512")
+"""PyTorch's names for what processors can do, the least first."""
+TOLERANCE = {"fp32": 1e-6, "bf16": 5e-4}
+"""Largest difference of a loss within 20 updates between two classes of processors, in nats."""
+SHARE = 0.05
+"""Largest distance between the logits of two classes, as a share of that between the precisions."""
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A class of processors.
+
+    Attributes:
+        named: How the line of `pernn doctor` begins there.
+        needs: What PyTorch must find on the real processor.
+        variables: What makes the libraries believe that they run on it.
+    """
+
+    named: str
+    needs: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def is_possible(self) -> bool:
+        """Return whether this processor can do as much."""
+        return ORDER.index(self.needs) <= _found()
+
+    def environment(self) -> dict[str, str]:
+        """Return this process's environment variables, changed to be that processor's."""
+        kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        return kept | dict(self.variables)
+
+
+def _limits(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
+    return {
+        "ATEN_CPU_CAPABILITY": aten,
+        "ONEDNN_MAX_CPU_ISA": onednn,
+        "MKL_ENABLE_INSTRUCTIONS": mkl,
+        "PERNN_KERNELS_TARGET": target,
+    }
+
+
+BASE = _limits("default", "SSE41", "SSE4_2", "x86-64-v2")
+CLASSES = {
+    "avx512-bf16": Emulated(
+        "AVX-512, compiled",
+        "AVX512",
+        _limits("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake"),
+    ),
+    "avx512": Emulated(
+        "AVX-512, compiled", "AVX512", _limits("avx512", "AVX512_CORE", "AVX512", "x86-64-v4")
+    ),
+    "avx2": Emulated("AVX2, compiled", "AVX2", _limits("avx2", "AVX2", "AVX2", "x86-64-v3")),
+    "baseline": Emulated("no vector extensions, compiled", "DEFAULT", BASE),
+    "no-compiler": Emulated(
+        "no vector extensions, no compiled", "DEFAULT", BASE | {"PERNN_KERNELS": "off"}
+    ),
+    "native-no-compiler": Emulated("", "DEFAULT", {"PERNN_KERNELS": "off"}),
+}
+"""The classes, apart from the processor that is there."""
+
+
+def _found() -> int:
+    """Return what PyTorch can use here, whatever it was told to."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import torch; print(torch.backends.cpu.get_cpu_capability())"],
+        env={name: value for name, value in os.environ.items() if name != "ATEN_CPU_CAPABILITY"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ORDER.index(done.stdout.strip()) if done.stdout.strip() in ORDER else 0
+
+
+CONFIGURATION: dict[str, Any] = {
+    "task": {"kind": "reverse_ordering", "vocab_size": 80, "length": 6, "num_held_out": 32},
+    "core": {"kind": "lstm", "hidden_size": 64},
+    "encoding": {"kind": "sinusoidal", "size": 32},
+    "embedding_size": 32,
+    "training": {"iterations": 20, "batch_size": 32, "warmup_updates": 5, "log_interval": 10},
+}
+
+
+def compute_everything() -> dict[str, Any]:
+    """Return what computes here, and what it makes of a small network.
+
+    Returns:
+        `arithmetic`; `logits` before and `losses` during and after a training, for each core and
+        precision.
+    """
+    logits, losses = {}, {}
+    for core in ("elman", "gru", "lstm", "s4d"):
+        for precision in TOLERANCE:
+            changes = {"core.kind": core, "training.precision": precision}
+            spec = RunSpec.load(CONFIGURATION).override(changes)
+            trial = build(spec, CPU)
+            with computing(spec.training.precision, CPU):
+                with torch.no_grad():
+                    shown = torch.from_numpy(trial.stream.test().tokens[:4])
+                    outputs = trial.model(shown, trial.stream.test().num_queries)
+                logits[f"{core} {precision}"] = outputs.flatten().tolist()
+                losses[f"{core} {precision}"] = list(_losses(spec, trial))
+    return {"arithmetic": describe_arithmetic(), "logits": logits, "losses": losses}
+
+
+def _losses(spec: RunSpec, trial: Trial) -> Iterator[float]:
+    """Yield the losses of two parts of a training, then that on the held-out sequences."""
+    state = TrainState.fresh(trial.model, trial.protocol)
+    for event in advance(state, trial.stream, spec.training, trial.protocol, CPU):
+        if isinstance(event, Measured) and event.kind == "train":
+            yield event.values["loss"]
+    yield evaluate(trial.model, trial.stream, CPU, spec.training.precision).metrics["loss"]
+
+
+def compute_on(emulated: Emulated) -> dict[str, Any]:
+    """Return what `compute_everything` returns in a process on an emulated processor."""
+    script = "import json, processors; print(json.dumps(processors.compute_everything()))"
+    environment = emulated.environment()
+    paths = [str(Path(__file__).parent), environment.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the emulated process failed: {done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def complaints(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return in what the results of two processors differ by more than they may."""
+    found = []
+    for name, values in one["losses"].items():
+        core, precision = name.split()
+        pairs = zip(values, other["losses"][name], strict=True)
+        difference = max(abs(left - right) for left, right in pairs)
+        if difference > TOLERANCE[precision]:
+            found.append(f"{name}: losses differ by {difference:.1e}")
+        exact, mine = (torch.tensor(one["logits"][f"{core} {kind}"]) for kind in TOLERANCE)
+        theirs = torch.tensor(other["logits"][name])
+        between = (theirs - (exact if precision == "fp32" else mine)).norm()
+        # What rounding changes is the measure: another arithmetic would be as far away.
+        if between > SHARE * (exact - mine).norm():
+            found.append(f"{name}: logits differ by {between / (exact - mine).norm():.1%} of it")
+    return found
+
+
+def main() -> int:
+    """Run the numerical tests on every class; return 1 if they fail on one."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("classes", nargs="*", choices=[[], *CLASSES], metavar="CLASS")
+    own, theirs = sys.argv[1:], ["-q", *(f"tests/{folder}" for folder in NUMERICAL)]
+    if "--" in own:
+        own, theirs = own[: own.index("--")], [*theirs, *own[own.index("--") + 1 :]]
+    chosen = parser.parse_args(own).classes or list(CLASSES)
+    native, failed = compute_everything(), []
+    print(f"here: {native['arithmetic']}", flush=True)
+    for name in chosen:
+        emulated = CLASSES[name]
+        if not emulated.is_possible():
+            print(f"{name}: left out, this processor cannot do as much", flush=True)
+            continue
+        begun = time.monotonic()
+        found = compute_on(emulated)
+        wrong = complaints(native, found)
+        if not found["arithmetic"].startswith(emulated.named):
+            wrong.append(f"expected {emulated.named}")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *theirs],
+            cwd=ROOT,
+            env=emulated.environment(),
+            check=False,
+        )
+        if done.returncode or wrong:
+            failed.append(name)
+        print(
+            f"{name}: {'FAILED' if name in failed else 'passed'} in "
+            f"{time.monotonic() - begun:.0f} s; {found['arithmetic']}",
+            *wrong,
+            sep="\n    ",
+            flush=True,
+        )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,32 @@
+"""One spec on processors that are not at hand; `make test-processors` runs the suite on them."""
+
+import copy
+
+import pytest
+from processors import CLASSES, complaints, compute_everything, compute_on
+
+from pernn.kernels import find_kernels
+
+
+@pytest.fixture(scope="module")
+def native():
+    return compute_everything()
+
+
+@pytest.mark.parametrize("name", ["avx2", "no-compiler"])
+def test_results_agree_between_processors_and_name_them(name, native):
+    emulated = CLASSES[name]
+    if not emulated.is_possible():
+        pytest.skip("this processor cannot do as much")
+    if name == "avx2" and find_kernels() is None:
+        pytest.skip("no compiler")
+    found = compute_on(emulated)
+    assert found["arithmetic"].startswith(emulated.named)
+    assert not complaints(native, found)
+
+
+def test_products_that_do_not_round_would_be_noticed(native):
+    other = copy.deepcopy(native)
+    other["logits"]["gru bf16"] = native["logits"]["gru fp32"]
+    (said,) = complaints(native, other)
+    assert said == "gru bf16: logits differ by 100.0% of it"
