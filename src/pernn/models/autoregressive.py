@@ -85,6 +85,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
         tokens: Int[Tensor, "batch input_time"],
         num_queries: int = 0,
         num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Project the inputs, DUMMY and all true outputs but the last one, and the two phases.
 
@@ -92,6 +93,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
             tokens: Ids; the last `num_scored` of them are the output phase.
             num_queries: None: there is no query here.
             num_scored: Steps of the output phase; must be given.
+            position_offset: Position of the first step.
 
         Raises:
             ConfigError: If there are queries, or not that many steps.
@@ -102,7 +104,8 @@ class AutoregressiveRNN(PositionEncodedRNN):
                 f"and num_scored, got num_queries={num_queries} and num_scored={num_scored}"
             )
         num_outputs = count_outputs(tokens.shape[1], 0, num_scored)
-        return super().prepare(tokens).plus(self._phases(tokens.shape[1], num_outputs))
+        inputs = super().prepare(tokens, position_offset=position_offset)
+        return inputs.plus(self._phases(tokens.shape[1], num_outputs))
 
     def decode(
         self, prompt: Int[Tensor, "batch prompt_time"], num_outputs: int

@@ -2,15 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore, recur_pack
+from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore, map_state, recur_pack
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
+
+from .layer import check_position
 
 
 class EncodedNetwork(nn.Module, ABC):
@@ -83,33 +86,72 @@ class EncodedNetwork(nn.Module, ABC):
 
     def forward(
         self,
-        tokens: Int[Tensor, "batch input_time"] | Float[Tensor, "batch input_time vocab"],
+        tokens: Int[Tensor, "*batch input_time"] | Float[Tensor, "*batch input_time vocab"],
         num_queries: int = 0,
         *,
         num_scored: int | None = None,
-        scored: Bool[Tensor, "batch scored"] | None = None,
-    ) -> Float[Tensor, "*rows vocab"]:
+        scored: Bool[Tensor, "*batch scored"] | None = None,
+        hx: Any = None,
+        position_offset: int | None = None,
+        return_state: bool = False,
+    ) -> "Float[Tensor, '*rows vocab'] | tuple[Any, ...]":
         """Read the inputs, then answer the queries.
 
         Args:
             tokens: Ids 0 … vocab_size − 1, or of further rows of the embedding; vectors if the
-                vocabulary is infinite.
+                vocabulary is infinite. `(batch, time)`, or `(time,)` for a single sequence.
             num_queries: Output steps that follow, each with the query as input.
             num_scored: Last steps to give outputs for; by default the queries, or all steps if
                 there is none.
             scored: Which of those steps to give outputs for, all if absent. What is not scored is
                 not read out, which is most of the work where the vocabulary is large.
+            hx: State to begin with, as the core returns it; zeros if absent.
+            position_offset: Position of the first step; needed with `hx`: 0 where a sequence
+                begins, what the call before returned where it goes on.
+            return_state: Whether to return state and position too.
 
         Returns:
             Outputs (logits, or vectors of any length) of the last `num_scored` steps; a row for
-            each scored one, if these are named.
+            each scored one, if these are named. With `return_state` a tuple of these, the core's
+            final state, and the position of the next step.
 
         Raises:
-            ConfigError: If there are not that many steps, or queries without a query row.
+            ConfigError: If there are not that many steps, queries without a query row, or a state
+                without its position.
         """
-        states = self.states(tokens, num_queries, num_scored=num_scored, scored=scored)
-        outputs: Tensor = self.readout(states)
-        return outputs
+        if tokens.dim() == (2 if tokens.is_floating_point() else 1):
+            single: Tensor | tuple[Any, ...] = self._single(
+                tokens,
+                num_queries,
+                num_scored=num_scored,
+                scored=None if scored is None else scored.unsqueeze(0),
+                hx=hx,
+                position_offset=position_offset,
+                return_state=return_state,
+            )
+            return single
+        if hx is None and position_offset is None and not return_state:
+            states = self.states(tokens, num_queries, num_scored=num_scored, scored=scored)
+            found: Tensor = self.readout(states)
+            return found
+        check_position(hx, position_offset, self.encoding)
+        offset = position_offset or 0
+        inputs = self.prepare(tokens, num_queries, num_scored, offset)
+        num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
+        every, final = self.core.recur(inputs.gates().transpose(0, 1), hx)
+        kept = every[:, inputs.num_steps - num_outputs :]
+        outputs = self.readout(kept if scored is None else kept[scored])
+        return (outputs, final, offset + inputs.num_steps) if return_state else outputs
+
+    def _single(self, tokens: Tensor, num_queries: int, **options: Any) -> Any:
+        """Run a batch of one, as PyTorch's layers do with unbatched input."""
+        options["hx"] = map_state(options["hx"], lambda part: part.unsqueeze(1))
+        found = self(tokens.unsqueeze(0), num_queries, **options)
+        outputs, *rest = found if isinstance(found, tuple) else (found,)
+        outputs = outputs if options["scored"] is not None else outputs.squeeze(0)
+        if not rest:
+            return outputs
+        return outputs, map_state(rest[0], lambda part: part.squeeze(1)), rest[1]
 
     def states(
         self,
@@ -173,7 +215,11 @@ class EncodedNetwork(nn.Module, ABC):
 
     @abstractmethod
     def prepare(
-        self, tokens: Tensor, num_queries: int = 0, num_scored: int | None = None
+        self,
+        tokens: Tensor,
+        num_queries: int = 0,
+        num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Give the core's projected inputs by parts; the arguments are those of `forward`.
 
@@ -182,7 +228,7 @@ class EncodedNetwork(nn.Module, ABC):
         """
 
     def project_codes(
-        self, num_steps: int, num_queries: int, width: int
+        self, num_steps: int, num_queries: int, width: int, position_offset: int = 0
     ) -> Float[Tensor, "time gate"] | None:
         """Give the codes' share of the projected inputs, if there are codes.
 
@@ -190,10 +236,11 @@ class EncodedNetwork(nn.Module, ABC):
             num_steps: Steps of both phases together.
             num_queries: How many of them, at the end, are queries.
             width: Features of the input before the code, if it is concatenated.
+            position_offset: Position of the first step.
         """
         if not self.encoding.size:
             return None
-        codes = self.encoding(num_steps, num_queries)
+        codes = self.encoding(num_steps, num_queries, position_offset=position_offset)
         offset = width if self.encoding.attach == "concat" else 0
         return self.core.project(codes, offset=offset, bias=False)
 

@@ -91,6 +91,7 @@ class PositionEncodedRNN(EncodedNetwork):
         tokens: Int[Tensor, "batch input_time"],
         num_queries: int = 0,
         num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Project every row of the embedding once, or every token where there are fewer."""
         if num_queries and not self.num_extra_rows:
@@ -108,7 +109,9 @@ class PositionEncodedRNN(EncodedNetwork):
             if num_queries:
                 vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
             rows, shown, query_row = vectors, None, len(vectors) - 1 if num_queries else 0
-        codes = self.project_codes(input_time + num_queries, num_queries, rows.shape[1])
+        codes = self.project_codes(
+            input_time + num_queries, num_queries, rows.shape[1], position_offset
+        )
         return Projected(
             self.core.project(rows), batch, input_time, num_queries, shown, query_row, codes
         )

@@ -76,6 +76,7 @@ class VectorRNN(EncodedNetwork):
         tokens: Float[Tensor, "batch input_time vocab"],
         num_queries: int = 0,
         num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Project every vector, and the query: the map of the zero vector."""
         batch, input_time = tokens.shape[:2]
@@ -83,7 +84,9 @@ class VectorRNN(EncodedNetwork):
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
         rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
         rows = torch.cat([rows] * copies, dim=1)
-        codes = self.project_codes(input_time + num_queries, num_queries, rows.shape[1])
+        codes = self.project_codes(
+            input_time + num_queries, num_queries, rows.shape[1], position_offset
+        )
         return Projected(
             self.core.project(rows),
             batch,
