@@ -23,7 +23,7 @@ from pernn.runners import (
     measure_capacity,
     show_bytes,
 )
-from pernn.runs import RunSpec
+from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
     Sweep,
     describe_machines,
@@ -179,6 +179,7 @@ def carry_out(
     wanted = [spec for run, spec in missing.items() if run not in failed]
     if retried:
         wanted = [missing[run] for run in retried if run in missing]
+    _warn_of_changes({run: spec for run, spec in specs.items() if run not in missing}, root)
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     failures: list[TrialEvent] = []
@@ -241,6 +242,11 @@ def find_trials(sweep: Sweep) -> dict[str, RunSpec]:
     """Give the specs of a sweep's trials by fingerprint, in the order of the grid."""
     specs = trials(find_experiment(sweep.experiment), sweep.scale, dict(sweep.overrides))
     return {spec.fingerprint(): spec for spec in specs}
+
+
+def _warn_of_changes(done: Mapping[str, RunSpec], root: Path) -> None:
+    for change in changed_parts(done, root):
+        typer.echo(f"pernn: {change}", err=True)
 
 
 def _find_failed(runs: Iterable[str], root: Path) -> dict[str, str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .member import weights_digest
     from .outcome import Outcome
     from .packing import execute_pack
+    from .parts import changed_parts
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
     from .versions import describe_commit, describe_versions
 
@@ -31,6 +32,7 @@ __all__ = [
     "Work",
     "analyse",
     "build",
+    "changed_parts",
     "delete_leftovers",
     "describe_commit",
     "describe_environment",
@@ -59,6 +61,7 @@ __getattr__ = exports(
         "Work": ".cost",
         "analyse": ".analysing",
         "build": ".assembly",
+        "changed_parts": ".parts",
         "delete_leftovers": ".pruning",
         "describe_commit": ".versions",
         "describe_environment": ".environment",

@@ -5,6 +5,7 @@ stage goes on from its own checkpoint, and runs that share a pretraining share i
 """
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -59,13 +60,26 @@ def restore_weights(
         raise CorruptError(f"{source}: a checkpoint that does not fit: {error}") from None
 
 
-def build_stage(spec: RunSpec, root: Path, device: torch.device) -> Trial:
+def build_stage(
+    spec: RunSpec,
+    root: Path,
+    device: torch.device,
+    warn: Callable[[str], None] = warnings.warn,
+) -> Trial:
     """Make a trial's parts, from the end of its pretraining if it has one."""
     first = spec.first_stage()
-    return build(spec, device) if first is None else build_extended(spec, first, root, device)
+    if first is None:
+        return build(spec, device, warn)
+    return build_extended(spec, first, root, device, warn)
 
 
-def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.device) -> Trial:
+def build_extended(
+    spec: RunSpec,
+    first: RunSpec,
+    root: Path,
+    device: torch.device,
+    warn: Callable[[str], None] = warnings.warn,
+) -> Trial:
     """Make a trial from the end of its pretraining, its vocabulary extended and the rest frozen.
 
     Args:
@@ -73,6 +87,7 @@ def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.devi
         first: Its pretraining, `spec.first_stage()`, finished in `root`.
         root: Results directory.
         device: Where the network lives.
+        warn: Told what was wrong but could be mended.
 
     Raises:
         ConfigError: If the task has no ids.
@@ -85,7 +100,7 @@ def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.devi
             f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
             "damaged: delete this directory to pretrain again"
         )
-    trial = build(first, device)
+    trial = build(first, device, warn)
     model = trial.model
     if not isinstance(model, PositionEncodedRNN):
         raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
