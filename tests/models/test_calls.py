@@ -9,7 +9,7 @@ from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoida
 from pernn.cores import CORES
 from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
-from pernn.models import VectorRNN
+from pernn.models import AutoregressiveRNN, VectorRNN
 
 CORE_KINDS, CODE_KINDS = CORES.names(), ENCODINGS.names()
 WIDTH, BATCH, TIME, CUT = 4, 2, 7, 3
@@ -180,3 +180,39 @@ def test_representations_say_what_matters():
         "  (encoding): Sinusoidal(6, layout='halves')",
         ")",
     ]
+
+
+def test_a_network_of_two_layers_by_name_or_class():
+    tokens = torch.arange(9).unsqueeze(0)
+    outputs = [network(core, num_layers=2)(tokens, num_queries=2) for core in ("gru", GRU, nn.GRU)]
+    assert network(nn.GRU, num_layers=2).core.num_layers == 2
+    assert type(network(nn.RNN).core).__name__ == "Elman"
+    assert torch.equal(outputs[0], outputs[1])
+    assert torch.equal(outputs[0], outputs[2])
+
+
+@pytest.mark.parametrize("cls", [PositionEncodedRNN, VectorRNN, AutoregressiveRNN])
+def test_the_embedding_is_as_wide_as_the_state_unless_it_is_said(cls):
+    expected = 8 if cls is AutoregressiveRNN else 16  # whose encoding is none
+    assert cls(9, "gru", hidden_size=8).joined_size == expected
+    assert cls(9, GRU(8, 8), "none", **({"phase_size": 0} if cls is AutoregressiveRNN else {}))
+    model = cls(9, "gru", hidden_size=8, device="cpu", dtype=torch.float64)
+    assert {p.dtype for p in model.parameters()} == {torch.float64}
+
+
+@pytest.mark.parametrize(
+    ("core", "options", "said"),
+    [
+        (GRU(10, 8), {"hidden_size": 999}, "hidden_size=999 is invalid beside a core that is a"),
+        (GRU(10, 8), {"num_layers": 2}, "num_layers=2 is invalid beside"),
+        (nn.Linear, {}, "core must be a kind or a core of pernn.cores, got Linear"),
+        (
+            "gru",
+            {"num_positions": 9},
+            "num_positions is invalid: expected with an encoding given by",
+        ),
+    ],
+)
+def test_sizes_that_would_be_ignored_are_refused(core, options, said):
+    with pytest.raises(ConfigError, match=said):
+        PositionEncodedRNN(9, core, Sinusoidal(6), embedding_size=4, **options)

@@ -187,7 +187,8 @@ def test_the_generator_alone_decides_the_weights():
 
 
 def test_initial_weights_are_distributed_as_described(generator):
-    model = PositionEncodedRNN(500, "gru", hidden_size=64, generator=generator)
+    sizes = {"embedding_size": 512, "hidden_size": 64}
+    model = PositionEncodedRNN(500, "gru", generator=generator, **sizes)
     assert abs(model.embedding.weight.std() - 1) < 0.01
     assert abs(model.embedding.weight.mean()) < 0.01
     for parameter in model.readout.parameters():

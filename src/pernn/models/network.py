@@ -15,6 +15,10 @@ from pernn.interfaces import Recurrence
 
 from .layer import check_position
 
+Core = str | Recurrence | type[nn.Module]
+TWINS: dict[Any, str] = {nn.RNN: "elman", nn.GRU: "gru", nn.LSTM: "lstm"}
+"""PyTorch's classes and the kinds of core that compute the same."""
+
 
 class EncodedNetwork(nn.Module, ABC):
     """Embedding, code, core and read-out; what goes in and how is a subclass's business.
@@ -22,29 +26,32 @@ class EncodedNetwork(nn.Module, ABC):
     Args:
         embedding: What gives the vectors, its weights not drawn yet.
         output_size: Width of the outputs.
-        core: Module that recurs, or the kind of one.
+        core: Module that recurs, its class or kind; or PyTorch's class of the same function.
         encoding: Module that gives the codes, or the kind of one.
         embedding_size: Width of the vectors, and of a code given by kind.
-        hidden_size: Width of the state if the core is given by kind.
-        num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
         phase_size: Further features of the core's input, after vector and code.
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If the core is none of ours, or its input size is not the width of what it
-            gets.
+        ConfigError: If the core is none of ours, its input size is not the width of what it gets,
+            or sizes are given beside a module that has them.
     """
 
     def __init__(
         self,
         embedding: nn.Module,
         output_size: int,
-        core: str | Recurrence,
+        core: Core,
         encoding: str | Encoding,
         *,
         embedding_size: int,
-        hidden_size: int,
-        num_positions: int,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
         phase_size: int = 0,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -53,17 +60,16 @@ class EncodedNetwork(nn.Module, ABC):
             found = ENCODINGS.find(encoding)
             sized = {"size": embedding_size} if issubclass(found, CodeConfig) else {}
             config = ENCODINGS.validate({"kind": encoding, **sized})
-            encoding = config.build(num_positions, "halves", generator)
+            steps = 1024 if num_positions is None else num_positions
+            encoding = config.build(steps, "halves", generator)
+        elif num_positions is not None:
+            raise ConfigError(
+                "num_positions is invalid: expected with an encoding given by name only, got "
+                f"{num_positions} beside {type(encoding).__name__}"
+            )
         self.joined_size = encoding.joined_size(embedding_size)
         expected = self.joined_size + phase_size
-        if isinstance(core, str):
-            sizes = CORES.validate({"kind": core, "hidden_size": hidden_size})
-            core = sizes.build(expected, generator)
-        if not isinstance(core, Recurrence):
-            raise ConfigError(
-                f"core must be a kind or a core of pernn.cores, got {type(core).__name__}; "
-                "PositionEncoded wraps PyTorch's own layers"
-            )
+        core = make_core(core, expected, hidden_size, num_layers, generator)
         if core.input_size != expected:
             parts = "embedding, code and phase" if phase_size else "embedding and code"
             raise ConfigError(
@@ -243,6 +249,46 @@ class EncodedNetwork(nn.Module, ABC):
         codes = self.encoding(num_steps, num_queries, position_offset=position_offset)
         offset = width if self.encoding.attach == "concat" else 0
         return self.core.project(codes, offset=offset, bias=False)
+
+
+def make_core(
+    core: Core,
+    input_size: int,
+    hidden_size: int | None,
+    num_layers: int | None,
+    generator: torch.Generator | None,
+) -> Recurrence:
+    """Make a core of a kind or class; a module is taken as it is.
+
+    Raises:
+        ConfigError: If it is none, or a module comes with sizes beside it.
+    """
+    given = {"hidden_size": hidden_size, "num_layers": num_layers}
+    sizes: dict[str, Any] = {name: size for name, size in given.items() if size is not None}
+    made: Any = TWINS.get(core, core) if isinstance(core, type) else core
+    if isinstance(made, str):
+        return CORES.validate({"kind": made, **sizes}).build(input_size, generator)
+    if isinstance(made, type) and issubclass(made, RecurrentCore | S4D):
+        return made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
+    if isinstance(made, type) or not isinstance(made, Recurrence):
+        name = made.__name__ if isinstance(made, type) else type(made).__name__
+        raise ConfigError(
+            f"core must be a kind or a core of pernn.cores, got {name}; PositionEncoded wraps "
+            "PyTorch's own layers"
+        )
+    if sizes:
+        said = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        raise ConfigError(
+            f"{said} is invalid beside a core that is a module, {type(made).__name__}, which has "
+            "its own: leave it out, or give the core by name"
+        )
+    return made
+
+
+def choose_width(embedding_size: int | None, core: Core, hidden_size: int | None) -> int:
+    """Return the embedding's width: as wide as the state if it is not given."""
+    own = None if isinstance(core, str | type) else getattr(core, "hidden_size", None)
+    return next(size for size in (embedding_size, hidden_size, own, 512) if size is not None)
 
 
 def last_outputs(
