@@ -7,9 +7,10 @@ import typer
 
 from pernn.experiments import experiment_names
 from pernn.store import load_sweep
+from pernn.sweeps import make_report
 
 from .options import RESULTS, Json, Results, Scale
-from .sweep import make_report, summary
+from .sweep import summary
 
 
 def report(

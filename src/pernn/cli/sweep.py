@@ -1,8 +1,6 @@
 """What `run`, `resume` and `retry` share: do what is missing of a sweep, then report."""
 
-import hashlib
 import json
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -26,18 +24,15 @@ from pernn.runners import (
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
     Sweep,
-    describe_machines,
     is_done,
     is_pause_requested,
     load_sweep,
     read_json,
-    read_records,
     read_status,
     save_sweep,
-    sweep_directory,
     withdraw_pause,
-    without_collection,
 )
+from pernn.sweeps import make_report, name_sweep
 
 from .estimates import estimate_hours, show_hours
 from .options import num_cores, number_of_jobs, read_duration
@@ -47,22 +42,6 @@ from .statuses import LEFT_EARLY, failure_status
 
 if TYPE_CHECKING:
     from pernn.reports import Report
-
-
-def name_sweep(experiment: str, scale: str, overrides: dict[str, Any]) -> str:
-    """Name a sweep: experiment and scale, and a digest of what was overridden."""
-    if not overrides:
-        return f"{experiment}-{scale}"
-    text = json.dumps(overrides, sort_keys=True)
-    return f"{experiment}-{scale}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def repeat_command(sweep: Sweep) -> str:
-    """Give the command that makes a sweep."""
-    words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
-    for path, value in sweep.overrides.items():
-        words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
-    return shlex.join(words)
 
 
 PLACING = (
@@ -294,23 +273,6 @@ def _is_reported(directory: Path, num_finished: int) -> bool:
         return bool(read_json(directory / "claims.json").get("num_finished") == num_finished)
     except StoreError:
         return False
-
-
-def make_report(root: Path, sweep: Sweep) -> "Report":
-    """Write a sweep's figure, tables, verdicts and page."""
-    # Drawing takes longer to import than a sweep that is done takes to check.
-    from pernn.reports import write_report
-
-    with without_collection():
-        return write_report(
-            find_experiment(sweep.experiment),
-            sweep.scale,
-            read_records(root, sweep.runs),
-            len(sweep.runs),
-            sweep_directory(root, sweep.name),
-            repeat_command(sweep),
-            describe_machines(root, sweep.runs),
-        )
 
 
 def summary(sweep: Sweep, root: Path, report: "Report") -> dict[str, Any]:

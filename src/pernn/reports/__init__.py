@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .escaping import clean
     from .exports import export_records
     from .figures import draw, render
+    from .frames import load_curves, load_results
     from .page import Report, write_report
     from .statistics import Interval, bootstrap_interval, paired_differences, student_interval
     from .tables import Measured, Row, summarise, to_csv, to_markdown
@@ -26,6 +27,8 @@ __all__ = [
     "draw",
     "export_records",
     "judge",
+    "load_curves",
+    "load_results",
     "paired_differences",
     "render",
     "student_interval",
@@ -50,6 +53,8 @@ __getattr__ = exports(
         "draw": ".figures",
         "export_records": ".exports",
         "judge": ".claims",
+        "load_curves": ".frames",
+        "load_results": ".frames",
         "paired_differences": ".statistics",
         "render": ".figures",
         "student_interval": ".statistics",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .environment import describe_environment
     from .execution import execute
     from .footprint import Footprint, estimate_footprint
+    from .loading import load_model
     from .member import weights_digest
     from .outcome import Outcome
     from .packing import execute_pack
@@ -43,6 +44,7 @@ __all__ = [
     "execute",
     "execute_pack",
     "find_leftovers",
+    "load_model",
     "measure_bandwidth",
     "measure_rate",
     "tabulate",
@@ -72,6 +74,7 @@ __getattr__ = exports(
         "execute": ".execution",
         "execute_pack": ".packing",
         "find_leftovers": ".pruning",
+        "load_model": ".loading",
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
         "tabulate": ".analysing",
