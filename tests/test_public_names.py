@@ -18,6 +18,7 @@ ROOMS = sorted(
 EXPECTED = {
     "Double", "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
     "PositionEncodedRNN", "Random", "RunSpec", "S4D", "Sinusoidal", "__version__", "execute",
+    "load_curves", "load_model", "load_results", "run",
 }  # fmt: skip
 
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pernn.encodings import Double, Learned, NoEncoding, Random, Sinusoidal
     from pernn.errors import PernnError
     from pernn.models import PositionEncoded, PositionEncodedRNN
-    from pernn.runs import RunSpec, execute
+    from pernn.reports import load_curves, load_results
+    from pernn.runs import RunSpec, execute, load_model
+    from pernn.sweeps import run
 
 __version__ = "0.1.0"
 
@@ -32,6 +34,10 @@ __all__ = [
     "Sinusoidal",
     "__version__",
     "execute",
+    "load_curves",
+    "load_model",
+    "load_results",
+    "run",
 ]
 
 __getattr__ = exports(
@@ -51,6 +57,10 @@ __getattr__ = exports(
         "S4D": "pernn.cores",
         "Sinusoidal": "pernn.encodings",
         "execute": "pernn.runs",
+        "load_curves": "pernn.reports",
+        "load_model": "pernn.runs",
+        "load_results": "pernn.reports",
+        "run": "pernn.sweeps",
     },
 )
 

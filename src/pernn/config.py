@@ -7,11 +7,14 @@ import math
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Set
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import get_annotations
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -145,30 +148,37 @@ class Kinds(Generic[C]):
         return list(dict.fromkeys([*self.builtin, *registered]))
 
     def find(self, kind: str) -> type[C]:
-        """Import the config class of a kind.
+        """Import the config class of a kind, or of a place, `package.module:Config`.
 
         Raises:
-            ConfigError: If no part has this kind, its package cannot be imported, or what it
-                registered is no config of this room.
+            ConfigError: If no part has this kind, its package cannot be imported, or what is there
+                is no config of this room.
         """
         try:
-            found = self._import(kind)
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(f"{self.group}: {kind!r} cannot be imported: {error}") from error
+            found = _at(kind) if ":" in kind else self._import(kind)
+        except Exception as error:
+            # Whatever is wrong with somebody's module.
+            is_plain = isinstance(error, ImportError | AttributeError)
+            reason = str(error) if is_plain else f"{type(error).__name__}: {error}"
+            if ":" in kind and isinstance(error, ModuleNotFoundError):
+                reason += "; its folder must be the current one, or on PYTHONPATH"
+            raise ConfigError(f"{self.group}: {kind!r} cannot be imported: {reason}") from error
         if found is None:
             hint = suggestion(kind, self.names())
             known = ", ".join(self.names())
-            raise ConfigError(f"{self.group}: no kind {kind[:60]!r}{hint} (known: {known})")
+            raise ConfigError(
+                f"{self.group}: no kind {kind[:60]!r}{hint} (known: {known}, or package.module:"
+                "Config)"
+            )
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise ConfigError(
                 f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, got {found!r}"
             )
-        return found
+        return _named(found, kind)
 
     def _import(self, kind: str) -> Any:
         if kind in self.builtin:
-            module, _, name = self.builtin[kind].partition(":")
-            return getattr(import_module(module), name)
+            return _at(self.builtin[kind])
         for point in entry_points(group=self.group, name=kind):
             return point.load()
         return None
@@ -191,9 +201,39 @@ class Kinds(Generic[C]):
 
 
 class Part(Config):
-    """A config that stands for one variant of a room; `build` makes the live object."""
+    """A config that stands for one variant of a room; `build` makes the live object.
+
+    Attributes:
+        kind: Its short name; a class that gives itself none is named by its place,
+            `package.module:Config`.
+    """
 
     kind: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = get_annotations(cls)
+        if "kind" not in own:
+            cls.__annotations__ = {**own, "kind": str}
+            cls.kind = f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _at(place: str) -> Any:
+    """Import what stands at `package.module:name`."""
+    module, _, name = place.partition(":")
+    return attrgetter(name)(import_module(module))
+
+
+@cache
+def _named(found: type[C], kind: str) -> type[C]:
+    """Return a class whose kind is the place that it was named by, so that files keep it."""
+    if ":" not in kind or found.model_fields["kind"].default == kind:
+        return found
+    module, _, name = kind.partition(":")
+    # A subclass names itself by its place.
+    place = {"__module__": module, "__qualname__": name}
+    metaclass: Any = type(found)
+    return cast("type[C]", metaclass(found.__name__, (found,), place))
 
 
 def suggestion(word: str, known: list[str]) -> str:

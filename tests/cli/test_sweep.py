@@ -11,11 +11,12 @@ from pernn.cli.options import read_duration
 from pernn.cli.pause import pause
 from pernn.cli.retry import retry
 from pernn.cli.statuses import LEFT_EARLY
-from pernn.cli.sweep import Launch, carry_out, find_trials, plan_sweep
+from pernn.cli.sweep import Launch, carry_out, plan_sweep
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError, MachineError
 from pernn.runners import InlineRunner, LocalRunner
 from pernn.store import RunDirectory, is_done, is_pause_requested, read_status, save_sweep
+from pernn.sweeps import find_trials
 
 OVERRIDES = dict(
     parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]

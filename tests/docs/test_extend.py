@@ -231,6 +231,27 @@ def test_an_installed_experiment_is_listed_and_run(installed):
     assert json.loads((sweep / "claims.json").read_text())["num_finished"] == 8
 
 
+def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
+    (tmp_path / "minimal_gated.py").write_text(recipe("core")[0], encoding="utf-8")
+    settings = 'encoding = "none"\n[core]\nkind = "lstm"\nhidden_size = 8\n'
+    task = '[task]\nkind = "reverse_ordering"\nvocab_size = 4\nlength = 5\nnum_held_out = 8\n'
+    training = "[training]\niterations = 2\nbatch_size = 4\n"
+    (tmp_path / "trial.toml").write_text(settings + task + training)
+    place = "minimal_gated:MinimalGatedConfig"
+    program = str(Path(sys.executable).with_name("pernn"))
+    command = (program, "train", "trial.toml", "--set", f"core.kind={place}", "--json")
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    directory = Path(json.loads(done.stdout)["directory"])
+    assert json.loads((tmp_path / directory / "spec.json").read_text())["spec"]["core"] == {
+        "kind": place, "hidden_size": 8, "num_layers": 1,
+    }  # fmt: skip
+    environment = json.loads((tmp_path / directory / "environment.json").read_text())
+    assert set(environment["parts"]) == {"core"}
+
+
 class Point:
     """An entry point that is not of an installed package."""
 

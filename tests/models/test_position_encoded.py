@@ -187,7 +187,8 @@ def test_the_generator_alone_decides_the_weights():
 
 
 def test_initial_weights_are_distributed_as_described(generator):
-    model = PositionEncodedRNN(500, "gru", hidden_size=64, generator=generator)
+    sizes = {"embedding_size": 512, "hidden_size": 64}
+    model = PositionEncodedRNN(500, "gru", generator=generator, **sizes)
     assert abs(model.embedding.weight.std() - 1) < 0.01
     assert abs(model.embedding.weight.mean()) < 0.01
     for parameter in model.readout.parameters():
@@ -247,20 +248,28 @@ def test_a_core_without_a_plain_twin_is_named():
         PlainRNN(model)
 
 
-@pytest.mark.parametrize("batch_first", [True])
-def test_a_layer_of_pytorch_and_ours_give_the_same(batch_first, generator):
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_layer_of_pytorch_and_ours_give_the_same(batch_first, batched, generator):
     encoding = Sinusoidal(4)
-    ours = LSTM(encoding.joined_size(6), HIDDEN, generator=generator)
+    ours = LSTM(encoding.joined_size(6), HIDDEN, generator=generator, batch_first=batch_first)
     layer = nn.LSTM(encoding.joined_size(6), HIDDEN, batch_first=batch_first)
     layer.load_state_dict(ours.state_dict())
     vectors = torch.randn(BATCH, TIME, 6, generator=generator)
     state = tuple(torch.randn(1, BATCH, HIDDEN, generator=generator) for _ in range(2))
-    results = []
+    whole = nn.LSTM(encoding.joined_size(6), HIDDEN, batch_first=True)
+    whole.load_state_dict(ours.state_dict())
+    expected, finals = whole(encoding.join(vectors), state)
+    if not batched:
+        vectors, expected = vectors[1], expected[1]
+        state, finals = (tuple(part[:, 1] for part in parts) for parts in (state, finals))
+    elif not batch_first:
+        vectors, expected = vectors.transpose(0, 1), expected.transpose(0, 1)
     for wrapped in (ours, layer):
-        outputs, (hidden, cell) = PositionEncoded(wrapped, encoding)(vectors, state)
-        assert outputs.shape == (BATCH, TIME, HIDDEN)
-        results.append((outputs, hidden, cell))
-    torch.testing.assert_close(*results)
+        wrapped = PositionEncoded(wrapped, encoding)
+        outputs, final, position = wrapped(vectors, state, position_offset=0)
+        torch.testing.assert_close((outputs, final), (expected, finals))
+        assert position == TIME
 
 
 def test_a_wrapped_layer_trains_its_code():

@@ -135,3 +135,43 @@ def test_bad_files_are_said_in_one_line(tmp_path: Path, text: str) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent\.toml"):
         RunSpec.read(tmp_path / "absent.toml")
+
+
+def widths(spec: RunSpec) -> tuple[int, int, int | None]:
+    return spec.core.hidden_size, spec.embedding_size, getattr(spec.encoding, "size", None)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"core": {"kind": "gru", "hidden_size": 64}}, (64, 64, 64)),
+        ({"core": {"kind": "gru", "hidden_size": 64}, "embedding_size": 32}, (64, 32, 32)),
+        ({"core": {"kind": "gru", "hidden_size": 64}, "encoding": "none"}, (64, 64, None)),
+        (
+            {"core": {"kind": "gru", "hidden_size": 64}, "encoding": {"kind": "random", "size": 3}},
+            (64, 64, 3),
+        ),
+    ],
+)
+def test_the_width_of_the_state_is_the_one_that_is_not_given(values, expected) -> None:
+    for spec in (RunSpec.load(values), RunSpec(**values)):
+        assert widths(spec) == expected
+        assert spec.dump()["embedding_size"] == expected[1]
+        assert RunSpec.load(spec.dump()) == spec
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, (64, 64, 64)),
+        ({"embedding_size": 16}, (64, 16, 64)),
+        ({"encoding.size": 16}, (64, 64, 16)),
+        ({"encoding.kind": "learned"}, (64, 64, 64)),
+        ({"encoding.kind": "none"}, (64, 64, None)),
+    ],
+)
+def test_an_overridden_width_takes_its_equals_along(changes, expected) -> None:
+    assert widths(RunSpec().override({"core.hidden_size": 64, **changes})) == expected
+    # A width that was another one before stays what it is.
+    narrow = RunSpec().override({"embedding_size": 8, "encoding.size": 4})
+    assert widths(narrow.override({"core.hidden_size": 64})) == (64, 8, 4)

@@ -83,6 +83,8 @@ def run() -> int:
     """Parse the command line, run the verb, and say in one line what went wrong."""
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, _interrupt)
+    # A part of one's own may be a file here; what is installed comes first.
+    sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
         # A name that is not UTF-8 is no reason to fail while it is printed.
         if isinstance(stream, io.TextIOWrapper):

@@ -9,11 +9,11 @@ from rich.console import Console
 from pernn.experiments import find_experiment
 from pernn.reports import Labels, judge_all
 from pernn.store import load_sweep, read_records
+from pernn.sweeps import find_trials
 
 from .options import RESULTS, Json, Results, Scale
 from .report import sweep_name
 from .statuses import left_out
-from .sweep import find_trials
 from .verdicts import print_verdicts
 
 

@@ -7,10 +7,11 @@ import typer
 
 from pernn.experiments import experiment_names
 from pernn.store import load_sweep
+from pernn.sweeps import make_report
 
 from .options import RESULTS, Json, Results, Scale
 from .statuses import left_out
-from .sweep import make_report, summary
+from .sweep import summary
 
 
 def report(
@@ -25,7 +26,7 @@ def report(
     """
     found = load_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
-    made = make_report(results, found, damage)
+    made = make_report(results, found, damage.append)
     if as_json:
         typer.echo(json.dumps(summary(found, results, made), indent=2, ensure_ascii=False))
     else:

@@ -1,8 +1,6 @@
 """What `run`, `resume` and `retry` share: do what is missing of a sweep, then report."""
 
-import hashlib
 import json
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -23,21 +21,18 @@ from pernn.runners import (
     measure_capacity,
     show_bytes,
 )
-from pernn.runs import RunSpec
+from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
     Sweep,
-    describe_machines,
     is_done,
     is_pause_requested,
     load_sweep,
     read_json,
-    read_records,
     read_status,
     save_sweep,
-    sweep_directory,
     withdraw_pause,
-    without_collection,
 )
+from pernn.sweeps import find_trials, make_report, name_sweep
 
 from .estimates import estimate_hours, show_hours
 from .options import num_cores, number_of_jobs, read_duration
@@ -47,22 +42,6 @@ from .statuses import LEFT_EARLY, failure_status, left_out
 
 if TYPE_CHECKING:
     from pernn.reports import Report
-
-
-def name_sweep(experiment: str, scale: str, overrides: dict[str, Any]) -> str:
-    """Name a sweep: experiment and scale, and a digest of what was overridden."""
-    if not overrides:
-        return f"{experiment}-{scale}"
-    text = json.dumps(overrides, sort_keys=True)
-    return f"{experiment}-{scale}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def repeat_command(sweep: Sweep) -> str:
-    """Give the command that makes a sweep."""
-    words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
-    for path, value in sweep.overrides.items():
-        words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
-    return shlex.join(words)
 
 
 PLACING = (
@@ -178,6 +157,7 @@ def carry_out(
     wanted = [spec for run, spec in missing.items() if run not in failed]
     if retried:
         wanted = [missing[run] for run in retried if run in missing]
+    _warn_of_changes({run: spec for run, spec in specs.items() if run not in missing}, root)
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     failures: list[TrialEvent] = []
@@ -201,7 +181,7 @@ def carry_out(
     for failure in failures:
         typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
     damage: list[str] = []
-    report = make_report(root, sweep, damage)
+    report = make_report(root, sweep, damage.append)
     if as_json:
         typer.echo(json.dumps(summary(sweep, root, report), indent=2, ensure_ascii=False))
     else:
@@ -237,10 +217,9 @@ def reload_sweep(root: Path, name: str) -> Sweep:
     return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
 
 
-def find_trials(sweep: Sweep) -> dict[str, RunSpec]:
-    """Give the specs of a sweep's trials by fingerprint, in the order of the grid."""
-    specs = trials(find_experiment(sweep.experiment), sweep.scale, dict(sweep.overrides))
-    return {spec.fingerprint(): spec for spec in specs}
+def _warn_of_changes(done: Mapping[str, RunSpec], root: Path) -> None:
+    for change in changed_parts(done, root):
+        typer.echo(f"pernn: {change}", err=True)
 
 
 def _find_failed(runs: Iterable[str], root: Path) -> dict[str, str]:
@@ -288,23 +267,6 @@ def _is_reported(directory: Path, num_finished: int) -> bool:
         return bool(read_json(directory / "claims.json").get("num_finished") == num_finished)
     except StoreError:
         return False
-
-
-def make_report(root: Path, sweep: Sweep, damage: list[str]) -> "Report":
-    """Write a sweep's figure, tables, verdicts and page; adds what damaged runs it left out."""
-    # Drawing takes longer to import than a sweep that is done takes to check.
-    from pernn.reports import write_report
-
-    with without_collection():
-        return write_report(
-            find_experiment(sweep.experiment),
-            sweep.scale,
-            read_records(root, sweep.runs, damage.append),
-            list(find_trials(sweep).values()),
-            sweep_directory(root, sweep.name),
-            repeat_command(sweep),
-            describe_machines(root, sweep.runs),
-        )
 
 
 def summary(sweep: Sweep, root: Path, report: "Report") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pernn.lazy import exports
 from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConfig, S4DConfig
 
 if TYPE_CHECKING:
+    from .calling import map_state
     from .elman import Elman
     from .gru import GRU
     from .linear import Linear
@@ -30,6 +31,7 @@ __all__ = [
     "Projected",
     "RecurrentCore",
     "S4DConfig",
+    "map_state",
 ]
 
 __getattr__ = exports(
@@ -42,5 +44,6 @@ __getattr__ = exports(
         "Projected": ".projected",
         "RecurrentCore": ".recurrent",
         "S4D": ".s4d",
+        "map_state": ".calling",
     },
 )

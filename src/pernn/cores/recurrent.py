@@ -1,15 +1,17 @@
 """What Elman, GRU and LSTM share: PyTorch's parameters, and `project` apart from `recur`."""
 
 import math
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
 from pernn.kernels import linear
 
+from .calling import call_core, refuse_options
 from .compiled import kernels_for, scan
 from .projected import Projected
 
@@ -26,12 +28,17 @@ class RecurrentCore(nn.Module):
         num_layers: Number of stacked layers.
         bias: Whether the layers have the two bias vectors of PyTorch.
         batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        device: Where the weights go once they are drawn.
+        dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
+        options: Further options of PyTorch's layers; refused unless they are off.
 
     Raises:
-        ConfigError: If a size is not positive.
+        ConfigError: If a size is not positive, or dropout, a projection or a second direction is
+            asked for.
 
-    Differs: `batch_first` defaults to true; no dropout, no projection, one direction.
+    Differs: `batch_first` defaults to true; no dropout, no projection, one direction; no
+        PackedSequence.
     """
 
     num_gates: int
@@ -47,9 +54,13 @@ class RecurrentCore(nn.Module):
         *,
         bias: bool = True,
         batch_first: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
+        refuse_options(self, options)
         check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first = bias, batch_first
@@ -64,6 +75,9 @@ class RecurrentCore(nn.Module):
                 self.register_parameter(f"bias_ih_l{layer}", nn.Parameter(torch.empty(rows)))
                 self.register_parameter(f"bias_hh_l{layer}", nn.Parameter(torch.empty(rows)))
         self.reset_parameters(generator)
+        if device is not None or dtype is not None:
+            # Drawn before, the weights do not depend on where they go.
+            self.to(device=device, dtype=dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every parameter from U(−1/√hidden_size, 1/√hidden_size), as PyTorch does."""
@@ -203,26 +217,22 @@ class RecurrentCore(nn.Module):
 
     def forward(
         self,
-        inputs: "Float[Tensor, '_ _ input'] | Projected",
-        state: "Tensor | tuple[Tensor, ...] | None" = None,
+        inputs: "Float[Tensor, '*shape input'] | PackedSequence | Projected",
+        hx: "Tensor | tuple[Tensor, ...] | None" = None,
         *,
         num_outputs: int | None = None,
-    ) -> "tuple[Float[Tensor, '_ _ hidden'], Tensor | tuple[Tensor, ...]]":
+    ) -> "tuple[Float[Tensor, '*shape hidden'], Tensor | tuple[Tensor, ...]]":
         """Project and recur, with PyTorch's signature and return value.
 
         The networks call it with inputs that are projected already; it then is `recur`.
 
         Raises:
-            ConfigError: If the vectors are not `input_size` wide, there is no time step, or the
-                state has another shape.
+            ConfigError: If the vectors are packed or not `input_size` wide, there is no time step,
+                or the state has another shape.
         """
         if isinstance(inputs, Projected):
-            return self.recur(inputs, state, num_outputs=num_outputs)
-        check_width(self, inputs, self.input_size)
-        if not self.batch_first:
-            inputs = inputs.transpose(0, 1)
-        outputs, state = self.recur(self.project(inputs), state, num_outputs=num_outputs)
-        return outputs if self.batch_first else outputs.transpose(0, 1), state
+            return self.recur(inputs, hx, num_outputs=num_outputs)
+        return call_core(self, inputs, hx, num_outputs)
 
     def to_torch(self) -> nn.RNNBase:
         """Make the PyTorch module of the same function, with a copy of the weights."""
@@ -238,8 +248,11 @@ class RecurrentCore(nn.Module):
         return module
 
     def extra_repr(self) -> str:
-        """Say the sizes, as PyTorch's modules do."""
-        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        """Return the sizes and what is not the default, as PyTorch's modules do."""
+        bias = "" if self.bias else ", bias=False"
+        batch_first = "" if self.batch_first else ", batch_first=False"
+        sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        return f"{sizes}{bias}{batch_first}"
 
 
 def check_sizes(core: nn.Module, **sizes: int) -> None:
@@ -251,18 +264,6 @@ def check_sizes(core: nn.Module, **sizes: int) -> None:
     for name, value in sizes.items():
         if value < 1:
             raise ConfigError(f"{type(core).__name__}: {name} must be at least 1, got {value}")
-
-
-def check_width(core: nn.Module, inputs: Tensor, input_size: int) -> None:
-    """Refuse vectors that are not whole: `project` takes parts of the input, `forward` does not.
-
-    Raises:
-        ConfigError: If they are narrower or wider.
-    """
-    if inputs.shape[-1] != input_size:
-        raise ConfigError(
-            f"{type(core).__name__}: takes vectors of {input_size}, got {inputs.shape[-1]}"
-        )
 
 
 def project_columns(

@@ -16,13 +16,15 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
 from pernn.kernels import linear, rounding_products
 
+from .calling import call_core, refuse_options
 from .linear import Linear
 from .projected import Projected
-from .recurrent import check_sizes, check_width, project_columns
+from .recurrent import check_sizes, project_columns
 
 Method = Literal["auto", "toeplitz", "fft", "recurrence"]
 
@@ -45,10 +47,14 @@ class S4D(nn.Module):
         method: How to compute the state space: `toeplitz` multiplies with a triangular matrix of
             real numbers, `fft` convolves by Fourier transforms, `recurrence` goes step by step;
             `auto` takes the first up to 128 steps, the second above, the third for a single step.
+        device: Where the weights go once they are drawn.
+        dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
+        options: Further options of PyTorch's recurrent layers; refused unless they are off.
 
     Raises:
-        ConfigError: If a size is not positive, `state_size` is odd, or there is no such method.
+        ConfigError: If a size is not positive, `state_size` is odd, there is no such method, or
+            dropout or a second direction is asked for.
 
     Differs: From the published implementation in that one learning rate serves all parameters, and
         that there is neither dropout nor an upper bound on the real part of A.
@@ -68,9 +74,13 @@ class S4D(nn.Module):
         state_size: int = 64,
         batch_first: bool = True,
         method: Method = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
+        refuse_options(self, options)
         check_sizes(
             self,
             input_size=input_size,
@@ -90,6 +100,9 @@ class S4D(nn.Module):
         self.input = Linear(input_size, hidden_size)
         self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
         self.reset_parameters(generator)
+        if device is not None or dtype is not None:
+            # Drawn before, the weights do not depend on where they go.
+            self.to(device=device, dtype=dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
@@ -174,26 +187,22 @@ class S4D(nn.Module):
 
     def forward(
         self,
-        inputs: "Float[Tensor, '_ _ input'] | Projected",
-        state: Float[Tensor, "_ _ ..."] | None = None,
+        inputs: "Float[Tensor, '*shape input'] | PackedSequence | Projected",
+        hx: Float[Tensor, "_ ..."] | None = None,
         *,
         num_outputs: int | None = None,
-    ) -> "tuple[Float[Tensor, '_ _ hidden'], Any]":
-        """Project and recur; the arguments and results are those of `recur`.
+    ) -> "tuple[Float[Tensor, '*shape hidden'], Any]":
+        """Project and recur; arguments and results are those of `recur`, axes as in PyTorch.
 
         The networks call it with inputs that are projected already; it then is `recur`.
 
         Raises:
-            ConfigError: If the vectors are not `input_size` wide, there is no time step, or the
-                state has another shape.
+            ConfigError: If the vectors are packed or not `input_size` wide, there is no time step,
+                or the state has another shape.
         """
         if isinstance(inputs, Projected):
-            return self.recur(inputs, state, num_outputs=num_outputs)
-        check_width(self, inputs, self.input_size)
-        if not self.batch_first:
-            inputs = inputs.transpose(0, 1)
-        outputs, state = self.recur(self.project(inputs), state, num_outputs=num_outputs)
-        return outputs if self.batch_first else outputs.transpose(0, 1), state
+            return self.recur(inputs, hx, num_outputs=num_outputs)
+        return call_core(self, inputs, hx, num_outputs)
 
     def extra_repr(self) -> str:
         """Say the sizes, as PyTorch's modules do."""

@@ -47,17 +47,36 @@ class Encoding(nn.Module, ABC):
     def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
         """Give the codes of steps 0 … num_steps − 1."""
 
-    def forward(self, num_steps: int, num_queries: int = 0) -> Float[Tensor, "time code"]:
-        """Give the codes, zero in the masked phase.
+    def forward(
+        self,
+        inputs: "Float[Tensor, '*shape width'] | int",
+        num_queries: int = 0,
+        *,
+        position_offset: int = 0,
+    ) -> Float[Tensor, "*shape joined"]:
+        """Join the encoding to vectors, or return the encoding of so many steps alone.
 
         Args:
-            num_steps: Steps of both phases together.
-            num_queries: How many of them, at the end, are the output phase.
+            inputs: Vectors, batch first, as for `join`; or a number of steps.
+            num_queries: How many of the steps, at the end, are the output phase.
+            position_offset: Position of the first step.
+
+        Returns:
+            The joined vectors; for a number of steps one row each, zero in the masked phase.
+
+        Raises:
+            ConfigError: If `position_offset` is negative.
         """
-        codes = self.codes(num_steps)
+        if isinstance(inputs, Tensor):
+            return self.join(inputs, num_queries, position_offset=position_offset)
+        if position_offset < 0:
+            raise ConfigError(
+                f"position_offset is invalid: expected at least 0, got {position_offset}"
+            )
+        codes = self.codes(position_offset + inputs)[position_offset:]
         if self.masked is None:
             return codes
-        in_output = torch.arange(num_steps, device=codes.device) >= num_steps - num_queries
+        in_output = torch.arange(inputs, device=codes.device) >= inputs - num_queries
         silent = in_output if self.masked == "output" else ~in_output
         return codes.masked_fill(silent.unsqueeze(1), 0.0)
 
@@ -75,13 +94,47 @@ class Encoding(nn.Module, ABC):
         return width * self.embedding_copies + (self.size if self.attach == "concat" else 0)
 
     def join(
-        self, vectors: Float[Tensor, "batch time width"], num_queries: int = 0
-    ) -> Float[Tensor, "batch time joined"]:
-        """Attach the codes to vectors: the plain way, step by step."""
+        self,
+        vectors: Float[Tensor, "*shape width"],
+        num_queries: int = 0,
+        *,
+        position_offset: int = 0,
+        batch_first: bool = True,
+    ) -> Float[Tensor, "*shape joined"]:
+        """Join the encoding to vectors: the plain way, step by step.
+
+        Args:
+            vectors: `(batch, time, width)`, or `(time, width)` of a single sequence.
+            num_queries: How many of the steps, at the end, are the output phase.
+            position_offset: Position of the first step.
+            batch_first: Whether vectors of three axes are not `(time, batch, width)` instead.
+
+        Returns:
+            Vectors of `joined_size(width)`.
+
+        Raises:
+            ConfigError: If there are other axes than these.
+        """
+        if vectors.dim() not in (2, 3):
+            raise ConfigError(
+                f"{type(self).__name__}: the vectors' shape is invalid: expected (batch, time, "
+                f"width) or (time, width), got {tuple(vectors.shape)}"
+            )
         joined = torch.cat([vectors] * self.embedding_copies, dim=-1)
         if not self.size:
             return joined
-        codes: Tensor = self(vectors.shape[1], num_queries).to(vectors.dtype)
+        time_first = vectors.dim() == 3 and not batch_first
+        num_steps = vectors.shape[0 if time_first else -2]
+        codes: Tensor = self(num_steps, num_queries, position_offset=position_offset)
+        codes = codes.to(vectors.dtype)
+        if time_first:
+            codes = codes.unsqueeze(1)
         if self.attach == "add":
             return joined + codes
-        return torch.cat([joined, codes.expand(len(vectors), -1, -1)], dim=-1)
+        return torch.cat([joined, codes.expand(*vectors.shape[:-1], -1)], dim=-1)
+
+    def extra_repr(self) -> str:
+        """Return the size, and what is not the default."""
+        attach = f", attach={self.attach!r}" if self.attach != "concat" else ""
+        masked = f", masked={self.masked!r}" if self.masked is not None else ""
+        return f"{self.size}{attach}{masked}" if self.size else ""

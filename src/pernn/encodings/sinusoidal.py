@@ -30,8 +30,10 @@ class Sinusoidal(Encoding):
         ConfigError: If the size is odd or the layout unknown.
 
     Example:
-        >>> Sinusoidal(4)(num_steps=3).norm(dim=1).round(decimals=4)
+        >>> Sinusoidal(4)(3).norm(dim=1).round(decimals=4)
         tensor([1., 1., 1.])
+        >>> tuple(Sinusoidal(4)(torch.zeros(2, 5, 8)).shape)  # joined to vectors
+        (2, 5, 12)
     """
 
     anchor: Tensor
@@ -64,8 +66,15 @@ class Sinusoidal(Encoding):
             self.anchor.device,
             self.anchor.dtype,
         ):
-            self._table = table = self._compute(num_steps)
+            # Asked for one more step at a time, as in generation, the table grows by doubling.
+            grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
+            self._table = table = self._compute(grown)
         return table[:num_steps]
+
+    def extra_repr(self) -> str:
+        """Return the size and the layout, and what is not the default."""
+        size, *rest = super().extra_repr().split(", ")
+        return ", ".join([size, f"layout={self.layout!r}", *rest])
 
     # The table outlives the call: made in inference mode it could never serve training.
     @torch.inference_mode(mode=False)

@@ -8,9 +8,8 @@ from torch.nn import functional as F
 from pernn.cores import Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
-from .network import count_outputs
+from .network import Core, choose_width, count_outputs
 from .position_encoded import PositionEncodedRNN
 
 
@@ -24,13 +23,18 @@ class AutoregressiveRNN(PositionEncodedRNN):
 
     Args:
         vocab_size: Number of token ids, K.
-        core: Module that recurs, or the kind of one.
+        core: Module that recurs, its class or kind;
+            or `torch.nn.GRU` and the like, for which ours of the same function stands in.
         encoding: Module that gives the codes, or the kind of one.
-        embedding_size: Width of a token's vector.
+        embedding_size: Width of a token's vector; as wide as the state if absent.
         phase_size: Width of the two phases' vectors; `embedding_size` if absent.
-        hidden_size: Width of the state if the core is given by kind.
-        num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
         num_extra_rows: Rows of the embedding after those of the ids, DUMMY's first.
+        device: Where the network goes once its weights are drawn.
+        dtype: Its type there.
         generator: Source of the initial weights of what is made here.
 
     Raises:
@@ -51,16 +55,20 @@ class AutoregressiveRNN(PositionEncodedRNN):
     def __init__(
         self,
         vocab_size: int,
-        core: str | Recurrence = "lstm",
+        core: Core = "lstm",
         encoding: str | Encoding = "none",
         *,
-        embedding_size: int = 512,
+        embedding_size: int | None = None,
         phase_size: int | None = None,
-        hidden_size: int = 512,
-        num_positions: int = 1024,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
         num_extra_rows: int = 1,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
+        embedding_size = choose_width(embedding_size, core, hidden_size)
         phase_size = embedding_size if phase_size is None else phase_size
         super().__init__(
             vocab_size,
@@ -68,6 +76,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
             encoding,
             embedding_size=embedding_size,
             hidden_size=hidden_size,
+            num_layers=num_layers,
             num_positions=num_positions,
             num_extra_rows=num_extra_rows,
             phase_size=phase_size,
@@ -75,6 +84,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
         )
         self.phase = nn.Parameter(torch.empty(2, phase_size))
         self.reset_phase(generator)
+        self.to(device=device, dtype=dtype)
 
     def reset_phase(self, generator: torch.Generator | None = None) -> None:
         """Draw the vectors of both phases from N(0, 1)."""
@@ -85,6 +95,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
         tokens: Int[Tensor, "batch input_time"],
         num_queries: int = 0,
         num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Project the inputs, DUMMY and all true outputs but the last one, and the two phases.
 
@@ -92,6 +103,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
             tokens: Ids; the last `num_scored` of them are the output phase.
             num_queries: None: there is no query here.
             num_scored: Steps of the output phase; must be given.
+            position_offset: Position of the first step.
 
         Raises:
             ConfigError: If there are queries, or not that many steps.
@@ -102,7 +114,8 @@ class AutoregressiveRNN(PositionEncodedRNN):
                 f"and num_scored, got num_queries={num_queries} and num_scored={num_scored}"
             )
         num_outputs = count_outputs(tokens.shape[1], 0, num_scored)
-        return super().prepare(tokens).plus(self._phases(tokens.shape[1], num_outputs))
+        inputs = super().prepare(tokens, position_offset=position_offset)
+        return inputs.plus(self._phases(tokens.shape[1], num_outputs))
 
     def decode(
         self, prompt: Int[Tensor, "batch prompt_time"], num_outputs: int

@@ -1,15 +1,22 @@
 """What all our networks share: a code and a core that fit, a read-out, the input by parts."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore
+from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore, map_state
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
+
+from .layer import check_position
+
+Core = str | Recurrence | type[nn.Module]
+TWINS: dict[Any, str] = {nn.RNN: "elman", nn.GRU: "gru", nn.LSTM: "lstm"}
+"""PyTorch's classes and the kinds of core that compute the same."""
 
 
 class EncodedNetwork(nn.Module, ABC):
@@ -18,29 +25,32 @@ class EncodedNetwork(nn.Module, ABC):
     Args:
         embedding: What gives the vectors, its weights not drawn yet.
         output_size: Width of the outputs.
-        core: Module that recurs, or the kind of one.
+        core: Module that recurs, its class or kind; or PyTorch's class of the same function.
         encoding: Module that gives the codes, or the kind of one.
         embedding_size: Width of the vectors, and of a code given by kind.
-        hidden_size: Width of the state if the core is given by kind.
-        num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
         phase_size: Further features of the core's input, after vector and code.
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If the core is none of ours, or its input size is not the width of what it
-            gets.
+        ConfigError: If the core is none of ours, its input size is not the width of what it gets,
+            or sizes are given beside a module that has them.
     """
 
     def __init__(
         self,
         embedding: nn.Module,
         output_size: int,
-        core: str | Recurrence,
+        core: Core,
         encoding: str | Encoding,
         *,
         embedding_size: int,
-        hidden_size: int,
-        num_positions: int,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
         phase_size: int = 0,
         generator: torch.Generator | None = None,
     ) -> None:
@@ -49,17 +59,16 @@ class EncodedNetwork(nn.Module, ABC):
             found = ENCODINGS.find(encoding)
             sized = {"size": embedding_size} if issubclass(found, CodeConfig) else {}
             config = ENCODINGS.validate({"kind": encoding, **sized})
-            encoding = config.build(num_positions, "halves", generator)
+            steps = 1024 if num_positions is None else num_positions
+            encoding = config.build(steps, "halves", generator)
+        elif num_positions is not None:
+            raise ConfigError(
+                "num_positions is invalid: expected with an encoding given by name only, got "
+                f"{num_positions} beside {type(encoding).__name__}"
+            )
         self.joined_size = encoding.joined_size(embedding_size)
         expected = self.joined_size + phase_size
-        if isinstance(core, str):
-            sizes = CORES.validate({"kind": core, "hidden_size": hidden_size})
-            core = sizes.build(expected, generator)
-        if not isinstance(core, Recurrence):
-            raise ConfigError(
-                f"core must be a kind or a core of pernn.cores, got {type(core).__name__}; "
-                "PositionEncoded wraps PyTorch's own layers"
-            )
+        core = make_core(core, expected, hidden_size, num_layers, generator)
         if core.input_size != expected:
             parts = "embedding, code and phase" if phase_size else "embedding and code"
             raise ConfigError(
@@ -82,33 +91,72 @@ class EncodedNetwork(nn.Module, ABC):
 
     def forward(
         self,
-        tokens: Int[Tensor, "batch input_time"] | Float[Tensor, "batch input_time vocab"],
+        tokens: Int[Tensor, "*batch input_time"] | Float[Tensor, "*batch input_time vocab"],
         num_queries: int = 0,
         *,
         num_scored: int | None = None,
-        scored: Bool[Tensor, "batch scored"] | None = None,
-    ) -> Float[Tensor, "*rows vocab"]:
+        scored: Bool[Tensor, "*batch scored"] | None = None,
+        hx: Any = None,
+        position_offset: int | None = None,
+        return_state: bool = False,
+    ) -> "Float[Tensor, '*rows vocab'] | tuple[Any, ...]":
         """Read the inputs, then answer the queries.
 
         Args:
             tokens: Ids 0 … vocab_size − 1, or of further rows of the embedding; vectors if the
-                vocabulary is infinite.
+                vocabulary is infinite. `(batch, time)`, or `(time,)` for a single sequence.
             num_queries: Output steps that follow, each with the query as input.
             num_scored: Last steps to give outputs for; by default the queries, or all steps if
                 there is none.
             scored: Which of those steps to give outputs for, all if absent. What is not scored is
                 not read out, which is most of the work where the vocabulary is large.
+            hx: State to begin with, as the core returns it; zeros if absent.
+            position_offset: Position of the first step; needed with `hx`: 0 where a sequence
+                begins, what the call before returned where it goes on.
+            return_state: Whether to return state and position too.
 
         Returns:
             Outputs (logits, or vectors of any length) of the last `num_scored` steps; a row for
-            each scored one, if these are named.
+            each scored one, if these are named. With `return_state` a tuple of these, the core's
+            final state, and the position of the next step.
 
         Raises:
-            ConfigError: If there are not that many steps, or queries without a query row.
+            ConfigError: If there are not that many steps, queries without a query row, or a state
+                without its position.
         """
-        states = self.states(tokens, num_queries, num_scored=num_scored, scored=scored)
-        outputs: Tensor = self.readout(states)
-        return outputs
+        if tokens.dim() == (2 if tokens.is_floating_point() else 1):
+            single: Tensor | tuple[Any, ...] = self._single(
+                tokens,
+                num_queries,
+                num_scored=num_scored,
+                scored=None if scored is None else scored.unsqueeze(0),
+                hx=hx,
+                position_offset=position_offset,
+                return_state=return_state,
+            )
+            return single
+        if hx is None and position_offset is None and not return_state:
+            states = self.states(tokens, num_queries, num_scored=num_scored, scored=scored)
+            found: Tensor = self.readout(states)
+            return found
+        check_position(hx, position_offset, self.encoding)
+        offset = position_offset or 0
+        inputs = self.prepare(tokens, num_queries, num_scored, offset)
+        num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
+        every, final = self.core.recur(inputs.gates().transpose(0, 1), hx)
+        kept = every[:, inputs.num_steps - num_outputs :]
+        outputs = self.readout(kept if scored is None else kept[scored])
+        return (outputs, final, offset + inputs.num_steps) if return_state else outputs
+
+    def _single(self, tokens: Tensor, num_queries: int, **options: Any) -> Any:
+        """Run a batch of one, as PyTorch's layers do with unbatched input."""
+        options["hx"] = map_state(options["hx"], lambda part: part.unsqueeze(1))
+        found = self(tokens.unsqueeze(0), num_queries, **options)
+        outputs, *rest = found if isinstance(found, tuple) else (found,)
+        outputs = outputs if options["scored"] is not None else outputs.squeeze(0)
+        if not rest:
+            return outputs
+        return outputs, map_state(rest[0], lambda part: part.squeeze(1)), rest[1]
 
     def states(
         self,
@@ -134,7 +182,11 @@ class EncodedNetwork(nn.Module, ABC):
 
     @abstractmethod
     def prepare(
-        self, tokens: Tensor, num_queries: int = 0, num_scored: int | None = None
+        self,
+        tokens: Tensor,
+        num_queries: int = 0,
+        num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Give the core's projected inputs by parts; the arguments are those of `forward`.
 
@@ -143,7 +195,7 @@ class EncodedNetwork(nn.Module, ABC):
         """
 
     def project_codes(
-        self, num_steps: int, num_queries: int, width: int
+        self, num_steps: int, num_queries: int, width: int, position_offset: int = 0
     ) -> Float[Tensor, "time gate"] | None:
         """Give the codes' share of the projected inputs, if there are codes.
 
@@ -151,12 +203,53 @@ class EncodedNetwork(nn.Module, ABC):
             num_steps: Steps of both phases together.
             num_queries: How many of them, at the end, are queries.
             width: Features of the input before the code, if it is concatenated.
+            position_offset: Position of the first step.
         """
         if not self.encoding.size:
             return None
-        codes = self.encoding(num_steps, num_queries)
+        codes = self.encoding(num_steps, num_queries, position_offset=position_offset)
         offset = width if self.encoding.attach == "concat" else 0
         return self.core.project(codes, offset=offset, bias=False)
+
+
+def make_core(
+    core: Core,
+    input_size: int,
+    hidden_size: int | None,
+    num_layers: int | None,
+    generator: torch.Generator | None,
+) -> Recurrence:
+    """Make a core of a kind or class; a module is taken as it is.
+
+    Raises:
+        ConfigError: If it is none, or a module comes with sizes beside it.
+    """
+    given = {"hidden_size": hidden_size, "num_layers": num_layers}
+    sizes: dict[str, Any] = {name: size for name, size in given.items() if size is not None}
+    made: Any = TWINS.get(core, core) if isinstance(core, type) else core
+    if isinstance(made, str):
+        return CORES.validate({"kind": made, **sizes}).build(input_size, generator)
+    if isinstance(made, type) and issubclass(made, RecurrentCore | S4D):
+        return made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
+    if isinstance(made, type) or not isinstance(made, Recurrence):
+        name = made.__name__ if isinstance(made, type) else type(made).__name__
+        raise ConfigError(
+            f"core must be a kind or a core of pernn.cores, got {name}; PositionEncoded wraps "
+            "PyTorch's own layers"
+        )
+    if sizes:
+        said = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        raise ConfigError(
+            f"{said} is invalid beside a core that is a module, {type(made).__name__}, which has "
+            "its own: leave it out, or give the core by name"
+        )
+    return made
+
+
+def choose_width(embedding_size: int | None, core: Core, hidden_size: int | None) -> int:
+    """Return the embedding's width: as wide as the state if it is not given."""
+    own = None if isinstance(core, str | type) else getattr(core, "hidden_size", None)
+    return next(size for size in (embedding_size, hidden_size, own, 512) if size is not None)
 
 
 def last_outputs(

@@ -13,9 +13,8 @@ from torch.nn import functional as F
 from pernn.cores import Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
-from .network import EncodedNetwork
+from .network import Core, EncodedNetwork, choose_width
 
 
 class PositionEncodedRNN(EncodedNetwork):
@@ -23,15 +22,20 @@ class PositionEncodedRNN(EncodedNetwork):
 
     Args:
         vocab_size: Number of token ids, K.
-        core: Module that recurs, or the kind of one (`elman`, `gru`, `lstm`, `s4d`).
+        core: Module that recurs, its class or kind (`elman`, `gru`, `lstm`, `s4d`);
+            or `torch.nn.GRU` and the like, for which ours of the same function stands in.
         encoding: Module that gives the codes, or the kind of one (`none`, `sinusoidal`, `learned`,
             `random`, `double`); a kind is made with code size `embedding_size`.
-        embedding_size: Width of a token's vector.
-        hidden_size: Width of the state if the core is given by kind.
-        num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        embedding_size: Width of a token's vector; as wide as the state if absent.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
         num_extra_rows: Rows of the embedding after those of the ids: first the query's, K, then
             those of tokens K + 1 …; none for a network that is never queried.
         phase_size: Further features of the core's input, which a subclass fills.
+        device: Where the network goes once its weights are drawn.
+        dtype: Its type there.
         generator: Source of the initial weights of what is made here.
 
     Raises:
@@ -52,14 +56,17 @@ class PositionEncodedRNN(EncodedNetwork):
     def __init__(
         self,
         vocab_size: int,
-        core: str | Recurrence = "lstm",
+        core: Core = "lstm",
         encoding: str | Encoding = "sinusoidal",
         *,
-        embedding_size: int = 512,
-        hidden_size: int = 512,
-        num_positions: int = 1024,
+        embedding_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
         num_extra_rows: int = 1,
         phase_size: int = 0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         if vocab_size < 2:
@@ -67,6 +74,7 @@ class PositionEncodedRNN(EncodedNetwork):
         if num_extra_rows < 0:
             raise ConfigError(f"num_extra_rows must be at least 0, got {num_extra_rows}")
         num_rows = vocab_size + num_extra_rows
+        embedding_size = choose_width(embedding_size, core, hidden_size)
         super().__init__(
             nn.Embedding(num_rows, embedding_size, _weight=torch.empty(num_rows, embedding_size)),
             vocab_size,
@@ -74,6 +82,7 @@ class PositionEncodedRNN(EncodedNetwork):
             encoding,
             embedding_size=embedding_size,
             hidden_size=hidden_size,
+            num_layers=num_layers,
             num_positions=num_positions,
             phase_size=phase_size,
             generator=generator,
@@ -81,6 +90,8 @@ class PositionEncodedRNN(EncodedNetwork):
         self.vocab_size, self.num_extra_rows = vocab_size, num_extra_rows
         self.reset_embedding(generator)
         self.reset_readout(generator)
+        # Drawn before, the weights do not depend on where they go.
+        self.to(device=device, dtype=dtype)
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw every row from N(0, 1)."""
@@ -91,6 +102,7 @@ class PositionEncodedRNN(EncodedNetwork):
         tokens: Int[Tensor, "batch input_time"],
         num_queries: int = 0,
         num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Project every row of the embedding once, or every token where there are fewer."""
         if num_queries and not self.num_extra_rows:
@@ -108,7 +120,9 @@ class PositionEncodedRNN(EncodedNetwork):
             if num_queries:
                 vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
             rows, shown, query_row = vectors, None, len(vectors) - 1 if num_queries else 0
-        codes = self.project_codes(input_time + num_queries, num_queries, rows.shape[1])
+        codes = self.project_codes(
+            input_time + num_queries, num_queries, rows.shape[1], position_offset
+        )
         return Projected(
             self.core.project(rows), batch, input_time, num_queries, shown, query_row, codes
         )

@@ -7,9 +7,8 @@ from torch import Tensor
 from pernn.cores import Linear, Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
-from .network import EncodedNetwork
+from .network import Core, EncodedNetwork, choose_width
 
 
 class VectorRNN(EncodedNetwork):
@@ -19,11 +18,16 @@ class VectorRNN(EncodedNetwork):
 
     Args:
         vocab_size: Width d of the vectors, in and out.
-        core: Module that recurs, or the kind of one.
+        core: Module that recurs, its class or kind;
+            or `torch.nn.GRU` and the like, for which ours of the same function stands in.
         encoding: Module that gives the codes, or the kind of one.
-        embedding_size: Width of what the vectors are projected to.
-        hidden_size: Width of the state if the core is given by kind.
-        num_positions: Longest sequence, both phases, if a tabular encoding is given by kind.
+        embedding_size: Width of what the vectors are projected to; the state's if absent.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
+        device: Where the network goes once its weights are drawn.
+        dtype: Its type there.
         generator: Source of the initial weights of what is made here.
 
     Raises:
@@ -43,16 +47,20 @@ class VectorRNN(EncodedNetwork):
     def __init__(
         self,
         vocab_size: int,
-        core: str | Recurrence = "lstm",
+        core: Core = "lstm",
         encoding: str | Encoding = "sinusoidal",
         *,
-        embedding_size: int = 512,
-        hidden_size: int = 512,
-        num_positions: int = 1024,
+        embedding_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         if vocab_size < 1:
             raise ConfigError(f"vectors need at least one component, got {vocab_size}")
+        embedding_size = choose_width(embedding_size, core, hidden_size)
         super().__init__(
             Linear(vocab_size, embedding_size),
             vocab_size,
@@ -60,12 +68,15 @@ class VectorRNN(EncodedNetwork):
             encoding,
             embedding_size=embedding_size,
             hidden_size=hidden_size,
+            num_layers=num_layers,
             num_positions=num_positions,
             generator=generator,
         )
         self.vocab_size = vocab_size
         self.reset_embedding(generator)
         self.reset_readout(generator)
+        # Drawn before, the weights do not depend on where they go.
+        self.to(device=device, dtype=dtype)
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases of the first map from U(−1/√d, 1/√d), as `torch.nn.Linear`."""
@@ -76,6 +87,7 @@ class VectorRNN(EncodedNetwork):
         tokens: Float[Tensor, "batch input_time vocab"],
         num_queries: int = 0,
         num_scored: int | None = None,
+        position_offset: int = 0,
     ) -> Projected:
         """Project every vector, and the query: the map of the zero vector."""
         batch, input_time = tokens.shape[:2]
@@ -83,7 +95,9 @@ class VectorRNN(EncodedNetwork):
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
         rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
         rows = torch.cat([rows] * copies, dim=1)
-        codes = self.project_codes(input_time + num_queries, num_queries, rows.shape[1])
+        codes = self.project_codes(
+            input_time + num_queries, num_queries, rows.shape[1], position_offset
+        )
         return Projected(
             self.core.project(rows),
             batch,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .exports import export_records
     from .figures import draw, render
     from .findings import Cell
+    from .frames import load_curves, load_results
     from .labels import Labels
     from .page import Report, write_report
     from .records import paired_differences
@@ -33,6 +34,8 @@ __all__ = [
     "export_records",
     "judge",
     "judge_all",
+    "load_curves",
+    "load_results",
     "paired_differences",
     "render",
     "student_interval",
@@ -60,6 +63,8 @@ __getattr__ = exports(
         "export_records": ".exports",
         "judge": ".claims",
         "judge_all": ".claims",
+        "load_curves": ".frames",
+        "load_results": ".frames",
         "paired_differences": ".records",
         "render": ".figures",
         "student_interval": ".statistics",

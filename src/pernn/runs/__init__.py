@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from .environment import describe_environment
     from .execution import execute
     from .footprint import Footprint, estimate_footprint
+    from .loading import load_model
     from .member import weights_digest
     from .outcome import Outcome
+    from .parts import changed_parts
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
     from .versions import describe_commit, describe_versions
 
@@ -30,6 +32,7 @@ __all__ = [
     "Work",
     "analyse",
     "build",
+    "changed_parts",
     "delete_leftovers",
     "describe_commit",
     "describe_environment",
@@ -39,6 +42,7 @@ __all__ = [
     "estimate_work",
     "execute",
     "find_leftovers",
+    "load_model",
     "measure_bandwidth",
     "measure_rate",
     "tabulate",
@@ -57,6 +61,7 @@ __getattr__ = exports(
         "Work": ".cost",
         "analyse": ".analysing",
         "build": ".assembly",
+        "changed_parts": ".parts",
         "delete_leftovers": ".pruning",
         "describe_commit": ".versions",
         "describe_environment": ".environment",
@@ -66,6 +71,7 @@ __getattr__ = exports(
         "estimate_work": ".cost",
         "execute": ".execution",
         "find_leftovers": ".pruning",
+        "load_model": ".loading",
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
         "tabulate": ".analysing",

@@ -63,7 +63,7 @@ def analyse(
             # A network of its own for each thread; the settings belong to the thread, too.
             torch.set_num_threads(1)
             torch.set_flush_denormal(True)
-            model = build_stage(first, root, device).model
+            model = build_stage(first, root, device, warn=lambda _: None).model
             local.initial = {name: value.clone() for name, value in model.state_dict().items()}
             local.model = model
         if update:

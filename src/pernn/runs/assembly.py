@@ -1,5 +1,8 @@
 """Spec → live objects: the one file that knows every part."""
 
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +12,7 @@ from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN
 from pernn.randomness import RandomStream, Split
 from pernn.training import PROTOCOLS, Protocol
 
+from .global_randomness import seeded_globals
 from .spec import RunSpec
 
 
@@ -27,22 +31,35 @@ class Trial:
     protocol: Protocol
 
 
-def build(spec: RunSpec, device: torch.device) -> Trial:
+def build(
+    spec: RunSpec, device: torch.device, warn: Callable[[str], None] = warnings.warn
+) -> Trial:
     """Make a trial's parts; each draws its weights from a stream of its own.
 
     Networks of one seed that share a part (embedding, read-out) thus share its initial weights:
     trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
-    depend on the device.
+    depend on the device. A part that draws from a global generator instead finds it seeded, and
+    `warn` is told.
     """
     protocol = PROTOCOLS[spec.protocol]
-    task = spec.build_task()
-    encoding = spec.encoding.build(task.num_steps, protocol.layout, _generator(spec, "encoding"))
+
+    def seeded(part: str) -> AbstractContextManager[None]:
+        return seeded_globals(spec.seed, part, getattr(spec, part).kind, device, warn)
+
+    with seeded("task"):
+        task = spec.build_task()
+        stream = task.stream(spec.seed)
+    with seeded("encoding"):
+        generator = _generator(spec, "encoding")
+        encoding = spec.encoding.build(task.num_steps, protocol.layout, generator)
     # A task may say which network it is for; most do not.
     network = getattr(task, "network", "queried")
     # The phases' vectors are as wide as a token's.
     phase_size = spec.embedding_size if network == "autoregressive" else 0
     joined_size = encoding.joined_size(spec.embedding_size) + phase_size
-    parts = task.vocab_size, spec.core.build(joined_size, _generator(spec, "core")), encoding
+    with seeded("core"):
+        core = spec.core.build(joined_size, _generator(spec, "core"))
+    parts = task.vocab_size, core, encoding
     width, embedding = spec.embedding_size, _generator(spec, "embedding")
     model: PositionEncodedRNN | VectorRNN
     if network == "vector":
@@ -54,7 +71,7 @@ def build(spec: RunSpec, device: torch.device) -> Trial:
     if isinstance(model, AutoregressiveRNN):
         model.reset_phase(_generator(spec, "phase"))
     model.reset_readout(_generator(spec, "readout"))
-    return Trial(model.to(device), task.stream(spec.seed), protocol)
+    return Trial(model.to(device), stream, protocol)
 
 
 def _generator(spec: RunSpec, part: str) -> torch.Generator:

@@ -15,6 +15,7 @@ from .environment import describe_environment
 from .limits import check_memory
 from .member import Member, check_device, kernels_of, read_start
 from .outcome import Listener, Outcome
+from .parts import changed_parts, describe_parts
 from .spec import RunSpec
 from .stages import read_divergence, wait_for
 
@@ -47,6 +48,8 @@ def execute(
         StoreError: If the directory cannot be read or written.
     """
     directory = RunDirectory(root, spec.fingerprint())
+    for change in changed_parts({directory.fingerprint: spec}, root):
+        warn(change)
     result = directory.read_result()
     if result is not None:
         return Outcome("already done", result)
@@ -95,7 +98,9 @@ def _carry_analysis(
     from .analysing import carry_analysis
 
     if started is None:
-        directory.write_environment(describe_environment(device))
+        parts = describe_parts(spec)
+        environment = describe_environment(device) | ({"parts": parts} if parts else {})
+        directory.write_environment(environment)
     with computing("fp32", device):
         return carry_analysis(spec, first, directory, root, device, listener)
 

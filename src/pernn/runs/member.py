@@ -22,6 +22,7 @@ from pernn.training import CheckpointDue, Event, Measured, TrainState, evaluate,
 from .assembly import Trial
 from .environment import describe_environment
 from .outcome import Outcome
+from .parts import describe_parts
 from .spec import RunSpec
 from .stages import build_stage
 
@@ -63,10 +64,11 @@ class Member:
         Raises:
             StoreError: If what is there does not fit.
         """
-        trial = build_stage(spec, root, device)
+        trial = build_stage(spec, root, device, warn)
         # Read from files, data could be others than they were.
         data = getattr(trial.stream, "digest", None)
-        environment = describe_environment(device) | ({"data_sha256": data} if data else {})
+        sources = {"data_sha256": data, "parts": describe_parts(spec)}
+        environment = describe_environment(device) | {k: v for k, v in sources.items() if v}
         if started is None:
             directory.write_environment(environment)
         else:

@@ -9,7 +9,7 @@ from pydantic import Field, model_serializer, model_validator
 
 from pernn.config import Config, read_file
 from pernn.cores import AnyCore, LSTMConfig
-from pernn.encodings import AnyEncoding, CodeConfig, SinusoidalConfig
+from pernn.encodings import ENCODINGS, AnyEncoding, CodeConfig, SinusoidalConfig
 from pernn.errors import ConfigError
 from pernn.interfaces import Task
 from pernn.randomness import MAX_SEED
@@ -53,11 +53,14 @@ class StabilityAnalysis(Config):
 class RunSpec(Config):
     """One trial: task, network, training, seed. Its fingerprint names the run.
 
+    `core.hidden_size` is the one knob of the width: an embedding whose size is not given is as wide
+    as the state, and an encoding whose size is not given as wide as the embedding.
+
     Attributes:
         task: What is to be learnt.
         core: The recurrent layer.
         encoding: The position code.
-        embedding_size: Width of a token's vector.
+        embedding_size: Width of a token's vector; `core.hidden_size` if not given.
         protocol: `as-run` (the published runs) or `as-written` (the published texts).
         training: How long and how fast.
         seed: Which data and which initial weights.
@@ -82,6 +85,16 @@ class RunSpec(Config):
         values: dict[str, Any] = serialise(self)
         absent = [key for key in ("pretraining", "analysis") if values[key] is None]
         return {key: value for key, value in values.items() if key not in absent}
+
+    @model_validator(mode="after")
+    def _widths(self) -> "RunSpec":
+        # Validators of a frozen model may still put its values in place.
+        values, code = self.__dict__, self.encoding
+        if "embedding_size" not in self.model_fields_set:
+            values["embedding_size"] = self.core.hidden_size
+        if isinstance(code, CodeConfig) and "size" not in code.model_fields_set:
+            values["encoding"] = code.override({"size": self.embedding_size})
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
@@ -139,6 +152,26 @@ class RunSpec(Config):
                 f"task.length {self.task.length}"
             )
         return self
+
+    def override(self, assignments: Mapping[str, Any]) -> "RunSpec":
+        """Replace values by dotted path; widths equal to `core.hidden_size` follow it.
+
+        Raises:
+            ConfigError: If a path names nothing or the result is invalid.
+        """
+        old, new = self.core.hidden_size, assignments.get("core.hidden_size")
+        following: dict[str, Any] = {}
+        if new is not None and self.embedding_size == old:
+            following["embedding_size"] = new
+        kind = assignments.get("encoding.kind", self.encoding.kind)
+        if (
+            new is not None
+            and getattr(self.encoding, "size", None) == old
+            and isinstance(kind, str)
+        ):
+            keys = {} if "encoding" in assignments else ENCODINGS.find(kind).model_fields
+            following |= {"encoding.size": new} if "size" in keys else {}
+        return super().override({**following, **assignments})
 
     @classmethod
     def read(cls, path: Path) -> "RunSpec":

@@ -5,6 +5,7 @@ stage goes on from its own checkpoint, and runs that share a pretraining share i
 """
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -60,12 +61,17 @@ def restore_weights(
         raise CorruptError(f"{source}: a checkpoint that does not fit: {error}") from None
 
 
-def build_stage(spec: RunSpec, root: Path, device: torch.device) -> Trial:
+def build_stage(
+    spec: RunSpec,
+    root: Path,
+    device: torch.device,
+    warn: Callable[[str], None] = warnings.warn,
+) -> Trial:
     """Make a trial's parts, from the end of its pretraining if it has one that did not diverge."""
     first = spec.first_stage()
     if first is None or read_divergence(first, root) is not None:
-        return build(spec, device)
-    return build_extended(spec, first, root, device)
+        return build(spec, device, warn)
+    return build_extended(spec, first, root, device, warn)
 
 
 def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
@@ -74,7 +80,13 @@ def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
     return None if result is None else result.get("diverged")
 
 
-def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.device) -> Trial:
+def build_extended(
+    spec: RunSpec,
+    first: RunSpec,
+    root: Path,
+    device: torch.device,
+    warn: Callable[[str], None] = warnings.warn,
+) -> Trial:
     """Make a trial from the end of its pretraining, its vocabulary extended and the rest frozen.
 
     Args:
@@ -82,6 +94,7 @@ def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.devi
         first: Its pretraining, `spec.first_stage()`, finished in `root`.
         root: Results directory.
         device: Where the network lives.
+        warn: Told what was wrong but could be mended.
 
     Raises:
         ConfigError: If the task has no ids.
@@ -94,7 +107,7 @@ def build_extended(spec: RunSpec, first: RunSpec, root: Path, device: torch.devi
             f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
             "damaged: delete this directory to pretrain again"
         )
-    trial = build(first, device)
+    trial = build(first, device, warn)
     model = trial.model
     if not isinstance(model, PositionEncodedRNN):
         raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")

@@ -1,0 +1,192 @@
+"""Parts of other packages: repeatable whatever they draw from, and known by their source."""
+
+import importlib
+import random
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from pernn.cores import CORES, GRUConfig
+from pernn.errors import ConfigError
+from pernn.runs import RunSpec, build, changed_parts, execute, global_randomness
+from pernn.store import RunDirectory
+
+CPU = torch.device("cpu")
+SOURCE = """
+import numpy as np
+import torch
+from torch import nn
+
+from pernn.cores import CoreConfig
+
+
+class Plain(nn.Module):
+    def __init__(self, input_size, hidden_size):
+        super().__init__()
+        self.input_size, self.hidden_size = input_size, hidden_size
+        self.into = nn.Linear(input_size, hidden_size)
+        self.back = nn.Linear(hidden_size, hidden_size)
+        self.drawn = np.random.rand()
+
+    def project(self, inputs, *, offset=0, bias=True):
+        weight = self.into.weight[:, offset : offset + inputs.shape[-1]]
+        return nn.functional.linear(inputs, weight, self.into.bias if bias else None)
+
+    def recur(self, gates, state=None):
+        state = gates.new_zeros(len(gates), self.hidden_size) if state is None else state
+        outputs = []
+        for gate in gates.unbind(1):
+            state = torch.tanh(gate + self.back(state))
+            outputs.append(state)
+        return torch.stack(outputs, 1), state
+
+
+class PlainConfig(CoreConfig):
+    def build(self, input_size, generator=None):
+        return Plain(input_size, self.hidden_size)
+"""
+TINY = {
+    "core.hidden_size": 8,
+    "embedding_size": 8,
+    "encoding.size": 8,
+    "task.vocab_size": 4,
+    "task.length": 5,
+    "task.num_held_out": 16,
+    "training.iterations": 6,
+    "training.batch_size": 4,
+    "training.checkpoint_interval": 2,
+}
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module of plain layers and returns a spec with its core, as a new process would."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(global_randomness, "_warned", set())
+
+    def write(source=SOURCE):
+        (tmp_path / "plainparts.py").write_text(source)
+        sys.modules.pop("plainparts", None)
+        importlib.invalidate_caches()
+        return RunSpec().override({"core.kind": "plainparts:PlainConfig", **TINY})
+
+    yield write
+    sys.modules.pop("plainparts", None)
+
+
+def test_a_part_by_place_is_spelt_out_and_loads_again(module):
+    spec = module()
+    assert spec.dump()["core"]["kind"] == "plainparts:PlainConfig"
+    assert RunSpec.load(spec.dump()) == spec
+    config = importlib.import_module("plainparts").PlainConfig
+    assert spec.core == config(hidden_size=8)
+
+
+def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
+    named = CORES.validate({"kind": "pernn.cores.config:GRUConfig", "hidden_size": 3})
+    assert named.dump() == {**GRUConfig(hidden_size=3).dump(), "kind": named.kind}
+    assert CORES.validate(named.dump()) == named
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("nowhere_at_all:X", "No module named .*; its folder must be the current one"),
+        ("pernn.cores.config:X", "no attribute 'X'"),
+        ("pernn.config:Config", "must be a subclass of CoreConfig"),
+        ("plainparts:PlainConfig", "cannot be imported: SyntaxError: "),
+        (":", "Empty module name"),
+    ],
+)
+def test_a_place_that_holds_no_part_is_refused(module, tmp_path, place, said):
+    module()
+    (tmp_path / "plainparts.py").write_text("def")
+    sys.modules.pop("plainparts", None)
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigError, match=said):
+        CORES.find(place)
+
+
+def seed_all(seed):
+    torch.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+
+def draw_all():
+    return np.random.rand(), torch.rand(1).item()  # noqa: NPY002
+
+
+def test_a_part_that_draws_globally_is_repeatable_and_named(module):
+    spec, lines, cores = module(), [], []
+    for seed in (1, 2):
+        seed_all(seed)
+        expected = draw_all()
+        seed_all(seed)
+        cores.append(build(spec, CPU, lines.append).model.core)
+        assert draw_all() == expected
+    one, two = cores
+    assert torch.equal(one.into.weight, two.into.weight)
+    assert torch.equal(one.back.bias, two.back.bias)
+    assert one.drawn == two.drawn
+    other = build(spec.override({"seed": 222}), CPU, lines.append).model.core
+    assert not torch.equal(other.into.weight, one.into.weight)
+    (line,) = lines
+    assert line.startswith("core 'plainparts:PlainConfig' draws from the global generator of torch")
+    assert "torch and numpy when" in line
+
+
+def test_pythons_generator_is_seeded_and_restored_too():
+    random.seed(1)
+    state = random.getstate()
+    with global_randomness.seeded_globals(111, "core", "own", CPU):
+        first = random.random()
+    assert random.getstate() == state
+    random.seed(2)
+    with global_randomness.seeded_globals(111, "core", "own", CPU):
+        assert random.random() == first
+
+
+def test_our_own_parts_draw_from_no_global_generator():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for core in CORES.names():
+            build(RunSpec().override({**TINY, "core.kind": core, "encoding.kind": "learned"}), CPU)
+
+
+def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tmp_path):
+    root, lines = tmp_path / "results", []
+    spec, other = module(), module().override({"seed": 222})
+    execute(spec, root, device="cpu", warn=lines.append)
+    execute(other, root, device="cpu", warn=lines.append, listener=lambda update: update < 3)
+    run = spec.fingerprint()
+    digest = RunDirectory(root, run).read_environment()["parts"]["core"]
+    assert len(digest) == 64
+    lines.clear()
+    assert execute(spec, root, device="cpu", warn=lines.append).status == "already done"
+    assert lines == []
+    changed = module(SOURCE.replace("torch.tanh", "torch.sigmoid"))
+    assert changed.fingerprint() == run
+    assert execute(changed, root, device="cpu", warn=lines.append).status == "already done"
+    (line,) = lines
+    assert line.startswith(f"core 'plainparts:PlainConfig' was changed since run {run} began: ")
+    assert f"delete {root / 'runs' / run}" in line
+    both = {one.fingerprint(): one for one in (changed, changed.override({"seed": 222}))}
+    (line,) = changed_parts(both, root)
+    assert "and 1 more began" in line
+    lines.clear()
+    execute(changed.override({"seed": 222}), root, device="cpu", warn=lines.append)
+    assert "was changed since run" in lines[0]
+
+
+def test_a_source_in_no_file_is_unknown(module, tmp_path):
+    (tmp_path / "results").mkdir()
+    spec = module()
+    module_of_it = sys.modules["plainparts"]
+    module_of_it.__file__ = None
+    run = execute(spec, tmp_path / "results", device="cpu", warn=lambda line: None)
+    assert run.status == "finished"
+    environment = RunDirectory(tmp_path / "results", spec.fingerprint()).read_environment()
+    assert environment["parts"] == {"core": "unknown"}

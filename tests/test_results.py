@@ -1,0 +1,94 @@
+"""A study in a notebook: a sweep run, its trials and curves as frames, its networks loaded."""
+
+import sys
+
+import pytest
+import torch
+
+import pernn
+from pernn.errors import ConfigError, MachineError
+from pernn.runners import InlineRunner
+from pernn.runs import weights_digest
+from pernn.store import RunDirectory
+
+TINY = {
+    "core.hidden_size": 8,
+    "task.vocab_size": 4,
+    "task.length": 5,
+    "task.num_held_out": 16,
+    "training.iterations": 4,
+    "training.batch_size": 4,
+    "training.log_interval": 2,
+    "training.evaluation_interval": 2,
+    "training.checkpoint_interval": 2,
+    "seed": 111,
+}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    root, ends = tmp_path_factory.mktemp("results"), []
+    runner = InlineRunner(device="cpu")
+    found = pernn.run(
+        "vocabulary_size",
+        overrides=TINY,
+        results=root,
+        runner=runner,
+        hear=lambda event: ends.append(event.kind),
+    )
+    assert ends.count("finished") == 2
+    again = pernn.run("vocabulary_size", overrides=TINY, results=str(root), runner=runner)
+    assert (again.name, again.page, again.failures) == (found.name, found.page, [])
+    return found
+
+
+def test_a_sweep_is_run_and_reported(ran):
+    assert ran.name.startswith("vocabulary_size-demo-")
+    assert ran.page.is_file()
+    assert {verdict.verdict for verdict in ran.verdicts} == {"not run"}
+
+
+def test_trials_are_rows(ran):
+    frame = ran.load()
+    assert len(frame) == 2
+    assert set(frame["encoding.kind"]) == {"none", "sinusoidal"}
+    assert frame["sweeps"].tolist() == [ran.name] * 2
+    assert (frame["embedding_size"] == 8).all()
+    assert frame["token_accuracy"].between(0, 1).all()
+    every = pernn.load_results(ran.results)
+    assert every.equals(frame.sort_values("run", ignore_index=True)[every.columns])
+    rows = ran.load("by_update")
+    assert sorted(rows["update"]) == [2, 2, 4, 4]
+    with pytest.raises(ConfigError, match="no finished trial has a table 'by_updat'"):
+        ran.load("by_updat")
+    with pytest.raises(ConfigError, match="no sweep 'other'"):
+        pernn.load_results(ran.results, "other")
+
+
+def test_curves_have_what_differs_between_trials(ran):
+    frame = pernn.load_curves(ran.results, ran.name)
+    assert {"run", "encoding.kind", "update", "kind", "loss"} <= set(frame.columns)
+    assert "task.length" not in frame.columns
+    train = frame[frame["kind"] == "train"]
+    assert train.groupby("encoding.kind")["update"].apply(list).tolist() == [[2, 4], [2, 4]]
+
+
+def test_a_trained_network_is_loaded(ran):
+    for run in ran.load()["run"]:
+        directory = RunDirectory(ran.results, run)
+        model = pernn.load_model(directory.path)
+        weights = {f"model.{key}": value.numpy() for key, value in model.state_dict().items()}
+        assert weights_digest(weights) == directory.read_result()["weights_sha256"]
+        earlier = pernn.load_model(directory.path, update=2)
+        assert not torch.equal(earlier.readout.weight, model.readout.weight)
+        with pytest.raises(ConfigError, match=r"no checkpoint of update 3: expected one of \[2, 4"):
+            pernn.load_model(directory.path, update=3)
+    with pytest.raises(ConfigError, match="is not a run directory"):
+        pernn.load_model(ran.results)
+
+
+def test_without_pandas_it_is_named(ran, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for load in (pernn.load_results, pernn.load_curves):
+        with pytest.raises(MachineError, match=r"pip install 'pernn\[pandas\]'"):
+            load(ran.results)
