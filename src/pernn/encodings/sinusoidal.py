@@ -64,7 +64,10 @@ class Sinusoidal(Encoding):
             self.anchor.device,
             self.anchor.dtype,
         ):
-            self._table = table = self._compute(num_steps)
+            table = self._compute(num_steps)
+            # What is traced must not outlive the trace.
+            if not torch.compiler.is_compiling():
+                self._table = table
         return table[:num_steps]
 
     # The table outlives the call: made in inference mode it could never serve training.

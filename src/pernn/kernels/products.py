@@ -28,6 +28,10 @@ def rounds_products(device: torch.device) -> bool:
     return bool(torch.backends.mkldnn.matmul.fp32_precision == "bf16")  # type: ignore[attr-defined]
 
 
+# The compiler asks once, and takes the answer for granted (see `find_kernels`).
+rounds_products._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def product(
     left: Float[Tensor, "rows inner"],
     right: Float[Tensor, "inner columns"],
@@ -91,6 +95,8 @@ class _Linear(torch.autograd.Function):
 
 def _units_for(left: Tensor, right: Tensor, out: Tensor | None) -> tuple[Kernels | None, int]:
     """Give the kernels if they should do a product, and the parts of each number."""
+    if torch.compiler.is_compiling():
+        return None, 3
     parts = 1 if rounds_products(left.device) else 3
     least = LEAST[parts]
     fits = (
