@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pernn.kernels import Kernels, find_kernels, product, rounding_products, rounds_products
+from pernn.kernels import find_kernels, product, rounding_products, rounds_products
 
 from .projected import Projected
 from .scanning import first_order
@@ -18,8 +18,8 @@ LEAST_STEPS = 2
 """For a single step, rearranging the weights costs more than it saves."""
 
 
-def kernels_for(inputs: Projected, weight: Tensor) -> Kernels | None:
-    """Return the kernels if they can run a layer: float32 on the CPU, panels that fit."""
+def kernels_fit(inputs: Projected, weight: Tensor) -> bool:
+    """Return whether there are kernels that can run a layer: float32 on the CPU, whole panels."""
     table, width = inputs.table, weight.shape[1]
     fits = (
         table.device.type == "cpu"
@@ -29,14 +29,13 @@ def kernels_for(inputs: Projected, weight: Tensor) -> Kernels | None:
         and inputs.num_steps >= LEAST_STEPS
         and inputs.batch > 0
     )
-    kernels = find_kernels() if fits else None
-    if kernels is not None and rounds_products(table.device) and not kernels.rounds:
-        return None
-    return kernels
+    if not fits:
+        return False
+    kernels = find_kernels()
+    return kernels is not None and (kernels.rounds or not rounds_products(table.device))
 
 
 def scan(
-    kernels: Kernels,
     kind: str,
     inputs: Projected,
     weight: Tensor,
@@ -47,7 +46,6 @@ def scan(
     """Run a layer over its steps.
 
     Args:
-        kernels: The kernels.
         kind: `elman`, `gru` or `lstm`.
         inputs: What it is fed.
         weight: Recurrent weights.
@@ -60,7 +58,6 @@ def scan(
     """
     hidden, cell = (*(state or ()), None, None)[:2]
     outputs, memory = _Scan.apply(  # type: ignore[no-untyped-call]
-        kernels,
         kind,
         inputs,
         num_outputs,
@@ -81,7 +78,6 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        kernels: Kernels,
         kind: str,
         shape: Projected,
         num_outputs: int,
@@ -97,8 +93,8 @@ class _Scan(torch.autograd.Function):
         size = weight.shape[1]
         units = next(count for count in PANEL_UNITS[kind] if size % count == 0)
         states = [None if part is None else part.contiguous() for part in (hidden, cell)]
-        tokens = None if tokens is None else tokens.contiguous()
-        outputs, cells, saved = kernels.operators.scan_forward(
+        tokens = None if tokens is None else tokens.long().contiguous()
+        outputs, cells, saved = torch.ops.pernn.scan_forward(
             kind,
             units,
             shape.batch,
@@ -112,7 +108,7 @@ class _Scan(torch.autograd.Function):
             None if late is None else late.contiguous(),
             *states,
         )
-        ctx.kernels, ctx.kind, ctx.shape, ctx.units, ctx.dtype = kernels, kind, shape, units, dtype
+        ctx.kind, ctx.shape, ctx.units, ctx.dtype = kind, shape, units, dtype
         ctx.has_codes = codes is not None
         ctx.save_for_backward(table, tokens, weight, late, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
@@ -129,7 +125,7 @@ class _Scan(torch.autograd.Function):
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
         inner, grad_table, grad_codes, grad_late, grad_hidden, grad_first_cell = (
-            ctx.kernels.operators.scan_backward(
+            torch.ops.pernn.scan_backward(
                 ctx.kind,
                 ctx.units,
                 shape.input_time,
@@ -151,7 +147,7 @@ class _Scan(torch.autograd.Function):
         with rounding_products(rounds=ctx.dtype == torch.bfloat16):
             grad_weight = _weight_gradient(inner, outputs, hidden)
         return (
-            *(None,) * 5,
+            *(None,) * 4,
             grad_table,
             grad_codes if ctx.has_codes else None,
             grad_weight,

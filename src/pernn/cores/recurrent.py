@@ -12,7 +12,7 @@ from pernn.errors import ConfigError
 from pernn.kernels import linear
 
 from .calling import call_core, refuse_options
-from .compiled import kernels_for, scan
+from .compiled import kernels_fit, scan
 from .projected import Projected
 
 
@@ -122,11 +122,12 @@ class RecurrentCore(nn.Module):
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
         """Give a layer's weights of its input (`ih`) or of its own state (`hh`)."""
-        return self.get_parameter(f"weight_{side}_l{layer}")
+        # A parametrization or `torch.func.functional_call` may have put a plain tensor there.
+        return cast(Tensor, getattr(self, f"weight_{side}_l{layer}"))
 
     def bias_of(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
         """Give a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
-        return self.get_parameter(f"bias_{side}_l{layer}")
+        return cast(Tensor, getattr(self, f"bias_{side}_l{layer}"))
 
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""
@@ -180,10 +181,8 @@ class RecurrentCore(nn.Module):
     ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
         """Run one layer: by the compiled kernels where there are any and they fit."""
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
-        kernels = kernels_for(inputs, weight) if kind else None
-        if kernels is not None and kind is not None:
-            late = self.late_bias(layer)
-            return scan(kernels, kind, inputs, weight, late, state, num_outputs)
+        if kind is not None and kernels_fit(inputs, weight):
+            return scan(kind, inputs, weight, self.late_bias(layer), state, num_outputs)
         if state is None:
             state = (weight.new_zeros(inputs.batch, self.hidden_size),) * self.num_states
         values, final = self.scan(layer, inputs.gates().contiguous(), state)
@@ -244,7 +243,7 @@ class RecurrentCore(nn.Module):
             batch_first=self.batch_first,
         )
         module = module.to(self.weight("hh", 0))
-        module.load_state_dict(self.state_dict())
+        module.load_state_dict({name: getattr(self, name) for name in module.state_dict()})
         return module
 
     def extra_repr(self) -> str:

@@ -68,7 +68,10 @@ class Sinusoidal(Encoding):
         ):
             # Asked for one more step at a time, as in generation, the table grows by doubling.
             grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
-            self._table = table = self._compute(grown)
+            table = self._compute(grown)
+            # What is traced must not outlive the trace.
+            if not torch.compiler.is_compiling():
+                self._table = table
         return table[:num_steps]
 
     def extra_repr(self) -> str:

@@ -16,6 +16,7 @@ from pernn.errors import MachineError
 from .cache import VARIABLE
 from .compilation import choose_recipe, find_library
 from .errors import CompilationError
+from .shapes import register_shapes
 
 LOGGER = logging.getLogger("pernn")
 
@@ -74,6 +75,11 @@ def find_kernels() -> Kernels | None:
     return None if _decision.hidden else _decision.kernels
 
 
+# What torch.compiler.assume_constant_result does, without loading the compiler: it asks, and takes
+# the answer for granted.
+find_kernels._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def describe_kernels() -> str:
     """Say in a few words what computes on the CPU: `compiled …` or `torch`, and why."""
     kernels = find_kernels()
@@ -117,5 +123,6 @@ def _load() -> Kernels:
         torch.ops.load_library(path)
     except OSError as error:
         raise CompilationError(f"{path} cannot be loaded: {error}") from error
+    register_shapes()
     found = torch.ops.pernn
     return Kernels(path, found.factor_panel(), found.instructions(), found.multiplies_bfloat16())

@@ -53,6 +53,10 @@ def rounded(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return values.bfloat16().float()
 
 
+# The compiler asks once, and takes the answer for granted (see `find_kernels`).
+rounds_products._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def product(
     left: Float[Tensor, "rows inner"],
     right: Float[Tensor, "inner columns"],
@@ -136,6 +140,8 @@ def _rounds_factors(factor: Tensor) -> bool:
 
 def _units_for(left: Tensor, right: Tensor, out: Tensor | None) -> tuple[Kernels | None, int]:
     """Give the kernels if they should do a product, and the parts of each number."""
+    if torch.compiler.is_compiling():
+        return None, 3
     parts = 1 if rounds_products(left.device) else 3
     least = LEAST[parts]
     fits = (

@@ -252,8 +252,11 @@ Sizes measure(const Tensor& table, const optional<Tensor>& tokens, int64_t steps
   return sizes;
 }
 
+using Forwards = std::tuple<Tensor, Tensor, Tensor>;
+using Backwards = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+
 template <typename Cell, typename T>
-std::vector<Tensor> forward_of(const Sizes& sizes, const Tensor& table, const optional<Tensor>& codes,
+Forwards forward_of(const Sizes& sizes, const Tensor& table, const optional<Tensor>& codes,
                                const optional<Tensor>& tokens, const Tensor& packed,
                                const optional<Tensor>& late, const optional<Tensor>& hidden,
                                const optional<Tensor>& cell) {
@@ -271,7 +274,7 @@ std::vector<Tensor> forward_of(const Sizes& sizes, const Tensor& table, const op
 }
 
 template <typename Cell, typename T>
-std::vector<Tensor> backward_of(const Sizes& sizes, const Tensor& grad_outputs,
+Backwards backward_of(const Sizes& sizes, const Tensor& grad_outputs,
                                 const optional<Tensor>& grad_cell, const Tensor& outputs,
                                 const Tensor& cells, const Tensor& saved,
                                 const optional<Tensor>& tokens, const Tensor& packed,
@@ -306,7 +309,7 @@ auto dispatch(const std::string& cell, at::ScalarType type, Call call) {
   return rounds ? call(LSTM{}, BFloat16{}) : call(LSTM{}, float{});
 }
 
-std::vector<Tensor> scan_forward(const std::string& kind, int64_t units, int64_t batch, int64_t steps,
+Forwards scan_forward(const std::string& kind, int64_t units, int64_t batch, int64_t steps,
                                  int64_t inputs, int64_t query_row, const Tensor& table,
                                  const optional<Tensor>& codes, const optional<Tensor>& tokens,
                                  const Tensor& packed, const optional<Tensor>& late,
@@ -324,7 +327,7 @@ std::vector<Tensor> scan_forward(const std::string& kind, int64_t units, int64_t
   });
 }
 
-std::vector<Tensor> scan_backward(const std::string& kind, int64_t units, int64_t inputs,
+Backwards scan_backward(const std::string& kind, int64_t units, int64_t inputs,
                                   int64_t query_row, const Tensor& grad_outputs,
                                   const optional<Tensor>& grad_cell, const Tensor& table,
                                   const Tensor& outputs, const Tensor& cells, const Tensor& saved,
@@ -342,8 +345,18 @@ std::vector<Tensor> scan_backward(const std::string& kind, int64_t units, int64_
 }
 
 TORCH_LIBRARY_FRAGMENT(pernn, library) {
-  library.def("scan_forward", &scan_forward);
-  library.def("scan_backward", &scan_backward);
+  // Of the CPU alone: elsewhere, and where only shapes are computed, others stand for them.
+  library.def(
+      "scan_forward(str kind, int units, SymInt batch, SymInt steps, SymInt inputs, "
+      "SymInt query_row, Tensor table, Tensor? codes, Tensor? tokens, Tensor packed, Tensor? late, "
+      "Tensor? hidden, Tensor? cell) -> (Tensor, Tensor, Tensor)",
+      torch::dispatch(c10::DispatchKey::CPU, &scan_forward));
+  library.def(
+      "scan_backward(str kind, int units, SymInt inputs, SymInt query_row, Tensor grad_outputs, "
+      "Tensor? grad_cell, Tensor table, Tensor outputs, Tensor cells, Tensor saved, "
+      "Tensor? tokens, Tensor packed, Tensor? hidden, Tensor? cell) "
+      "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+      torch::dispatch(c10::DispatchKey::CPU, &scan_backward));
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+"""What PyTorch does with modules works with ours, with compiled kernels and without."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from pernn.kernels import describe_kernels, find_kernels, without_kernels
+from pernn.models import PositionEncodedRNN
+
+CORES = ["elman", "gru", "lstm", "s4d"]
+COMPILE = """
+import sys, torch
+from pernn.kernels import find_kernels
+from pernn.models import PositionEncodedRNN
+
+# Scans in plain PyTorch run as they are written: the graph has a gap there.
+has_kernels = find_kernels() is not None
+for core in sys.argv[1:]:
+    generator = torch.Generator().manual_seed(1)
+    model = PositionEncodedRNN(9, core, embedding_size=8, hidden_size=16, generator=generator)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=has_kernels)
+    tokens, found = torch.randint(9, (3, 4), generator=generator), []
+    for way in (compiled, model):
+        model.zero_grad()
+        logits = way(tokens, 4)
+        logits.square().sum().backward()
+        found.append([logits, *(p.grad for p in model.parameters() if p.grad is not None)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    shapes = {"tokens": {0: torch.export.Dim("batch", min=3, max=64)}, "num_queries": None}
+    program = torch.export.export(model, (tokens, 4), dynamic_shapes=shapes, strict=False)
+    other = torch.randint(9, (7, 4), generator=generator)
+    torch.testing.assert_close(program.module()(other, 4), model(other, 4))
+    print(core)
+"""
+
+
+@pytest.fixture(params=["kernels", "torch"], autouse=True)
+def way(request):
+    if request.param == "kernels":
+        if find_kernels() is None:
+            pytest.skip(describe_kernels())
+        yield
+    else:
+        with without_kernels():
+            yield
+
+
+def make(core, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    return PositionEncodedRNN(9, core, embedding_size=8, hidden_size=16, generator=generator)
+
+
+def tokens(batch=3, dtype=torch.int64):
+    generator = torch.Generator().manual_seed(2)
+    return torch.randint(9, (batch, 4), dtype=dtype, generator=generator)
+
+
+def pickled(module):
+    return pickle.loads(pickle.dumps(module))  # noqa: S301 our own
+
+
+def answer(model, shown):
+    """Return logits and the gradient of every parameter."""
+    model.zero_grad()
+    logits = model(shown, 4)
+    logits.square().sum().backward()
+    return [logits.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)]
+
+
+def same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("batch", [1, 9], ids=["fewer tokens than rows", "more"])
+def test_tokens_of_32_bits(core, batch):
+    model = make(core)
+    expected = answer(model, tokens(batch))
+    same(answer(model, tokens(batch, torch.int32)), expected)
+
+
+@pytest.mark.parametrize("cores", ["lstm s4d", pytest.param("elman gru", marks=pytest.mark.slow)])
+def test_a_model_compiles_and_is_exported_for_any_batch(cores, request):
+    # In a process of its own: the checks of shapes that tests switch on cannot be traced.
+    kernels = {"PERNN_KERNELS": "off"} if "torch" in request.node.callspec.id else {}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE, *cores.split()],
+        env={**os.environ, **kernels},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == cores.split(), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+def test_copies_compute_the_same_and_share_nothing(core, copied):
+    model = make(core)
+    other = copied(model)
+    same(answer(other, tokens()), answer(model, tokens()))
+    with torch.no_grad():
+        other.readout.weight.zero_()
+    assert model.readout.weight.any()
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_a_functional_call_takes_other_weights(core):
+    model, other = make(core), make(core, seed=5)
+    weights = {name: p.detach().requires_grad_() for name, p in other.named_parameters()}
+    logits = torch.func.functional_call(model, weights, (tokens(), 4))
+    logits.square().sum().backward()
+    expected = answer(other, tokens())
+    same([logits.detach(), *(w.grad for w in weights.values() if w.grad is not None)], expected)
+
+
+@pytest.mark.parametrize("core", CORES[:3])
+def test_weights_may_be_parametrized(core):
+    model = make(core)
+    (expected,) = answer(model, tokens())[:1]
+    nn.utils.parametrizations.weight_norm(model.core, "weight_ih_l0")
+    nn.utils.parametrizations.weight_norm(model.core, "weight_hh_l0")
+    logits, *_ = answer(model, tokens())
+    torch.testing.assert_close(logits, expected)
+    assert all(p.grad is not None for p in model.core.parameters())
+    plain = model.core.to_torch()
+    inputs = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(model.core(inputs)[0], plain(inputs)[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_several_processes_share_gradients(core, tmp_path):
+    model = make(core)
+    expected = answer(model, tokens())
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        same(answer(nn.parallel.DistributedDataParallel(make(core)), tokens()), expected)
+    finally:
+        torch.distributed.destroy_process_group()
