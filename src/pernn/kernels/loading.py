@@ -27,10 +27,13 @@ class Kernels:
         path: The shared library.
         factor_panel: Columns that the products of `multiply_factored` are made of; 0 where the
             processor has no matrix units.
+        product_parts: What `matmul` can do: 3 (float32), 1 (factors rounded to bfloat16), by matrix
+            units, or 3 alone by vectors; nothing where PyTorch's products serve.
     """
 
     path: Path
     factor_panel: int
+    product_parts: tuple[int, ...]
 
     @property
     def operators(self) -> Any:
@@ -119,4 +122,5 @@ def _load() -> Kernels:
             torch.ops.load_library(path)
         except OSError as error:
             raise CompilationError(f"{path} cannot be loaded: {error}") from error
-    return Kernels(path, torch.ops.pernn.factor_panel())
+    found = torch.ops.pernn
+    return Kernels(path, found.factor_panel(), tuple(found.product_parts()))

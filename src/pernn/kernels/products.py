@@ -1,4 +1,4 @@
-"""Matrix products: by matrix units where there are any and they pay, else PyTorch's."""
+"""Matrix products: by compiled kernels where there are any and they pay, else PyTorch's."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def linear(
     weight: Float[Tensor, "out width"],
     bias: Float[Tensor, " out"] | None = None,
 ) -> Float[Tensor, "*rows out"]:
-    """`torch.nn.functional.linear`, forward and back by matrix units where they pay."""
+    """`torch.nn.functional.linear`, forward and back by compiled products where they pay."""
     rows = inputs.flatten(0, -2) if inputs.dim() > 2 else inputs
     if rows.dim() < 2 or _units_for(rows, weight.t(), None)[0] is None:
         return F.linear(inputs, weight, bias)
@@ -104,4 +104,4 @@ def _units_for(left: Tensor, right: Tensor, out: Tensor | None) -> tuple[Kernels
     if not fits:
         return None, parts
     kernels = find_kernels()
-    return (kernels if kernels is not None and kernels.factor_panel else None), parts
+    return (kernels if kernels is not None and parts in kernels.product_parts else None), parts
