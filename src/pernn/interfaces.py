@@ -163,18 +163,6 @@ class LinearReadout(SequenceModel, Protocol):
         """Give what the call reads out."""
         ...
 
-    @staticmethod
-    def pack_states(
-        networks: "Sequence[Any]",
-        tokens: "Sequence[Tensor]",
-        num_queries: int = 0,
-        *,
-        num_scored: int | None = None,
-        scored: "Sequence[Tensor | None]",
-    ) -> "list[Float[Tensor, '*rows hidden']]":
-        """Give what each of several networks reads out that differ in their weights only."""
-        ...
-
 
 @runtime_checkable
 class Decoder(SequenceModel, Protocol):

@@ -157,11 +157,11 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
     sweep = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    launch = Launch(device="cpu", runner_name="ray", placing={"--pack": 2})
-    with pytest.raises(ConfigError, match="--pack does not concern --runner ray"):
+    launch = Launch(device="cpu", runner_name="ray", placing={"--partition": "gpu"})
+    with pytest.raises(ConfigError, match="--partition does not concern --runner ray"):
         carry_out(sweep, tmp_path, launch, as_json=True)
     assert not list(tmp_path.iterdir())
     # Also where nothing is left to run.
     assert carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True) == 0
-    with pytest.raises(ConfigError, match="--pack does not concern --runner ray"):
+    with pytest.raises(ConfigError, match="--partition does not concern --runner ray"):
         carry_out(sweep, tmp_path, launch, as_json=True)

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn.cores import GRU, LSTM, Elman, Projected
-from pernn.cores.compiled import Layer, scan
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.training import computing
 
@@ -52,7 +51,7 @@ def measure(core, inputs, state, num_outputs, dtype=torch.float32):
         leaves["table"], inputs.batch, inputs.input_time, inputs.num_queries, inputs.tokens,
         inputs.query_row, leaves["codes"],
     )  # fmt: skip
-    outputs, final = core.recur_projected(
+    outputs, final = core(
         parts,
         (given_state if core.num_states > 1 else given_state[0]) if state else None,
         num_outputs=num_outputs,
@@ -131,46 +130,11 @@ def test_bfloat16_is_as_near_as_its_digits(kind):
 
 
 @pytest.mark.parametrize("kind", CORES)
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("by_token", [False, True])
-def test_a_pack_gives_each_member_the_bits_it_has_alone(kind, threads, by_token):
-    cores = [make(kind, 48, seed=seed) for seed in (1, 2, 3)]
-    results = []
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        for together in (True, False):
-            layers = []
-            for seed, core in enumerate(cores):
-                core.zero_grad()
-                inputs = draw(core, 7, 4, 3, by_token=by_token, codes=True, seed=20 + seed)
-                inputs.table.requires_grad_()
-                weight, late = core.weight("hh", 0), core.late_bias(0)
-                layers.append(Layer(inputs, weight, late))
-            packs = [layers] if together else [[layer] for layer in layers]
-            answers = [one for pack in packs for one in scan(find_kernels(), kind, pack, 3)]
-            sum(outputs.sum() for outputs, _ in answers).backward()
-            results.append(
-                [
-                    (outputs.detach(), final[0].detach(), layer.inputs.table.grad,
-                     *(p.grad for p in core.parameters() if p.grad is not None))
-                    for (outputs, final), layer, core in zip(answers, layers, cores, strict=True)
-                ]
-            )  # fmt: skip
-            results[-1] = [tuple(part.clone() for part in member) for member in results[-1]]
-    finally:
-        torch.set_num_threads(before)
-    for one, other in zip(*results, strict=True):
-        assert len(one) >= 4
-        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-@pytest.mark.parametrize("kind", CORES)
 def test_what_does_not_fit_goes_the_plain_way(kind, monkeypatch):
     def refuse(*args):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr("pernn.cores.pack.scan", refuse)
+    monkeypatch.setattr("pernn.cores.recurrent.scan", refuse)
     with pytest.raises(AssertionError, match="compiled"):
         make(kind, 16)(random(2, 3, 5, seed=1))
     make(kind, 20)(random(2, 3, 5, seed=1))  # no whole panels

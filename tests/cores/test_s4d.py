@@ -171,7 +171,7 @@ def test_the_last_outputs_alone_are_the_same(method, layers):
     whole = core.recur(gates.transpose(0, 1))[0].transpose(0, 1)[5:]
     weights = draw(*whole.shape)
     (expected,) = torch.autograd.grad((whole * weights).sum(), gates)
-    last = core.outputs(Projected.of(gates), 4)
+    last = core(Projected.of(gates), num_outputs=4)[0].transpose(0, 1)
     (found,) = torch.autograd.grad((last * weights).sum(), gates)
     close(last, whole)
     close(found, expected)

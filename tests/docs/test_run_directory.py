@@ -54,7 +54,7 @@ def results(tmp_path_factory):
     environment = run.read_environment()
     run.write_environment({**environment, "processor": "another"})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs.execution, "advance_pack", diverge)
+        patch.setattr(runs.execution, "advance", diverge)
         warned = pytest.warns(UserWarning, match="damaged checkpoint set aside")
         with warned, pytest.raises(TrialError):
             execute(SPEC, root, device="cpu")

@@ -10,7 +10,8 @@ import torch
 from pernn.errors import MachineError
 from pernn.kernels import describe_kernels, find_kernels, loading, without_kernels
 from pernn.kernels.cache import cache_directory, library_path, may_compile_first
-from pernn.kernels.compilation import CompilationError, choose_recipe, find_library
+from pernn.kernels.compilation import choose_recipe, find_library
+from pernn.kernels.errors import CompilationError
 
 
 @pytest.fixture
@@ -124,24 +125,6 @@ def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_library_cut_short_is_made_again(tmp_path):
-    """As after a full disk of another program's making: ours are moved into place whole."""
-    if find_kernels() is None:
-        pytest.skip(describe_kernels())
-    script = (
-        "from pernn.kernels.cache import library_path\n"
-        "from pernn.kernels.compilation import choose_recipe\n"
-        "path = library_path(choose_recipe().digest())\n"
-        "path.parent.mkdir()\n"
-        "path.write_bytes(b'\\x7fELF and no more')\n"
-        "from pernn.kernels import find_kernels\n"
-        "print(find_kernels().path == path, path.stat().st_size > 10_000)\n"
-    )
-    done = run(script, XDG_CACHE_HOME=str(tmp_path), PERNN_KERNELS="require")
-    assert done.stdout == "True True\n", done.stderr
-
-
-@pytest.mark.slow
 def test_importing_the_modules_compiles_nothing(tmp_path):
     script = (
         "import pernn.cores, pernn.models, pernn.training; pernn.cores.LSTM, pernn.models.VectorRNN"
@@ -155,10 +138,10 @@ def test_ids_beyond_the_table_are_refused():
     kernels = find_kernels()
     if kernels is None:
         pytest.skip(describe_kernels())
-    tokens, weight = torch.tensor([[[0], [5]]]), torch.zeros(1, 1, 16, 16)
+    tokens, weight = torch.tensor([[0], [5]]), torch.zeros(1, 16, 16)
     with pytest.raises(IndexError, match="token id 5 is none of 0 … 3"):
         kernels.operators.scan_forward(
-            "elman", 16, 1, 2, 2, 0, torch.zeros(1, 4, 16), None, tokens, weight, None, None, None
+            "elman", 16, 1, 2, 2, 0, torch.zeros(4, 16), None, tokens, weight, None, None, None
         )
     with pytest.raises(IndexError, match="target 4 is none of 0 … 3"):
         kernels.operators.cross_entropy(

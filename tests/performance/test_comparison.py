@@ -16,7 +16,7 @@ from pernn.performance.estimate import kinds_of_updates, measure_seconds
 from pernn.performance.phases import Stopwatch, limits
 from pernn.runs import RunSpec, build, estimate_work
 from pernn.training import TrainState
-from pernn.training.objective import Shown, pack_losses
+from pernn.training.objective import Shown, batch_loss
 from pernn.training.update import Update
 
 CPU = torch.device("cpu")
@@ -32,7 +32,7 @@ def test_a_script_computes_what_we_do(core, encoding):
     batch = trial.stream.train(0, 6)
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     script = ScriptedNetwork(trial.model, 10, 5)
-    ((loss, _),) = pack_losses([trial.model], [Shown(tokens, targets, None, 5, 5)])
+    loss, _ = batch_loss(trial.model, Shown(tokens, targets, None, 5, 5))
     for all_logits in (True, False):
         logits = script(tokens, all_logits=all_logits)
         torch.testing.assert_close(logits, PlainRNN(trial.model)(tokens, 5), rtol=1e-4, atol=1e-5)

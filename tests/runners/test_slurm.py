@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import ConfigError, MachineError, StoreError
 from pernn.runners import Limits, LocalRunner, SlurmRunner, TrialEvent
 from pernn.runners import slurm as slurm_runner
+from pernn.runners.jobs import JobFolder
 from pernn.store import RunDirectory
 from runners.test_runners import LONG, SPEC, SPECS, Ear, results
 
@@ -142,3 +143,27 @@ def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
 def test_what_cannot_be_meant_is_refused(values: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         SlurmRunner(**values)
+
+
+@pytest.mark.parametrize(("mode", "is_refused"), [(0o755, False), (0o777, True), (0o1777, False)])
+def test_what_jobs_unpickle_is_written_by_nobody_else(
+    tmp_path: Path, mode: int, is_refused: bool
+) -> None:
+    tmp_path.chmod(mode)
+    place = JobFolder(tmp_path).path / "submitit"
+    place.parent.chmod(0o777)
+    if is_refused:
+        with pytest.raises(StoreError, match=r"can be written by everybody.*chmod o-w"):
+            slurm_runner._make_trusted(place, tmp_path)
+        return
+    slurm_runner._make_trusted(place, tmp_path)
+    assert [folder.stat().st_mode & 0o777 for folder in (place, place.parent)] == [0o700, 0o755]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    place = JobFolder(tmp_path).path / "submitit"
+    place.mkdir()
+    os.chown(place, 54321, 54321)
+    with pytest.raises(StoreError, match="belongs to another user"):
+        slurm_runner._make_trusted(place, tmp_path)

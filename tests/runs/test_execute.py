@@ -9,9 +9,9 @@ import torch
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.runs import RunSpec, execute, execute_pack, execution, packing
+from pernn.runs import RunSpec, execute, execution
 from pernn.store import RunDirectory, registering
-from pernn.training import advance_pack
+from pernn.training import advance
 
 SPEC = RunSpec.load(
     {
@@ -58,12 +58,9 @@ def test_a_done_run_is_not_done_again(tmp_path: Path) -> None:
     assert after == before
 
 
-@pytest.mark.parametrize("pack", [False, True])
 def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = packing if pack else execution
-
     @contextmanager
     def late(root: Path, run: str) -> Iterator[None]:
         monkeypatch.undo()
@@ -71,11 +68,8 @@ def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
         with registering(root, run):
             yield
 
-    monkeypatch.setattr(module, "registering", late)
-    if pack:
-        (end,) = execute_pack([SPEC], tmp_path, device="cpu")
-    else:
-        end = execute(SPEC, tmp_path, device="cpu")
+    monkeypatch.setattr(execution, "registering", late)
+    end = execute(SPEC, tmp_path, device="cpu")
     assert end.status == "already done"
     events = [line["event"] for line in RunDirectory(tmp_path, RUN).read_journal()]
     assert events == ["started", "finished"]
@@ -178,9 +172,8 @@ def test_no_checkpoint_holds_what_is_not_finite(
     rarely = {"training.log_interval": 100, "training.evaluation_interval": 100}
     spec = SPEC.override({**rarely, "training.checkpoint_interval": 4})
 
-    def damaged(members, *words):
-        ((state, _),) = members
-        for event in advance_pack(members, *words):
+    def damaged(state, *words):
+        for event in advance(state, *words):
             if state.update == 6:
                 parameter = next(state.model.parameters())
                 places = {
@@ -191,7 +184,7 @@ def test_no_checkpoint_holds_what_is_not_finite(
                 places[what][0] = float("inf")
             yield event
 
-    monkeypatch.setattr(execution, "advance_pack", damaged)
+    monkeypatch.setattr(execution, "advance", damaged)
     with pytest.raises(TrialError, match="not finite after update 8"):
         execute(spec, tmp_path, device="cpu")
     directory = RunDirectory(tmp_path, spec.fingerprint())

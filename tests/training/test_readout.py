@@ -12,7 +12,7 @@ from pernn import PositionEncodedRNN
 from pernn.errors import ConfigError
 from pernn.kernels import product, without_kernels
 from pernn.models import PlainRNN
-from pernn.training.objective import Shown, pack_losses
+from pernn.training.objective import Shown, batch_loss
 from pernn.training.readout import CHUNK_SIZES, linear_cross_entropy
 
 WAYS = {"compiled": nullcontext, "torch": without_kernels}
@@ -104,8 +104,7 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
 
 
 def losses_of(model, tokens, targets, mask, num_scored):
-    (found,) = pack_losses([model], [Shown(tokens, targets, mask, 4, num_scored)])
-    return found
+    return batch_loss(model, Shown(tokens, targets, mask, 4, num_scored))
 
 
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])

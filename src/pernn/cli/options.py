@@ -28,15 +28,6 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Trials at a time; by default one per CPU core."),
 ]
-Pack = Annotated[
-    int | None,
-    typer.Option(
-        "--pack",
-        min=1,
-        help="Seeds of one configuration that a worker may train side by side, if it measures "
-        "that to be faster; by default chosen by device and width.",
-    ),
-]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each trial.")]
 Device = Annotated[
     str, typer.Option("--device", help="auto (first CUDA device, else CPU), cpu, cuda, cuda:1 …")

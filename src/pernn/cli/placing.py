@@ -10,7 +10,7 @@ from .options import number_of_jobs, read_duration
 HERE = {"--force": "force", "--oversubscribe": "oversubscribe"}
 CLUSTER = {"--jobs": "jobs", "--gpus-per-trial": "gpus_per_trial"}
 OPTIONS: dict[str, dict[str, str]] = {
-    "local": {"--jobs": "jobs", "--pack": "pack", **HERE},
+    "local": {"--jobs": "jobs", **HERE},
     "inline": HERE,
     "ray": {**CLUSTER, "--cpus-per-trial": "cpus_per_trial", "--address": "address"},
     "slurm": {
@@ -65,5 +65,4 @@ def choose_runner(
         device=device,
         threads=threads,
         limits=limits,
-        pack=values.get("pack"),
     )

@@ -21,7 +21,6 @@ from .options import (
     NoWait,
     Order,
     Oversubscribe,
-    Pack,
     Partition,
     Results,
     RunnerName,
@@ -53,7 +52,6 @@ def resume(
     job_time: JobTime = None,
     trials_per_job: TrialsPerJob = None,
     no_wait: NoWait = False,
-    pack: Pack = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:

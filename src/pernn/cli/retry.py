@@ -21,7 +21,6 @@ from .options import (
     NoWait,
     Order,
     Oversubscribe,
-    Pack,
     Partition,
     Results,
     RunnerName,
@@ -56,7 +55,6 @@ def retry(
     job_time: JobTime = None,
     trials_per_job: TrialsPerJob = None,
     no_wait: NoWait = False,
-    pack: Pack = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:

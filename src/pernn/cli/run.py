@@ -19,7 +19,6 @@ from .options import (
     NoWait,
     Order,
     Oversubscribe,
-    Pack,
     Partition,
     Results,
     RunnerName,
@@ -52,7 +51,6 @@ def run(
     job_time: JobTime = None,
     trials_per_job: TrialsPerJob = None,
     no_wait: NoWait = False,
-    pack: Pack = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:

@@ -73,7 +73,6 @@ PLACING = (
     "--job-time",
     "--trials-per-job",
     "--no-wait",
-    "--pack",
 )
 """Options that concern some runners only."""
 

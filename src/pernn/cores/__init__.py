@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from .gru import GRU
     from .linear import Linear
     from .lstm import LSTM
-    from .pack import recur_pack
     from .projected import Projected
     from .recurrent import RecurrentCore
     from .s4d import S4D
@@ -31,7 +30,6 @@ __all__ = [
     "Projected",
     "RecurrentCore",
     "S4DConfig",
-    "recur_pack",
 ]
 
 __getattr__ = exports(
@@ -44,6 +42,5 @@ __getattr__ = exports(
         "Projected": ".projected",
         "RecurrentCore": ".recurrent",
         "S4D": ".s4d",
-        "recur_pack": ".pack",
     },
 )

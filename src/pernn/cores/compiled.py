@@ -1,11 +1,5 @@
-"""Elman, GRU and LSTM by the compiled kernels: a layer over all its steps, forward and back.
+"""Elman, GRU and LSTM by the compiled kernels: a layer over all its steps, forward and back."""
 
-Several layers of one shape, a pack, go side by side, each with weights and inputs of its own; each
-gives the bits that it gives alone.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,78 +15,61 @@ PANEL_UNITS = {"elman": (64, 32, 16), "gru": (16,), "lstm": (16,)}
 COLUMNS = (64, 32, 16)
 """Columns of a panel on the way back."""
 LEAST_STEPS = 2
-"""For a single step, packing the weights costs more than it saves."""
+"""For a single step, rearranging the weights costs more than it saves."""
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One layer of a pack.
-
-    Attributes:
-        inputs: What it is fed.
-        weight: Recurrent weights.
-        late: Bias of the new gate behind the reset; the GRU's.
-        state: Initial state; zeros if absent.
-    """
-
-    inputs: Projected
-    weight: Tensor
-    late: Tensor | None = None
-    state: tuple[Tensor, ...] | None = None
-
-
-def kernels_for(layer: Layer) -> Kernels | None:
-    """Give the kernels if they can run a layer: float32 on the CPU, panels that fit."""
-    table, width = layer.inputs.table, layer.weight.shape[1]
+def kernels_for(inputs: Projected, weight: Tensor) -> Kernels | None:
+    """Return the kernels if they can run a layer: float32 on the CPU, panels that fit."""
+    table, width = inputs.table, weight.shape[1]
     fits = (
         table.device.type == "cpu"
         and table.dtype == torch.float32
-        and layer.weight.dtype == torch.float32
+        and weight.dtype == torch.float32
         and width % 16 == 0
-        and layer.inputs.num_steps >= LEAST_STEPS
-        and layer.inputs.batch > 0
+        and inputs.num_steps >= LEAST_STEPS
+        and inputs.batch > 0
     )
     return find_kernels() if fits else None
 
 
 def scan(
-    kernels: Kernels, kind: str, layers: Sequence[Layer], num_outputs: int
-) -> list[tuple[Tensor, tuple[Tensor, ...]]]:
-    """Run layers of one shape over their steps.
+    kernels: Kernels,
+    kind: str,
+    inputs: Projected,
+    weight: Tensor,
+    late: Tensor | None,
+    state: tuple[Tensor, ...] | None,
+    num_outputs: int,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Run a layer over its steps.
 
     Args:
         kernels: The kernels.
         kind: `elman`, `gru` or `lstm`.
-        layers: One, or a pack.
+        inputs: What it is fed.
+        weight: Recurrent weights.
+        late: Bias of the new gate behind the reset; the GRU's.
+        state: Initial state; zeros if absent.
         num_outputs: Last steps whose outputs are given.
 
     Returns:
-        For each the outputs, time first, and the final state.
+        The outputs, time first, and the final state.
     """
-    first = layers[0]
-
-    def join(parts: Sequence[Tensor | None]) -> Tensor | None:
-        found = [part for part in parts if part is not None]
-        if not found:
-            return None
-        return found[0].unsqueeze(0) if len(found) == 1 else torch.stack(found)
-
-    states = [layer.state or (None, None) for layer in layers]
-    outputs, cells = _Scan.apply(  # type: ignore[no-untyped-call]
+    hidden, cell = (*(state or ()), None, None)[:2]
+    outputs, memory = _Scan.apply(  # type: ignore[no-untyped-call]
         kernels,
         kind,
-        first.inputs,
+        inputs,
         num_outputs,
-        join([layer.inputs.tokens for layer in layers]),
-        join([layer.inputs.table for layer in layers]),
-        join([layer.inputs.codes for layer in layers]),
-        join([layer.weight for layer in layers]),
-        join([layer.late for layer in layers]),
-        join([state[0] for state in states]),
-        join([state[1] for state in states if len(state) > 1]),
+        inputs.tokens,
+        inputs.table,
+        inputs.codes,
+        weight,
+        late,
+        hidden,
+        cell,
     )
-    finals = (outputs[:, -1], cells) if kind == "lstm" else (outputs[:, -1],)
-    return [(outputs[one], tuple(part[one] for part in finals)) for one in range(len(layers))]
+    return outputs, (outputs[-1], memory) if kind == "lstm" else (outputs[-1],)
 
 
 class _Scan(torch.autograd.Function):
@@ -114,7 +91,7 @@ class _Scan(torch.autograd.Function):
         cell: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         dtype = torch.bfloat16 if rounds_products(table.device) else table.dtype
-        size = weight.shape[2]
+        size = weight.shape[1]
         units = next(count for count in PANEL_UNITS[kind] if size % count == 0)
         states = [None if part is None else part.contiguous() for part in (hidden, cell)]
         tokens = None if tokens is None else tokens.contiguous()
@@ -128,7 +105,7 @@ class _Scan(torch.autograd.Function):
             table.contiguous(),
             None if codes is None else codes.contiguous(),
             tokens,
-            _pack_forward(weight.to(dtype), units),
+            _panels_forward(weight.to(dtype), units),
             None if late is None else late.contiguous(),
             *states,
         )
@@ -136,8 +113,8 @@ class _Scan(torch.autograd.Function):
         ctx.has_codes = codes is not None
         ctx.save_for_backward(table, tokens, weight, late, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
-        last = cells[:, -1].clone() if kind == "lstm" else cells
-        return outputs[:, shape.num_steps - num_outputs :], last
+        memory = cells[-1].clone() if kind == "lstm" else cells
+        return outputs[shape.num_steps - num_outputs :], memory
 
     @staticmethod
     @first_order
@@ -147,7 +124,7 @@ class _Scan(torch.autograd.Function):
         table, tokens, weight, late, hidden, cell, outputs, cells, saved = ctx.saved_tensors
         shape = ctx.shape
         if grad_outputs is None:
-            grad_outputs = outputs.new_zeros(len(outputs), 1, *outputs.shape[2:])
+            grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
         inner, grad_table, grad_codes, grad_late, grad_hidden, grad_first_cell = (
             ctx.kernels.operators.scan_backward(
                 ctx.kind,
@@ -161,22 +138,18 @@ class _Scan(torch.autograd.Function):
                 cells,
                 saved,
                 tokens,
-                _pack_backward(weight.to(ctx.dtype)),
+                _panels_backward(weight.to(ctx.dtype)),
                 hidden,
                 cell,
             )
         )
         if shape.num_queries:
-            grad_table[:, shape.query_row] += grad_codes[:, shape.input_time :].sum(1)
-        firsts = [None] * len(inner) if hidden is None else hidden
-        grad_weight = torch.stack(
-            [_weight_gradient(*parts) for parts in zip(inner, outputs, firsts, strict=True)]
-        )
+            grad_table[shape.query_row] += grad_codes[shape.input_time :].sum(0)
         return (
             *(None,) * 5,
             grad_table,
             grad_codes if ctx.has_codes else None,
-            grad_weight,
+            _weight_gradient(inner, outputs, hidden),
             None if late is None else grad_late,
             None if hidden is None else grad_hidden,
             None if cell is None else grad_first_cell,
@@ -190,23 +163,23 @@ def _weight_gradient(inner: Tensor, before: Tensor, hidden: Tensor | None) -> Te
     return total if hidden is None else product(inner[0].t(), hidden, total, add=True)
 
 
-def _pack_forward(weight: Tensor, units: int) -> Tensor:
+def _panels_forward(weight: Tensor, units: int) -> Tensor:
     """Put Uᵀ in panels, all gates of some units side by side."""
-    members, _, size = weight.shape
-    panels = weight.view(members, -1, size // units, units, size).permute(0, 2, 4, 1, 3)
-    return _interleave(panels.reshape(members, size // units, size, -1))
+    size = weight.shape[1]
+    panels = weight.view(-1, size // units, units, size).permute(1, 3, 0, 2)
+    return _interleave(panels.reshape(size // units, size, -1))
 
 
-def _pack_backward(weight: Tensor) -> Tensor:
+def _panels_backward(weight: Tensor) -> Tensor:
     """Put U in panels of columns."""
-    members, rows, size = weight.shape
+    rows, size = weight.shape
     columns = next(count for count in COLUMNS if size % count == 0)
-    return _interleave(weight.view(members, rows, -1, columns).transpose(1, 2))
+    return _interleave(weight.view(rows, -1, columns).transpose(0, 1))
 
 
 def _interleave(panels: Tensor) -> Tensor:
     """Put rows as the products take them: bfloat16 two by two."""
     if panels.dtype != torch.bfloat16:
         return panels.contiguous()
-    pairs: Tensor = panels.unflatten(2, (-1, 2)).transpose(3, 4)
+    pairs: Tensor = panels.unflatten(1, (-1, 2)).transpose(2, 3)
     return pairs.contiguous()

@@ -25,12 +25,11 @@ class Elman(RecurrentCore):
     reference = nn.RNN
     kernel = "elman"
 
-    @staticmethod
-    def recur_layer(
-        gates: Tensor, weight: Tensor, late: Tensor | None, state: tuple[Tensor, ...]
+    def scan(
+        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run one layer, or a pack of them, with the hand-written backward pass."""
-        del late
+        """Run one layer with the hand-written backward pass."""
+        weight = self.weight("hh", layer)
         outputs = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 

@@ -41,11 +41,11 @@ class GRU(RecurrentCore):
             return self.weight("hh", layer).new_zeros(self.hidden_size)
         return self.bias_of("hh", layer)[2 * self.hidden_size :]
 
-    @staticmethod
-    def recur_layer(
-        gates: Tensor, weight: Tensor, late: Tensor | None, state: tuple[Tensor, ...]
+    def scan(
+        self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run one layer, or a pack of them, with the hand-written backward pass."""
+        """Run one layer with the hand-written backward pass."""
+        weight, late = self.weight("hh", layer), self.late_bias(layer)
         outputs = _Scan.apply(gates, weight, late, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 

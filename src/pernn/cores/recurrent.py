@@ -1,7 +1,7 @@
 """What Elman, GRU and LSTM share: PyTorch's parameters, and `project` apart from `recur`."""
 
 import math
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pernn.errors import ConfigError
 from pernn.kernels import linear
 
-from .pack import recur_pack
+from .compiled import kernels_for, scan
 from .projected import Projected
 
 
@@ -117,43 +117,29 @@ class RecurrentCore(nn.Module):
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""
     kernel: str
-    """Name of the compiled kernel that computes the same as `recur_layer`; read from the class
-    itself, since a subclass may compute something else."""
-
-    @staticmethod
-    def recur_layer(
-        gates: Float[Tensor, "time *pack batch gate"],
-        weight: Float[Tensor, "*pack gate hidden"],
-        late: Float[Tensor, "*pack hidden"] | None,
-        state: tuple[Tensor, ...],
-    ) -> tuple[Float[Tensor, "time *pack batch hidden"], tuple[Tensor, ...]]:
-        """Run one layer, or a pack of them: what `scan` computes, with nothing of the module.
-
-        Args:
-            gates: Pre-activations.
-            weight: Recurrent weights.
-            late: Bias behind the recurrent product; the GRU's.
-            state: `(*pack, batch, hidden)` tensors.
-        """
-        raise NotImplementedError("a core has recur_layer, or a scan of its own")
+    """Name of the compiled kernel that computes the same as `scan`; read from the class itself,
+    since a subclass may compute something else."""
 
     def scan(
         self, layer: int, gates: Float[Tensor, "time batch gate"], state: tuple[Tensor, ...]
     ) -> tuple[Float[Tensor, "time batch hidden"], tuple[Tensor, ...]]:
         """Run one layer over time from pre-activations; `state` holds `(batch, hidden)` tensors."""
-        return self.recur_layer(gates, self.weight("hh", layer), self.late_bias(layer), state)
+        raise NotImplementedError(f"{type(self).__name__} needs a method scan")
 
     def recur(
         self,
-        gates: Float[Tensor, "batch time gate"],
+        gates: "Float[Tensor, 'batch time gate'] | Projected",
         state: "Tensor | tuple[Tensor, ...] | None" = None,
-    ) -> "tuple[Float[Tensor, 'batch time hidden'], Tensor | tuple[Tensor, ...]]":
+        *,
+        num_outputs: int | None = None,
+    ) -> "tuple[Float[Tensor, 'batch scored hidden'], Tensor | tuple[Tensor, ...]]":
         """Run all layers over time.
 
         Args:
-            gates: What `project` made of the inputs.
+            gates: What `project` made of the inputs, whole or by parts.
             state: As PyTorch's: `(layers, batch, hidden)`, for the LSTM a pair of them; zeros
                 if absent.
+            num_outputs: Last steps whose hidden states are returned; all if absent.
 
         Returns:
             The top layer's hidden states, and the final state of every layer.
@@ -162,43 +148,36 @@ class RecurrentCore(nn.Module):
             ConfigError: If there is no time step, or the state has another shape.
         """
         # Time first inside: each step then reads and writes one contiguous block.
-        outputs, state = self.recur_projected(Projected.of(gates.transpose(0, 1)), state)
-        return outputs.transpose(0, 1), state
+        inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
+        values, finals = None, []
+        for layer, initial in enumerate(self.split_state(state, inputs)):
+            if values is not None:
+                inputs = Projected.of(self.project_layer(layer, values))
+            is_last = layer == self.num_layers - 1
+            kept = num_outputs if is_last and num_outputs is not None else inputs.num_steps
+            values, final = self._run_layer(layer, inputs, initial, kept)
+            finals.append(final)
+        outputs = cast(Tensor, values).transpose(0, 1)
+        ends = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
+        return outputs, ends if len(ends) > 1 else ends[0]
 
-    def recur_projected(
-        self,
-        inputs: Projected,
-        state: "Tensor | tuple[Tensor, ...] | None" = None,
-        *,
-        num_outputs: int | None = None,
-    ) -> "tuple[Float[Tensor, 'scored batch hidden'], Tensor | tuple[Tensor, ...]]":
-        """Run all layers over inputs that are given by parts.
-
-        Args:
-            inputs: What `project` made of them.
-            state: As in `recur`.
-            num_outputs: Last steps whose hidden states are given; all if absent.
-
-        Returns:
-            The top layer's hidden states, time first, and the final state of every layer.
-
-        Raises:
-            ConfigError: As in `recur`.
-        """
-        return recur_pack([self], [inputs], [state], num_outputs=num_outputs)[0]
+    def _run_layer(
+        self, layer: int, inputs: Projected, state: tuple[Tensor, ...] | None, num_outputs: int
+    ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
+        """Run one layer: by the compiled kernels where there are any and they fit."""
+        weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
+        kernels = kernels_for(inputs, weight) if kind else None
+        if kernels is not None and kind is not None:
+            late = self.late_bias(layer)
+            return scan(kernels, kind, inputs, weight, late, state, num_outputs)
+        if state is None:
+            state = (weight.new_zeros(inputs.batch, self.hidden_size),) * self.num_states
+        values, final = self.scan(layer, inputs.gates().contiguous(), state)
+        return values[len(values) - num_outputs :], final
 
     def late_bias(self, layer: int) -> Tensor | None:
         """Give the bias that stands behind the recurrent product; `None` in most cores."""
         return None
-
-    def outputs(self, inputs: Projected, num_outputs: int) -> Float[Tensor, "scored batch hidden"]:
-        """Give the top layer's last hidden states, time first.
-
-        Args:
-            inputs: What `project` made of them.
-            num_outputs: How many.
-        """
-        return self.recur_projected(inputs, num_outputs=num_outputs)[0]
 
     def split_state(
         self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
@@ -224,19 +203,25 @@ class RecurrentCore(nn.Module):
 
     def forward(
         self,
-        inputs: Float[Tensor, "_ _ input"],
+        inputs: "Float[Tensor, '_ _ input'] | Projected",
         state: "Tensor | tuple[Tensor, ...] | None" = None,
+        *,
+        num_outputs: int | None = None,
     ) -> "tuple[Float[Tensor, '_ _ hidden'], Tensor | tuple[Tensor, ...]]":
         """Project and recur, with PyTorch's signature and return value.
+
+        The networks call it with inputs that are projected already; it then is `recur`.
 
         Raises:
             ConfigError: If the vectors are not `input_size` wide, there is no time step, or the
                 state has another shape.
         """
+        if isinstance(inputs, Projected):
+            return self.recur(inputs, state, num_outputs=num_outputs)
         check_width(self, inputs, self.input_size)
         if not self.batch_first:
             inputs = inputs.transpose(0, 1)
-        outputs, state = self.recur(self.project(inputs), state)
+        outputs, state = self.recur(self.project(inputs), state, num_outputs=num_outputs)
         return outputs if self.batch_first else outputs.transpose(0, 1), state
 
     def to_torch(self) -> nn.RNNBase:

@@ -10,7 +10,7 @@ state space models": S4D-Lin, zero-order hold, B = 1.
 """
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Complex, Float
@@ -125,23 +125,29 @@ class S4D(nn.Module):
 
     def recur(
         self,
-        gates: Float[Tensor, "batch time hidden"],
+        gates: "Float[Tensor, 'batch time hidden'] | Projected",
         state: Float[Tensor, "_ _ ..."] | None = None,
-    ) -> tuple[Float[Tensor, "batch time hidden"], Float[Tensor, "layers batch hidden mode 2"]]:
+        *,
+        num_outputs: int | None = None,
+    ) -> "tuple[Float[Tensor, 'batch scored hidden'], Any]":
         """Run all layers over time.
 
         Args:
-            gates: What `project` made of the inputs.
+            gates: What `project` made of the inputs, whole or by parts.
             state: Of every layer, the complex states x as pairs of real and imaginary part; zeros
                 if absent.
+            num_outputs: Last steps whose outputs are returned, and no final state, which costs
+                extra; all steps if absent.
 
         Returns:
-            The top layer's outputs, and the final state of every layer.
+            The top layer's outputs, and the final state of every layer, `(layers, batch, hidden,
+            mode, 2)`; `None` if `num_outputs` is given.
 
         Raises:
             ConfigError: If there is no time step, or the state has another shape.
         """
-        batch, num_steps = gates.shape[:2]
+        values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
+        num_steps, batch = values.shape[:2]
         if not num_steps:
             raise ConfigError("S4D: needs at least one time step, got none")
         expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
@@ -150,34 +156,14 @@ class S4D(nn.Module):
                 f"S4D: the state must hold tensors of shapes {[expected]} "
                 f"(layers, batch, hidden, mode, part), got {[tuple(state.shape)]}"
             )
-        values, finals = self._run(gates.transpose(0, 1), state, num_steps, wants_state=True)
-        return values.transpose(0, 1), torch.stack(finals)
-
-    def outputs(self, inputs: Projected, num_outputs: int) -> Float[Tensor, "scored batch hidden"]:
-        """Give the top layer's last outputs, time first; the final state is not computed.
-
-        Args:
-            inputs: What `project` made of them.
-            num_outputs: How many.
-        """
-        return self._run(inputs.gates(), None, num_outputs, wants_state=False)[0]
-
-    def _run(
-        self,
-        values: Float[Tensor, "time batch hidden"],
-        state: Tensor | None,
-        num_outputs: int,
-        *,
-        wants_state: bool,
-    ) -> tuple[Float[Tensor, "scored batch hidden"], list[Tensor]]:
-        method, finals = self._choose(len(values)), []
+        method, finals, wants_state = self._choose(num_steps), [], num_outputs is None
         for index, layer in enumerate(self.layers):
-            count = num_outputs if index == self.num_layers - 1 else len(values)
+            is_last = index == self.num_layers - 1
+            count = num_outputs if is_last and num_outputs is not None else num_steps
             before = None if state is None else state[index]
             values, final = layer(values, before, method, count, wants_state=wants_state)
-            if final is not None:
-                finals.append(final)
-        return values, finals
+            finals.append(final)
+        return values.transpose(0, 1), torch.stack(finals) if wants_state else None
 
     def _choose(self, num_steps: int) -> Literal["toeplitz", "fft", "recurrence"]:
         if self.method != "auto":
@@ -187,18 +173,26 @@ class S4D(nn.Module):
         return "toeplitz" if num_steps <= TOEPLITZ_STEPS else "fft"
 
     def forward(
-        self, inputs: Float[Tensor, "_ _ input"], state: Float[Tensor, "_ _ ..."] | None = None
-    ) -> tuple[Float[Tensor, "_ _ hidden"], Float[Tensor, "layers batch hidden mode 2"]]:
+        self,
+        inputs: "Float[Tensor, '_ _ input'] | Projected",
+        state: Float[Tensor, "_ _ ..."] | None = None,
+        *,
+        num_outputs: int | None = None,
+    ) -> "tuple[Float[Tensor, '_ _ hidden'], Any]":
         """Project and recur; the arguments and results are those of `recur`.
+
+        The networks call it with inputs that are projected already; it then is `recur`.
 
         Raises:
             ConfigError: If the vectors are not `input_size` wide, there is no time step, or the
                 state has another shape.
         """
+        if isinstance(inputs, Projected):
+            return self.recur(inputs, state, num_outputs=num_outputs)
         check_width(self, inputs, self.input_size)
         if not self.batch_first:
             inputs = inputs.transpose(0, 1)
-        outputs, state = self.recur(self.project(inputs), state)
+        outputs, state = self.recur(self.project(inputs), state, num_outputs=num_outputs)
         return outputs if self.batch_first else outputs.transpose(0, 1), state
 
     def extra_repr(self) -> str:

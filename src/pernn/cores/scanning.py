@@ -5,7 +5,6 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from pernn.errors import ConfigError
@@ -40,13 +39,9 @@ def matmul_dtype(gates: Tensor) -> torch.dtype:
 
 
 def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """`base + left @ right`, where `left` is rounded to `right`'s type and `base`'s is kept.
-
-    With a dimension more, for each member of a pack.
-    """
+    """`base + left @ right`, where `left` is rounded to `right`'s type and `base`'s is kept."""
     if right.dtype == base.dtype:
-        add = torch.addmm if right.dim() == 2 else torch.baddbmm
-        return add(base, left, right, out=out)
+        return torch.addmm(base, left, right, out=out)
     return torch.add(base, left.to(right.dtype) @ right, out=out)
 
 
@@ -54,10 +49,5 @@ def recurrent_gradient(
     grad_gates: Tensor, hidden: Tensor, outputs: Tensor, dtype: torch.dtype
 ) -> Tensor:
     """Σ_t δ_t h_{t−1}ᵀ as one product, the first step with the initial hidden state."""
-    left, right = _rows(grad_gates[1:]).to(dtype), _rows(outputs[:-1]).to(dtype)
-    return (left.mT @ right).to(hidden.dtype) + grad_gates[0].mT @ hidden
-
-
-def _rows(values: Float[Tensor, "time *pack batch width"]) -> Float[Tensor, "*pack rows width"]:
-    """Put the steps one after another, for each member of a pack."""
-    return values.movedim(0, -3).flatten(-3, -2)
+    left, right = (part.flatten(0, 1).to(dtype) for part in (grad_gates[1:], outputs[:-1]))
+    return (left.t() @ right).to(hidden.dtype) + grad_gates[0].t() @ hidden

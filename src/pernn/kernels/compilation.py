@@ -15,14 +15,14 @@ from pathlib import Path
 import torch
 from torch.utils import cpp_extension
 
+from pernn.ownership import make_private
+
 from .cache import cache_directory, library_path
+from .errors import CompilationError
+from .keeping import is_sound, keep
 
 SOURCES = Path(__file__).parent / "source"
 TIMEOUT_SECONDS = 600
-
-
-class CompilationError(Exception):
-    """No library could be made; the message says why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -74,27 +74,38 @@ def choose_recipe() -> Recipe:
 
 
 def find_library(recipe: Recipe) -> Path:
-    """Give the library of a recipe, compiled now if it is not there yet.
+    """Return the library of a recipe, compiled now if it is not there yet, whole and ours.
 
     Raises:
         CompilationError: If it cannot be compiled or kept.
     """
     path = library_path(recipe.digest())
-    if not path.exists():
+    try:
+        make_private(path.parent)
+    except OSError as error:
+        raise CompilationError(
+            f"{_said(path.parent, error)}: set XDG_CACHE_HOME to a folder of your own"
+        ) from error
+    if not is_sound(path):
         with _locked(cache_directory()):
-            if not path.exists():
+            # Another process may have made it meanwhile.
+            if not is_sound(path):
                 compile_library(recipe, path)
     return path
+
+
+def _said(path: Path, error: OSError) -> str:
+    """Put an error into one line that names the path."""
+    return f"{path}: {error.strerror}" if error.strerror else str(error)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Have one process compile and the others wait; the lock ends with its process."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+        lock = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise CompilationError(f"{folder}: {error.strerror or error}") from error
+        raise CompilationError(_said(folder, error)) from error
     try:
         # Where there are no locks, as on some network drives, each process compiles for itself.
         with suppress(OSError):
@@ -105,7 +116,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def compile_library(recipe: Recipe, path: Path) -> None:
-    """Compile to a file beside its place, then move it there.
+    """Compile to a file beside its place, try it in a child process, then move it there.
 
     Raises:
         CompilationError: If that fails.
@@ -121,13 +132,12 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         "-ltorch_cpu",
     ]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder, path.name)
             _run([*words, "-o", str(made)])
-            made.replace(path)
+            keep(made, path)
     except OSError as error:
-        raise CompilationError(f"{path.parent}: {error.strerror or error}") from error
+        raise CompilationError(_said(path.parent, error)) from error
 
 
 def _run(words: Sequence[str]) -> None:

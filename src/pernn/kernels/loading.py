@@ -14,7 +14,8 @@ import torch
 from pernn.errors import MachineError
 
 from .cache import VARIABLE
-from .compilation import CompilationError, choose_recipe, compile_library, find_library
+from .compilation import choose_recipe, find_library
+from .errors import CompilationError
 
 LOGGER = logging.getLogger("pernn")
 
@@ -111,16 +112,10 @@ def _decide() -> None:
 
 
 def _load() -> Kernels:
-    recipe = choose_recipe()
-    path = find_library(recipe)
+    path = find_library(choose_recipe())
     try:
         torch.ops.load_library(path)
-    except OSError:
-        # Cut short, or of another machine that has the same name for its processor.
-        compile_library(recipe, path)
-        try:
-            torch.ops.load_library(path)
-        except OSError as error:
-            raise CompilationError(f"{path} cannot be loaded: {error}") from error
+    except OSError as error:
+        raise CompilationError(f"{path} cannot be loaded: {error}") from error
     found = torch.ops.pernn
     return Kernels(path, found.factor_panel(), tuple(found.product_parts()))

@@ -1,13 +1,12 @@
 """What all our networks share: a code and a core that fit, a read-out, the input by parts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore, recur_pack
+from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
@@ -120,48 +119,10 @@ class EncodedNetwork(nn.Module, ABC):
         scored: Bool[Tensor, "batch scored"] | None = None,
     ) -> Float[Tensor, "*rows hidden"]:
         """Give the states that `forward` reads out; the arguments are those of `forward`."""
-        (found,) = self.pack_states(
-            [self], [tokens], num_queries, num_scored=num_scored, scored=[scored]
-        )
-        return found
-
-    @staticmethod
-    def pack_states(
-        networks: "Sequence[EncodedNetwork]",
-        tokens: Sequence[Tensor],
-        num_queries: int = 0,
-        *,
-        num_scored: int | None = None,
-        scored: Sequence[Tensor | None],
-    ) -> list[Float[Tensor, "*rows hidden"]]:
-        """Give the states of networks that differ in their weights only.
-
-        Args:
-            networks: One, or several whose recurrences then go side by side.
-            tokens: What each is shown, all of one shape.
-            num_queries: As in `forward`.
-            num_scored: As in `forward`.
-            scored: As in `forward`, for each.
-        """
-        inputs = [
-            network.prepare(shown, num_queries, num_scored)
-            for network, shown in zip(networks, tokens, strict=True)
-        ]
-        num_outputs = count_outputs(inputs[0].num_steps, num_queries, num_scored)
-        cores = [network.core for network in networks]
-        recurrent = [core for core in cores if isinstance(core, RecurrentCore)]
-        if len(recurrent) == len(cores):
-            found = recur_pack(recurrent, inputs, num_outputs=num_outputs)
-            kept = [values.transpose(0, 1) for values, _ in found]
-        else:
-            kept = [
-                last_outputs(core, one, num_outputs).transpose(0, 1)
-                for core, one in zip(cores, inputs, strict=True)
-            ]
-        return [
-            values if mask is None else values[mask]
-            for values, mask in zip(kept, scored, strict=True)
-        ]
+        inputs = self.prepare(tokens, num_queries, num_scored)
+        num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
+        kept = last_outputs(self.core, inputs, num_outputs)
+        return kept if scored is None else kept[scored]
 
     def project(
         self,
@@ -200,12 +161,14 @@ class EncodedNetwork(nn.Module, ABC):
 
 def last_outputs(
     core: Recurrence, inputs: Projected, num_outputs: int
-) -> Float[Tensor, "scored batch hidden"]:
-    """Give a core's last outputs, time first; one of ours computes no more than that."""
+) -> Float[Tensor, "batch scored hidden"]:
+    """Return a core's last outputs; one of ours computes no more than that."""
     if isinstance(core, (RecurrentCore, S4D)):
-        return core.outputs(inputs, num_outputs)
+        # By the module's call, so that hooks hear of it.
+        outputs: Tensor = core(inputs, num_outputs=num_outputs)[0]
+        return outputs
     outputs, _ = core.recur(inputs.gates().transpose(0, 1))
-    return outputs[:, inputs.num_steps - num_outputs :].transpose(0, 1)
+    return outputs[:, inputs.num_steps - num_outputs :]
 
 
 def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:

@@ -79,7 +79,8 @@ class ScriptedNetwork(nn.Module):
         # As the usual implementation: no final state, PyTorch's own products.
         with without_kernels():
             inputs = Projected.of(self.core.project(vectors).transpose(0, 1))
-            return self.core.outputs(inputs, vectors.shape[1]).transpose(0, 1)
+            found: Tensor = self.core(inputs, num_outputs=vectors.shape[1])[0]
+            return found
 
 
 class Samples(IterableDataset[tuple[Tensor, Tensor]]):

@@ -23,13 +23,13 @@ def time_update(spec: RunSpec, device: torch.device) -> float:
     alone = spec.model_copy(update={"pretraining": None, "analysis": None})
     trial = build(alone, device)
     state = TrainState.fresh(trial.model, trial.protocol)
-    update = make_update([state], spec.training, trial.protocol, device)
+    update = make_update(state, spec.training, trial.protocol, device)
     times: list[float] = []
     with computing(spec.training.precision, device):
         begun = now(device)
         while len(times) <= NUM_UPDATES:
             start = now(device)
-            update([trial.stream.train(state.update, spec.training.batch_size)])
+            update(trial.stream.train(state.update, spec.training.batch_size))
             times.append(now(device) - start)
             if times[1:] and now(device) - begun > ENOUGH_SECONDS:
                 break

@@ -56,7 +56,7 @@ class Stopwatch:
     ) -> None:
         self._spec, self._trial, self._state, self._device = spec, trial, state, device
         self._model = cast(PositionEncodedRNN, trial.model)
-        self._update = make_update([state], spec.training, trial.protocol, device)
+        self._update = make_update(state, spec.training, trial.protocol, device)
         self._step = 0
 
     def lap(self) -> dict[str, float]:
@@ -88,7 +88,10 @@ class Stopwatch:
             cut = replace(made, table=table, codes=codes)
             outputs = cast(
                 Tensor,
-                timed("recurrence", lambda: last_outputs(model.core, cut, shown.num_scored)),
+                timed(
+                    "recurrence",
+                    lambda: last_outputs(model.core, cut, shown.num_scored).transpose(0, 1),
+                ),
             )
             states = _leaf(outputs)
             readout = model.readout
@@ -120,7 +123,7 @@ class Stopwatch:
         with computing(self._spec.training.precision, self._device):
             begun = now(self._device)
             batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
-            self._update([batch])
+            self._update(batch)
             taken = now(self._device) - begun
         self._step += 1
         return taken

@@ -6,12 +6,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from pernn.errors import BusyError, PernnError
-from pernn.runs import Outcome, RunSpec, execute, execute_pack
+from pernn.runs import RunSpec, execute
 
 from .leaving import POLL_SECONDS, Limits, deferred_interrupt
 from .runner import Hear, TrialEvent
@@ -79,57 +78,25 @@ def run_one(
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> TrialEvent:
     """Carry one trial to its end, or to a checkpoint where it may not go on; say how it ended."""
-    (end,) = run_trials([spec], root, hear, device=device, threads=threads, may_go_on=may_go_on)
-    return end
+    run = spec.fingerprint()
 
-
-def run_trials(
-    specs: Sequence[RunSpec],
-    root: Path,
-    hear: Hear,
-    *,
-    device: str,
-    threads: int,
-    may_go_on: Callable[[], bool] = lambda: True,
-) -> list[TrialEvent]:
-    """Carry a trial, or several that differ in their seed, to an end; say how each ended."""
-
-    def listener(run: str, update: int) -> bool:
+    def listener(update: int) -> bool:
         hear(TrialEvent("progress", run, update))
         return may_go_on()
 
-    def warn(run: str, message: str) -> None:
-        hear(TrialEvent("warning", run, message=message))
-
-    runs = [spec.fingerprint() for spec in specs]
-    for run in runs:
-        hear(TrialEvent("started", run))
+    hear(TrialEvent("started", run))
     try:
-        ends: Sequence[Outcome | Exception]
-        if len(specs) > 1:
-            ends = execute_pack(
-                specs, root, device=device, threads=threads, listener=listener, warn=warn
-            )
-        else:
-            ends = [
-                execute(
-                    spec,
-                    root,
-                    device=device,
-                    threads=threads,
-                    listener=partial(listener, run),
-                    warn=partial(warn, run),
-                )
-                for spec, run in zip(specs, runs, strict=True)
-            ]
+        outcome = execute(
+            spec,
+            root,
+            device=device,
+            threads=threads,
+            listener=listener,
+            warn=lambda message: hear(TrialEvent("warning", run, message=message)),
+        )
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
-        ends = [error] * len(specs)
-    return [
-        failure(run, end)
-        if isinstance(end, Exception)
-        else TrialEvent(end.status, run, spec.num_updates)
-        for run, spec, end in zip(runs, specs, ends, strict=True)
-    ]
+        return failure(run, error)
+    return TrialEvent(outcome.status, run, spec.num_updates)
 
 
 def failure(run: str, error: Exception) -> TrialEvent:

@@ -1,6 +1,5 @@
 """Trials in parallel local processes: one spawned worker per slot, each running many trials."""
 
-import math
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -24,12 +23,6 @@ ABSENT_SECONDS = 5.0
 """A driver that looked away for longer was stopped itself: its workers' silence proves nothing."""
 
 
-PACK_SIZE = 8
-"""Trials that are given to one worker together where that is likely to pay."""
-NARROW = 32
-"""Hidden size up to which packs pay on a CPU: docs/performance.md has the measurements."""
-
-
 @dataclass
 class LocalRunner:
     """Runs trials in spawned processes; one that dies or falls silent is replaced.
@@ -42,23 +35,20 @@ class LocalRunner:
         device: As for `execute`.
         threads: CPU threads of each trial.
         limits: When to leave before all is done.
-        pack: Most trials that differ in their seed to give to one worker, which has them go side
-            by side if it measures that to be faster; chosen by device and width if absent.
 
     Raises:
-        ConfigError: If there are no processes or no threads, or packs of none.
+        ConfigError: If there are no processes or no threads.
     """
 
     jobs: int = 1
     device: str = "auto"
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
-    pack: int | None = None
 
     def __post_init__(self) -> None:
-        least = min(self.jobs, self.threads, 1 if self.pack is None else self.pack)
+        least = min(self.jobs, self.threads)
         if least < 1:
-            raise ConfigError(f"jobs, threads and pack must be at least 1, got {least}")
+            raise ConfigError(f"jobs and threads must be at least 1, got {least}")
 
     def describe(self) -> str:
         """Say where trials run."""
@@ -111,7 +101,7 @@ class _Drive:
     @property
     def running(self) -> int:
         """Number of workers that are at work."""
-        return sum(bool(slot.open) for slot in self.slots)
+        return sum(slot.trial is not None for slot in self.slots)
 
     def is_open(self) -> bool:
         """Say whether a trial has not ended yet."""
@@ -120,35 +110,20 @@ class _Drive:
     def give_out(self) -> None:
         """Give every free slot a trial, those first that nobody else was busy with lately."""
         while self.running < self.runner.jobs:
-            given = sum(len(slot.open) for slot in self.slots)
-            specs = self._next_pack(given)
-            if not specs or not self.runner.limits.leave_room(given):
+            now = time.monotonic()
+            due = (s for s in self.waiting if self.not_before.get(s.fingerprint(), now) <= now)
+            spec = next(due, None)
+            if spec is None or not self.runner.limits.leave_room(self.running):
                 return
-            slot = next((slot for slot in self.slots if not slot.open), None)
+            slot = next((slot for slot in self.slots if slot.trial is None), None)
             if slot is None:
                 slot = Slot.spawn(self.root, self.runner.threads, self.events)
                 self.slots.append(slot)
-            for spec in specs:
-                self.waiting.remove(spec)
-            slot.open = {spec.fingerprint(): spec for spec in specs}
+            self.waiting.remove(spec)
+            slot.trial = spec
             where = {"device": self.runner.device, "threads": self.runner.threads}
-            plain = {run: spec.dump() for run, spec in slot.open.items()}
-            slot.order({"specs": plain, "root": str(self.root), **where})
-
-    def _next_pack(self, given: int) -> list[RunSpec]:
-        """Choose the next trial that nobody else was busy with lately, and its like."""
-        now = time.monotonic()
-        due = [s for s in self.waiting if self.not_before.get(s.fingerprint(), now) <= now]
-        if not due:
-            return []
-        size = self.runner.pack or worth_packing(due[0], self.runner.device)
-        key = due[0].pack_key() if size > 1 else None
-        alike = [spec for spec in due if spec.pack_key() == key] if key else due[:1]
-        # No slot is to stand idle for want of trials, no limit to be passed.
-        size = min(size, math.ceil(len(self.waiting) / self.runner.jobs))
-        while size > 1 and not self.runner.limits.leave_room(given + size - 1):
-            size -= 1
-        return alike[:size]
+            what = {"run": spec.fingerprint(), "spec": spec.dump()}
+            slot.order({**what, "root": str(self.root), **where})
 
     def look(self) -> None:
         """Take the next event, if one comes before it is time to look at limits again."""
@@ -160,10 +135,11 @@ class _Drive:
         if event is None:
             self.slots.remove(slot)
             self._bury(slot)
-        elif event.kind not in ENDS or event.run not in slot.open:
-            self.hear(event)
+        elif event.kind in ENDS and slot.trial and slot.trial.fingerprint() == event.run:
+            spec, slot.trial = slot.trial, None
+            self._end(spec, event)
         else:
-            self._end(slot.open.pop(event.run), event)
+            self.hear(event)
 
     def stop(self) -> None:
         """Have every running trial checkpoint."""
@@ -203,21 +179,15 @@ class _Drive:
                 slot.kill()
 
     def _bury(self, slot: Slot) -> None:
-        """Take a dead worker's trials up again, unless they keep killing their workers."""
+        """Take a dead worker's trial up again, unless it keeps killing its workers."""
         status = slot.close()
-        if self.stopping:
-            slot.open = {}
+        if self.stopping or slot.trial is None:
+            return
+        run = slot.trial.fingerprint()
+        self.deaths[run] = self.deaths.get(run, 0) + 1
+        if self.deaths[run] < MAX_DEATHS:
+            self.waiting.appendleft(slot.trial)
+            return
         reason = f"signal {-status}" if status < 0 else f"status {status}"
-        for run, spec in slot.open.items():
-            self.deaths[run] = self.deaths.get(run, 0) + 1
-            if self.deaths[run] < MAX_DEATHS:
-                self.waiting.appendleft(spec)
-                continue
-            message = f"its worker died {MAX_DEATHS} times, last with {reason}; see {LOG}"
-            self.hear(TrialEvent("failed", run, message=message))
-
-
-def worth_packing(spec: RunSpec, device: str) -> int:
-    """Say how many trials like this one to try side by side; 1 where it will not pay."""
-    on_gpu = device.startswith("cuda") or (device == "auto" and Path("/dev/nvidiactl").exists())
-    return PACK_SIZE if on_gpu or spec.core.hidden_size <= NARROW else 1
+        message = f"its worker died {MAX_DEATHS} times, last with {reason}; see {LOG}"
+        self.hear(TrialEvent("failed", run, message=message))

@@ -26,7 +26,7 @@ Events = SimpleQueue[tuple["Slot", TrialEvent | None]]
 
 
 class Slot:
-    """One worker process and the trials it is at.
+    """One worker process and the trial it is at.
 
     Args:
         process: The worker.
@@ -35,8 +35,8 @@ class Slot:
 
     def __init__(self, process: "subprocess.Popen[str]", events: Events) -> None:
         self.process = process
-        self.open: dict[str, RunSpec] = {}
-        """Trials that were given out and have not ended, by run."""
+        self.trial: RunSpec | None = None
+        """The trial that it was given and that has not ended."""
         # Both are pipes.
         self._orders = cast(TextIOWrapper, process.stdin)
         self._heard = time.monotonic() + START_SECONDS

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -11,8 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import ConfigError, MachineError, StoreError
+from pernn.ownership import make_private
 from pernn.runs import RunSpec
+from pernn.store import storing
 
 from .dispatch import Ended, device_of_job, dispatch
 from .jobs import JobFolder, carry, ends_among
@@ -194,6 +197,29 @@ class SlurmJob:
         return not self.leaving.is_set()
 
 
+def _make_trusted(folder: Path, root: Path) -> None:
+    """Make the folder of what jobs unpickle; nobody else may write there or put another in place.
+
+    Raises:
+        StoreError: If somebody else could.
+    """
+    with storing(folder):
+        try:
+            make_private(folder)
+            make_private(folder.parent)
+        except PermissionError as error:
+            raise StoreError(
+                f"{error}: jobs execute what lies there, choose another --results"
+            ) from None
+        for parent in (folder.parent.parent, root):
+            mode = parent.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                raise StoreError(
+                    f"{parent} can be written by everybody, and jobs execute what lies below it: "
+                    f"chmod o-w {parent}"
+                )
+
+
 class _Slurm:
     """Jobs through submitit.
 
@@ -207,8 +233,10 @@ class _Slurm:
 
         self.runner, self.folder = runner, folder
         self.sent: dict[str, Job[None]] = {}
+        place = folder.path / "submitit"
+        _make_trusted(place, folder.root)
         self.executor = AutoExecutor(
-            folder=folder.path / "submitit",
+            folder=place,
             cluster=runner.executor,
             **{f"{runner.executor}_max_num_timeout": NUM_REQUEUES},
         )

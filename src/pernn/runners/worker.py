@@ -18,7 +18,7 @@ from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 from pernn.store import NUM_BEATS, lease_seconds
 
-from .inline import failure, run_trials
+from .inline import failure, run_one
 from .leaving import SIGNALS
 from .runner import BEAT, STOP, TrialEvent
 
@@ -81,23 +81,21 @@ class Worker:
     def work(self) -> None:
         """Carry out orders until there are no more."""
         while (order := self.orders.get()) is not None and not self.stopping.is_set():
-            specs = []
-            for run, plain in order["specs"].items():
-                try:
-                    specs.append(RunSpec.load(plain))
-                except ConfigError as error:
-                    # A part of another package that the driver has and this process has not.
-                    self.tell(failure(run, error))
-            ends = run_trials(
-                specs,
+            try:
+                spec = RunSpec.load(order["spec"])
+            except ConfigError as error:
+                # A part of another package that the driver has and this process has not.
+                self.tell(failure(order["run"], error))
+                continue
+            end = run_one(
+                spec,
                 Path(order["root"]),
                 self.tell,
                 device=order["device"],
                 threads=order["threads"],
                 may_go_on=lambda: not self.stopping.is_set(),
             )
-            for end in ends:
-                self.tell(end)
+            self.tell(end)
 
 
 def main() -> None:

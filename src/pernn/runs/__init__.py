@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .footprint import Footprint, estimate_footprint
     from .member import weights_digest
     from .outcome import Outcome
-    from .packing import execute_pack
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
     from .versions import describe_commit, describe_versions
 
@@ -39,7 +38,6 @@ __all__ = [
     "estimate_footprint",
     "estimate_work",
     "execute",
-    "execute_pack",
     "find_leftovers",
     "measure_bandwidth",
     "measure_rate",
@@ -67,7 +65,6 @@ __getattr__ = exports(
         "estimate_footprint": ".footprint",
         "estimate_work": ".cost",
         "execute": ".execution",
-        "execute_pack": ".packing",
         "find_leftovers": ".pruning",
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",

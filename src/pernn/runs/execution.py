@@ -1,8 +1,7 @@
 """Carry a run to its end: new, resumed or already done."""
 
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 
 from pernn.errors import TrialError
 from pernn.store import RunDirectory, registering
-from pernn.training import Updated, advance_pack, choose_device, computing
+from pernn.training import Updated, advance, choose_device, computing
 
 from .environment import describe_environment
 from .limits import check_memory
@@ -79,10 +78,7 @@ def execute(
             if first is not None and spec.analysis is not None:
                 return _carry_analysis(spec, first, directory, started, root, chosen, listener)
             member = Member.begin(spec, directory, started, root, chosen, warn)
-            (outcome,) = carry([member], chosen, lambda _, update: listener(update))
-    if isinstance(outcome, TrialError):
-        raise outcome
-    return outcome
+            return carry(member, chosen, listener)
 
 
 def _carry_analysis(
@@ -102,58 +98,27 @@ def _carry_analysis(
         return carry_analysis(spec, first, directory, root, device, listener)
 
 
-def carry(
-    members: Sequence[Member], device: torch.device, listener: Callable[[str, int], bool]
-) -> list[Outcome | TrialError]:
-    """Train runs side by side to their end, or until they may not go on.
+def carry(member: Member, device: torch.device, listener: Listener) -> Outcome:
+    """Train a run to its end, or until it may not go on.
 
     Args:
-        members: One, or a pack: specs that differ in their seed, after equally many updates.
+        member: The run.
         device: Where.
-        listener: Told run and update, those of earlier stages included; returns false to have all
-            of them stop there.
+        listener: Told the number of updates, those of earlier stages included; returns false to
+            have the run stop there.
 
-    Returns:
-        How each ended; the error of one whose loss is no longer a number.
+    Raises:
+        TrialError: If the loss is no longer a number.
     """
-    spec, protocol = members[0].spec, members[0].trial.protocol
+    spec, trial = member.spec, member.trial
     before = spec.num_updates - spec.training.iterations
-    ends: dict[int, Outcome | TrialError] = {}
-    told, stopping = set[int](), False
-    pack = [(member.state, member.trial.stream) for member in members]
-    for member in members:
-        # Those of a pack that goes one by one have waited for the others.
-        member.begun = time.perf_counter()
     with computing(spec.training.precision, device):
-        for number, event in advance_pack(pack, spec.training, protocol, device):
-            member = members[number]
-            try:
-                if isinstance(event, TrialError):
-                    raise event
-                if number not in ends:
-                    member.take(event)
-            except TrialError as error:
-                if number not in ends:
-                    member.fail(error)
-                    ends[number] = error
-            if isinstance(event, Updated):
-                told.add(number)
-                name = member.directory.fingerprint
-                stopping |= number not in ends and not listener(name, before + event.update)
-            # All members have made this update before any of them is left.
-            if told | ends.keys() == set(range(len(members))):
-                told.clear()
-                if stopping:
-                    break
-        for number, member in enumerate(members):
-            if number not in ends:
-                ends[number] = _end(member, device, stopping=stopping)
-    return [ends[number] for number in range(len(members))]
-
-
-def _end(member: Member, device: torch.device, *, stopping: bool) -> Outcome | TrialError:
-    try:
-        return member.stop() if stopping else member.finish(device)
-    except TrialError as error:
-        member.fail(error)
-        return error
+        try:
+            for event in advance(member.state, trial.stream, spec.training, trial.protocol, device):
+                member.take(event)
+                if isinstance(event, Updated) and not listener(before + event.update):
+                    return member.stop()
+            return member.finish(device)
+        except TrialError as error:
+            member.fail(error)
+            raise

@@ -1,6 +1,5 @@
 """`RunSpec`: all that decides a trial's numbers, and nothing else."""
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -164,12 +163,6 @@ class RunSpec(Config):
     def build_task(self) -> Task:
         """Make the task as the protocol has it."""
         return self.task.under(PROTOCOLS[self.protocol].rare_share).build()
-
-    def pack_key(self) -> str | None:
-        """Say what runs must have in common to go side by side; `None` if this one goes alone."""
-        if self.first_stage() is not None:
-            return None
-        return json.dumps({**self.dump(), "seed": None}, sort_keys=True)
 
     def first_stage(self) -> "RunSpec | None":
         """Give the run that must be finished before; `None` if there is no such stage."""

@@ -10,7 +10,7 @@ from .schedule import learning_rate
 if TYPE_CHECKING:
     from .allocation import keep_freed_memory
     from .evaluation import decode, evaluate, predict
-    from .loop import CheckpointDue, Event, Measured, Updated, advance, advance_pack
+    from .loop import CheckpointDue, Event, Measured, Updated, advance
     from .objective import Shown
     from .precision import choose_device, computing, rounding, rounds_on_cpu
     from .readout import linear_cross_entropy
@@ -31,7 +31,6 @@ __all__ = [
     "Update",
     "Updated",
     "advance",
-    "advance_pack",
     "choose_device",
     "computing",
     "decode",
@@ -56,7 +55,6 @@ __getattr__ = exports(
         "Update": ".update",
         "Updated": ".loop",
         "advance": ".loop",
-        "advance_pack": ".loop",
         "choose_device": ".precision",
         "computing": ".precision",
         "decode": ".evaluation",

@@ -1,7 +1,7 @@
 """The training loop: one update after another, events in between."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -56,42 +56,10 @@ def advance(
     Raises:
         TrialError: If loss or gradients are not finite at the end of a log interval.
     """
-    for _, event in advance_pack([(state, stream)], config, protocol, device):
-        if isinstance(event, TrialError):
-            raise event
-        yield event
-
-
-def advance_pack(
-    members: Sequence[tuple[TrainState, BatchStream]],
-    config: TrainingConfig,
-    protocol: Protocol,
-    device: torch.device,
-) -> Iterator[tuple[int, Event | TrialError]]:
-    """Train several networks side by side, yielding whose event it is, and the event.
-
-    A member whose loss is not finite ends with that error; the others go on without it.
-
-    Args:
-        members: States after the same number of updates, and their data.
-        config: How many updates and how fast, for all.
-        protocol: Whether gradients are clipped.
-        device: Where.
-    """
-    left = dict(enumerate(members))
-    update = None
-    while left and next(iter(left.values()))[0].update < config.iterations:
-        if update is None:
-            update = make_update([state for state, _ in left.values()], config, protocol, device)
-        update([stream.train(state.update, config.batch_size) for state, stream in left.values()])
-        for number, (state, stream) in list(left.items()):
-            try:
-                for event in _events(state, stream, config, device):
-                    yield number, event
-            except TrialError as error:
-                del left[number]
-                update = None
-                yield number, error
+    update = make_update(state, config, protocol, device)
+    while state.update < config.iterations:
+        update(stream.train(state.update, config.batch_size))
+        yield from _events(state, stream, config, device)
 
 
 def _events(

@@ -1,6 +1,5 @@
 """What training minimises: cross-entropy of ids, or one minus the cosine of vectors."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +51,7 @@ class Shown:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What batches have in common that can be computed side by side."""
+        """What batches have in common that one recording serves."""
         return self.tokens.shape, self.num_queries, self.num_scored
 
 
@@ -67,42 +66,21 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
 
 
-def pack_losses(networks: Sequence[SequenceModel], batches: Sequence[Shown]) -> list[Loss]:
-    """Run networks on a batch each; give what each minimises and how much of it is right.
-
-    Args:
-        networks: One, or several that differ in their weights only.
-        batches: What each is shown.
-    """
-    if len({batch.shape for batch in batches}) > 1:
-        pairs = zip(networks, batches, strict=True)
-        return [loss for one, batch in pairs for loss in pack_losses([one], [batch])]
-    first, readers = batches[0], [one for one in networks if isinstance(one, LinearReadout)]
-    if len(readers) < len(networks):
-        return [
-            _loss_of(
-                network(
-                    batch.tokens,
-                    batch.num_queries,
-                    num_scored=batch.num_scored,
-                    scored=batch.scored,
-                ),
-                batch.targets,
-            )
-            for network, batch in zip(networks, batches, strict=True)
-        ]
-    states = readers[0].pack_states(
-        readers,
-        [batch.tokens for batch in batches],
-        first.num_queries,
-        num_scored=first.num_scored,
-        scored=[batch.scored for batch in batches],
+def batch_loss(network: SequenceModel, batch: Shown) -> Loss:
+    """Run a network on a batch; return what it minimises and how much of it is right."""
+    if not isinstance(network, LinearReadout):
+        return _loss_of(
+            network(
+                batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
+            ),
+            batch.targets,
+        )
+    states, targets = (
+        network.states(
+            batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
+        ),
+        batch.targets,
     )
-    return [_read_out(*parts) for parts in zip(readers, states, batches, strict=True)]
-
-
-def _read_out(network: LinearReadout, states: Tensor, batch: Shown) -> Loss:
-    targets = batch.targets
     if targets.is_floating_point():
         return _loss_of(network.readout(states), targets)
     if batch.scored is None:

@@ -1,6 +1,6 @@
-"""One update: a batch goes in, the state changes; or several at once, side by side."""
+"""One update: a batch goes in, the state changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pernn.interfaces import Batch
 
 from .config import Protocol, TrainingConfig
-from .objective import Shown, pack_losses
+from .objective import Shown, batch_loss
 from .precision import rounding
 from .schedule import learning_rate
 from .state import TrainState
@@ -20,7 +20,7 @@ class Update:
     """Updates that run as they are written.
 
     Args:
-        states: What they change: one, or a pack, all after the same number of updates.
+        state: What they change.
         config: How many and how fast.
         protocol: Whether gradients are clipped.
         device: Where.
@@ -28,45 +28,43 @@ class Update:
 
     def __init__(
         self,
-        states: Sequence[TrainState],
+        state: TrainState,
         config: TrainingConfig,
         protocol: Protocol,
         device: torch.device,
     ) -> None:
-        self.states, self.config, self.device = list(states), config, device
+        self.state, self.config, self.device = state, config, device
         self.clip_norm = inf if protocol.clip_norm is None else protocol.clip_norm
 
-    def __call__(self, batches: Sequence[Batch]) -> None:
-        """Make the next update of every state, each with a batch of its own."""
-        self.step([Shown.of(batch, self.device) for batch in batches])
+    def __call__(self, batch: Batch) -> None:
+        """Make the next update."""
+        self.step(Shown.of(batch, self.device))
 
-    def step(self, shown: Sequence[Shown]) -> None:
-        """Make the next update of every state, each with a batch on the device."""
+    def step(self, shown: Shown) -> None:
+        """Make the next update with a batch that is on the device."""
         self.count()
         self.run(shown)
 
     def count(self) -> None:
         """Begin the next update: count it and set its learning rate, in place if it is a tensor."""
-        for state in self.states:
-            state.update += 1
-            rate = learning_rate(state.update, self.config)
-            for group in state.optimizer.param_groups:
-                if isinstance(group["lr"], Tensor):
-                    group["lr"].fill_(rate)
-                else:
-                    group["lr"] = rate
+        self.state.update += 1
+        rate = learning_rate(self.state.update, self.config)
+        for group in self.state.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
 
-    def run(self, shown: Sequence[Shown]) -> None:
-        """Change the states; nothing in here waits for the device."""
+    def run(self, shown: Shown) -> None:
+        """Change the state; nothing in here waits for the device."""
+        state = self.state
         with rounding(self.config.precision, self.device):
-            found = pack_losses([state.network for state in self.states], shown)
-        for state in self.states:
-            state.optimizer.zero_grad()
-        torch.autograd.backward([loss for loss, _ in found])
-        for state, (loss, right) in zip(self.states, found, strict=True):
-            norm = nn.utils.clip_grad_norm_(state.parameters, self.clip_norm)
-            state.optimizer.step()
-            state.sums += torch.stack([loss.detach(), norm, right])
+            loss, right = batch_loss(state.network, shown)
+        state.optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        norm = nn.utils.clip_grad_norm_(state.parameters, self.clip_norm)
+        state.optimizer.step()
+        state.sums += torch.stack([loss.detach(), norm, right])
 
 
 Capture = Callable[[Callable[[], None]], Callable[[], None]]
@@ -81,7 +79,7 @@ class RecordedUpdate(Update):
     written.
 
     Args:
-        states: What they change.
+        state: What they change.
         config: How many and how fast.
         protocol: Whether gradients are clipped.
         device: Where.
@@ -90,38 +88,39 @@ class RecordedUpdate(Update):
 
     def __init__(
         self,
-        states: Sequence[TrainState],
+        state: TrainState,
         config: TrainingConfig,
         protocol: Protocol,
         device: torch.device,
         capture: Capture | None = None,
     ) -> None:
-        super().__init__(states, config, protocol, device)
+        super().__init__(state, config, protocol, device)
         self._capture = capture or cuda_graph
-        self._places: list[Shown] = []
+        self._place: Shown | None = None
         self._repeat: Callable[[], None] | None = None
 
-    def step(self, shown: Sequence[Shown]) -> None:
-        """Make the next update of every state, by repetition if it can be."""
+    def step(self, shown: Shown) -> None:
+        """Make the next update, by repetition if it can be."""
         self.count()
-        whole = all(one.scored is None for one in shown)
-        if self._repeat is None and whole:
+        if self._place is None and shown.scored is None:
             self._record(shown)
-        alike = [one.shape for one in shown] == [place.shape for place in self._places]
-        if self._repeat is None or not whole or not alike:
+        place, repeat = self._place, self._repeat
+        if (
+            place is None
+            or repeat is None
+            or shown.scored is not None
+            or shown.shape != place.shape
+        ):
             self.run(shown)
             return
-        for place, one in zip(self._places, shown, strict=True):
-            place.tokens.copy_(one.tokens)
-            place.targets.copy_(one.targets)
-        self._repeat()
+        place.tokens.copy_(shown.tokens)
+        place.targets.copy_(shown.targets)
+        repeat()
 
-    def _record(self, shown: Sequence[Shown]) -> None:
-        self._places = [
-            replace(one, tokens=one.tokens.clone(), targets=one.targets.clone()) for one in shown
-        ]
+    def _record(self, shown: Shown) -> None:
+        fixed = replace(shown, tokens=shown.tokens.clone(), targets=shown.targets.clone())
         kept = [(place, place.clone()) for place in self._changing()]
-        self._repeat = self._capture(lambda: self.run(self._places))
+        self._place, self._repeat = fixed, self._capture(lambda: self.run(fixed))
         # What ran to be recorded did not count.
         fresh = {id(place) for place, _ in kept}
         for place in self._changing():
@@ -133,30 +132,24 @@ class RecordedUpdate(Update):
     @torch.no_grad()
     def _changing(self) -> list[Tensor]:
         """Everything that an update changes: weights, moments, step counts, sums."""
+        state = self.state
         return [
-            value
-            for state in self.states
-            for value in (
-                *(parameter.data for parameter in state.parameters),
-                *(
-                    moment
-                    for parameter in state.parameters
-                    for moment in state.optimizer.state.get(parameter, {}).values()
-                ),
-                state.sums,
-            )
+            *(parameter.data for parameter in state.parameters),
+            *(
+                moment
+                for parameter in state.parameters
+                for moment in state.optimizer.state.get(parameter, {}).values()
+            ),
+            state.sums,
         ]
 
 
 def make_update(
-    states: Sequence[TrainState],
-    config: TrainingConfig,
-    protocol: Protocol,
-    device: torch.device,
+    state: TrainState, config: TrainingConfig, protocol: Protocol, device: torch.device
 ) -> Update:
     """Give the fastest updates that a device has."""
     kind = RecordedUpdate if device.type == "cuda" else Update
-    return kind(states, config, protocol, device)
+    return kind(state, config, protocol, device)
 
 
 def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:

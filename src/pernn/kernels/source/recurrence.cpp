@@ -28,7 +28,7 @@ using std::optional;
 
 // Sizes of one call.
 struct Sizes {
-  int64_t members, steps, batch, hidden, units, inputs, query_row, rows, blocks;
+  int64_t steps, batch, hidden, units, inputs, query_row, rows, blocks;
 };
 
 const float* data(const optional<Tensor>& tensor) {
@@ -90,20 +90,17 @@ struct Forward {
   const T* packed;
   float *outputs, *cells, *saved;
 
-  void run(int64_t member, int64_t block) const {
+  void run(int64_t block) const {
     const auto [first, last] = rows_of(sizes, block);
     const int64_t count = last - first, H = sizes.hidden, U = sizes.units;
     if (!count) return;
     const int64_t width = Cell::kGates * H, panel = Cell::kGates * U;
-    const int64_t state = (member * sizes.batch + first) * H;
-    const float* inputs = table + member * sizes.rows * width;
-    const int64_t* ids = offset(tokens, member * sizes.inputs * sizes.batch);
-    const T* weights = packed + member * width * H;
+    const int64_t state = first * H;
     std::vector<float> product(count * width);
     std::vector<T> rounded(kRounds<T> ? count * H : 0);
     if (kRounds<T> && hidden) convert(hidden + state, count * H, rounded.data());
     for (int64_t step = 0; step < sizes.steps; ++step) {
-      const int64_t now = ((member * sizes.steps + step) * sizes.batch + first) * H;
+      const int64_t now = (step * sizes.batch + first) * H;
       const int64_t before = now - sizes.batch * H;
       const T* left = nullptr;
       if constexpr (kRounds<T>) {
@@ -111,20 +108,20 @@ struct Forward {
       } else {
         left = step ? outputs + before : offset(hidden, state);
       }
-      const float* code = offset(codes, (member * sizes.steps + step) * width);
+      const float* code = offset(codes, step * width);
       for (int64_t column = 0; left && column < width; column += panel)
-        multiply(count, panel, H, H, false, left, weights + column * H, product.data() + column,
+        multiply(count, panel, H, H, false, left, packed + column * H, product.data() + column,
                  width);
       for (int64_t row = 0; row < count; ++row) {
         const int64_t place = now + row * H;
-        const float* source = inputs + table_row(sizes, ids, step, first + row) * width;
+        const float* source = table + table_row(sizes, tokens, step, first + row) * width;
         for (int64_t start = 0; start < H; start += U) {
           const int64_t old = row * H + start;
           const ForwardRow one{
               source + start,
               offset(code, start),
               left ? product.data() + row * width + start * Cell::kGates : nullptr,
-              offset(late, member * H + start),
+              offset(late, start),
               step ? outputs + before + old : offset(hidden, state + old),
               step ? offset<float>(cells, before + old) : offset(cell, state + old),
               saved + (place + start) * Cell::kSaved,
@@ -156,30 +153,26 @@ struct Backward {
   float* grad_late;     // per block
   float *grad_hidden, *grad_cell;
 
-  void run(int64_t member, int64_t block) const {
+  void run(int64_t block) const {
     const auto [first, last] = rows_of(sizes, block);
     const int64_t count = last - first, H = sizes.hidden, U = sizes.units;
     if (!count) return;
-    const int64_t width = Cell::kGates * H, share = member * sizes.blocks + block;
-    const int64_t state = (member * sizes.batch + first) * H;
-    const int64_t* ids = offset(tokens, member * sizes.inputs * sizes.batch);
-    const T* weights = packed + member * width * H;
-    float* sums = grad_table + (ids ? share : member) * sizes.rows * width;
+    const int64_t width = Cell::kGates * H, state = first * H;
+    float* sums = grad_table + (tokens ? block : 0) * sizes.rows * width;
     float* later = grad_hidden + state;
     const int64_t columns = std::min<int64_t>(64, H & -H);
     std::vector<T> rounded(kRounds<T> ? count * width : 0);
     for (int64_t step = sizes.steps - 1; step >= 0; --step) {
-      const int64_t now = ((member * sizes.steps + step) * sizes.batch + first) * H;
+      const int64_t now = (step * sizes.batch + first) * H;
       const int64_t before = now - sizes.batch * H;
       const int64_t output = step - (sizes.steps - num_outputs);
       const float* given =
-          output < 0 ? nullptr
-                     : grad_outputs + ((member * num_outputs + output) * sizes.batch + first) * H;
+          output < 0 ? nullptr : grad_outputs + (output * sizes.batch + first) * H;
       const bool is_input = step < sizes.inputs;
-      float* total = grad_codes + (share * sizes.steps + step) * width;
+      float* total = grad_codes + (block * sizes.steps + step) * width;
       for (int64_t row = 0; row < count; ++row) {
         const int64_t place = now + row * H;
-        float* entry = sums + table_row(sizes, ids, step, first + row) * width;
+        float* entry = sums + table_row(sizes, tokens, step, first + row) * width;
         for (int64_t start = 0; start < H; start += U) {
           const int64_t old = row * H + start;
           const BackwardRow one{
@@ -201,11 +194,11 @@ struct Backward {
                 store(rounded.data() + row * width + column, grads.inner[gate]);
               (Vec::loadu(total + column) + grads.outer[gate]).store(total + column);
               if (!is_input) continue;
-              const Vec before_it = ids ? Vec::loadu(entry + column) : Vec(0.f);
+              const Vec before_it = tokens ? Vec::loadu(entry + column) : Vec(0.f);
               (before_it + grads.outer[gate]).store(entry + column);
             }
             if constexpr (Cell::kLate) {
-              float* at = grad_late + share * H + start + unit;
+              float* at = grad_late + block * H + start + unit;
               (Vec::loadu(at) + grads.inner[Cell::kGates - 1]).store(at);
             }
           }
@@ -219,7 +212,7 @@ struct Backward {
         left = inner + now * Cell::kGates;
       }
       for (int64_t start = 0; start < H; start += columns)
-        multiply(count, columns, width, width, Cell::kLate, left, weights + start * width,
+        multiply(count, columns, width, width, Cell::kLate, left, packed + start * width,
                  later + start, H);
     }
     release<T>();
@@ -228,9 +221,8 @@ struct Backward {
 
 template <typename Work>
 void run_blocks(const Work& work) {
-  const int64_t blocks = work.sizes.blocks;
-  at::parallel_for(0, work.sizes.members * blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index) work.run(index / blocks, index % blocks);
+  at::parallel_for(0, work.sizes.blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) work.run(block);
   });
 }
 
@@ -241,14 +233,14 @@ void check(const Tensor& tensor, at::IntArrayRef shape, const char* name) {
 
 Sizes measure(const Tensor& table, const optional<Tensor>& tokens, int64_t steps, int64_t batch,
               int64_t hidden, int64_t units, int64_t inputs, int64_t query_row) {
-  Sizes sizes{table.size(0), steps, batch,         hidden,
-              units,         inputs, query_row, table.size(1), at::get_num_threads()};
+  const Sizes sizes{steps, batch,     hidden,        units,
+                    inputs, query_row, table.size(0), at::get_num_threads()};
   TORCH_CHECK(hidden % units == 0 && units % kWidth == 0, "panels of ", units, " units do not fit ",
               hidden);
   TORCH_CHECK(0 <= inputs && inputs <= steps, "no more inputs than steps");
   TORCH_CHECK(inputs == steps || (0 <= query_row && query_row < sizes.rows), "no query row");
   if (tokens) {
-    check(*tokens, {sizes.members, inputs, batch}, "tokens");
+    check(*tokens, {inputs, batch}, "tokens");
     // Ids come from outside: one too large would read and write beyond the table.
     const int64_t* ids = tokens->const_data_ptr<int64_t>();
     for (int64_t place = 0; place < tokens->numel(); ++place)
@@ -265,11 +257,10 @@ std::vector<Tensor> forward_of(const Sizes& sizes, const Tensor& table, const op
                                const optional<Tensor>& tokens, const Tensor& packed,
                                const optional<Tensor>& late, const optional<Tensor>& hidden,
                                const optional<Tensor>& cell) {
-  const int64_t members = sizes.members, steps = sizes.steps, batch = sizes.batch;
-  const int64_t H = sizes.hidden;
-  Tensor outputs = at::empty({members, steps, batch, H}, table.options());
+  const int64_t steps = sizes.steps, batch = sizes.batch, H = sizes.hidden;
+  Tensor outputs = at::empty({steps, batch, H}, table.options());
   Tensor cells = Cell::kCell ? at::empty_like(outputs) : at::empty({0}, table.options());
-  Tensor saved = at::empty({members, steps, batch, Cell::kSaved * H}, table.options());
+  Tensor saved = at::empty({steps, batch, Cell::kSaved * H}, table.options());
   const Forward<Cell, T> work{
       sizes, table.const_data_ptr<float>(), data(codes), data(late), data(hidden), data(cell),
       tokens ? tokens->const_data_ptr<int64_t>() : nullptr, packed.const_data_ptr<T>(),
@@ -286,23 +277,23 @@ std::vector<Tensor> backward_of(const Sizes& sizes, const Tensor& grad_outputs,
                                 const optional<Tensor>& tokens, const Tensor& packed,
                                 const optional<Tensor>& hidden, const optional<Tensor>& cell) {
   const auto options = outputs.options();
-  const int64_t members = sizes.members, width = Cell::kGates * sizes.hidden;
-  Tensor inner = at::empty({members, sizes.steps, sizes.batch, width}, options);
+  const int64_t width = Cell::kGates * sizes.hidden;
+  Tensor inner = at::empty({sizes.steps, sizes.batch, width}, options);
   const int64_t shares = tokens ? sizes.blocks : 1;
-  Tensor table = at::zeros({members, shares, sizes.rows, width}, options);
-  Tensor codes = at::zeros({members, sizes.blocks, sizes.steps, width}, options);
-  Tensor late = at::zeros({members, sizes.blocks, Cell::kLate ? sizes.hidden : 0}, options);
-  Tensor last_hidden = at::zeros({members, sizes.batch, sizes.hidden}, options);
+  Tensor table = at::zeros({shares, sizes.rows, width}, options);
+  Tensor codes = at::zeros({sizes.blocks, sizes.steps, width}, options);
+  Tensor late = at::zeros({sizes.blocks, Cell::kLate ? sizes.hidden : 0}, options);
+  Tensor last_hidden = at::zeros({sizes.batch, sizes.hidden}, options);
   Tensor last_cell = grad_cell ? grad_cell->clone() : at::zeros_like(last_hidden);
   const Backward<Cell, T> work{
-      sizes, grad_outputs.size(1), grad_outputs.const_data_ptr<float>(),
+      sizes, grad_outputs.size(0), grad_outputs.const_data_ptr<float>(),
       saved.const_data_ptr<float>(), outputs.const_data_ptr<float>(), cells.const_data_ptr<float>(),
       data(hidden), data(cell), tokens ? tokens->const_data_ptr<int64_t>() : nullptr,
       packed.const_data_ptr<T>(), inner.mutable_data_ptr<float>(), table.mutable_data_ptr<float>(),
       codes.mutable_data_ptr<float>(), late.mutable_data_ptr<float>(),
       last_hidden.mutable_data_ptr<float>(), last_cell.mutable_data_ptr<float>()};
   run_blocks(work);
-  return {inner, table.sum(1), codes.sum(1), late.sum(1), last_hidden, last_cell};
+  return {inner, table.sum(0), codes.sum(0), late.sum(0), last_hidden, last_cell};
 }
 
 template <typename Call>
@@ -321,14 +312,14 @@ std::vector<Tensor> scan_forward(const std::string& kind, int64_t units, int64_t
                                  const Tensor& packed, const optional<Tensor>& late,
                                  const optional<Tensor>& hidden, const optional<Tensor>& cell) {
   return dispatch(kind, packed.scalar_type(), [&]<typename Cell, typename T>(Cell, T) {
-    const int64_t H = table.size(2) / Cell::kGates;
+    const int64_t H = table.size(1) / Cell::kGates;
     const Sizes sizes = measure(table, tokens, steps, batch, H, units, inputs, query_row);
-    check(table, {sizes.members, sizes.rows, Cell::kGates * H}, "table");
-    if (codes) check(*codes, {sizes.members, steps, Cell::kGates * H}, "codes");
-    if (Cell::kLate) check(late.value(), {sizes.members, H}, "late");
-    if (hidden) check(*hidden, {sizes.members, batch, H}, "hidden");
-    if (cell) check(*cell, {sizes.members, batch, H}, "cell");
-    TORCH_CHECK(packed.numel() == sizes.members * Cell::kGates * H * H && packed.is_contiguous());
+    check(table, {sizes.rows, Cell::kGates * H}, "table");
+    if (codes) check(*codes, {steps, Cell::kGates * H}, "codes");
+    if (Cell::kLate) check(late.value(), {H}, "late");
+    if (hidden) check(*hidden, {batch, H}, "hidden");
+    if (cell) check(*cell, {batch, H}, "cell");
+    TORCH_CHECK(packed.numel() == Cell::kGates * H * H && packed.is_contiguous());
     return forward_of<Cell, T>(sizes, table, codes, tokens, packed, late, hidden, cell);
   });
 }
@@ -340,11 +331,11 @@ std::vector<Tensor> scan_backward(const std::string& kind, int64_t units, int64_
                                   const optional<Tensor>& tokens, const Tensor& packed,
                                   const optional<Tensor>& hidden, const optional<Tensor>& cell) {
   return dispatch(kind, packed.scalar_type(), [&]<typename Cell, typename T>(Cell, T) {
-    const Sizes sizes = measure(table, tokens, outputs.size(1), outputs.size(2), outputs.size(3),
+    const Sizes sizes = measure(table, tokens, outputs.size(0), outputs.size(1), outputs.size(2),
                                 units, inputs, query_row);
-    check(grad_outputs, {sizes.members, grad_outputs.size(1), sizes.batch, sizes.hidden},
+    check(grad_outputs, {grad_outputs.size(0), sizes.batch, sizes.hidden},
           "grad_outputs");
-    TORCH_CHECK(packed.numel() == sizes.members * Cell::kGates * sizes.hidden * sizes.hidden);
+    TORCH_CHECK(packed.numel() == Cell::kGates * sizes.hidden * sizes.hidden);
     return backward_of<Cell, T>(sizes, grad_outputs, grad_cell, outputs, cells, saved, tokens,
                                 packed, hidden, cell);
   });

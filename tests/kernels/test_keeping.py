@@ -1,0 +1,146 @@
+"""Compiled libraries that are damaged, or not ours, are made anew before anything is loaded."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from pernn.kernels import describe_kernels, find_kernels, keeping
+from pernn.kernels.compilation import choose_recipe, find_library
+from pernn.kernels.errors import CompilationError
+
+STRANGER = 54321
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+@pytest.fixture(scope="module")
+def library():
+    """The true library; its compilation is what takes long."""
+    kernels = find_kernels()
+    if kernels is None:
+        pytest.skip(describe_kernels())
+    return kernels.path.read_bytes()
+
+
+@pytest.fixture
+def compiler(library, tmp_path, monkeypatch):
+    """A compiler that gives the true library at once, and notes each time that it is asked."""
+    source, script = tmp_path / "true.so", tmp_path / "cxx"
+    source.write_bytes(library)
+    script.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && exec echo 1\n'
+        f'echo asked >> {tmp_path}/asked\nwhile [ "$1" != -o ]; do shift; done\n'
+        f'exec cp {source} "$2"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return source
+
+
+@pytest.fixture
+def kept(compiler, monkeypatch):
+    """A library that was made and kept, in a cache of its own."""
+    monkeypatch.setattr(keeping, "try_out", lambda made: None)
+    return find_library(choose_recipe())
+
+
+def num_asked(compiler):
+    return len((compiler.parent / "asked").read_text().splitlines())
+
+
+def cut(path):
+    os.truncate(path, 8192)
+
+
+def zero(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def put_foreign(path):
+    path.unlink()
+    shutil.copy(np._core._multiarray_umath.__file__, path)
+
+
+def put_fifo(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def put_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def put_link(path):
+    path.rename(path.with_name("elsewhere.so"))
+    path.symlink_to("elsewhere.so")
+
+
+def open_to_all(path):
+    path.chmod(0o666)
+
+
+def lose_note(path):
+    keeping.note_of(path).unlink()
+
+
+def give_away(path):
+    os.chown(path, STRANGER, STRANGER)
+
+
+def give_note_away(path):
+    os.chown(keeping.note_of(path), STRANGER, STRANGER)
+
+
+DAMAGE = [cut, zero, put_foreign, put_fifo, put_folder, put_link, open_to_all, lose_note]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [*DAMAGE, *(pytest.param(one, marks=as_root) for one in (give_away, give_note_away))],
+    ids=lambda damage: damage.__name__,
+)
+def test_what_does_not_verify_is_compiled_anew(kept, compiler, library, damage):
+    assert find_library(choose_recipe()) == kept
+    assert num_asked(compiler) == 1
+    damage(kept)
+    assert find_library(choose_recipe()) == kept
+    assert num_asked(compiler) == 2
+    assert kept.read_bytes() == library
+    assert not kept.is_symlink()
+    assert kept.stat().st_uid == os.geteuid()
+    assert kept.stat().st_mode & 0o077 == 0
+    assert find_library(choose_recipe()) == kept
+    assert num_asked(compiler) == 2
+
+
+def test_a_cache_that_others_can_write_is_closed_to_them(kept, compiler):
+    kept.parent.chmod(0o777)
+    assert find_library(choose_recipe()) == kept
+    assert kept.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_new_cache_is_its_owners(kept):
+    assert kept.parent.stat().st_mode & 0o777 == 0o700
+
+
+@as_root
+def test_a_cache_of_somebody_else_is_not_used(kept):
+    os.chown(kept.parent, STRANGER, STRANGER)
+    with pytest.raises(CompilationError, match=r"pernn belongs to another user .* XDG_CACHE_HOME"):
+        find_library(choose_recipe())
+
+
+def test_a_library_that_kills_its_process_is_found_out_in_a_child(compiler):
+    # Its headers are whole, and what they speak of is not there.
+    os.truncate(compiler, compiler.stat().st_size // 2)
+    with pytest.raises(CompilationError, match="the compiled library"):
+        find_library(choose_recipe())
+    cache = compiler.parent / "cache" / "pernn"
+    assert [path.name for path in cache.iterdir()] == [".lock"]
+
+
+def test_a_sound_library_passes_the_child(compiler):
+    keeping.try_out(compiler)
