@@ -17,7 +17,7 @@ namespace pernn {
 constexpr int64_t kTileVectors = 3;
 constexpr int64_t kTileRows = kWidth == 16 ? 8 : 4;
 constexpr int64_t kTileColumns = kTileVectors * kWidth;
-constexpr int64_t kBlockDepth = 256;  // a block of each side and of the sums stay in the second cache
+constexpr int64_t kBlockDepth = 160;  // a block of each side and of the sums stay in the second cache
 constexpr int64_t kBlockRows = 384;
 constexpr int64_t kBlockColumns = 528;
 static_assert(kBlockRows % kTileRows == 0 && kBlockColumns % kTileColumns == 0);
@@ -25,6 +25,10 @@ static_assert(kBlockRows % kTileRows == 0 && kBlockColumns % kTileColumns == 0);
 // Left panel [depth][kTileRows] times right panel [depth][kTileColumns].
 inline void multiply_tile(const float* left, const float* right, int64_t depth, bool add, float* out,
                           int64_t stride) {
+  // The sums before are needed last; their way from the second cache is long.
+  for (int64_t row = 0; row < kTileRows; ++row)
+    for (int64_t at = 0; at < kTileVectors; ++at)
+      __builtin_prefetch(out + row * stride + at * kWidth, 1);
   Vec sums[kTileRows][kTileVectors];
   for (auto& row : sums)
     for (auto& sum : row) sum = Vec(0.f);
