@@ -1,19 +1,32 @@
 """The scripts compute what we compute, the phases are an update, and what is counted adds up."""
 
 import json
+import statistics
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 from pernn.errors import ConfigError
+from pernn.kernels import find_kernels, product, without_kernels
 from pernn.models import PlainRNN
-from pernn.performance import PHASES, SHAPES, Ceilings, compare, make_spec, measure_ceilings
+from pernn.performance import (
+    PHASES,
+    SHAPES,
+    Ceilings,
+    class_table,
+    compare,
+    make_spec,
+    measure_ceilings,
+)
 from pernn.performance.baselines import Samples, ScriptedNetwork, good_update, usual_update
+from pernn.performance.ceilings import best_time
 from pernn.performance.estimate import kinds_of_updates, measure_seconds
 from pernn.performance.phases import Stopwatch, limits
+from pernn.performance.processors import CLASSES, measure_class
 from pernn.runs import RunSpec, build, estimate_work
 from pernn.training import TrainState
 from pernn.training.objective import Shown, batch_loss
@@ -22,7 +35,9 @@ from pernn.training.update import Update
 CPU = torch.device("cpu")
 SHAPE = (16, 6, 5, 9)
 CORES = ("elman", "gru", "lstm", "s4d")
-CEILINGS = Ceilings(fp32=1e11, bf16=4e11, tf32=0.0, bandwidth=1e10, threads=1, device="cpu")
+CEILINGS = Ceilings(
+    fp32=1e11, bf16=4e11, tf32=0.0, bandwidth=1e10, threads=1, device="cpu", bound="library"
+)
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -94,7 +109,8 @@ def test_the_least_work_is_counted_by_hand():
     assert work.operations["projection"] == 6 * (257 + 128) * 512 * gates
     assert set(work.operations) == set(work.num_bytes) == set(PHASES)
     operations, num_bytes, seconds = limits(spec, CEILINGS)["recurrence"]
-    assert seconds == pytest.approx(max(operations / 1e11, num_bytes / 1e10))
+    assert seconds == pytest.approx(operations / 1e11)
+    assert num_bytes > 0
     # More ids than tokens: only the tokens' vectors are projected.
     many = estimate_work(make_spec("lstm", (512, 64, 64, 16_384)))
     assert many.operations["projection"] == 6 * (64 * 64 + 128) * 512 * gates
@@ -118,6 +134,45 @@ def test_ceilings_are_rates_of_this_machine():
     assert 1e8 < found.fp32 < 1e14
     assert 1e7 < found.bandwidth < 1e13
     assert found.threads == torch.get_num_threads()
+
+
+@pytest.mark.skipif(find_kernels() is None, reason="no compiled kernels here")
+def test_no_product_is_faster_than_registers_alone():
+    left, right = (torch.randn(384, 384) for _ in range(2))
+    out = torch.empty(384, 384)
+    ceilings, fastest = measure_ceilings(CPU, trials=1), 0.0
+    for _ in range(20):
+        ceilings = ceilings.raised()
+        seconds = best_time(lambda: product(left, right, out), CPU, 2)
+        fastest = max(fastest, 2 * 384**3 / seconds)
+    assert ceilings.bound == "registers"
+    assert fastest < ceilings.fp32 <= ceilings.bf16
+
+
+def test_without_kernels_the_ceiling_is_called_the_librarys():
+    with without_kernels():
+        found = measure_ceilings(CPU, trials=1)
+        assert found.bound == "library"
+        assert found.raised() == found
+
+
+def test_a_class_that_cannot_be_imitated_says_so(monkeypatch):
+    monkeypatch.setitem(CLASSES, "none", replace(CLASSES["none"], product_parts=(7,)))
+    found = measure_class("none", [make_spec("gru", SHAPE)], threads=1, rounds=1)
+    assert found.problem == "cannot be imitated here"
+    assert not found.ratios
+    assert class_table(["one"], [found]).endswith("no compiler: cannot be imitated here")
+
+
+def test_a_class_is_measured_in_a_process_of_its_own():
+    found = measure_class("none", [make_spec("gru", SHAPE)], threads=1, rounds=2)
+    assert not found.problem
+    assert found.kernels == "torch (PERNN_KERNELS=off)"
+    (ratios,) = found.ratios
+    assert len(ratios) >= 2
+    table = class_table(["tiny"], [found])
+    assert f"{statistics.median(ratios):.2f} ({min(ratios):.2f}" in table
+    assert "| (b) / ours | no compiler |" in table
 
 
 def test_kinds_of_updates_are_timed_once():

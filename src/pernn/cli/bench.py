@@ -1,6 +1,7 @@
 """`pernn bench`."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from pernn.performance import Ceilings, Comparison
 
 Case = tuple[str, RunSpec]
+CLASS_SHAPES = ["512,64,64,256", "512,128,16,1024", "128,64,32,32", "64,128,8,256"]
+BOUNDS = {
+    "registers": "on registers alone, which no product exceeds",
+    "library": "the library's product, not a bound",
+}
 
 
 def bench(
@@ -48,6 +54,14 @@ def bench(
     ceilings_only: Annotated[
         bool, typer.Option("--ceilings", help="Measure only what the machine can do at best.")
     ] = False,
+    classes: Annotated[
+        bool,
+        typer.Option(
+            "--classes",
+            help="Measure (b) / ours per class of processor (AMX, AVX-512, AVX2, no compiler), "
+            "each imitated in a process of its own; prints Markdown.",
+        ),
+    ] = False,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")
     ] = None,
@@ -61,7 +75,7 @@ def bench(
     all logits and reads its loss off after every update.
 
     Examples: pernn bench --shape 128,64,32,32 --core gru --phases; pernn bench --ceilings;
-    pernn bench trial.toml --memory --json
+    pernn bench trial.toml --memory --json; pernn bench --classes
     """
     import torch
 
@@ -76,14 +90,19 @@ def bench(
     torch.set_num_threads(threads or num_cores())
     chosen = choose_device(device)
     console = Console(stderr=as_json)
+    shapes = shapes or (CLASS_SHAPES if classes else None)
     cases = [] if ceilings_only else _cases(spec, shapes, cores, precision, overrides(assignments))
+    if classes:
+        _compare_classes(cases, torch.get_num_threads(), rounds, as_json=as_json)
+        return
     ceilings = measure_ceilings(chosen)
     names = ("good", "usual") if scripts else ()
     progress = Console(stderr=True)
-    found = [
-        (case, compare(case[1], ceilings, chosen, rounds=rounds, scripts=names, memory=memory))
-        for case in track(cases, description="Measuring", console=progress, transient=True)
-    ]
+    found = []
+    for case in track(cases, description="Measuring", console=progress, transient=True):
+        one = compare(case[1], ceilings, chosen, rounds=rounds, scripts=names, memory=memory)
+        ceilings = one.ceilings
+        found.append((case, one))
     if as_json:
         content: dict[str, Any] = {
             "environment": describe_environment(chosen),
@@ -97,6 +116,39 @@ def bench(
         console.print(_summary(found, memory=memory))
     for (name, _), one in found if phases else []:
         console.print(_phases(name, one))
+
+
+def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: bool) -> None:
+    from pernn.performance import class_table, measure_classes
+    from pernn.runs import describe_environment
+    from pernn.training import choose_device
+
+    progress = Console(stderr=True)
+    found = measure_classes(
+        [spec for _, spec in cases],
+        threads=threads,
+        rounds=rounds,
+        hear=lambda name: progress.print(f"Measuring {name}"),
+    )
+    names = [name for name, _ in cases]
+    table = class_table(names, found)
+    environment = describe_environment(choose_device("cpu"))
+    command = " ".join(["pernn", *sys.argv[1:]])
+    if as_json:
+        content = {
+            "environment": environment,
+            "command": command,
+            "threads": threads,
+            "cases": names,
+            "classes": [one.dump() for one in found],
+            "markdown": table,
+        }
+        typer.echo(json.dumps(content, indent=2))
+        return
+    typer.echo(
+        f"{environment['processor']}, {threads} thread(s), `{command}`, medians of {rounds} or "
+        f"more interleaved rounds (least – most):\n\n{table}"
+    )
 
 
 def _cases(
@@ -135,20 +187,20 @@ def _print_ceilings(ceilings: "Ceilings", console: Console) -> None:
     rates = {"float32": ceilings.fp32, "TF32": ceilings.tf32, "bfloat16": ceilings.bf16}
     shown = ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in rates.items() if rate)
     console.print(
-        f"{ceilings.device}, {ceilings.threads} thread(s): {shown}, "
-        f"memory {ceilings.bandwidth / 1e9:.1f} GB/s"
+        f"{ceilings.device}, {ceilings.threads} thread(s): {shown} "
+        f"({BOUNDS[ceilings.bound]}), memory {ceilings.bandwidth / 1e9:.1f} GB/s"
     )
 
 
 def _summary(found: "list[tuple[Case, Comparison]]", *, memory: bool) -> Table:
-    table = Table("Case", "ours, ms", "(b) / ours", "(a) / ours", "share of limit")
+    limit = "share of limit" if found[0][1].ceilings.bound == "registers" else "against the library"
+    table = Table("Case", "ours, ms", "(b) / ours", "(a) / ours", limit)
     if memory:
         table.add_column("MiB ours / (b) / (a)")
     for (name, _), one in found:
-        least = sum(phase.limit_seconds for phase in one.phases)
         row = [name, f"{one.seconds['ours'] * 1e3:.1f}"]
         row += [f"{one.ratios[key]:.2f}" if key in one.ratios else "" for key in ("good", "usual")]
-        row.append(f"{least / one.seconds['ours']:.0%}")
+        row.append(f"{one.share_of_limit:.0%}")
         if memory:
             row.append(" / ".join(f"{value:,.0f}" for value in one.mebibytes.values()))
         table.add_row(*row)

@@ -31,12 +31,15 @@ class Kernels:
             processor has no matrix units.
         instructions: What it was compiled for: `AMX`, `AVX512`, `AVX2` or `DEFAULT`.
         rounds: Whether the recurrences can take bfloat16 factors; else PyTorch runs them.
+        product_parts: What `matmul` can do: 3 (float32), 1 (factors rounded to bfloat16), by matrix
+            units, or 3 alone by vectors; nothing where PyTorch's products serve.
     """
 
     path: Path
     factor_panel: int
     instructions: str
     rounds: bool
+    product_parts: tuple[int, ...]
 
     @property
     def operators(self) -> Any:
@@ -125,4 +128,10 @@ def _load() -> Kernels:
         raise CompilationError(f"{path} cannot be loaded: {error}") from error
     register_shapes()
     found = torch.ops.pernn
-    return Kernels(path, found.factor_panel(), found.instructions(), found.multiplies_bfloat16())
+    return Kernels(
+        path,
+        found.factor_panel(),
+        found.instructions(),
+        found.multiplies_bfloat16(),
+        tuple(found.product_parts()),
+    )

@@ -1,4 +1,4 @@
-"""Matrix products: by matrix units where there are any and they pay, else PyTorch's."""
+"""Matrix products: by compiled kernels where there are any and they pay, else PyTorch's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -92,7 +92,7 @@ def linear(
     weight: Float[Tensor, "out width"],
     bias: Float[Tensor, " out"] | None = None,
 ) -> Float[Tensor, "*rows out"]:
-    """`torch.nn.functional.linear`, forward and back by matrix units where they pay.
+    """`torch.nn.functional.linear`, forward and back by compiled products where they pay.
 
     Its three products, of the outputs and of both gradients, round their factors or none does.
     """
@@ -155,4 +155,4 @@ def _units_for(left: Tensor, right: Tensor, out: Tensor | None) -> tuple[Kernels
     if not fits:
         return None, parts
     kernels = find_kernels()
-    return (kernels if kernels is not None and kernels.factor_panel else None), parts
+    return (kernels if kernels is not None and parts in kernels.product_parts else None), parts

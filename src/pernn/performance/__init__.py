@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .comparison import SHAPES, Comparison, compare, make_spec
     from .estimate import measure_seconds, time_update
     from .phases import PHASES, Phase
+    from .processors import class_table, measure_classes
 
 __all__ = [
     "PHASES",
@@ -16,9 +17,11 @@ __all__ = [
     "Ceilings",
     "Comparison",
     "Phase",
+    "class_table",
     "compare",
     "make_spec",
     "measure_ceilings",
+    "measure_classes",
     "measure_seconds",
     "time_update",
 ]
@@ -31,9 +34,11 @@ __getattr__ = exports(
         "Ceilings": ".ceilings",
         "Comparison": ".comparison",
         "Phase": ".phases",
+        "class_table": ".processors",
         "compare": ".comparison",
         "make_spec": ".comparison",
         "measure_ceilings": ".ceilings",
+        "measure_classes": ".processors",
         "measure_seconds": ".estimate",
         "time_update": ".estimate",
     },

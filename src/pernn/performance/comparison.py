@@ -42,6 +42,7 @@ class Comparison:
         phases: Our update, cut into its phases; medians.
         mebibytes: Most memory that each needed beyond what its process had before; empty if it
             was not measured.
+        ceilings: The machine's limits, as high as they were found in any round.
     """
 
     seconds: dict[str, float]
@@ -49,10 +50,16 @@ class Comparison:
     ratios: dict[str, float]
     phases: tuple[Phase, ...]
     mebibytes: dict[str, float]
+    ceilings: Ceilings
+
+    @property
+    def share_of_limit(self) -> float:
+        """Least time of the products over the median time of an update."""
+        return sum(phase.limit_seconds for phase in self.phases) / self.seconds["ours"]
 
     def dump(self) -> dict[str, Any]:
-        """Give plain values."""
-        content = asdict(self)
+        """Return plain values."""
+        content = asdict(self) | {"share_of_limit": self.share_of_limit}
         for phase, plain in zip(self.phases, content["phases"], strict=True):
             plain["share_of_limit"] = phase.share_of_limit
         return content
@@ -123,6 +130,7 @@ def compare(
     for turn in range(WARM_UP + rounds):
         taken = {name: run() for name, run in updates.items()}
         lap = stopwatch.lap() if stopwatch is not None else {}
+        ceilings = ceilings.raised()
         if turn >= WARM_UP:
             laps.append(lap)
             for name, value in taken.items():
@@ -142,6 +150,7 @@ def compare(
         },
         phases=tuple(phases),
         mebibytes={name: peak(name, spec, device) for name in updates} if memory else {},
+        ceilings=ceilings,
     )
 
 

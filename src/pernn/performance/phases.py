@@ -26,7 +26,8 @@ class Phase:
         seconds: Its time, forward and back.
         operations: Floating-point operations of its products.
         num_bytes: Least traffic with the memory: what it is given and what it leaves behind.
-        limit_seconds: Time that these need at the machine's measured rates.
+        limit_seconds: Time that the operations need at the machine's highest rate; 0 without
+            products. Traffic sets no limit, as caches take most of it.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Phase:
 
     @property
     def share_of_limit(self) -> float:
-        """Limit over time, in [0, 1] but for noise."""
+        """Limit over time."""
         return self.limit_seconds / self.seconds if self.seconds else 0.0
 
 
@@ -135,16 +136,16 @@ class Stopwatch:
 
 
 def limits(spec: RunSpec, ceilings: Ceilings) -> dict[str, tuple[float, float, float]]:
-    """Give operations, bytes and least seconds of every phase."""
-    work = estimate_work(spec)
-    precision = spec.training.precision
-    found = {}
-    for name in PHASES:
-        operations, num_bytes = work.operations[name], work.num_bytes[name]
-        # Products are rounded, Adam's step is not.
-        seconds = ceilings.seconds(operations, num_bytes, precision)
-        found[name] = operations, num_bytes, seconds
-    return found
+    """Return operations, bytes and least seconds of every phase."""
+    work, precision = estimate_work(spec), spec.training.precision
+    return {
+        name: (
+            work.operations[name],
+            work.num_bytes[name],
+            ceilings.seconds(work.operations[name], precision),
+        )
+        for name in PHASES
+    }
 
 
 def _leaf(tensor: Tensor) -> Tensor:

@@ -1,45 +1,27 @@
-// Products of two float32 matrices by matrix units: in float32 (three parts for every number), or
-// with factors rounded to bfloat16 (one part) and sums in float32.
+// Products of two float32 matrices: by matrix units in float32 (three parts for every number), or
+// with factors rounded to bfloat16 (one part) and sums in float32; else by vectors in float32.
 
 #include "tiles.h"
+#include "vectors.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace pernn {
 namespace {
 
 using at::Tensor;
 
+constexpr int64_t kTallRows = 512;
+
 #ifdef PERNN_MATRIX_UNITS
 
 constexpr int64_t kDepth = 512;    // inner numbers at a time: then a wide right side stays in the
 constexpr int64_t kColumns = 512;  // second cache while the left one passes by
-constexpr int64_t kTallRows = 512;
-
-// A matrix; its rows or its columns lie in one piece.
-struct Matrix {
-  const float* data;
-  int64_t rows, columns, row_stride, column_stride;
-
-  explicit Matrix(const Tensor& tensor)
-      : data(tensor.const_data_ptr<float>()),
-        rows(tensor.size(0)),
-        columns(tensor.size(1)),
-        row_stride(tensor.stride(0)),
-        column_stride(tensor.stride(1)) {
-    TORCH_CHECK(column_stride == 1 || row_stride == 1 || rows == 1 || columns == 1,
-                "rows or columns must lie in one piece");
-  }
-
-  bool by_rows() const { return column_stride == 1 || columns == 1; }
-  const float* at(int64_t row, int64_t column) const {
-    return data + row * row_stride + column * column_stride;
-  }
-};
 
 __mmask16 first(int64_t count) {
   return count >= kTile ? 0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1);
@@ -200,18 +182,39 @@ struct Product {
   }
 };
 
-int64_t cut(int64_t size, int64_t part, int64_t parts) {
-  // Whole panels for all but the last.
-  return std::min(size, (size + kPanel - 1) / kPanel * part / parts * kPanel);
-}
-
 #endif
 
-// out = left · right, or added to it; `parts` is 3 for float32, 1 for rounded factors.
-void matmul(Tensor out, const Tensor& left, const Tensor& right, int64_t parts, bool add) {
+// Threads share the rows if there are many: each rearranges the right side for itself.
+template <typename Run>
+void share(const Tensor& out, int64_t row_panel, int64_t column_panel, Run run) {
+  const int64_t rows = out.size(0), columns = out.size(1), threads = at::get_num_threads();
+  const bool by_rows = rows / threads >= kTallRows || rows >= columns;
+  at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t size = by_rows ? rows : columns, panel = by_rows ? row_panel : column_panel;
+      const int64_t from = cut(size, panel, part, threads), to = cut(size, panel, part + 1, threads);
+      if (from == to) continue;
+      by_rows ? run(from, to, int64_t{0}, columns) : run(int64_t{0}, rows, from, to);
+    }
+  });
+}
+
+// Parts of a number that `matmul` takes: 3 stands for float32, 1 for factors rounded to bfloat16.
+std::vector<int64_t> product_parts() {
 #ifdef PERNN_MATRIX_UNITS
-  TORCH_CHECK(may_use_units(), "no matrix units here");
-  TORCH_CHECK(parts == 1 || parts == 3, "one part or three");
+  if (may_use_units()) return {1, 3};
+#endif
+#ifdef PERNN_VECTORS
+  return {3};
+#else
+  return {};
+#endif
+}
+
+// out = left · right, or added to it.
+void matmul(Tensor out, const Tensor& left, const Tensor& right, int64_t parts, bool add) {
+  const auto known = product_parts();
+  TORCH_CHECK(std::count(known.begin(), known.end(), parts), "no products of ", parts, " part(s) here");
   TORCH_CHECK(left.dim() == 2 && right.dim() == 2 && out.dim() == 2 && left.size(1) == right.size(0) &&
                   out.size(0) == left.size(0) && out.size(1) == right.size(1) && out.stride(1) == 1,
               "shapes do not fit");
@@ -220,25 +223,23 @@ void matmul(Tensor out, const Tensor& left, const Tensor& right, int64_t parts, 
     return;
   }
   if (!out.numel()) return;
-  const Product product{Matrix(left), Matrix(right), out.mutable_data_ptr<float>(), out.stride(0), add};
-  const int64_t rows = out.size(0), columns = out.size(1), threads = at::get_num_threads();
-  // Threads share the rows if there are many: each splits the right side for itself.
-  const bool by_rows = rows / threads >= kTallRows || rows >= columns;
-  at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t size = by_rows ? rows : columns;
-      const int64_t from = cut(size, part, threads), to = cut(size, part + 1, threads);
-      if (from == to) continue;
-      const auto run = parts == 3 ? &Product::run<3> : &Product::run<1>;
-      by_rows ? (product.*run)(from, to, 0, columns) : (product.*run)(0, rows, from, to);
-    }
-  });
-#else
-  TORCH_CHECK(false, "no matrix units here");
+  float* to = out.mutable_data_ptr<float>();
+#ifdef PERNN_MATRIX_UNITS
+  if (may_use_units()) {
+    const Product product{Matrix(left), Matrix(right), to, out.stride(0), add};
+    const auto run = parts == 3 ? &Product::run<3> : &Product::run<1>;
+    share(out, kPanel, kPanel, [&](auto... range) { (product.*run)(range...); });
+    return;
+  }
+#endif
+#ifdef PERNN_VECTORS
+  const VectorProduct product{Matrix(left), Matrix(right), to, out.stride(0), add};
+  share(out, kTileRows, kTileColumns, [&](auto... range) { product.run(range...); });
 #endif
 }
 
 TORCH_LIBRARY_FRAGMENT(pernn, library) {
+  library.def("product_parts", &product_parts);
   library.def("matmul(Tensor(a!) out, Tensor left, Tensor right, int parts, bool add) -> ()", &matmul);
 }
 

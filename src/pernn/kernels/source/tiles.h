@@ -10,14 +10,13 @@
     defined(__AVX512VBMI__) && defined(__linux__)
 #define PERNN_MATRIX_UNITS
 
-#include <c10/util/Exception.h>
+#include "matrix.h"
+
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 
 namespace pernn {
 
@@ -48,25 +47,6 @@ struct Tiles {
   ~Tiles() { _tile_release(); }
   Tiles(const Tiles&) = delete;
   Tiles& operator=(const Tiles&) = delete;
-};
-
-// Memory that a thread keeps from one call to the next: fresh pages cost more than the products.
-class Buffer {
- public:
-  template <typename T>
-  T* take(int64_t numbers) {
-    const int64_t bytes = (numbers * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
-    if (bytes > size_) {
-      data_.reset(std::aligned_alloc(64, bytes));
-      size_ = data_ ? bytes : 0;
-      TORCH_CHECK(data_, "no memory for ", bytes, " bytes");
-    }
-    return static_cast<T*>(data_.get());
-  }
-
- private:
-  std::unique_ptr<void, decltype(&std::free)> data_{nullptr, std::free};
-  int64_t size_ = 0;
 };
 
 inline __m512 widen(__m256i numbers) {

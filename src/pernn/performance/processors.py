@@ -1,0 +1,160 @@
+"""Ratios per class of processor, each imitated on this machine in a process of its own."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pernn.runs import RunSpec
+
+TIMEOUT_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class ProcessorClass:
+    """A class of processors and what imitates it.
+
+    Attributes:
+        label: Its name in a table.
+        environment: Variables of the process that stands for it.
+        product_parts: What the kernels' products must be able to do there, else it is not imitated.
+    """
+
+    label: str
+    environment: dict[str, str]
+    product_parts: tuple[int, ...]
+
+
+_AVX512 = {"PERNN_KERNELS_TARGET": "cooperlake", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+_AVX2 = {"MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+CLASSES = {
+    "amx": ProcessorClass("AMX", {}, (1, 3)),
+    "avx512": ProcessorClass("AVX-512", _AVX512, (3,)),
+    # Intel's library takes AVX2 on processors of others, whatever they have.
+    "avx512-amd": ProcessorClass("AVX-512, products by AVX2 in PyTorch", _AVX512 | _AVX2, (3,)),
+    "avx2": ProcessorClass(
+        "AVX2",
+        _AVX2
+        | {
+            "PERNN_KERNELS_TARGET": "x86-64-v3",
+            "ATEN_CPU_CAPABILITY": "avx2",
+            "ONEDNN_MAX_CPU_ISA": "AVX2",
+        },
+        (3,),
+    ),
+    "none": ProcessorClass("no compiler", {"PERNN_KERNELS": "off"}, ()),
+}
+VARIABLES = (
+    "PERNN_KERNELS",
+    "PERNN_KERNELS_TARGET",
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
+)
+
+
+@dataclass(frozen=True)
+class ClassRatios:
+    """What was measured of one class.
+
+    Attributes:
+        label: Its name in a table.
+        environment: Variables that imitate it.
+        kernels: What computed; empty if nothing could be measured.
+        problem: Why nothing was measured; else empty.
+        ratios: For each case, the good script's time over ours, round by round.
+        seconds: Likewise our times.
+    """
+
+    label: str
+    environment: dict[str, str]
+    kernels: str
+    problem: str
+    ratios: tuple[tuple[float, ...], ...]
+    seconds: tuple[tuple[float, ...], ...]
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: int) -> ClassRatios:
+    """Run all cases in a process that sees only the instructions of a class.
+
+    Args:
+        name: One of `CLASSES`.
+        specs: Cases, each reverse ordering of ids.
+        threads: CPU threads.
+        rounds: Measurements of each case at least.
+    """
+    wanted = CLASSES[name]
+    kept = {key: value for key, value in os.environ.items() if key not in VARIABLES}
+    order = {"specs": [spec.dump() for spec in specs], "threads": threads, "rounds": rounds}
+
+    def missing(problem: str, kernels: str = "") -> ClassRatios:
+        return ClassRatios(wanted.label, wanted.environment, kernels, problem, (), ())
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pernn.performance.ratios"],
+            input=json.dumps(order),
+            env=kept | wanted.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return missing(f"took more than {TIMEOUT_SECONDS} s")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    if done.returncode or not lines:
+        last = (done.stderr.strip().splitlines() or ["nothing printed"])[-1]
+        return missing(f"exit status {done.returncode}: {last[:200]}")
+    head, cases = lines[0], lines[1:]
+    if tuple(head["product_parts"]) != wanted.product_parts:
+        return missing("cannot be imitated here", head["kernels"])
+    return ClassRatios(
+        label=wanted.label,
+        environment=wanted.environment,
+        kernels=head["kernels"],
+        problem="",
+        ratios=tuple(tuple(case["ratios"]) for case in cases),
+        seconds=tuple(tuple(case["seconds"]) for case in cases),
+    )
+
+
+def measure_classes(
+    specs: Sequence[RunSpec], *, threads: int, rounds: int, hear: Callable[[str], None]
+) -> list[ClassRatios]:
+    """Measure all classes, one after another.
+
+    Args:
+        specs: Cases.
+        threads: CPU threads.
+        rounds: Measurements of each case at least.
+        hear: Told the name of each class before it is measured.
+    """
+    found = []
+    for name in CLASSES:
+        hear(name)
+        found.append(measure_class(name, specs, threads=threads, rounds=rounds))
+    return found
+
+
+def class_table(names: Sequence[str], found: Sequence[ClassRatios]) -> str:
+    """Return Markdown: a row for each case, a column for each class, medians and whole ranges."""
+
+    def cell(one: ClassRatios, case: int) -> str:
+        values = one.ratios[case]
+        return f"{statistics.median(values):.2f} ({min(values):.2f} – {max(values):.2f})"
+
+    shown = [one for one in found if not one.problem]
+    rows = [["(b) / ours", *(one.label for one in shown)], ["---"] * (len(shown) + 1)]
+    rows += [[name, *(cell(one, case) for one in shown)] for case, name in enumerate(names)]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines += [f"\n{one.label}: {one.problem}" for one in found if one.problem]
+    return "\n".join(lines)
