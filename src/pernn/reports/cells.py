@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pernn.experiments import Claim, Contrast, Where
-from pernn.experiments.predicates import Cells
+from pernn.experiments import Cells, Claim, Contrast, Where
 
 from .records import Arm, Record, combine, matches, rank, sides
 from .unrolled import unroll
