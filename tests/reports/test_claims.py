@@ -274,3 +274,12 @@ def test_what_is_not_a_number_becomes_null() -> None:
     assert math.isnan(bootstrap_interval([0.5]).low)
     assert found.dump()["interval"]["low"] is None
     assert found.p_supports is None
+
+
+def test_what_no_cell_has_is_said() -> None:
+    only = [one for one in pairs({4: around(0.1)}) if one["encoding.kind"] == "none"]
+    found = judge(differs(), only)
+    assert (found.verdict, found.detail) == (
+        "not run",
+        "nothing finished or planned has both sinusoidal and none at any k",
+    )
