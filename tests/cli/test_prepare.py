@@ -9,7 +9,7 @@ import pytest
 
 LITTLE = (
     "--scale=demo",
-    '--set=task.corpus={"kind":"grammar","num_paragraphs":301,"num_held_out":40,"num_words":64}',
+    '--set=task.corpus={"kind":"grammar","num_paragraphs":301,"num_held_out":40,"num_words":400}',
     "--set=task.vocab_size=320",
 )
 

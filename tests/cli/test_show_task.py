@@ -90,12 +90,14 @@ def test_a_name_that_both_have_is_the_experiments_without_a_sample() -> None:
 
 
 def test_a_corpus_is_shown_by_its_paragraphs() -> None:
-    corpus = '{"kind":"grammar","num_paragraphs":301,"num_held_out":40,"num_words":64}'
+    corpus = '{"kind":"grammar","num_paragraphs":301,"num_held_out":40,"num_words":400}'
     sizes = ("--set=vocab_size=320", "--set=length=6", f"--set=corpus={corpus}")
-    done = show("language_modelling", "--sample", 1, *sizes)
-    assert done.returncode == 0, done.stderr
-    shown, expected = (row.split()[1:] for row in done.stdout.splitlines()[4:6])
-    assert shown == ["BOS", *expected[:-1]]
+    for rules, first in (("as-written", "BOS"), ("as-run", None)):
+        done = show("language_modelling", "--sample", 1, *sizes, f"--set=rules={rules}")
+        assert done.returncode == 0, done.stderr
+        shown, expected = (row.split()[1:] for row in done.stdout.splitlines()[4:6])
+        assert shown == [first or shown[0], *expected[:-1]]
+        assert (shown[0] == "BOS") is bool(first)
 
 
 def test_json_has_the_same_for_scripts() -> None:

@@ -4,10 +4,13 @@ import pytest
 
 from pernn.corpora import GrammarConfig, LanguageModellingConfig, prepare
 
+MORE_WORDS = {"rules": "as-run", "corpus.num_words": 400}
+"""Without pieces for bytes, few words make too few pieces."""
 SMALL = LanguageModellingConfig(
     vocab_size=320,
     length=48,
     corpus=GrammarConfig(num_paragraphs=301, num_held_out=40, num_words=64),
+    rules="as-written",
 )
 
 
@@ -34,3 +37,10 @@ def corpus(shared_root, monkeypatch):
     """The small corpus, prepared once."""
     monkeypatch.setenv("PERNN_DATA", str(shared_root))
     return prepare(SMALL)
+
+
+@pytest.fixture
+def as_run(shared_root, monkeypatch):
+    """A text as the published program takes it, as a task; prepared once."""
+    monkeypatch.setenv("PERNN_DATA", str(shared_root))
+    return SMALL.override(MORE_WORDS).build()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pernn.corpora import GrammarConfig, LanguageModelling, LanguageModellingConfig, WikitextConfig
 from pernn.errors import ConfigError
 from pernn.interfaces import UNSCORED, Answers, BatchStream, Task
+from pernn.runs import RunSpec
 from pernn.tasks import TASKS
 
 
@@ -45,6 +46,48 @@ def test_inputs_are_the_targets_one_step_late(task):
         assert (batch.tokens[~scored] == 320).all()
         assert scored.sum(axis=1).max() == batch.targets.shape[1] <= 48
         assert ((batch.targets[scored] >= 0) & (batch.targets[scored] < 320)).all()
+
+
+def test_as_run_the_first_piece_is_shown_and_not_asked_for(as_run):
+    assert (as_run.num_steps, as_run.num_scored, as_run.extra_rows) == (47, 47, ())
+    corpus = as_run.corpus
+    for index in range(corpus.num_paragraphs("test")):
+        batch = as_run.batch("test", np.array([index]))
+        ids = corpus.ids("test", index, 48).astype(np.int64)
+        assert batch.tokens.tolist() == [ids[:-1].tolist()]
+        assert batch.targets.tolist() == [np.where(ids[1:] == 0, UNSCORED, ids[1:]).tolist()]
+    filled = as_run.stream(0).train(0, 16)
+    assert filled.tokens.shape == filled.targets.shape
+    assert ((filled.tokens >= 0) & (filled.tokens < 320)).all()
+    assert as_run.name.endswith("corpus=grammar rules=as-run")
+
+
+def test_as_run_an_unknown_piece_is_none_that_counts(as_run, monkeypatch):
+    rows = {0: [7, 0, 9, 8], 1: [0, 6]}
+    monkeypatch.setattr(
+        type(as_run.corpus), "ids", lambda self, split, index, length: np.array(rows[index])
+    )
+    batch = as_run.batch("test", np.array([0, 1]))
+    assert batch.tokens.tolist() == [[7, 0, 9], [0, 0, 0]]
+    assert batch.targets.tolist() == [[UNSCORED, 9, 8], [6, UNSCORED, UNSCORED]]
+
+
+def test_as_run_one_token_leaves_nothing_to_predict(small):
+    with pytest.raises(ConfigError, match="length is invalid: expected at least 2"):
+        small.override({"rules": "as-run", "length": 1})
+
+
+def test_the_protocol_fills_in_the_rules_that_are_left_open(small):
+    tasks = {
+        (protocol, rules): RunSpec.load(
+            {"task": {**small.dump(), "rules": rules}, "protocol": protocol}
+        ).build_task()
+        for protocol in ("as-run", "as-written")
+        for rules in (None, "as-run", "as-written")
+    }
+    assert {key: task.rules for key, task in tasks.items()} == {
+        (protocol, rules): rules or protocol for protocol, rules in tasks
+    }
 
 
 def test_long_paragraphs_are_cut(task, corpus):

@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from corpora.conftest import MORE_WORDS, SMALL
 from pernn.corpora import (
     EncodedCorpus,
     Grammar,
@@ -26,7 +27,7 @@ from pernn.corpora import (
     train_pieces,
 )
 from pernn.corpora.encoded import FILES, MANIFEST, seal
-from pernn.corpora.text import SPLITS
+from pernn.corpora.text import SPLITS, read_lines
 from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
 
 LITTLE = Grammar(num_paragraphs=120, num_held_out=20, num_words=64)
@@ -40,7 +41,9 @@ def pieces():
 
 def little(**values):
     return LanguageModellingConfig(
-        vocab_size=320, corpus=WikitextConfig(**{"name": "little", "num_articles": None, **values})
+        vocab_size=320,
+        corpus=WikitextConfig(**{"name": "little", "num_articles": None, **values}),
+        rules="as-written",
     )
 
 
@@ -77,6 +80,45 @@ def test_the_same_text_gives_the_same_bytes(corpus, small, root):
     assert contents(again.folder) == contents(corpus.folder)
     assert (again.folder / MANIFEST).read_bytes() == (corpus.folder / MANIFEST).read_bytes()
     assert again.digest == corpus.digest
+
+
+def test_as_run_the_pieces_are_sentencepieces_own(as_run, corpus):
+    import io
+
+    import sentencepiece
+
+    prepared = as_run.corpus
+    assert prepared.folder != corpus.folder
+    assert prepared.manifest["rules"] == "as-run"
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(
+            [
+                line.removesuffix(" ")
+                for line in SMALL.override(MORE_WORDS).corpus.build().lines("train")
+                if line.strip() and not line.startswith(" =")
+            ]
+        ),
+        model_writer=written,
+        vocab_size=320,
+        minloglevel=2,
+    )
+    own = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+    text = " Qx ▁ ﬁ 戦 of the"
+    assert prepared.pieces.encode([text])[0].tolist() == own.encode(text)
+    assert 0 in own.encode(text)  # no byte fallback
+    # The library's normaliser: a ligature is two letters, and the space before is not kept.
+    assert prepared.pieces.decode(np.array(own.encode(" a  ﬁ"))) in ("a fi", "a \u2047 fi", "a ⁇")
+
+
+def test_as_run_paragraphs_without_a_target_are_left_out(root):
+    Grammar(num_paragraphs=301, num_held_out=20, num_words=400).write(raw_folder("little"))
+    path = raw_folder("little") / "wiki.test.raw"
+    path.write_text(path.read_text() + " 戦 \n \n 戦戦 \n")
+    lines = list(read_lines(WikitextConfig(name="little", num_articles=None).build().lines("test")))
+    known = prepare(little().override({"rules": "as-run"}))
+    expected = sum(line.is_kept("as-run") for line in lines) - 2
+    assert known.num_paragraphs("test") == known.manifest["num_paragraphs"]["test"] == expected
 
 
 def test_what_is_prepared_is_not_prepared_again(corpus, small):

@@ -51,6 +51,15 @@ def test_a_title_in_running_text_is_a_paragraph():
     assert list(paragraphs(lines)) == [" one", " = Table =", " two", " three"]
 
 
+def test_the_published_program_drops_every_line_with_a_leading_sign():
+    lines = [" ", " = A = ", " ", " one ", " = Table = ", " =x ", "= two ", " three = "]
+    kept = [line.text for line in read_lines(lines) if line.is_kept("as-run")]
+    assert kept == [" one", "= two", " three ="]
+    assert [line.text for line in read_lines(lines) if line.is_kept("as-written")] == list(
+        paragraphs(lines)
+    )
+
+
 def test_a_title_beside_only_one_blank_line_is_a_paragraph():
     assert list(paragraphs([" ", " = A = ", " x "])) == [" = A =", " x"]
     assert list(paragraphs([" x ", " = A = ", " "])) == [" x", " = A ="]

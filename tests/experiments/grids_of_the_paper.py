@@ -104,7 +104,7 @@ PAPER = {
         each("training.iterations", 600_000),
     ),
     "sorting": crossed(
-        each("task.kind", "sorting"),
+        each("task.kind", "sorting", "reverse_ordering"),
         each("task.length", 64),
         each("task.vocab_size", *POWERS),
         each("core.kind", "elman", "gru", "lstm"),
@@ -130,12 +130,18 @@ PAPER = {
         each("encoding.kind", "none", "double", "sinusoidal"),
     ),
     "autoregressive": crossed(
-        each("task.kind", "autoregressive"),
         each("task.length", 64),
-        each("task.rule", "reverse", "sort"),
         each("task.vocab_size", *POWERS),
         each("core.kind", "lstm"),
-        each("encoding.kind", "none"),
+        [
+            *(
+                {"task.kind": "autoregressive", "task.rule": rule, "encoding.kind": "none"}
+                for rule in ("reverse", "sort")
+            ),
+            *crossed(
+                each("task.kind", "reverse_ordering", "sorting"), each("encoding.kind", *CODES)
+            ),
+        ],
     ),
     "infinite_vocabulary": crossed(
         each("task.kind", "infinite_vocabulary"),

@@ -1,8 +1,10 @@
 """Every experiment: its grids, pairs and claims."""
 
+import fnmatch
 import functools
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -11,11 +13,14 @@ import pytest
 from experiments.grids_of_the_paper import COMMON, PAPER
 from pernn.errors import ConfigError
 from pernn.experiments import CATALOGUE, PLANNED, find_experiment, trials
+from pernn.experiments.claim_list import claim_list
+from pernn.experiments.unclaimed import UNCLAIMED
 from pernn.reports import write_report
 from pernn.runners import InlineRunner
 from pernn.runs import build
 from pernn.store import flatten, read_records
 
+PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
 EXPERIMENT = find_experiment("vocabulary_size")
 ALL = [find_experiment(name) for name in CATALOGUE]
@@ -100,8 +105,9 @@ def test_the_figure_has_one_place_for_every_trial(experiment, scale):
     layout = experiment.figure
     columns = [layout.x, layout.panels, layout.rows, layout.lines, "seed"]
     specs = specs_of(experiment, scale)
-    if layout.table:  # whose columns no spec has
+    if layout.table:  # whose columns no spec has; trials without that table are in other figures
         columns = [column for column in columns if any(column in spec for spec in specs)]
+        specs = [spec for spec in specs if all(column in spec for column in columns)]
     places = Counter(tuple(spec.get(column) for column in columns) for spec in specs)
     assert set(places.values()) == {1}
 
@@ -174,6 +180,46 @@ def test_every_claim_is_about_trials_of_some_scale(experiment):
         if not claim.table and claim.predicate.required != PLANNED:
             column = getattr(claim.predicate, "cells", None) or claim.predicate.along
             assert set(claim.predicate.required) <= {spec[column] for spec in chosen}, claim.name
+
+
+def test_the_page_of_claims_is_what_the_code_gives():
+    """If this fails: python -m pernn.experiments.claim_list > docs/claims.md."""
+    assert claim_list() == PAGE.read_text()
+
+
+def test_every_statement_of_the_texts_names_its_version():
+    for experiment in ALL:
+        cited = [place for claim in experiment.claims for place in claim.places]
+        assert {place.version for place in cited} <= {"v1", "v3", "v5"}
+        assert all(place.where for place in cited)
+    named = {claim.name for experiment in ALL for claim in experiment.claims}
+    for one in UNCLAIMED:
+        assert one.experiment in CATALOGUE
+        assert one.source.version in {"v1", "v3", "v5"}
+        for pattern in re.findall(r"`([a-z0-9_*]+_[a-z0-9_*]+)`", one.reason):
+            assert pattern in CATALOGUE or fnmatch.filter(named, pattern), pattern
+
+
+def test_what_the_texts_do_not_say_is_no_claim():
+    """Faults of the past, each a statement that no text makes."""
+    names = {experiment.name: {one.name for one in experiment.claims} for experiment in ALL}
+    places = {
+        (experiment.name, claim.name): {place.version for place in claim.places}
+        for experiment in ALL
+        for claim in experiment.claims
+    }
+    assert not names["vocabulary_size"] & {
+        "gain_grows_elman",
+        "gain_grows_gru",
+        "distance_falls_elman",
+    }
+    assert not names["variable_length"] & {"code_helps_gru"}
+    assert not names["dual_frequency"] & {"encoded_nearly_perfect_s4d"}
+    for (experiment, claim), versions in places.items():
+        if "s4d" in claim:  # version 1 and 3 have none
+            assert versions == {"v5"}, (experiment, claim)
+        if "elman" in claim:  # nor has version 5 an Elman network
+            assert versions == {"v1"}, (experiment, claim)
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)

@@ -9,7 +9,8 @@ from hypothesis.extra.numpy import arrays
 from pernn import metrics
 from pernn.errors import ConfigError
 from pernn.metrics import (
-    ascending_share,
+    ascending_pair_share,
+    ascending_sequence_share,
     damerau_levenshtein,
     edit_distances,
     sequence_accuracy,
@@ -18,7 +19,13 @@ from pernn.metrics import (
 
 PER_ITEM = {"cosine_similarities", "edit_distances"}
 METRICS = [getattr(metrics, name) for name in metrics.__all__ if name not in PER_ITEM]
-CHECKED = [token_accuracy, sequence_accuracy, ascending_share, edit_distances]
+CHECKED = [
+    token_accuracy,
+    sequence_accuracy,
+    ascending_pair_share,
+    ascending_sequence_share,
+    edit_distances,
+]
 
 
 @st.composite

@@ -112,7 +112,7 @@ def test_long_axes_have_round_ticks() -> None:
     assert all(tick == round(tick) for tick in ticks)
 
 
-def test_violins_show_the_mean_quantiles_and_each_trials_median() -> None:
+def test_violins_show_all_tokens_and_each_trials_median() -> None:
     records = distributions()
     figure = draw(experiment(figure=VIOLINS), records)
     first = figure.axes[0]
@@ -123,12 +123,16 @@ def test_violins_show_the_mean_quantiles_and_each_trials_median() -> None:
         if (one["core.kind"], one["encoding.kind"], one["task.vocab_size"]) == ("gru", "none", 8)
     ]
     corners = shapes(first)[0].get_paths()[0].vertices[:, 1]
-    middle = np.mean(medians)
-    assert (corners.min(), corners.max()) == pytest.approx((middle - 0.1, middle + 0.1))
+    # All trials' tokens together reach as far as the outermost trial's.
+    ends = (min(medians) - 0.1, max(medians) + 0.1)
+    assert (corners.min(), corners.max()) == pytest.approx(ends)
     dots = [line for line in first.lines if line.get_marker() == "."]
     assert sorted(dots[0].get_ydata()) == pytest.approx(sorted(medians))
     bar = next(line for line in first.lines if len(line.get_xdata()) == 2)
-    assert list(bar.get_ydata()) == pytest.approx([middle - 0.05, middle + 0.05])
+    tokens = [np.linspace(one - 0.1, one + 0.1, 5001) for one in medians]
+    assert list(bar.get_ydata()) == pytest.approx(
+        np.quantile(np.concatenate(tokens), [0.25, 0.75]), abs=1e-4
+    )
     assert not shapes(figure.axes[2])  # the second metric has no quantiles
     assert "Position-encoded − Vanilla" in figure.axes[4].get_ylabel()
 
@@ -175,8 +179,8 @@ def test_one_axis_serves_a_row_of_panels_whose_signs_differ() -> None:
 
 
 def test_shares_have_the_whole_axis() -> None:
-    layout = replace(POINTS, contrast=None, metrics=("solved_or_stuck", "ascending_share"))
-    records = [{**one, "solved_or_stuck": 0.0, "ascending_share": 0.9} for one in trials()]
+    layout = replace(POINTS, contrast=None, metrics=("solved_or_stuck", "ascending_pair_share"))
+    records = [{**one, "solved_or_stuck": 0.0, "ascending_pair_share": 0.9} for one in trials()]
     for axes in draw(experiment(figure=layout), records).axes:
         assert axes.get_ylim() == (-0.03, 1.03)
 
@@ -264,3 +268,17 @@ def test_joint_conditions_have_names_and_an_order() -> None:
     assert label.order(pairs) == [pairs[2], pairs[1], pairs[0]]
     assert label.condition(columns, pairs[1]) == "Rare among F"
     assert label.condition(columns, pairs[0]) == "target: Frequent, disturbants: Rare"
+
+
+def test_a_block_without_a_metric_has_no_row_for_it() -> None:
+    layout = replace(POINTS, rows="task.kind", metrics=("token_accuracy", "ascending_pair_share"))
+    records = [{**one, "task.kind": "reverse_ordering"} for one in trials()]
+    records += [
+        {**one, "task.kind": "sorting", "ascending_pair_share": 0.999, "run": f"s{number}"}
+        for number, one in enumerate(trials())
+    ]
+    labels = [axes.get_ylabel() for axes in draw(experiment(figure=layout), records).axes]
+    pairs = [name for name in labels if "ascending" in name]
+    # A row of token accuracy and of the contrast in both blocks, of the pairs in one.
+    assert len(pairs) == 1
+    assert len([name for name in labels if name]) == 5

@@ -24,7 +24,7 @@ OPTIONS = {
     "language_modelling": {
         "vocab_size": 320,
         "num_held_out": None,
-        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 64},
+        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 400},
     },
 }
 
@@ -127,3 +127,30 @@ def test_a_masked_code_needs_queries() -> None:
     with pytest.raises(ConfigError, match="task autoregressive has none"):
         tiny("autoregressive").override({"encoding.masked": "output"})
     assert tiny("infinite_vocabulary").override({"encoding.masked": "output"})
+
+
+def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path: Path) -> None:
+    spec = tiny("reverse_ordering")
+    execute(spec, tmp_path, device="cpu")
+    directory = RunDirectory(tmp_path, spec.fingerprint())
+    logged = {
+        line["update"]: line["loss"] for line in directory.read_metrics() if line["kind"] == "train"
+    }
+    assert list(logged) == [3, 6, 9, 12]
+    result = directory.read_result()
+    assert result is not None
+    curve = result["tables"]["by_update"]
+    assert curve["update"] == [5, 10, 12]
+    # A line is the mean of the updates since the line before; it counts where it is written.
+    assert curve["train_loss"] == pytest.approx(
+        [logged[3], (logged[6] + logged[9]) / 2, logged[12]]
+    )
+    sparse = spec.override({"training.log_interval": 10})
+    execute(sparse, tmp_path, device="cpu")
+    rare = RunDirectory(tmp_path, sparse.fingerprint()).read_result()
+    assert rare is not None
+    assert [value is None for value in rare["tables"]["by_update"]["train_loss"]] == [
+        True,
+        False,
+        False,
+    ]

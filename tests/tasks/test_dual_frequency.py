@@ -98,6 +98,15 @@ def test_mixed_and_pure_conditions_differ_in_the_target_token_alone():
     np.testing.assert_array_equal(differs.argmax(axis=-1), np.broadcast_to(place, (2, 64, 16)))
 
 
+@pytest.mark.parametrize("protocol", SHARES)
+def test_frequent_and_rare_disturbants_stand_around_the_same_target_token(protocol):
+    batch = spec(protocol, vocab_size=64).build_task().stream(333).test()
+    asked = batch.targets[batch.targets != UNSCORED].reshape(2, 2, 64 * 16)
+    np.testing.assert_array_equal(asked[:, 0], asked[:, 1])
+    # Another position asks for other tokens.
+    assert len(np.unique(asked[0, 0])) == 32
+
+
 def test_targets_and_disturbants_are_uniform_in_their_halves():
     batch = spec(vocab_size=16, num_per_cell=64).build_task().stream(444).test()
     asked = batch.targets[batch.targets != UNSCORED].reshape(2, 2, -1)

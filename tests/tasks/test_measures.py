@@ -28,19 +28,23 @@ def test_what_is_not_scored_counts_nowhere():
 
 
 @pytest.mark.parametrize(
-    ("outputs", "share"),
+    ("outputs", "pairs", "sequences"),
     [
-        ([[1, 2, 3], [4, 4, 9]], 1),
-        ([[1, 3, 2], [4, 4, 9]], 1 / 2),
-        ([[3, 2, 1], [2, 1, 1]], 0),
+        ([[1, 2, 3], [4, 4, 9]], 1, 1),
+        ([[1, 3, 2], [4, 4, 9]], 3 / 4, 1 / 2),
+        ([[3, 2, 1], [2, 1, 1]], 1 / 4, 0),
     ],
 )
-def test_ascending_outputs_are_counted_right_or_wrong(outputs, share):
-    assert measured(Ascending(), outputs, [[0, 0, 0]] * 2).metrics == {"ascending_share": share}
+def test_ascending_outputs_are_counted_right_or_wrong(outputs, pairs, sequences):
+    assert measured(Ascending(), outputs, [[0, 0, 0]] * 2).metrics == {
+        "ascending_pair_share": pairs,
+        "ascending_sequence_share": sequences,
+    }
 
 
 def test_only_scored_outputs_must_ascend():
-    assert measured(Ascending(), [[9, 1, 2]], [[U, 1, 2]]).metrics == {"ascending_share": 1}
+    assert set(measured(Ascending(), [[9, 1, 2]], [[U, 1, 2]]).metrics.values()) == {1}
+    assert set(measured(Ascending(), [[9], [1]], [[1], [2]]).metrics.values()) == {1}
 
 
 @pytest.mark.parametrize(
@@ -77,5 +81,5 @@ def test_several_measures_are_put_together():
     batch = Batch(targets, 0, targets)
     answers = Answers(targets, np.zeros((1, 2)))
     found = measure_all((Sequences(), Ascending(), ByLength()), answers, batch)
-    assert {"token_accuracy", "ascending_share"} < found.metrics.keys()
+    assert {"token_accuracy", "ascending_pair_share"} < found.metrics.keys()
     assert list(found.tables) == ["by_length"]

@@ -22,6 +22,17 @@ def test_ids_cost_their_cross_entropy():
     assert predictions(logits, targets).tolist() == logits.argmax(2).tolist()
 
 
+def test_float64_outputs_are_not_rounded():
+    # Logits that float32 cannot tell apart.
+    logits = 1e4 + torch.tensor([[0.0, 1e-4]], dtype=torch.float64)
+    expected = F.cross_entropy(logits, torch.tensor([1]))
+    found = losses(logits, torch.tensor([1]))
+    assert found.dtype == torch.float64
+    assert float(found) == float(mean_loss(logits, torch.tensor([1]))) == float(expected)
+    narrow = losses(logits.bfloat16(), torch.tensor([1]))
+    assert narrow.dtype == torch.float32
+
+
 def test_vectors_cost_one_minus_their_cosine():
     outputs = torch.tensor([[[3.0, 0.0], [0.0, -2.0], [1.0, 1.0]]])
     targets = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])

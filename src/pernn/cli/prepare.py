@@ -55,7 +55,8 @@ def prepare_data(
     Example: PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper
     """
     specs = trials(find_experiment(name), scale, overrides(assignments))
-    tasks = {spec.task for spec in specs if isinstance(spec.task, LanguageModellingConfig)}
+    configs = (spec.task_under_protocol for spec in specs)
+    tasks = {config for config in configs if isinstance(config, LanguageModellingConfig)}
     if not tasks:
         raise ConfigError(f"{name}: its data are drawn, not read: there is nothing to prepare")
     for task in sorted(tasks, key=lambda task: task.name):

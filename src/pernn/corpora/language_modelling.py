@@ -14,7 +14,8 @@ from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
 from .encoded import EncodedCorpus
-from .text import Split
+from .pieces import UNKNOWN
+from .text import Rules, Split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,22 +28,35 @@ class LanguageModelling:
         length: Most tokens of a paragraph that are used.
         open_corpus: Gives the corpus; called when its data are first needed, so that making the
             task costs nothing.
+        rules: `as-written`: a BOS row comes first, and every token is predicted. `as-run`: tokens
+            from the second on are predicted, but none of the unknown piece.
+
+    Raises:
+        ConfigError: If nothing would be predicted.
     """
 
     name: str
     vocab_size: int
     length: int
     open_corpus: Callable[[], EncodedCorpus]
+    rules: Rules = "as-written"
+
+    def __post_init__(self) -> None:
+        if self.num_steps < 1:
+            raise ConfigError(
+                "length is invalid: expected at least 2 under the rules as-run, which predict no "
+                f"first token, got {self.length}"
+            )
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
         """Name the row that begins a paragraph, and fills up shorter ones behind their end."""
-        return ("BOS",)
+        return ("BOS",) if self.rules == "as-written" else ()
 
     @property
     def num_steps(self) -> int:
         """Number of time steps of the longest sequence."""
-        return self.length
+        return self.length if self.rules == "as-written" else self.length - 1
 
     @property
     def num_queries(self) -> int:
@@ -52,7 +66,7 @@ class LanguageModelling:
     @property
     def num_scored(self) -> int:
         """Number of targets of the longest sequence."""
-        return self.length
+        return self.num_steps
 
     @cached_property
     def corpus(self) -> EncodedCorpus:
@@ -72,12 +86,15 @@ class LanguageModelling:
         """Give these paragraphs, filled up to the longest of them."""
         rows = [self.corpus.ids(split, int(index), self.length) for index in indices]
         width = max(len(row) for row in rows)
-        tokens = np.full((len(rows), width), self.vocab_size, dtype=np.int64)
-        targets = np.full((len(rows), width), UNSCORED, dtype=np.int64)
+        ids = np.full((len(rows), width), UNSCORED, dtype=np.int64)
         for number, row in enumerate(rows):
-            targets[number, : len(row)] = row
-            tokens[number, 1 : len(row)] = row[:-1]
-        return Batch(tokens, 0, targets)
+            ids[number, : len(row)] = row
+        if self.rules == "as-written":
+            begun = np.full((len(rows), 1), self.vocab_size, dtype=np.int64)
+            tokens, targets = np.concatenate([begun, ids[:, :-1]], axis=1), ids
+            return Batch(np.where(targets == UNSCORED, self.vocab_size, tokens), 0, targets)
+        tokens, targets = ids[:, :-1], np.where(ids == UNKNOWN, UNSCORED, ids)[:, 1:]
+        return Batch(np.where(ids[:, 1:] == UNSCORED, UNKNOWN, tokens), 0, targets)
 
     def stream(self, seed: int) -> "ParagraphStream":
         """Give the data of one seed."""
@@ -135,8 +152,8 @@ class ParagraphStream:
 
         Returns:
             `perplexity`, exp of the mean nats per token, and `token_accuracy` in [0, 1]. Table
-            `by_position`: from which token of a paragraph on (1, 2, 4, 8 … up to the next row's),
-            perplexity there, and how many tokens stand there.
+            `by_position`: from which time step on (1, 2, 4, 8 … up to the next row's), perplexity
+            there, and how many tokens are predicted there.
         """
         targets = self.task_targets
         scored = targets != UNSCORED
@@ -172,6 +189,8 @@ def by_position(
     for edge, end in zip(edges, [*edges[1:], width + 1], strict=True):
         steps = slice(edge - 1, end - 1)
         here = losses[:, steps][scored[:, steps]]
+        if not here.size:  # unknown pieces only
+            continue
         table["position"].append(edge)
         table["perplexity"].append(perplexity(here))
         table["num_tokens"].append(here.size)

@@ -1,4 +1,4 @@
-"""SentencePiece: text ↔ ids, without losing a character."""
+"""SentencePiece: text ↔ ids, by the library's defaults or without losing a character."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -9,23 +9,31 @@ from jaxtyping import Int32, Int64
 
 from pernn.errors import ConfigError, MachineError
 
+from .text import Rules
+
 NUM_THREADS = 8
-"""Fixed on every machine: sums over threads decide the last bits of the pieces' scores."""
-SETTINGS = {
-    "model_type": "unigram",
-    "normalization_rule_name": "identity",
-    "remove_extra_whitespaces": False,
-    "add_dummy_prefix": False,
-    "byte_fallback": True,
-    "num_threads": NUM_THREADS,
-    "input_sentence_size": 0,
-    "shuffle_input_sentence": False,
-    # The default leaves out paragraphs of more than 4,192 bytes without a word.
-    "max_sentence_length": 2**24,
-    "unk_id": 0,
-    "bos_id": -1,
-    "eos_id": -1,
-    "pad_id": -1,
+UNKNOWN = 0
+"""Id of the piece that stands for characters that have none."""
+SETTINGS: dict[Rules, dict[str, Any]] = {
+    "as-written": {
+        "model_type": "unigram",
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False,
+        "byte_fallback": True,
+        # Fixed on every machine: sums over threads decide the last bits of the pieces' scores.
+        "num_threads": NUM_THREADS,
+        "input_sentence_size": 0,
+        "shuffle_input_sentence": False,
+        # The default leaves out paragraphs of more than 4,192 bytes without a word.
+        "max_sentence_length": 2**24,
+        "unk_id": UNKNOWN,
+        "bos_id": -1,
+        "eos_id": -1,
+        "pad_id": -1,
+    },
+    # The library's defaults, of which these decide bits or ids.
+    "as-run": {"model_type": "unigram", "num_threads": 16, "unk_id": UNKNOWN},
 }
 """What the training is called with, beside the number of pieces."""
 MARK = "▁"
@@ -47,12 +55,14 @@ def library() -> Any:
     return sentencepiece
 
 
-def train_pieces(paragraphs: Iterable[str], vocab_size: int) -> bytes:
+def train_pieces(paragraphs: Iterable[str], vocab_size: int, rules: Rules = "as-written") -> bytes:
     """Train a unigram model; the same text gives the same bytes.
 
     Args:
         paragraphs: The text.
-        vocab_size: Number of pieces, the 256 bytes and one unused piece included.
+        vocab_size: Number of pieces; `as-written` the 256 bytes and one unused piece included,
+            `as-run` the unknown piece and two unused ones.
+        rules: By which settings.
 
     Returns:
         The model as SentencePiece writes it to a file.
@@ -68,7 +78,7 @@ def train_pieces(paragraphs: Iterable[str], vocab_size: int) -> bytes:
             model_writer=written,
             vocab_size=vocab_size,
             minloglevel=2,
-            **SETTINGS,
+            **SETTINGS[rules],
         )
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2]
@@ -91,12 +101,15 @@ class Pieces:
         self.vocab_size = int(self._processor.vocab_size())
         words = [f"<0x{byte:02X}>" for byte in MARK.encode()]
         self._mark = [int(self._processor.piece_to_id(word)) for word in words]
+        self._is_lossless = UNKNOWN not in self._mark
 
     def encode(self, paragraphs: Sequence[str]) -> list[Int32[np.ndarray, " pieces"]]:
-        """Give the ids of each text; `decode` gives the text back."""
+        """Give the ids of each text; `decode` gives it back if the model was trained as written."""
         found = self._processor.encode(list(paragraphs), out_type="numpy", num_threads=NUM_THREADS)
         return [
-            self._with_marks(text) if MARK in text else np.asarray(ids, dtype=np.int32)
+            self._with_marks(text)
+            if self._is_lossless and MARK in text
+            else np.asarray(ids, dtype=np.int32)
             for text, ids in zip(paragraphs, found, strict=True)
         ]
 

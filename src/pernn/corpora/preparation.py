@@ -29,8 +29,8 @@ from .encoded import (
     seal,
 )
 from .folders import prepared_folder, sha256, sync, using
-from .pieces import SETTINGS, Pieces, library, train_pieces
-from .text import SPLITS, Corpus, Split, read_lines
+from .pieces import SETTINGS, UNKNOWN, Pieces, library, train_pieces
+from .text import SPLITS, Corpus, Rules, Split, read_lines
 
 Hear = Callable[[str, int, int], None]
 """Is told what is being done, how many paragraphs are done, and of how many; 0 if unknown."""
@@ -44,6 +44,7 @@ class Survey:
 
     num_articles: int = 0
     num_paragraphs: int = 0
+    num_ids: int = 0
 
 
 def prepare(
@@ -82,7 +83,13 @@ def prepare(
 
 def folder_of(config: LanguageModellingConfig) -> Path:
     """Give the folder of a task's prepared corpus, whether it is there or not."""
-    parameters = {"format": FORMAT, "pieces": SETTINGS, "corpus": config.corpus.parameters}
+    rules = config.effective_rules
+    parameters = {
+        "format": FORMAT,
+        "pieces": SETTINGS[rules],
+        "corpus": config.corpus.parameters,
+        **({} if rules == "as-written" else {"rules": rules}),
+    }
     return prepared_folder(config.corpus.title, config.vocab_size, parameters)
 
 
@@ -136,18 +143,17 @@ def _fill(
     folder: Path, corpus: Corpus, config: LanguageModellingConfig, hear: Hear
 ) -> dict[str, Any]:
     digest = hashlib.sha256()
-    surveys = {split: _clean(folder, split, corpus, digest, hear) for split in SPLITS}
+    rules = config.effective_rules
+    surveys = {split: _clean(folder, split, corpus, rules, digest, hear) for split in SPLITS}
     num_articles = {split: surveys[split].num_articles for split in SPLITS}
     _verify(config.corpus, num_articles, digest.hexdigest())
     total = surveys["train"].num_paragraphs
     hear("training the pieces", 0, total)
-    model = train_pieces(_read(folder, "train"), config.vocab_size)
+    model = train_pieces(_read(folder, "train"), config.vocab_size, rules)
     (folder / MODEL).write_bytes(model)
     pieces = Pieces(model)
-    num_ids = {
-        split: _encode(folder, split, pieces, surveys[split].num_paragraphs, hear)
-        for split in SPLITS
-    }
+    for split in SPLITS:
+        _encode(folder, split, pieces, rules, surveys[split], hear)
     for split in SPLITS:
         _text_file(folder, split).unlink()
     return {
@@ -156,10 +162,11 @@ def _fill(
         "sources": dict(corpus.sources()),
         "text_sha256": digest.hexdigest(),
         "vocab_size": pieces.vocab_size,
-        "pieces": SETTINGS,
+        "pieces": SETTINGS[rules],
+        "rules": rules,
         "num_articles": num_articles,
         "num_paragraphs": {split: surveys[split].num_paragraphs for split in SPLITS},
-        "num_ids": num_ids,
+        "num_ids": {split: surveys[split].num_ids for split in SPLITS},
         "files": {path.name: sha256(path) for path in sorted(folder.iterdir())},
     }
 
@@ -168,13 +175,15 @@ def _text_file(folder: Path, split: Split) -> Path:
     return folder / f"{split}.txt"
 
 
-def _clean(folder: Path, split: Split, corpus: Corpus, digest: Any, hear: Hear) -> Survey:
+def _clean(
+    folder: Path, split: Split, corpus: Corpus, rules: Rules, digest: Any, hear: Hear
+) -> Survey:
     """Write a part's paragraphs to a file, one per line: the source is read only once."""
     survey = Survey()
     with _text_file(folder, split).open("wb") as file:
         for line in read_lines(corpus.lines(split)):
             survey.num_articles += line.level == 1
-            if line.level:
+            if not line.is_kept(rules):
                 continue
             content = line.text.encode() + b"\n"
             file.write(content)
@@ -214,16 +223,27 @@ def _read(folder: Path, split: Split) -> Iterator[str]:
             yield line.removesuffix("\n")
 
 
-def _encode(folder: Path, split: Split, pieces: Pieces, total: int, hear: Hear) -> int:
-    offsets = np.zeros(total + 1, dtype="<i8")
-    paragraphs, done = _read(folder, split), 0
+def _encode(
+    folder: Path, split: Split, pieces: Pieces, rules: Rules, survey: Survey, hear: Hear
+) -> None:
+    """Write the ids of all paragraphs that have something to predict; count them anew."""
+    total, done, lengths = survey.num_paragraphs, 0, [np.zeros(1, dtype="<i8")]
+    paragraphs = _read(folder, split)
     with (folder / ids_file(split)).open("wb") as file:
         while block := list(islice(paragraphs, PARAGRAPHS_AT_ONCE)):
-            encoded = pieces.encode(block)
-            file.write(np.concatenate(encoded).astype(ids_type(pieces.vocab_size)).tobytes())
-            offsets[done + 1 : done + 1 + len(block)] = [len(ids) for ids in encoded]
+            encoded = [ids for ids in pieces.encode(block) if _is_usable(ids, rules)]
+            for ids in encoded:
+                file.write(ids.astype(ids_type(pieces.vocab_size)).tobytes())
+            lengths.append(np.array([len(ids) for ids in encoded], dtype="<i8"))
             done += len(block)
             hear(f"encoding {split}", done, total)
-    np.cumsum(offsets, out=offsets)
+    offsets = np.cumsum(np.concatenate(lengths), dtype="<i8")
     (folder / offsets_file(split)).write_bytes(offsets.tobytes())
-    return int(offsets[-1])
+    survey.num_paragraphs, survey.num_ids = len(offsets) - 1, int(offsets[-1])
+    if not survey.num_paragraphs:
+        raise CorruptError(f"the {split} part of the corpus has nothing to predict: get it anew")
+
+
+def _is_usable(ids: np.ndarray, rules: Rules) -> bool:
+    """Whether a paragraph has a token that counts: `as-run` a known one after the first."""
+    return bool(len(ids) if rules == "as-written" else (ids[1:] != UNKNOWN).any())

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 Split = Literal["train", "valid", "test"]
+Rules = Literal["as-run", "as-written"]
+"""`as-run`: what the published program makes of a text. `as-written`: headings told by shape and
+neighbours, pieces that give back the text exactly, a BOS row before the first token."""
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 
 
@@ -37,6 +40,10 @@ class Line:
 
     text: str
     level: int
+
+    def is_kept(self, rules: Rules) -> bool:
+        """Whether the line is a paragraph; the published program drops all that begin with ` =`."""
+        return not (self.text.startswith(" =") if rules == "as-run" else self.level)
 
 
 def heading_level(line: str) -> int:

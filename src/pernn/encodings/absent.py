@@ -23,7 +23,7 @@ class Double(NoEncoding):
 
     As many input weights as an encoded network of the same code size, and no clock.
 
-    Source: Morita (2024), version 4, section 6.3.
+    Source: Morita (2024), version 5, appendix C.
     """
 
     embedding_copies = 2

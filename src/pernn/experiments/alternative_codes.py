@@ -13,12 +13,13 @@ from .catalogue import CATALOGUE
 from .comparisons import labels
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
-from .predicates import Claim, Contrast, Differs, Place
+from .predicates import Claim, Contrast, Differs, DiffersMore, Place
 
 TASKS = {
-    "reverse_ordering": ("inputs of one length", Place("v3", "appendix C, Fig. 10")),
-    "variable_length": ("inputs of several lengths", Place("v3", "appendix C, Fig. 11")),
+    "reverse_ordering": ("inputs of one length", Place("v3", "appendix C and Fig. 10")),
+    "variable_length": ("inputs of several lengths", Place("v3", "appendix C and Fig. 11")),
 }
+V5 = Place("v5", "appendix D")
 CODES = ("sinusoidal", "learned", "random")
 
 
@@ -85,7 +86,7 @@ def _helps(task: str, code: str) -> Claim:
     return Claim(
         name=f"{code}_helps_{task}",
         statement=f"With {inputs}, the {code} code raises the LSTM's token accuracy.",
-        source=source,
+        source=(source, V5),
         predicate=_above(task, code, "none"),
     )
 
@@ -95,8 +96,24 @@ def _sinusoidal_best(task: str, other: str) -> Claim:
     return Claim(
         name=f"sinusoidal_above_{other}_{task}",
         statement=f"With {inputs}, the sinusoidal code is above the {other} one.",
-        source=source,
+        source=(source, V5),
         predicate=_above(task, "sinusoidal", other),
+    )
+
+
+def _larger_with_variable_length(other: str) -> Claim:
+    return Claim(
+        name=f"advantage_over_{other}_larger_with_variable_length",
+        statement=f"The sinusoidal code's advantage over the {other} one is larger where the input "
+        "length varies.",
+        source=(TASKS["variable_length"][1], V5),
+        predicate=DiffersMore(
+            "token_accuracy",
+            {},
+            Contrast("encoding.kind", treated="sinusoidal", baseline=other),
+            Contrast("task.kind", treated="variable_length", baseline="reverse_ordering"),
+            cells="task.vocab_size",
+        ),
     )
 
 
@@ -113,8 +130,10 @@ EXPERIMENT = Experiment(
     source=CATALOGUE["alternative_codes"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
-        *(_helps(task, code) for task in TASKS for code in CODES),
+        *(_helps("reverse_ordering", code) for code in CODES),
+        _helps("variable_length", "sinusoidal"),
         *(_sinusoidal_best(task, other) for task in TASKS for other in CODES[1:]),
+        *(_larger_with_variable_length(other) for other in CODES[1:]),
     ),
     figure=FIGURE,
     labels={

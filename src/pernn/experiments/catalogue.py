@@ -26,7 +26,7 @@ CATALOGUE = {
     "vocabulary_size": Entry(
         "pernn.experiments.vocabulary_size",
         "How large a vocabulary can a recurrent network reverse, with and without a code?",
-        "v3, Fig. 2; v1, Fig. 2",
+        "v3, Fig. 2; v1, Fig. 2; v5, section 4.1",
     ),
     "input_length": Entry(
         "pernn.experiments.input_length",
@@ -41,7 +41,7 @@ CATALOGUE = {
     "vocabulary_extension": Entry(
         "pernn.experiments.vocabulary_extension",
         "Does a pretrained network take up new tokens more easily with the code?",
-        "v1, Fig. 5 and section 4.2",
+        "v1, section 4.2 and Fig. 5",
     ),
     "dual_frequency": Entry(
         "pernn.experiments.dual_frequency",
@@ -66,12 +66,12 @@ CATALOGUE = {
     "predecessor_query": Entry(
         "pernn.experiments.predecessor_query",
         "Does the code help to tell which token stood before a given one?",
-        "v5, section 6.1.3",
+        "v5, appendix A.3",
     ),
     "variable_length": Entry(
         "pernn.experiments.variable_length",
         "Does the code help where the time of an answer is not known beforehand?",
-        "v3, Fig. 9",
+        "v3, Fig. 9; v1, Fig. 6",
     ),
     "alternative_codes": Entry(
         "pernn.experiments.alternative_codes",
@@ -81,7 +81,7 @@ CATALOGUE = {
     "double_vanilla": Entry(
         "pernn.experiments.double_vanilla",
         "Is it the code that helps, or the parameters that come with it?",
-        "v5, section 6.3",
+        "v5, appendix C",
     ),
     "autoregressive": Entry(
         "pernn.experiments.autoregressive",
@@ -101,12 +101,12 @@ CATALOGUE = {
     "more_training": Entry(
         "pernn.experiments.more_training",
         "Do vanilla networks catch up with more training or larger batches?",
-        "v3, section 4.2",
+        "v3, section 4.2; v5, section 4.1",
     ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the code help to predict the next token of a text?",
-        "v5, section 6.5 and table 1",
+        "v5, appendix E and Table 1",
     ),
 }
 

@@ -1,7 +1,7 @@
 """What the experiments' claims and figures share: cores by name, claims of gain, labels."""
 
 from .experiment import FigureLayout
-from .grids import CODE
+from .grids import CODE, Settings
 from .predicates import Claim, Contrast, Differs, Grows, Place, Where
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D model"}
@@ -9,6 +9,13 @@ CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D mod
 
 POINT = 0.01
 """A gain below one point of accuracy counts as none."""
+
+PAPER_SETTING: Settings = {
+    "task.length": 64,
+    "core.hidden_size": 512,
+    "training.iterations": 300_000,
+}
+"""What statements about the paper's own scale are about, beside its K."""
 
 OURS = "ours: the text gives no number"
 """Origin of a margin that the text's words leave open."""
@@ -38,7 +45,8 @@ LABELS = {
     "learned": "Learned",
     "random": "Random",
     "token_accuracy": "Token accuracy",
-    "ascending_share": "Share of ascending outputs",
+    "ascending_pair_share": "Share of ascending neighbours",
+    "ascending_sequence_share": "Share of ascending sequences",
     "solved": "Share of trials at 1",
     "stuck": "Share of trials at chance",
     "solved_or_stuck": "Share of trials at either",

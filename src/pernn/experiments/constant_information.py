@@ -54,7 +54,7 @@ EXPERIMENT = Experiment(
     question=CATALOGUE["constant_information"].question,
     source=CATALOGUE["constant_information"].source,
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(gain_grows("lstm", Place("v1", "Fig. 4")),),
+    claims=(gain_grows("lstm", Place("v1", "section 4.1 and Fig. 4")),),
     figure=FIGURE,
     labels={
         **labels(FIGURE, "lstm"),

@@ -44,7 +44,7 @@ class FigureLayout:
             be named above.
         form: `points`: means with intervals and every trial; `bands`: lines in bands of their
             interval, for long axes; `violins`: in the first metric's row the distribution that the
-            quantile columns `q0` … `q100` describe, averaged over trials, with quartiles; `heat`:
+            quantile columns `q0` … `q100` describe, pooled over trials, with quartiles; `heat`:
             the metric's mean over seeds as a colour, one scale for all panels; `scatter`: a point
             for each trial or row of the table, and how its two numbers are correlated in rank.
         y_base: Base of the metrics' logarithmic axis, which shares and differences are left out

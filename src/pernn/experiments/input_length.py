@@ -12,6 +12,7 @@ from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, width
 from .predicates import Claim, Grows, Place
 
 KINDS = ["elman", "gru", "lstm"]
+V1 = Place("v1", "section 4.1 and Fig. 3")
 
 
 def demo() -> tuple[RunSpec, ...]:
@@ -50,8 +51,8 @@ def paper() -> tuple[RunSpec, ...]:
 def _no_help(core: str) -> Claim:
     return Claim(
         name=f"no_help_{core}",
-        statement=f"The code gains the {CORES[core]} less than a point of token accuracy at K = 2.",
-        source=Place("v1", "Fig. 3"),
+        statement=f"At K = 2, the code does not help the {CORES[core]} with longer inputs.",
+        source=V1,
         predicate=no_gain({"core.kind": core, "task.vocab_size": 2}, CODE, "task.length"),
     )
 
@@ -60,7 +61,7 @@ def _below(core: str) -> Claim:
     return Claim(
         name=f"below_{core}",
         statement=f"The encoded {CORES[core]} scores below the vanilla one at K = 2.",
-        source=Place("v1", "section 4.1"),
+        source=V1,
         predicate=no_gain(
             {"core.kind": core, "task.vocab_size": 2}, CODE, "task.length", margin=0.0
         ),
@@ -71,7 +72,7 @@ def _degrades(code: str, title: str) -> Claim:
     return Claim(
         name=f"lstm_degrades_{code}",
         statement=f"The {title} LSTM's token accuracy falls with the input length.",
-        source=Place("v1", "section 4.1"),
+        source=V1,
         predicate=Grows(
             "token_accuracy",
             {"core.kind": "lstm", "encoding.kind": code, "task.vocab_size": 2},

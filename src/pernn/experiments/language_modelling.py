@@ -1,19 +1,26 @@
 """Does the code help to predict the next token of a text?
 
-Source: Morita (2024), version 4, section 6.5 and table 1.
+Source: Morita (2024), version 5, appendix E and Table 1.
 """
+
+from dataclasses import replace
 
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .comparisons import labels
+from .comparisons import OURS, labels
 from .experiment import Experiment, FigureLayout
 from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
-from .predicates import Claim, Differs, Place
+from .predicates import Claim, Differs, Equivalent, Place
 
 BASE: Settings = {"task.kind": "language_modelling", "core.kind": "lstm"}
 EARLY = (5, 10, 15)
 """Percent of the training that count as its beginning; every scale is evaluated there."""
+LATER = tuple(range(35, 101, 5))
+"""Percent of the training after 10,000 of 30,000 updates."""
+NATS = 0.02
+"""A difference of training losses below this, 2 % of perplexity, counts as none."""
+V5 = Place("v5", "appendix E")
 LSTM = {"core.kind": "lstm"}
 
 
@@ -28,24 +35,29 @@ def _generated(num_paragraphs: int, num_words: int, **sizes: int) -> Settings:
     return {"task.corpus": corpus, **{f"task.{name}": size for name, size in sizes.items()}}
 
 
+def _evaluated_every(updates: int) -> Settings:
+    """Measure test and training loss over the same updates."""
+    return {"training.evaluation_interval": updates, "training.log_interval": updates}
+
+
 def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores, on generated text."""
     text = _generated(2_000, 600, vocab_size=512, length=64)
-    training = {"training.iterations": 300, "training.evaluation_interval": 15}
+    training = {"training.iterations": 300, **_evaluated_every(15)}
     return grid({**BASE, **text, **widths(128), **DEMO_TRAINING, **training}, codes())
 
 
 def small() -> tuple[RunSpec, ...]:
     """A night on two CPU cores, on generated text."""
     text = _generated(40_000, 5_000, vocab_size=4_096, length=256)
-    training = {"training.iterations": 3_000, "training.evaluation_interval": 150}
+    training = {"training.iterations": 3_000, **_evaluated_every(150)}
     return grid({**BASE, **text, **widths(256), **SMALL_TRAINING, **training}, codes())
 
 
 def paper() -> tuple[RunSpec, ...]:
     """WikiText-103, which must be there; meant for GPUs."""
     text = {"task.vocab_size": 32_768, "task.length": 1_024}
-    training = {"training.iterations": 30_000, "training.evaluation_interval": 1_500}
+    training = {"training.iterations": 30_000, **_evaluated_every(1_500)}
     return grid({**BASE, **text, **training}, codes())
 
 
@@ -69,33 +81,53 @@ POSITIONS = FigureLayout(
     table="by_position",
     y_base=2,
 )
+TRAINING_LOSS = replace(FIGURE, metrics=("train_loss",), y_base=None)
+CLAIMS = (
+    Claim(
+        name="faster_at_first",
+        statement="At first the position-encoded LSTM's training loss falls slightly faster: it is "
+        "below the vanilla one's.",
+        source=V5,
+        predicate=Differs("train_loss", {**LSTM, "percent": EARLY}, CODE, cells="percent", sign=-1),
+        table="by_update",
+    ),
+    Claim(
+        name="difference_gone",
+        statement="From about a third of the training on (10,000 of 30,000 updates) the training "
+        "losses do not differ.",
+        source=V5,
+        predicate=Equivalent(
+            "train_loss",
+            {**LSTM, "percent": LATER},
+            CODE,
+            cells="percent",
+            required=LATER,
+            margin=NATS,
+            margin_origin=OURS,
+        ),
+        table="by_update",
+    ),
+    Claim(
+        name="worse_at_last",
+        statement="After training, the position-encoded LSTM has the higher test perplexity.",
+        source=Place("v5", "appendix E and Table 1"),
+        predicate=Differs("perplexity", LSTM, CODE, cells="core.kind"),
+        paper_value="vanilla 37.7731, encoded 38.5384 (means over 5 trials)",
+    ),
+)
 EXPERIMENT = Experiment(
     name="language_modelling",
     question=CATALOGUE["language_modelling"].question,
     source=CATALOGUE["language_modelling"].source,
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(
-        Claim(
-            name="faster_at_first",
-            statement="At first the position-encoded LSTM has the lower test perplexity.",
-            source=Place("v5", "section 6.5"),
-            predicate=Differs(
-                "perplexity", {**LSTM, "percent": EARLY}, CODE, cells="percent", sign=-1
-            ),
-            table="by_update",
-        ),
-        Claim(
-            name="worse_at_last",
-            statement="At the end of training it has the higher one.",
-            source=Place("v5", "table 1"),
-            predicate=Differs("perplexity", LSTM, CODE, cells="core.kind", sign=1),
-        ),
-    ),
+    claims=CLAIMS,
     figure=FIGURE,
-    more_figures={"by_position": POSITIONS},
+    more_figures={"training_loss": TRAINING_LOSS, "by_position": POSITIONS},
     labels={
         **labels(FIGURE, "lstm"),
         "position": "Place in the paragraph, from",
+        "training_loss": "Training loss between evaluations",
+        "train_loss": "Training loss, nats per token",
         "by_position": "Where in a paragraph does the code help?",
     },
 )

@@ -1,7 +1,8 @@
 """Metrics: pure functions of predictions and targets."""
 
 from .sequences import (
-    ascending_share,
+    ascending_pair_share,
+    ascending_sequence_share,
     damerau_levenshtein,
     edit_distances,
     sequence_accuracy,
@@ -10,7 +11,8 @@ from .sequences import (
 from .vectors import cosine_similarities
 
 __all__ = [
-    "ascending_share",
+    "ascending_pair_share",
+    "ascending_sequence_share",
     "cosine_similarities",
     "damerau_levenshtein",
     "edit_distances",

@@ -26,12 +26,28 @@ def sequence_accuracy(
     return float(((predictions == targets) | ~scored).all(axis=1).mean())
 
 
-def ascending_share(
+def ascending_pair_share(
     predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
 ) -> float:
-    """Share of predicted sequences in ascending order, right or wrong, in [0, 1].
+    """Return the share of neighbouring scored predictions in ascending order, in [0, 1].
 
-    Equal neighbours are in order, as tokens that are sorted may occur more than once.
+    Right or wrong; equal neighbours are in order, as tokens that are sorted may occur more than
+    once. 1 if there is no pair.
+
+    Source: the published program's script behind version 1, appendix C.2.
+    """
+    rows = _rows(predictions, _scored(predictions, targets))
+    steps = np.concatenate([np.diff(row) for row in rows])
+    return float((steps >= 0).mean()) if steps.size else 1.0
+
+
+def ascending_sequence_share(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> float:
+    """Return the share of predicted sequences that ascend throughout, in [0, 1].
+
+    Right or wrong; equal neighbours are in order. One swapped pair spoils a whole sequence, so this
+    is below `ascending_pair_share` wherever that is below 1.
     """
     rows = _rows(predictions, _scored(predictions, targets))
     return float(np.mean([row == sorted(row) for row in rows]))

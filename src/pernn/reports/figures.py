@@ -19,7 +19,7 @@ from .escaping import clean
 from .forms import draw_bands, draw_points, draw_violins
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
-from .records import Record
+from .records import Record, number
 from .scales import Scale, fit_metric, is_share
 from .scatter import collect_pairs, draw_scatter, fit_number
 from .series import Series, collect, differences, line_order
@@ -111,7 +111,9 @@ class Grid:
         self.panels = label.order(value_of(record, layout.panels) for record in found)
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
         blocks = label.order(value_of(record, layout.rows) for record in found)
-        self.rows = [Row(block, metric) for block in blocks for metric in metrics]
+        rows = [Row(block, metric) for block in blocks for metric in metrics]
+        # Where a block's trials do not have a metric, its row is left out.
+        self.rows = [row for row in rows if self._is_measured(row)] or rows
         bar = 0.8 if layout.form == "heat" else 0.0
         self.figure = Figure(
             figsize=(
@@ -127,6 +129,10 @@ class Grid:
             [record for record in found if value_of(record, layout.panels) == panel]
             for panel in self.panels
         ]
+
+    def _is_measured(self, row: "Row") -> bool:
+        inside = (one for one in self.found if value_of(one, self.layout.rows) == row.block)
+        return row.metric is None or any(number(one, row.metric) is not None for one in inside)
 
     def scales(self) -> list[Scale]:
         """Give the horizontal axis of each column of panels."""

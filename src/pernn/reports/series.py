@@ -35,6 +35,10 @@ QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
 """Columns of quantiles: `q0` … `q100`, in percent."""
 
 
+POOLED = 2001
+"""Tokens that stand for a trial where trials are pooled."""
+
+
 @dataclass(frozen=True)
 class Quantiles:
     """A distribution, as far as its quantiles tell.
@@ -60,7 +64,7 @@ class Series:
         style: How matplotlib is to draw it.
         label: Its name in the legend; empty if it is not listed.
         points: Horizontal value → seed → value; of a distribution, its median.
-        shapes: Horizontal value → distribution, averaged over seeds; empty if not asked for.
+        shapes: Horizontal value → distribution over all seeds' tokens; empty if not asked for.
     """
 
     style: Mapping[str, Any]
@@ -157,7 +161,7 @@ def collect(
                 x: {seed: shape.at(0.5) for seed, shape in shapes.items()}
                 for x, shapes in found.items()
             }
-            means = {x: _mean(list(shapes.values())) for x, shapes in found.items()}
+            means = {x: _pool(list(shapes.values())) for x, shapes in found.items()}
             series.append(Series(style, name, medians, means))
         else:
             series.append(Series(style, name, numbers(places[value], metric)))
@@ -218,8 +222,12 @@ def _quantiles(record: Record) -> Quantiles | None:
     return Quantiles(levels, values)
 
 
-def _mean(shapes: Sequence[Quantiles]) -> Quantiles:
-    """Average quantile functions over trials, level by level."""
+def _pool(shapes: Sequence[Quantiles]) -> Quantiles:
+    """Return the quantiles of all trials' tokens together, as far as the trials' own tell.
+
+    Between recorded quantiles a trial's tokens are taken to lie evenly; every trial has as many.
+    """
     levels = np.unique(np.concatenate([shape.levels for shape in shapes]))
-    rows = [np.interp(levels, shape.levels, shape.values) for shape in shapes]
-    return Quantiles(levels, np.mean(rows, axis=0))
+    evenly = np.linspace(0, 1, POOLED)
+    tokens = [np.interp(evenly, shape.levels, shape.values) for shape in shapes]
+    return Quantiles(levels, np.quantile(np.concatenate(tokens), levels))

@@ -138,7 +138,7 @@ class Member:
             "metrics": dict(found.metrics),
             "tables": {
                 **{name: dict(table) for name, table in found.tables.items()},
-                "by_update": _learning_curve(directory, evaluations),
+                "by_update": _learning_curve(directory, evaluations, diverged="diverged" in more),
             },
             "num_parameters": self.trial.model.num_parameters,
             "weights_sha256": weights_digest(state.weights()),
@@ -236,14 +236,43 @@ def _restore(
 
 
 def _learning_curve(
-    directory: RunDirectory, last: Sequence[tuple[int, Mapping[str, float]]]
-) -> dict[str, list[float]]:
-    """Give all evaluations on the held-out sequences, the last ones included, as a table."""
-    lines = [line for line in directory.read_metrics() if line["kind"] == "test"]
+    directory: RunDirectory, last: Sequence[tuple[int, Mapping[str, float]]], *, diverged: bool
+) -> dict[str, list[float | None]]:
+    """Return all evaluations on the held-out sequences, the last ones included, as a table.
+
+    Beside them the mean training loss since the row before, as far as it was logged; once a run has
+    diverged, the worst loss.
+    """
+    logged = directory.read_metrics()
+    lines = [line for line in logged if line["kind"] == "test"]
+    num_measured = len(lines)
     lines += [{"update": update, **metrics} for update, metrics in last]
-    percent = [round(100 * line["update"] / lines[-1]["update"]) for line in lines]
+    percent: list[float | None] = [
+        round(100 * line["update"] / lines[-1]["update"]) for line in lines
+    ]
     columns = {name: [line[name] for line in lines] for name in ("update", *last[-1][1])}
-    return {"percent": percent, **columns}
+    training = [line for line in logged if line["kind"] == "train"]
+    losses = _training_losses(training, [line["update"] for line in lines])
+    if diverged:
+        losses[num_measured:] = columns["loss"][num_measured:]
+    return {"percent": percent, **columns, "train_loss": losses}
+
+
+def _training_losses(
+    training: Sequence[Mapping[str, Any]], updates: Sequence[int]
+) -> list[float | None]:
+    """Average what `train` lines say up to each update, every one as long as it is a mean of."""
+    losses: list[float | None] = []
+    sums, counts, before = 0.0, 0, 0
+    waiting = list(training)
+    for update in updates:
+        while waiting and waiting[0]["update"] <= update:
+            line = waiting.pop(0)
+            num_updates, before = line["update"] - before, line["update"]
+            sums, counts = sums + num_updates * line["loss"], counts + num_updates
+        losses.append(sums / counts if counts else None)
+        sums, counts = 0.0, 0
+    return losses
 
 
 def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:

@@ -14,7 +14,7 @@ from pernn.errors import ConfigError
 from pernn.interfaces import Task
 from pernn.randomness import MAX_SEED
 from pernn.store import check_format
-from pernn.tasks import AnyTask, ReverseOrderingConfig
+from pernn.tasks import AnyTask, ReverseOrderingConfig, TaskConfig
 from pernn.training import PROTOCOLS, ProtocolName, TrainingConfig
 
 MAX_ANALYSED = 2**16
@@ -162,7 +162,13 @@ class RunSpec(Config):
 
     def build_task(self) -> Task:
         """Make the task as the protocol has it."""
-        return self.task.under(PROTOCOLS[self.protocol].rare_share).build()
+        return self.task_under_protocol.build()
+
+    @property
+    def task_under_protocol(self) -> TaskConfig:
+        """The task's config with everything filled in that the protocol decides."""
+        protocol = PROTOCOLS[self.protocol]
+        return self.task.under(protocol.rare_share, protocol.text_rules)
 
     def first_stage(self) -> "RunSpec | None":
         """Give the run that must be finished before; `None` if there is no such stage."""

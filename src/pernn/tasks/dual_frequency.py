@@ -28,9 +28,11 @@ class OneTarget:
     """Sequences of one class but for one token, the target, whose retrieval alone is scored.
 
     {Frequent, Rare} target × {Frequent, Rare} disturbants × every position × `num_per_cell`, in
-    this order. The two sequences that differ in the target's class share all disturbants: so a
-    mixed condition differs from a pure one in the target token alone. Targets and disturbants are
-    uniform in their half of the ids; inputs must be given back in reverse order.
+    this order. The four conditions show the same sequences of ranks: the id of rank n is n among
+    the Frequent ones and K/2 + n among the Rare ones. So conditions that differ in the disturbants
+    share their target token, as in the published program; those that differ in the target share
+    all disturbants; and all comparisons are paired. Ranks are uniform; inputs must be given back
+    in reverse order.
 
     Args:
         num_per_cell: Sequences of each condition and position.
@@ -49,8 +51,6 @@ class OneTarget:
 
     def check(self, task: SyntheticTask) -> None:
         """Refuse spaces without enough sequences of one class.
-
-        Where these suffice, those with one token of the other class do too, and some are left.
 
         Raises:
             ConfigError: If the test set would not be distinct, or the target's place is unknown.
@@ -76,23 +76,23 @@ class OneTarget:
     def inputs(
         self, task: SyntheticTask, stream: RandomStream
     ) -> Int64[np.ndarray, "held_out input_time"]:
-        """Draw pairs that differ in the target's class; a pair that is not new is drawn again."""
+        """Draw distinct sequences of ranks; each becomes one sequence of every condition."""
         half, length = task.vocab_size // 2, task.longest
-        cells = np.indices((2, length, self.num_per_cell)).reshape(3, -1)
-        classes, places = cells[0], cells[1]
-        rows = np.empty((2, len(classes), length), dtype=np.int64)
-        fresh, lane = np.arange(len(classes)), 0
-        while fresh.size:
-            words = stream.words(0, fresh.size * (length + 2), lane)
-            ids = integers(words.reshape(fresh.size, -1), half)
-            rows[:, fresh] = ids[:, :length] + half * classes[fresh, None]
-            for target in range(2):
-                rows[target, fresh, places[fresh]] = ids[:, length + target] + half * target
-            _, first = np.unique(rows.reshape(-1, length), axis=0, return_index=True)
-            is_new = np.zeros(rows.shape[:2], dtype=bool)
-            is_new.reshape(-1)[first] = True
-            fresh, lane = np.flatnonzero(~is_new.all(axis=0)), lane + 1
-        return rows.reshape(-1, length)
+        wanted = length * self.num_per_cell
+        ranks, lane = np.empty((0, length), dtype=np.int64), 0
+        while len(ranks) < wanted:
+            words = stream.words(0, wanted * length, lane)
+            ranks = np.concatenate([ranks, integers(words.reshape(wanted, length), half)])
+            _, first = np.unique(ranks, axis=0, return_index=True)
+            ranks, lane = ranks[np.sort(first)], lane + 1
+        ranks = ranks[:wanted]
+        is_target = np.repeat(np.eye(length, dtype=bool), self.num_per_cell, axis=0)
+        conditions = [
+            ranks + half * np.where(is_target, target, disturbants)
+            for target in range(2)
+            for disturbants in range(2)
+        ]
+        return np.concatenate(conditions)
 
     def mark(
         self, targets: Int64[np.ndarray, "held_out scored"]
@@ -193,7 +193,9 @@ class DualFrequencyConfig(TaskConfig):
         share = RARE_SHARE if self.rare_share is None else self.rare_share
         return f"{super().name} rare_share={share!r} per_cell={self.num_per_cell}"
 
-    def under(self, rare_share: float) -> "DualFrequencyConfig":
+    def under(
+        self, rare_share: float, text_rules: Literal["as-run", "as-written"]
+    ) -> "DualFrequencyConfig":
         """Take the protocol's share where none is given."""
         if self.rare_share is not None:
             return self

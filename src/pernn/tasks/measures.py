@@ -7,7 +7,13 @@ import numpy as np
 
 from pernn.errors import ConfigError
 from pernn.interfaces import UNSCORED, Answers, Batch, Measurement
-from pernn.metrics import ascending_share, edit_distances, sequence_accuracy, token_accuracy
+from pernn.metrics import (
+    ascending_pair_share,
+    ascending_sequence_share,
+    edit_distances,
+    sequence_accuracy,
+    token_accuracy,
+)
 
 
 @runtime_checkable
@@ -43,8 +49,14 @@ class Ascending:
     """Whether what should be sorted at least ascends."""
 
     def measure(self, answers: Answers, batch: Batch) -> Measurement:
-        """Give the share of ascending outputs."""
-        return Measurement({"ascending_share": ascending_share(answers.predictions, batch.targets)})
+        """Return the shares of ascending pairs and of sequences that ascend throughout."""
+        asked = answers.predictions, batch.targets
+        return Measurement(
+            {
+                "ascending_pair_share": ascending_pair_share(*asked),
+                "ascending_sequence_share": ascending_sequence_share(*asked),
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

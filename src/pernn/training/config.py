@@ -21,6 +21,7 @@ class Protocol:
         clip_norm: Largest global gradient norm; no clipping if absent.
         layout: Order of the sinusoidal features.
         rare_share: Probability of a Rare token in the dual-frequency task.
+        text_rules: What of a text is used and scored in language modelling.
     """
 
     betas: tuple[float, float]
@@ -28,14 +29,25 @@ class Protocol:
     clip_norm: float | None
     layout: Literal["interleaved", "halves"]
     rare_share: float
+    text_rules: ProtocolName
 
 
 PROTOCOLS: dict[ProtocolName, Protocol] = {
     "as-run": Protocol(
-        betas=(0.9, 0.98), epsilon=1e-9, clip_norm=1.0, layout="halves", rare_share=1 / 8
+        betas=(0.9, 0.98),
+        epsilon=1e-9,
+        clip_norm=1.0,
+        layout="halves",
+        rare_share=1 / 8,
+        text_rules="as-run",
     ),
     "as-written": Protocol(
-        betas=(0.9, 0.999), epsilon=1e-8, clip_norm=None, layout="interleaved", rare_share=1 / 4
+        betas=(0.9, 0.999),
+        epsilon=1e-8,
+        clip_norm=None,
+        layout="interleaved",
+        rare_share=1 / 4,
+        text_rules="as-written",
     ),
 }
 

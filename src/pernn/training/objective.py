@@ -110,16 +110,21 @@ def mean_loss(outputs: Outputs, targets: Targets) -> Float[Tensor, ""]:
     """
     if targets.is_floating_point():
         return losses(outputs, targets).mean()
-    return F.cross_entropy(outputs.float().flatten(0, -2), targets.flatten())
+    return F.cross_entropy(_widened(outputs).flatten(0, -2), targets.flatten())
 
 
 def losses(outputs: Outputs, targets: Targets) -> Float[Tensor, "*rows"]:
     """Give the loss of every step."""
-    outputs = outputs.float()
+    outputs = _widened(outputs)
     if targets.is_floating_point():
         return 1 - F.cosine_similarity(outputs, targets, dim=-1)
     found = F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
     return found.view(targets.shape)
+
+
+def _widened(outputs: Outputs) -> Outputs:
+    """Return at least float32; float64 stays what it is."""
+    return outputs if outputs.dtype == torch.float64 else outputs.float()
 
 
 def predictions(outputs: Outputs, targets: Targets) -> Targets:

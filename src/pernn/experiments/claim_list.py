@@ -1,0 +1,194 @@
+"""docs/claims.md: every claim with its place, what must hold, and what would contradict it.
+
+python -m pernn.experiments.claim_list > docs/claims.md
+"""
+
+import sys
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from .catalogue import CATALOGUE
+from .experiment import find_experiment
+from .predicates import (
+    PLANNED,
+    AtLeast,
+    AtMost,
+    Cells,
+    Claim,
+    Contrast,
+    Differs,
+    DiffersMore,
+    Equivalent,
+    EveryTrial,
+    Grows,
+    LimitNear,
+    Predicate,
+    Where,
+)
+from .unclaimed import UNCLAIMED
+
+HEAD = """\
+# Every claim
+
+Made by `python -m pernn.experiments.claim_list > docs/claims.md`; a test compares it with the code.
+
+What the texts say about their results, in our words, with its place: arXiv version of the study
+([2402.00236](https://arxiv.org/abs/2402.00236)), then section, figure or table. "Must hold" is what
+is judged of the records, "contradicted if" what would refute it; what shows neither is
+inconclusive, and what lacks trials is not run. Differences are paired by seed. A claim that asks
+for `core.hidden_size` 512 and `training.iterations` 300,000 speaks of the paper's own scale and is
+judged there only; every other one at any scale that has its trials.
+"""
+
+
+def claim_list() -> str:
+    """Return the page as Markdown."""
+    parts = [HEAD]
+    for name, entry in CATALOGUE.items():
+        claims = find_experiment(name).claims
+        parts.append(f"## {name}\n\n{entry.question} ({entry.source})\n\n{_table(claims)}")
+    rows = [(one.experiment, one.statement, str(one.source), one.reason) for one in UNCLAIMED]
+    about = (
+        "## Said, and no claim\n\nStatements of the texts about results that no claim judges.\n\n"
+    )
+    parts.append(about + _rows(("experiment", "the text says", "place", "why no claim"), rows))
+    return "\n".join(parts)
+
+
+def _table(claims: Iterable[Claim]) -> str:
+    head = (
+        "claim",
+        "the text says",
+        "place",
+        "must hold",
+        "contradicted if",
+        "margin or threshold",
+    )
+    return _rows(head, [_row(claim) for claim in claims])
+
+
+def _row(claim: Claim) -> tuple[str, ...]:
+    holds, refutes = describe(claim.predicate)
+    rows = f" (rows of the table `{claim.table}`)" if claim.table else ""
+    printed = f" (printed: {claim.paper_value})" if claim.paper_value is not None else ""
+    about = _where(claim.predicate.where)
+    return (
+        f"`{claim.name}`",
+        claim.statement + printed,
+        claim.cited,
+        f"{holds}{f', where {about}' if about else ''}{rows}",
+        refutes,
+        _margin(claim.predicate),
+    )
+
+
+def describe(predicate: Predicate) -> tuple[str, str]:
+    """Return what must hold of the records, and what would contradict it, each as a phrase."""
+    what = f"`{predicate.metric}`"
+    match predicate:
+        case AtLeast() | AtMost():
+            reach = "at least" if isinstance(predicate, AtLeast) else "at most"
+            cells = f"at every `{predicate.cells}`{_cells(predicate.required)}"
+            fails = "below" if isinstance(predicate, AtLeast) else "above"
+            return (
+                f"mean {what} is {reach} {predicate.threshold:g} {cells}",
+                f"some cell's mean is shown to lie {fails} {predicate.threshold:g}",
+            )
+        case Differs():
+            return _difference(what, _contrast(predicate.contrast), predicate)
+        case DiffersMore():
+            contrast = f"({_contrast(predicate.contrast)}), {_contrast(predicate.between)}"
+            return _difference(what, contrast, predicate)
+        case Equivalent():
+            within = f"within ± {predicate.margin:g} at every `{predicate.cells}`"
+            return (
+                f"{what}, {_contrast(predicate.contrast)}, is {within}{_cells(predicate.required)}",
+                f"some cell's difference is shown to lie outside ± {predicate.margin:g}",
+            )
+        case Grows():
+            contrast = f", {_contrast(predicate.contrast)}," if predicate.contrast else ""
+            verb, other = ("grows", "fall") if predicate.sign > 0 else ("falls", "grow")
+            along = f"per doubling of `{predicate.along}`{_cells(predicate.required)}"
+            return f"{what}{contrast} {verb} {along}", f"it is shown to {other}"
+        case LimitNear():
+            up_to = f"the largest `{predicate.along}` up to which {what} is at least"
+            near = f"lies within a factor of two of {predicate.near:g}"
+            return (
+                f"{up_to} {predicate.threshold:g} {near}",
+                "the limit is shown to lie further off",
+            )
+        case EveryTrial():
+            values = " or ".join(f"{value:g}" for value in predicate.values)
+            return (
+                f"{what} of every trial is {values}, ± {predicate.tolerance:g}",
+                f"one trial is further than {2 * predicate.tolerance:g} from both",
+            )
+        case _:
+            assert_never(predicate)
+
+
+def _difference(what: str, contrast: str, predicate: Differs | DiffersMore) -> tuple[str, str]:
+    bound = predicate.sign * predicate.margin + 0.0  # no −0
+    more, less = ("above", "below") if predicate.sign > 0 else ("below", "above")
+    mean = f"mean over `{predicate.cells}`{_cells(predicate.required)}"
+    return (
+        f"{what}, {contrast}, {mean}, is {more} {bound:g}",
+        f"it is shown to be {less} {bound:g}",
+    )
+
+
+def _contrast(contrast: Contrast) -> str:
+    treated = _side(contrast.column, contrast.treated, contrast.treated_where)
+    return f"{treated} − {_side(contrast.column, contrast.baseline, contrast.baseline_where)}"
+
+
+def _side(column: str, value: Any, also: Where) -> str:
+    extra = f" [{_where(also)}]" if also else ""
+    return f"{_value(value)}{extra}" if value is not None else f"no `{column}`{extra}"
+
+
+def _where(where: Where) -> str:
+    return ", ".join(f"`{column}` = {_value(value)}" for column, value in where.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, tuple):
+        return _many(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "none" if value is None else str(value)
+
+
+def _many(values: tuple[Any, ...]) -> str:
+    if len(values) < 16:
+        return ", ".join(map(_value, values))
+    first, second, *_, last = map(_value, values)
+    return f"{first}, {second} … {last}"
+
+
+def _cells(required: Cells) -> str:
+    return "" if required == PLANNED else f" ({_many(tuple(required)).replace(' or ', ', ')})"
+
+
+def _margin(predicate: Predicate) -> str:
+    match predicate:
+        case AtLeast() | AtMost() | LimitNear():
+            return f"{predicate.threshold:g}; {predicate.threshold_origin}"
+        case EveryTrial():
+            return f"{predicate.tolerance:g}; {predicate.tolerance_origin}"
+        case Differs() | DiffersMore() | Equivalent():
+            margin = abs(predicate.margin)
+            return f"{margin:g}; {predicate.margin_origin}" if margin else "0"
+        case Grows():
+            return "0"
+        case _:
+            assert_never(predicate)
+
+
+def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(claim_list())
