@@ -1,4 +1,4 @@
-"""Each predicate's verdicts, and what they rest on."""
+"""Verdicts: what decides them, what they rest on, and what they show."""
 
 import json
 import math
@@ -11,80 +11,22 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
 from pernn.errors import ConfigError
-from pernn.experiments import (
-    PLANNED,
-    AtLeast,
-    Claim,
-    Contrast,
-    Differs,
-    DiffersMore,
-    Equivalent,
-    EveryTrial,
-    Grows,
-    LimitNear,
-    Place,
-    Predicate,
-)
+from pernn.experiments import PLANNED, Claim, Differs, Equivalent, EveryTrial, Place
 from pernn.reports import bootstrap_interval, judge, judge_all, student_interval
 from pernn.runs import RunSpec
+from reports.cases import (
+    around,
+    at_least,
+    claim,
+    differs,
+    equivalent,
+    every_trial,
+    grid,
+    grows,
+    limit_near,
+    pairs,
+)
 from reports.trials import CODE, SEEDS, trial
-
-Cells = dict[int, list[float]]
-"""Vocabulary size → one value per seed."""
-
-NOISE = [0.0, 0.02, -0.02, 0.01, -0.01]
-"""Of five seeds, mean 0."""
-
-
-def around(*means: float) -> list[Any]:
-    """Five trials about each mean; a list of cells if there are several."""
-    cells = [[mean + one for one in NOISE] for mean in means]
-    return cells[0] if len(cells) == 1 else cells
-
-
-def claim(predicate: Predicate, **more: Any) -> Claim:
-    return Claim("name", "statement", Place("v3", "Fig. 2"), predicate, **more)
-
-
-def grid(cells: Cells, code: str = "sinusoidal", **more: Any) -> list[dict[str, Any]]:
-    return [
-        trial(run=f"{size}{seed}{code}{more}", seed=seed, k=size, encoding__kind=code, m=value)
-        | {"core.kind": "gru"}
-        | more
-        for size, values in cells.items()
-        for seed, value in zip(SEEDS, values, strict=False)
-    ]
-
-
-def pairs(differences: Cells, **more: Any) -> list[dict[str, Any]]:
-    baseline = {size: [0.5] * len(values) for size, values in differences.items()}
-    treated = {size: [0.5 + value for value in values] for size, values in differences.items()}
-    return grid(baseline, "none", **more) + grid(treated, **more)
-
-
-def differs(sign: Any = 1, **more: Any) -> Claim:
-    return claim(Differs("m", {"core.kind": "gru"}, CODE, cells="k", sign=sign, **more))
-
-
-def grows() -> Claim:
-    return claim(Grows("m", {"core.kind": "gru"}, CODE, along="k"))
-
-
-def at_least(*required: int) -> Claim:
-    where = {"encoding.kind": "sinusoidal"}
-    return claim(AtLeast("m", where, "k", required, 0.95, threshold_origin="ours"))
-
-
-def equivalent(*required: int) -> Claim:
-    return claim(Equivalent("m", {}, CODE, "k", required or PLANNED, 0.05, margin_origin="ours"))
-
-
-def limit_near(near: float, *required: float) -> Claim:
-    return claim(LimitNear("m", {}, "k", required, 0.95, near, threshold_origin="the text's"))
-
-
-def every_trial() -> Claim:
-    return claim(EveryTrial("m", {}, "k", PLANNED, (0.125, 1.0), 0.01, tolerance_origin="ours"))
 
 
 @pytest.mark.parametrize(
@@ -276,197 +218,6 @@ def test_holm_corrects_for_the_other_claims() -> None:
     assert judge_all([about, clear], more)[0].verdict == "supported"
 
 
-@pytest.mark.parametrize(
-    ("means", "verdict"),
-    [
-        ((0.1, 0.25, 0.4), "supported"),
-        ((0.4, 0.25, 0.1), "contradicted"),
-        ((0.2, 0.21, 0.2), "inconclusive"),
-        ((0.1,), "not run"),
-    ],
-)
-def test_grows(means: tuple[float, ...], verdict: str) -> None:
-    shifted = [around(mean)[place:] + around(mean)[:place] for place, mean in enumerate(means)]
-    cells = dict(zip((4, 8, 16), shifted, strict=False))
-    assert judge(grows(), pairs(cells)).verdict == verdict
-
-
-def test_grows_reports_the_slope_per_doubling() -> None:
-    found = judge(grows(), pairs({4: [0.0, 0.0], 8: [0.125, 0.25], 32: [0.375, 0.75]}))
-    assert found.interval is not None
-    assert found.interval.estimate == pytest.approx((0.125 + 0.25) / 2)
-    assert found.quantity == "m, sinusoidal − none, change per doubling of k"
-    assert found.verdict == "too few seeds"
-
-
-@pytest.mark.parametrize(
-    ("mean", "verdict"),
-    [(0.0, "supported"), (-0.2, "supported"), (0.1, "contradicted"), (0.05, "inconclusive")],
-)
-def test_no_gain_to_speak_of(mean: float, verdict: str) -> None:
-    """`sign` −1 with a negative margin: small gains and all losses support the claim."""
-    found = judge(differs(-1, margin=-0.05, margin_origin="ours"), pairs({4: around(mean)}))
-    assert found.verdict == verdict
-    assert found.detail.endswith("against 0.05 (ours)")
-
-
-@pytest.mark.parametrize(
-    ("means", "verdict"),
-    [
-        ((0.0, 0.01), "supported"),
-        ((0.0, -0.2), "contradicted"),
-        ((0.2, 0.0), "contradicted"),
-        ((0.2, -0.2), "contradicted"),  # their average is no excuse
-        ((0.0, 0.04), "inconclusive"),
-    ],
-)
-def test_equivalent(means: tuple[float, float], verdict: str) -> None:
-    four, eight = around(*means)
-    found = judge(equivalent(), pairs({4: four, 8: eight}))
-    assert found.verdict == verdict
-    assert found.detail == "the worst of 2 cells; margin ± 0.05 (ours)"
-    assert judge(equivalent(4, 16), pairs({4: four})).verdict == "not run"
-
-
-@pytest.mark.parametrize(
-    ("more", "less", "verdict"),
-    [(0.3, 0.1, "supported"), (0.1, 0.3, "contradicted"), (0.1, 0.1, "inconclusive")],
-)
-def test_differs_more(more: float, less: float, verdict: str) -> None:
-    """The gain in one task against the gain in another, both above zero."""
-    between = Contrast("task", treated="reverse", baseline="sort", baseline_where={"rule": "up"})
-    about = claim(DiffersMore("m", {}, CODE, between, "k"))
-    gains = around(more), around(less)[::-1]
-    records = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="up")
-    found = judge(about, records)
-    assert found.verdict == verdict
-    assert found.interval is not None
-    assert found.interval.estimate == pytest.approx(more - less)
-    assert found.quantity == ("m, sinusoidal − none, more with task reverse than sort, mean over k")
-    other = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="down")
-    assert judge(about, other).verdict == "not run"
-
-
-@pytest.mark.parametrize(
-    ("cells", "verdict"),
-    [
-        ({4: around(0.9), 8: around(0.5)}, "supported"),
-        ({4: around(0.5), 8: around(0.9)}, "contradicted"),
-        ({4: [0.5, 0.9, 0.5, 0.9, 0.7], 8: [0.9, 0.5, 0.5, 0.8, 0.7]}, "inconclusive"),
-        ({4: around(0.9)}, "not run"),
-        ({4: [0.9], 8: [0.5]}, "too few seeds"),
-    ],
-)
-def test_a_metric_itself_falls(cells: Cells, verdict: str) -> None:
-    where = {"encoding.kind": "sinusoidal"}
-    found = judge(claim(Grows("m", where, None, along="k", sign=-1)), grid(cells))
-    assert found.verdict == verdict
-
-
-def test_what_cannot_be_doubled_is_refused() -> None:
-    with pytest.raises(ConfigError, match="k must be positive numbers"):
-        judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))
-
-
-GOOD, BAD, NEAR = [0.99, 0.98, 1.0, 0.99, 0.98], [0.5, 0.6, 0.4, 0.5, 0.7], around(0.951)
-
-
-@pytest.mark.parametrize(
-    ("cells", "verdict"),
-    [
-        ({4: GOOD, 8: GOOD}, "supported"),
-        ({4: GOOD, 8: [0.95] * 5}, "supported"),
-        ({4: GOOD, 8: BAD}, "contradicted"),
-        ({4: GOOD, 8: NEAR}, "inconclusive"),
-        ({4: GOOD, 8: GOOD[:4]}, "too few seeds"),
-        ({4: GOOD, 8: GOOD[:1]}, "too few seeds"),
-        ({4: GOOD}, "not run"),
-        ({}, "not run"),
-    ],
-)
-def test_at_least(cells: Cells, verdict: str) -> None:
-    assert judge(at_least(4, 8), grid(cells)).verdict == verdict
-
-
-def test_at_least_shows_the_cell_that_decides_and_all_others() -> None:
-    found = judge(at_least(4, 8, 16), grid({4: GOOD, 8: NEAR, 16: [0.96] * 5}))
-    assert found.quantity == "m at k = 8"
-    assert found.interval == student_interval(NEAR)
-    assert found.detail == "the worst of 3 cells; threshold 0.95 (ours)"
-    assert [(cell.name, cell.interval) for cell in found.cells] == [
-        ("k = 4", student_interval(GOOD)),
-        ("k = 8", student_interval(NEAR)),
-        ("k = 16", student_interval([0.96] * 5)),
-    ]
-
-
-def test_one_cell_of_many_contradicts_only_after_correction() -> None:
-    """A cell that alone would be below (p = 0.018) is none among fourteen."""
-    low = [0.943, 0.948, 0.941, 0.9485, 0.938]
-    assert judge(at_least(4), grid({4: low})).verdict == "contradicted"
-    cells = {4: low} | {2**n: GOOD for n in range(3, 16)}
-    assert judge(at_least(*cells), grid(cells)).verdict == "inconclusive"
-
-
-def test_at_least_judges_required_cells_only() -> None:
-    assert judge(at_least(4), grid({4: GOOD, 64: [0.0] * 5})).verdict == "supported"
-
-
-@pytest.mark.parametrize(
-    ("near", "cells", "verdict"),
-    [
-        (8.0, {4: GOOD, 8: GOOD, 16: BAD}, "supported"),
-        (7.9, {4: GOOD, 8: GOOD, 16: BAD}, "supported"),
-        (4.0, {4: GOOD, 8: GOOD, 16: BAD}, "inconclusive"),  # exactly twice as large
-        (64.0, {4: GOOD, 8: GOOD, 16: BAD}, "contradicted"),
-        (2.0, {4: GOOD, 8: GOOD, 16: BAD}, "contradicted"),
-        (8.0, {4: [0.99, 0.99, 0.5, 0.5, 0.5], 8: GOOD, 16: BAD}, "inconclusive"),
-        (8.0, {4: GOOD, 8: GOOD}, "not run"),
-        (8.0, {4: GOOD, 8: GOOD, 16: BAD[:1]}, "too few seeds"),
-    ],
-)
-def test_limit_near(near: float, cells: Cells, verdict: str) -> None:
-    assert judge(limit_near(near, 4.0, 8.0, 16.0), grid(cells)).verdict == verdict
-
-
-def test_a_limit_is_reached_before_the_first_failure() -> None:
-    found = judge(limit_near(4.0, 4.0, 8.0, 16.0), grid({4: GOOD, 8: BAD, 16: GOOD}))
-    assert found.interval == student_interval([2.0] * 5)
-
-
-def test_a_limit_of_zero_counts_as_half_the_smallest_value() -> None:
-    found = judge(limit_near(64.0, 4.0, 8.0), grid({4: BAD, 8: BAD}))
-    assert found.verdict == "contradicted"
-    assert found.interval == student_interval([1.0] * 5)
-    assert found.detail.endswith("a limit of 0 counts as half of 4")
-
-
-@pytest.mark.parametrize(
-    ("near", "verdict"), [(8.0, "inconclusive"), (64.0, "inconclusive"), (2.0, "contradicted")]
-)
-def test_a_limit_above_all_that_was_tried_is_only_known_from_below(
-    near: float, verdict: str
-) -> None:
-    found = judge(limit_near(near, 4.0, 8.0), grid({4: GOOD, 8: GOOD}))
-    assert found.verdict == verdict
-    assert found.detail.endswith("5 of 5 seeds never fail, so their limit is unknown")
-
-
-@pytest.mark.parametrize(
-    ("odd", "verdict"),
-    [(1.0, "supported"), (0.99, "supported"), (0.985, "inconclusive"), (0.5, "contradicted")],
-)
-def test_every_trial(odd: float, verdict: str) -> None:
-    """One counterexample of ten refutes it, if it is none by measurement error."""
-    found = judge(every_trial(), grid({4: [1.0, 0.125, 0.13, 1.0, 0.12], 8: [1.0] * 4 + [odd]}))
-    assert found.verdict == verdict
-    assert found.interval is not None
-    near = 10 if verdict == "supported" else 9
-    assert found.detail.startswith(f"{near} of 10 trials lie within 0.01 of 0.125 or 1 (ours)")
-    assert found.interval.estimate == near / 10
-    assert found.interval.low == pytest.approx({10: 0.6915, 9: 0.5550}[near], abs=1e-4)
-
-
 def test_where_selects_by_value_or_by_any_of_several() -> None:
     records = pairs({4: around(0.1), 8: around(-0.5), 16: around(-0.6)})
     few = claim(Differs("m", {"k": 4}, CODE, cells="k"))
@@ -523,3 +274,12 @@ def test_what_is_not_a_number_becomes_null() -> None:
     assert math.isnan(bootstrap_interval([0.5]).low)
     assert found.dump()["interval"]["low"] is None
     assert found.p_supports is None
+
+
+def test_what_no_cell_has_is_said() -> None:
+    only = [one for one in pairs({4: around(0.1)}) if one["encoding.kind"] == "none"]
+    found = judge(differs(), only)
+    assert (found.verdict, found.detail) == (
+        "not run",
+        "nothing finished or planned has both sinusoidal and none at any k",
+    )

@@ -188,8 +188,36 @@ def test_hostile_words_are_shown_and_do_nothing(tmp_path: Path) -> None:
 def test_claims_are_stored_with_their_intervals(report: Report) -> None:
     stored = json.loads((report.page.parent / "claims.json").read_text())["claims"]
     assert [one["claim"] for one in stored] == ["helps", "harms", "masters"]
-    assert stored[0]["interval"]["high"] < 0
+    assert stored[0]["bootstrap"]["high"] < stored[0]["interval"]["high"] < 0
+    assert (stored[0]["verdict"], stored[0]["uncorrected"]) == ("supported", "supported")
+    assert [cell["name"] for cell in stored[0]["cells"]] == [
+        f"Vocabulary size K = {size}" for size in (4, 8, 16, 32)
+    ]
     assert stored[2]["interval"] is None
+
+
+def test_every_verdict_shows_what_decided(report: Report) -> None:
+    verdict, text = report.verdicts[0], " ".join(" ".join(read(report).words).split())
+    markdown = (report.page.parent / "report.md").read_text().replace("\\", "")
+    assert verdict.quantity == "loss, Position-encoded − Vanilla, mean over Vocabulary size K"
+    for one in (text, markdown):
+        assert verdict.interval is not None
+        assert f"{verdict.interval.estimate:.4g}" in one
+        assert verdict.intervals in one
+        assert verdict.cells[3].bootstrap.bounds in one
+    assert "Each of the 4 cells" in text
+
+
+def test_lost_and_missing_trials_are_told(tmp_path: Path) -> None:
+    runs = [spec.fingerprint() for spec in planned()]
+    records = [{**one, "run": run} for one, run in zip(trials(), runs, strict=True)][:-1]
+    records[0] |= {"diverged": 9, "loss": 9.0}
+    report = write(tmp_path, records)
+    text = " ".join(read(report).words)
+    assert "79 of 80 trials finished, 1 of them diverged and counted as the worst" in text
+    verdict = report.verdicts[0]
+    assert (verdict.num_lost, verdict.num_missing) == (1, 0)
+    assert "1 trial diverged and counts as the worst" in text
 
 
 def test_csv_has_metrics_beside_those_of_the_figure(report: Report) -> None:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pernn.experiments import Claim, Contrast, Where
-from pernn.experiments.predicates import Cells
+from pernn.experiments import Cells, Claim, Contrast, Where
 
 from .records import Arm, Record, combine, matches, rank, sides
 from .unrolled import unroll
@@ -128,8 +127,10 @@ def gather(
     absent = [cell for cell in needed if cell not in seen]
     if absent or not needed:
         named = (", ".join(map(label, arm.values())) for _, arm in taking_part)
-        of = f"both {' and '.join(named)} at " if len(taking_part) > 1 else ""
-        raise NotRunError(f"needs {of}{label(cells)} = {show_all(absent, label)}")
+        what = f"both {' and '.join(named)}" if len(taking_part) > 1 else label(metric)
+        if not needed:
+            raise NotRunError(f"nothing finished or planned has {what} at any {label(cells)}")
+        raise NotRunError(f"needs {what} at {label(cells)} = {show_all(absent, label)}")
     used = {
         row.get("run"): "diverged" in row
         for _, arm in taking_part
