@@ -69,6 +69,7 @@ constexpr int64_t kPairChains = 24;
 [[gnu::noinline]] void add_tiles(int64_t repeats) {
   alignas(64) uint16_t ones[kTileSize];
   std::fill_n(ones, kTileSize, uint16_t{0x3f00});
+  asm volatile("" ::"r"(ones) : "memory");
   const Tiles tiles;
   _tile_zero(0);
   _tile_zero(1);

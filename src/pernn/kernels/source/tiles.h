@@ -42,6 +42,8 @@ struct Tiles {
   Tiles() {
     TileConfig config;
     for (int tile = 0; tile < 8; ++tile) config.bytes[tile] = 64, config.rows[tile] = kTile;
+    // The intrinsic tells the compiler of the first bytes only: without this it drops the others.
+    asm volatile("" ::"r"(&config) : "memory");
     _tile_loadconfig(&config);
   }
   ~Tiles() { _tile_release(); }
