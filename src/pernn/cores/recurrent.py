@@ -183,6 +183,11 @@ class RecurrentCore(nn.Module):
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
         if kind is not None and kernels_fit(inputs, weight):
             return scan(kind, inputs, weight, self.late_bias(layer), state, num_outputs)
+        if kind is not None and torch.compiler.is_exporting() and torch.is_grad_enabled():
+            raise ConfigError(
+                f"{type(self).__name__} without compiled kernels is exported without gradients: "
+                "export and run it under torch.no_grad(), or export core.to_torch()"
+            )
         if state is None:
             state = (weight.new_zeros(inputs.batch, self.hidden_size),) * self.num_states
         values, final = self.scan(layer, inputs.gates().contiguous(), state)
