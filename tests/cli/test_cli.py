@@ -206,7 +206,7 @@ def test_show_tells_grid_cost_claims_and_command() -> None:
     assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
     text = pernn("show", "vocabulary_size").stdout
     assert "30 trials" in text
-    assert "gain_grows_gru" in text
+    assert "vanilla_degrades_gru" in text
 
 
 @pytest.mark.parametrize("verb", VERBS)

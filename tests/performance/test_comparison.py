@@ -91,9 +91,9 @@ def test_the_phases_together_are_an_update(core):
             assert tuple(seconds) == PHASES
             assert all(value > 0 for value in seconds.values())
         else:
-            update = Update([state], spec.training, trial.protocol, CPU)
+            update = Update(state, spec.training, trial.protocol, CPU)
             update.count = lambda: None
-            update([trial.stream.train(0, spec.training.batch_size)])
+            update(trial.stream.train(0, spec.training.batch_size))
         states.append(state)
     for one, other in zip(states[0].model.parameters(), states[1].model.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pernn.kernels import find_kernels, product, rounding_products, rounds_products
+from pernn.kernels import find_kernels, product, rounds_products
 
 from .projected import Projected
 from .scanning import first_order
@@ -144,24 +144,27 @@ class _Scan(torch.autograd.Function):
         )
         if shape.num_queries:
             grad_table[shape.query_row] += grad_codes[shape.input_time :].sum(0)
-        with rounding_products(rounds=ctx.dtype == torch.bfloat16):
-            grad_weight = _weight_gradient(inner, outputs, hidden)
+        rounds = ctx.dtype == torch.bfloat16
         return (
             *(None,) * 4,
             grad_table,
             grad_codes if ctx.has_codes else None,
-            grad_weight,
+            _weight_gradient(inner, outputs, hidden, rounds=rounds),
             None if late is None else grad_late,
             None if hidden is None else grad_hidden,
             None if cell is None else grad_first_cell,
         )
 
 
-def _weight_gradient(inner: Tensor, before: Tensor, hidden: Tensor | None) -> Tensor:
-    """Σ_t δ_t h_{t−1}ᵀ as one product over all steps."""
+def _weight_gradient(
+    inner: Tensor, before: Tensor, hidden: Tensor | None, *, rounds: bool
+) -> Tensor:
+    """Return Σ_t δ_t h_{t−1}ᵀ as one product over all steps."""
     left, right = inner[1:].flatten(0, 1), before[:-1].flatten(0, 1)
-    total = product(left.t(), right)
-    return total if hidden is None else product(inner[0].t(), hidden, total, add=True)
+    total = product(left.t(), right, rounds=rounds)
+    if hidden is None:
+        return total
+    return product(inner[0].t(), hidden, total, add=True, rounds=rounds)
 
 
 def _panels_forward(weight: Tensor, units: int) -> Tensor:

@@ -63,6 +63,7 @@ def product(
     out: Float[Tensor, "rows columns"] | None = None,
     *,
     add: bool = False,
+    rounds: bool | None = None,
 ) -> Float[Tensor, "rows columns"]:
     """Multiply two matrices, outside of autograd.
 
@@ -71,14 +72,18 @@ def product(
         right: Likewise.
         out: Where the result goes; a new tensor if absent.
         add: Whether to add to what is there.
+        rounds: Whether factors are rounded; as here and now if absent. A backward pass does what
+            its forward pass did.
     """
     if out is None:
         out = left.new_empty(len(left), right.shape[1])
-    kernels, parts = _units_for(left, right, out)
+    if rounds is None:
+        rounds = _rounds_factors(left)
+    kernels, parts = _units_for(left, right, out, rounds=rounds)
     if kernels is not None:
         kernels.operators.matmul(out, left, right, parts, add)
         return out
-    if _rounds_factors(left):
+    if rounds:
         left, right = rounded(left), rounded(right)
     if add:
         out.addmm_(left, right)
@@ -97,18 +102,21 @@ def linear(
     Its three products, of the outputs and of both gradients, round their factors or none does.
     """
     rows = inputs.reshape(-1, inputs.shape[-1])
-    if not _rounds_factors(rows) and _units_for(rows, weight.t(), None)[0] is None:
+    rounds = _rounds_factors(rows)
+    if not rounds and _units_for(rows, weight.t(), None, rounds=False)[0] is None:
         return F.linear(inputs, weight, bias)
-    found: Tensor = _Linear.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+    found: Tensor = _Linear.apply(rows, weight, bias, rounds)  # type: ignore[no-untyped-call]
     return found.view(*inputs.shape[:-1], -1)
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, rounds: bool
+    ) -> Tensor:
         ctx.save_for_backward(rows, weight)
-        ctx.rounds = rounds_products(rows.device)
-        found = product(rows, weight.t())
+        ctx.rounds = rounds
+        found = product(rows, weight.t(), rounds=rounds)
         return found if bias is None else found.add_(bias)
 
     @staticmethod
@@ -118,18 +126,16 @@ class _Linear(torch.autograd.Function):
         # To be differentiated again, a gradient must be made of PyTorch's own operations.
         multiply = _differentiable_product if torch.is_grad_enabled() else product
         grad = grad.contiguous()
-        with rounding_products(rounds=ctx.rounds):
-            return (
-                multiply(grad, weight) if wants[0] else None,
-                multiply(grad.t(), rows) if wants[1] else None,
-                grad.sum(0) if wants[2] else None,
-            )
+        return (
+            multiply(grad, weight, rounds=ctx.rounds) if wants[0] else None,
+            multiply(grad.t(), rows, rounds=ctx.rounds) if wants[1] else None,
+            grad.sum(0) if wants[2] else None,
+            None,
+        )
 
 
-def _differentiable_product(left: Tensor, right: Tensor) -> Tensor:
-    if _rounds_factors(left):
-        left, right = rounded(left), rounded(right)
-    return left @ right
+def _differentiable_product(left: Tensor, right: Tensor, *, rounds: bool) -> Tensor:
+    return rounded(left) @ rounded(right) if rounds else left @ right
 
 
 def _rounds_factors(factor: Tensor) -> bool:
@@ -138,11 +144,13 @@ def _rounds_factors(factor: Tensor) -> bool:
     return on_cpu and rounds_products(factor.device)
 
 
-def _units_for(left: Tensor, right: Tensor, out: Tensor | None) -> tuple[Kernels | None, int]:
-    """Give the kernels if they should do a product, and the parts of each number."""
+def _units_for(
+    left: Tensor, right: Tensor, out: Tensor | None, *, rounds: bool
+) -> tuple[Kernels | None, int]:
+    """Return the kernels if they should do a product, and the parts of each number."""
+    parts = 1 if rounds else 3
     if torch.compiler.is_compiling():
-        return None, 3
-    parts = 1 if rounds_products(left.device) else 3
+        return None, parts
     least = LEAST[parts]
     fits = (
         left.device.type == "cpu"
