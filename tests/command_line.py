@@ -9,19 +9,21 @@ import atexit
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from functools import cache
 from pathlib import Path
 
+# Bound before any test: what a test starts ends with it, and the server serves them all.
+from subprocess import PIPE, CompletedProcess, Popen
+
 TIMEOUT_SECONDS = 120
 
 
 def call(
     *words: object, cwd: Path | None = None, columns: int = 200, **variables: str
-) -> subprocess.CompletedProcess[str]:
+) -> CompletedProcess[str]:
     """Run `pernn` with some words and return its status and what it printed.
 
     Args:
@@ -41,7 +43,7 @@ def call(
         }
         status = _Server.only().ask(request)
         out, err = (path.read_text(errors="surrogateescape") for path in streams)
-    return subprocess.CompletedProcess(["pernn", *arguments], status, out, err)
+    return CompletedProcess(["pernn", *arguments], status, out, err)
 
 
 class _Server:
@@ -49,9 +51,7 @@ class _Server:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = Popen([sys.executable, __file__], stdin=PIPE, stdout=PIPE, text=True)
         atexit.register(self.close)
 
     @staticmethod

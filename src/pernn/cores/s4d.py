@@ -10,6 +10,7 @@ state space models": S4D-Lin, zero-order hold, B = 1.
 """
 
 import math
+from contextlib import nullcontext
 from typing import Any, Literal, get_args
 
 import torch
@@ -19,7 +20,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear, rounding_products
+from pernn.kernels import linear, rounding_products, rounds_products
 
 from .calling import call_core, refuse_options
 from .linear import Linear
@@ -260,7 +261,10 @@ class S4DLayer(nn.Module):
     ) -> tuple[Float[Tensor, "scored batch hidden"], Float[Tensor, "batch hidden mode 2"] | None]:
         """Give the outputs of the last steps, and the final state if it is wanted."""
         # Errors of a rounded kernel would add up over time; only `mix` may round.
-        with torch.autocast(values.device.type, enabled=False), rounding_products(rounds=False):
+        # A compiler cannot trace a setting that is changed; where nothing rounds, nothing is.
+        rounds = rounds_products(values.device)
+        exact = rounding_products(rounds=False) if rounds else nullcontext()
+        with torch.autocast(values.device.type, enabled=False), exact:
             # Hidden first inside: every channel is a sequence of its own.
             inputs = values.to(self.skip.dtype).permute(2, 1, 0).contiguous()
             before = None if state is None else torch.view_as_complex(state.contiguous())

@@ -112,7 +112,11 @@ def linear(
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None, rounds: bool
+        ctx: Any,
+        rows: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        rounds: bool,  # noqa: FBT001  # `apply` takes no keywords
     ) -> Tensor:
         ctx.save_for_backward(rows, weight)
         ctx.rounds = rounds
