@@ -7,9 +7,11 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Two processes of tests; few of them keep more than one core busy.
+TWO_AT_ONCE := -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-processors format clean
+.PHONY: help demo check test test-all test-processors format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -17,12 +19,17 @@ help: ## List the targets
 demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2
 
-test: $(DEV) ## Check format, lint, types and architecture, then run all tests
+check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+
+test: check ## Check everything, then run the tests, but for those that take long
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow"
+
+test-all: check ## Check everything, then run all tests
+	$(BIN)/pytest $(TWO_AT_ONCE)
 
 test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
 	$(BIN)/python benchmarks/processors.py

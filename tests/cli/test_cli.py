@@ -89,7 +89,6 @@ def test_a_deleted_run_is_redone_alone_in_the_same_bits(finished: Path) -> None:
     assert {path.name: (path / "result.json").read_bytes() for path in runs} == before
 
 
-@pytest.mark.slow
 def test_killed_with_all_its_processes_it_ends_in_the_same_bits(
     finished: Path, tmp_path: Path
 ) -> None:
@@ -268,7 +267,6 @@ def test_an_unwritable_export_is_said_and_records_are_kept(finished: Path, tmp_p
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "trial.toml").write_text(TRIAL.replace("iterations = 20", "iterations = 1000000"))
     process = subprocess.Popen(

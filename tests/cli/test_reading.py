@@ -155,7 +155,6 @@ def test_long_tables_are_lines(tmp_path: Path) -> None:
     assert [line.split() for line in lines[1:]] == [[run, "waiting"] for run in runs]
 
 
-@pytest.mark.slow
 def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
     run = RunDirectory(results, spec(10).fingerprint())
     with run.locked():
@@ -171,7 +170,6 @@ def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
     assert "\x1b[?25h" in said.rpartition("\x1b[?25l")[2]  # the cursor is back
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_watching_in_a_pipe_prints_snapshots(results: Path, more: list[str]) -> None:
     process = subprocess.Popen(

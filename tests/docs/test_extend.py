@@ -203,7 +203,6 @@ def pernn(site, *arguments):
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_an_installed_package_is_named_by_a_file(installed):
     done = pernn(installed, "train", "trial.toml", "--device", "cpu", "--json")
     assert done.returncode == 0, done.stderr
@@ -214,7 +213,6 @@ def test_an_installed_package_is_named_by_a_file(installed):
     assert spec["training"]["iterations"] == 40
 
 
-@pytest.mark.slow
 def test_an_installed_experiment_is_listed_and_run(installed):
     rows = json.loads(pernn(installed, "list", "--json").stdout)
     assert rows[-1] == {

@@ -124,7 +124,6 @@ def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_pat
     assert len(names) == 4
 
 
-@pytest.mark.slow
 def test_importing_the_modules_compiles_nothing(tmp_path):
     script = (
         "import pernn.cores, pernn.models, pernn.training; pernn.cores.LSTM, pernn.models.VectorRNN"

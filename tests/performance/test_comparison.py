@@ -209,7 +209,6 @@ def test_the_verb_prints_json_and_tables():
     assert "recurrence" in shown
 
 
-@pytest.mark.slow
 def test_the_verb_refuses_what_is_no_shape():
     done = bench("--shape", "16,4,3")
     assert done.returncode == 2

@@ -26,7 +26,6 @@ def nodes() -> Iterator["object"]:
         yield cluster
 
 
-@pytest.mark.slow
 def test_an_interrupt_checkpoints_what_runs(nodes, tmp_path: Path) -> None:
     heard: list[TrialEvent] = []
 
@@ -72,7 +71,6 @@ def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path: Path, monkeypatc
     assert not ear
 
 
-@pytest.mark.slow
 def test_a_cluster_without_what_a_trial_needs_is_told(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match="no node of the Ray cluster has 1 CPU and 1 GPU"):

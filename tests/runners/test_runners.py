@@ -220,7 +220,6 @@ def driver(tmp_path: Path):
     process.stderr.close()
 
 
-@pytest.mark.slow
 def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path: Path) -> None:
     ear = Ear()
     killed: list[int] = []
@@ -266,7 +265,6 @@ def test_a_stopped_worker_and_one_that_is_sent_away_are_replaced(
     assert events == ["started", "resumed", "stopped", "resumed", "finished"]
 
 
-@pytest.mark.slow
 def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None:
     root = tmp_path / "results"
     wait_for_checkpoint(root, LONG)
@@ -278,7 +276,6 @@ def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_to_the_driver_checkpoints_and_leaves(
     tmp_path: Path, driver, number: signal.Signals

@@ -22,7 +22,6 @@ def inline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return contents(root / "runs")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNNERS)
 def test_every_byte_is_the_same(name: str, inline: dict[str, bytes], tmp_path: Path) -> None:
     package, make = RUNNERS[name]

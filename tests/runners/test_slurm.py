@@ -43,8 +43,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     return results(root, [MEDIUM])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGUSR2,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
+    ],
+)
 def test_a_job_that_must_leave_goes_on_from_where_it_was(
     tmp_path: Path, alone: list[bytes], number: signal.Signals
 ) -> None:
@@ -70,7 +76,6 @@ def test_a_job_that_must_leave_goes_on_from_where_it_was(
     assert not list((tmp_path / "jobs").iterdir())
 
 
-@pytest.mark.slow
 def test_an_interrupt_checkpoints_what_runs(tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason=NEEDS_SUBMITIT)
     heard: list[TrialEvent] = []

@@ -94,6 +94,9 @@ def test_killed_many_times_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     assert result["metrics"]["token_accuracy"] > 0.2
 
 
+SLOW = (pytest.mark.slow,)
+SAMPLE = ("reverse_ordering", "variable_length", "language_modelling")
+"""Tasks that `make test` kills; runs of the others are the same code over other batches."""
 LONGER = {"training.iterations": 120, "training.checkpoint_interval": 4}
 IN_TWO_STAGES = SPEC.override({**LONGER, "training.log_interval": 7}).override(
     {
@@ -105,11 +108,15 @@ IN_TWO_STAGES = SPEC.override({**LONGER, "training.log_interval": 7}).override(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
-    [*(tiny(kind).override(LONGER) for kind in TASKS.names()), IN_TWO_STAGES],
-    ids=[*TASKS.names(), "two stages"],
+    [
+        *(
+            pytest.param(tiny(kind).override(LONGER), id=kind, marks=() if kind in SAMPLE else SLOW)
+            for kind in TASKS.names()
+        ),
+        pytest.param(IN_TWO_STAGES, id="two stages"),
+    ],
 )
 def test_every_task_survives_kills(tmp_path: Path, spec: RunSpec) -> None:
     execute(spec, tmp_path / "undisturbed", device="cpu")

@@ -21,7 +21,6 @@ print(faults())
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
 def test_memory_that_was_freed_costs_no_page_faults_again():
     counts = {

@@ -135,15 +135,17 @@ def compile_library(recipe: Recipe, path: Path) -> None:
         "-include",
         str(SOURCES / "instructions.h"),
         *(f"-I{folder}" for folder in cpp_extension.include_paths()),
-        *(str(source) for source in sorted(SOURCES.glob("*.cpp"))),
         *(f"-L{folder}" for folder in cpp_extension.library_paths()),
         "-lc10",
         "-ltorch_cpu",
     ]
     try:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder, path.name)
-            _run([*words, "-o", str(made)])
+            # PyTorch's headers take most of the time: all sources share them.
+            whole, made = Path(folder, "whole.cpp"), Path(folder, path.name)
+            sources = sorted(SOURCES.glob("*.cpp"))
+            whole.write_text("".join(f'#include "{source}"\n' for source in sources))
+            _run([words[0], str(whole), *words[1:], "-o", str(made)])
             keep(made, path)
     except OSError as error:
         raise CompilationError(_said(path.parent, error)) from error
