@@ -44,6 +44,8 @@ def test_query_as_table_json_and_csv(results: Path) -> None:
     assert [row["seed"] for row in rows] == [0, 1, 2]
     lines = pernn(results, *words, "--csv").stdout.splitlines()
     assert lines == ["seed,loss", *(f"{row['seed']},{row['loss']!r}" for row in rows)]
+    formula = pernn(results, *words[:2], "SELECT '=1+1' AS x", "--csv").stdout
+    assert formula == "x\n'=1+1\n"
     table = pernn(results, *words).stdout
     assert all(str(row["loss"]) in table for row in rows)
     assert pernn(results, *words[:2], "SELECT 1 LIMIT 0", "--json").stdout == "[]\n"

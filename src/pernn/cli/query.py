@@ -4,14 +4,14 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from pernn.errors import ConfigError
-from pernn.reports import clean
+from pernn.reports import clean, csv_cell
 from pernn.store import list_sweeps, query
 
 from .options import RESULTS, Json, Results, Scale
@@ -90,6 +90,6 @@ def _print_json(columns: list[str], rows: Iterator[list[Any]]) -> None:
 def _print_csv(columns: list[str], rows: Iterator[list[Any]]) -> None:
     safe = sys.stdout.isatty()
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([clean(v) if safe and isinstance(v, str) else v for v in row])
+    for row in chain([columns], rows):
+        shown = (clean(v) if safe and isinstance(v, str) else v for v in row)
+        writer.writerow(map(csv_cell, shown))

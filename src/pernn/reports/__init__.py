@@ -6,7 +6,7 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .claims import Verdict, judge, judge_all
-    from .escaping import clean
+    from .escaping import clean, csv_cell
     from .exports import export_records
     from .figures import draw, render
     from .findings import Cell
@@ -30,6 +30,7 @@ __all__ = [
     "Verdict",
     "bootstrap_interval",
     "clean",
+    "csv_cell",
     "draw",
     "export_records",
     "judge",
@@ -59,6 +60,7 @@ __getattr__ = exports(
         "Verdict": ".claims",
         "bootstrap_interval": ".statistics",
         "clean": ".escaping",
+        "csv_cell": ".escaping",
         "draw": ".figures",
         "export_records": ".exports",
         "judge": ".claims",
