@@ -7,8 +7,10 @@ from pernn.lazy import exports
 from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConfig, S4DConfig
 
 if TYPE_CHECKING:
-    from .calling import map_state
+    from .adapted import Adapted
+    from .core import Core, map_state
     from .elman import Elman
+    from .factors import LayerFactors
     from .gru import GRU
     from .linear import Linear
     from .lstm import LSTM
@@ -21,12 +23,15 @@ __all__ = [
     "GRU",
     "LSTM",
     "S4D",
+    "Adapted",
     "AnyCore",
+    "Core",
     "CoreConfig",
     "Elman",
     "ElmanConfig",
     "GRUConfig",
     "LSTMConfig",
+    "LayerFactors",
     "Linear",
     "Projected",
     "RecurrentCore",
@@ -37,13 +42,16 @@ __all__ = [
 __getattr__ = exports(
     __name__,
     {
+        "Adapted": ".adapted",
+        "Core": ".core",
         "Elman": ".elman",
         "GRU": ".gru",
         "LSTM": ".lstm",
+        "LayerFactors": ".factors",
         "Linear": ".linear",
         "Projected": ".projected",
         "RecurrentCore": ".recurrent",
         "S4D": ".s4d",
-        "map_state": ".calling",
+        "map_state": ".core",
     },
 )

@@ -13,13 +13,21 @@ from .cache import may_compile_first
 if TYPE_CHECKING:
     from .arithmetic import describe_arithmetic, set_variables
     from .loading import Kernels, describe_kernels, find_kernels, without_kernels
-    from .products import linear, product, rounded, rounding_products, rounds_products
+    from .products import (
+        library_products,
+        linear,
+        product,
+        rounded,
+        rounding_products,
+        rounds_products,
+    )
 
 __all__ = [
     "Kernels",
     "describe_arithmetic",
     "describe_kernels",
     "find_kernels",
+    "library_products",
     "linear",
     "may_compile_first",
     "product",
@@ -37,6 +45,7 @@ __getattr__ = exports(
         "describe_arithmetic": ".arithmetic",
         "describe_kernels": ".loading",
         "find_kernels": ".loading",
+        "library_products": ".products",
         "linear": ".products",
         "product": ".products",
         "rounded": ".products",

@@ -3,7 +3,7 @@
 from .autoregressive import AutoregressiveRNN
 from .extension import extend_vocabulary
 from .layer import PositionEncoded
-from .network import last_outputs
+from .network import run_core
 from .plain import PlainRNN
 from .position_encoded import PositionEncodedRNN
 from .vector import VectorRNN
@@ -15,5 +15,5 @@ __all__ = [
     "PositionEncodedRNN",
     "VectorRNN",
     "extend_vocabulary",
-    "last_outputs",
+    "run_core",
 ]
