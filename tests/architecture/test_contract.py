@@ -1,9 +1,11 @@
 """The architecture tests itself: rooms, sizes and names of files."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,44 @@ def test_across_rooms_only_the_room_itself_is_imported(path):
         if parts[0] == "pernn" and len(parts) > 1:
             assert len(parts) == 2, f"{module}: import pernn.{parts[1]} instead"
             assert parts[1] != room, f"{module}: inside a room, from .file import"
+
+
+PLACE = re.compile(r"pernn\.(\w+)[.:][\w.:]*")
+
+
+def rows_of_rooms():
+    (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
+    return {
+        room: row for row, rooms in enumerate(contract["layers"]) for room in rooms.split(" | ")
+    }
+
+
+def test_no_string_names_a_module_of_a_higher_room():
+    # An import by name would pass the contract unseen.
+    rows, upwards = rows_of_rooms(), []
+    for path in FILES:
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else None
+            found = PLACE.fullmatch(text) if isinstance(text, str) else None
+            if found and room in rows and rows.get(found[1], -1) < rows[room]:
+                upwards.append(f"{path.relative_to(ROOT)}: {text}")
+    assert not upwards
+
+
+@pytest.mark.parametrize("room", sorted({p.parent for p in FILES} - {SOURCE}), **name)
+def test_no_room_has_files_in_a_circle(room):
+    # Imports within functions and for types count: who reads one file must read the other.
+    graph = {
+        path.stem: {
+            node.module
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        }
+        for path in room.glob("*.py")
+        if path.stem != "__init__"
+    }
+    TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize("path", [*FILES, *TESTS], **name)

@@ -33,11 +33,8 @@ class GRU(RecurrentCore):
         if not self.bias:
             return None
         # The new gate's recurrent bias stands inside the reset product: it stays behind.
-        recurrent = self.bias_of("hh", layer)
-        early = torch.cat(
-            [recurrent[: 2 * self.hidden_size], recurrent.new_zeros(self.hidden_size)]
-        )
-        return self.bias_of("ih", layer) + early
+        early = self.bias_of("hh", layer)[: 2 * self.hidden_size]
+        return self.bias_of("ih", layer) + F.pad(early, (0, self.hidden_size))
 
     def late_bias(self, layer: int) -> Tensor:
         """Give the new gate's recurrent bias."""

@@ -8,9 +8,9 @@ from .config import (
     CORPORA,
     CorpusConfig,
     GrammarConfig,
-    LanguageModellingConfig,
     WikitextConfig,
 )
+from .task_config import LanguageModellingConfig
 
 if TYPE_CHECKING:
     from .encoded import EncodedCorpus

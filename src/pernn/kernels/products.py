@@ -177,11 +177,11 @@ def _units_for(
         return None, parts
     least = LEAST[parts]
     fits = (
-        left.device.type == "cpu"
+        min(len(left), right.shape[1]) >= least
+        and right.shape[0] >= LEAST_DEPTH
+        and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and (out is None or (out.dtype == torch.float32 and out.stride(1) == 1))
-        and min(len(left), right.shape[1]) >= least
-        and right.shape[0] >= LEAST_DEPTH
         and all(1 in (side.stride(0), side.stride(1)) for side in (left, right))
     )
     if not fits:
