@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -117,14 +118,25 @@ def test_annotations_are_live(path):
 def test_no_public_name_is_also_a_file_of_its_room(room):
     # Importing the file would put the module where the name was promised.
     files = {path.stem for path in room.parent.glob("*.py")}
-    assert not files & public_names(room)
+    public = set(import_module(f"pernn.{room.parent.name}").__all__)
+    assert public
+    assert not files & public
 
 
-def public_names(path):
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
+@pytest.mark.parametrize("path", [p for p in FILES if p.name == "__init__.py"], **name)
+def test_a_public_name_is_declared_once(path):
+    # As an import as itself; `pernn.lazy.exports` makes `__all__` and the lazy table of it.
+    tree = ast.parse(path.read_text())
+    names = [
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    ]
+    assert len(names) == len(set(names))
+    strings = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)}
+    assert not strings & set(names)
 
 
 def test_there_are_no_more_dependencies_than_agreed():
