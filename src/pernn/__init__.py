@@ -7,63 +7,29 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
+
 if TYPE_CHECKING:
-    from pernn.cores import GRU, LSTM, S4D, Elman
-    from pernn.encodings import Learned, NoEncoding, Random, RepeatedEmbedding, Sinusoidal
-    from pernn.errors import PernnError
-    from pernn.models import PositionEncoded, PositionEncodedRNN
-    from pernn.reports import load_curves, load_results
-    from pernn.runs import RunSpec, execute, load_model
-    from pernn.sweeps import run
+    from pernn.cores import GRU as GRU, LSTM as LSTM, S4D as S4D, Elman as Elman
+    from pernn.encodings import (
+        Learned as Learned,
+        NoEncoding as NoEncoding,
+        Random as Random,
+        RepeatedEmbedding as RepeatedEmbedding,
+        Sinusoidal as Sinusoidal,
+    )
+    from pernn.errors import PernnError as PernnError
+    from pernn.models import (
+        PositionEncoded as PositionEncoded,
+        PositionEncodedRNN as PositionEncodedRNN,
+    )
+    from pernn.reports import load_curves as load_curves, load_results as load_results
+    from pernn.runs import RunSpec as RunSpec, execute as execute, load_model as load_model
+    from pernn.sweeps import run as run
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "GRU",
-    "LSTM",
-    "S4D",
-    "Elman",
-    "Learned",
-    "NoEncoding",
-    "PernnError",
-    "PositionEncoded",
-    "PositionEncodedRNN",
-    "Random",
-    "RepeatedEmbedding",
-    "RunSpec",
-    "Sinusoidal",
-    "__version__",
-    "execute",
-    "load_curves",
-    "load_model",
-    "load_results",
-    "run",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "RepeatedEmbedding": "pernn.encodings",
-        "Elman": "pernn.cores",
-        "GRU": "pernn.cores",
-        "LSTM": "pernn.cores",
-        "Learned": "pernn.encodings",
-        "NoEncoding": "pernn.encodings",
-        "PernnError": "pernn.errors",
-        "PositionEncoded": "pernn.models",
-        "PositionEncodedRNN": "pernn.models",
-        "Random": "pernn.encodings",
-        "RunSpec": "pernn.runs",
-        "S4D": "pernn.cores",
-        "Sinusoidal": "pernn.encodings",
-        "execute": "pernn.runs",
-        "load_curves": "pernn.reports",
-        "load_model": "pernn.runs",
-        "load_results": "pernn.reports",
-        "run": "pernn.sweeps",
-    },
-)
+__getattr__ = exports(__name__, "__version__")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return list(globals()["__all__"])

@@ -142,6 +142,15 @@ class Kinds(Generic[C]):
         self.group, self.builtin, self.base = group, dict(builtin), base
         self.rooms.append(self)
 
+    def add(self, kind: str, place: str) -> None:
+        """Add a kind of this project that is made in a package above the registry's own.
+
+        Args:
+            kind: Its name.
+            place: `module:Config`.
+        """
+        self.builtin[kind] = place
+
     def names(self) -> list[str]:
         """List every kind that can be named here, those of other packages included."""
         registered = (point.name for point in entry_points(group=self.group))

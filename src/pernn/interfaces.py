@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int64
@@ -82,10 +82,14 @@ class BatchStream(Protocol):
 class Task(Protocol):
     """What is to be learnt: the shape of its sequences, and their data by seed.
 
-    A task may have an attribute `network` that says which network it is for: `queried` (as if it
-    had none), `autoregressive` (outputs are fed back) or `vector` (no vocabulary). A stream may
-    have a `digest` of the files that it reads; a run is then not resumed on other files.
+    A stream may have a `digest` of the files that it reads; a run is then not resumed on other
+    files.
     """
+
+    @property
+    def network(self) -> Literal["queried", "autoregressive", "vector"]:
+        """Which network it is for: one that answers queries, one fed its outputs, or vectors."""
+        ...
 
     @property
     def vocab_size(self) -> int:

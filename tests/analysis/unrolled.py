@@ -56,7 +56,7 @@ def run(core, gates, state):
     for gate in gates:
         for layer in range(layers):
             if layer:
-                bias = core._input_bias(layer) if core.bias else None
+                bias = core.input_bias(layer)
                 gate = F.linear(outputs, core.weight("ih", layer), bias)
             new = STEPS[name](core, layer, gate, *(part[layer] for part in blocks))
             for part, value in zip(blocks, new, strict=True):

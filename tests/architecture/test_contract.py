@@ -1,9 +1,12 @@
 """The architecture tests itself: rooms, sizes and names of files."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,44 @@ def test_across_rooms_only_the_room_itself_is_imported(path):
             assert parts[1] != room, f"{module}: inside a room, from .file import"
 
 
+PLACE = re.compile(r"pernn\.(\w+)[.:][\w.:]*")
+
+
+def rows_of_rooms():
+    (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
+    return {
+        room: row for row, rooms in enumerate(contract["layers"]) for room in rooms.split(" | ")
+    }
+
+
+def test_no_string_names_a_module_of_a_higher_room():
+    # An import by name would pass the contract unseen.
+    rows, upwards = rows_of_rooms(), []
+    for path in FILES:
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) else None
+            found = PLACE.fullmatch(text) if isinstance(text, str) else None
+            if found and room in rows and rows.get(found[1], -1) < rows[room]:
+                upwards.append(f"{path.relative_to(ROOT)}: {text}")
+    assert not upwards
+
+
+@pytest.mark.parametrize("room", sorted({p.parent for p in FILES} - {SOURCE}), **name)
+def test_no_room_has_files_in_a_circle(room):
+    # Imports within functions and for types count: who reads one file must read the other.
+    graph = {
+        path.stem: {
+            node.module
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+        }
+        for path in room.glob("*.py")
+        if path.stem != "__init__"
+    }
+    TopologicalSorter(graph).prepare()
+
+
 @pytest.mark.parametrize("path", [*FILES, *TESTS], **name)
 def test_no_file_is_long(path):
     assert len(path.read_text().splitlines()) <= 400
@@ -77,14 +118,25 @@ def test_annotations_are_live(path):
 def test_no_public_name_is_also_a_file_of_its_room(room):
     # Importing the file would put the module where the name was promised.
     files = {path.stem for path in room.parent.glob("*.py")}
-    assert not files & public_names(room)
+    public = getattr(import_module(f"pernn.{room.parent.name}"), "__all__", ())
+    assert public or room.parent.name == "cli"
+    assert not files & set(public)
 
 
-def public_names(path):
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
+@pytest.mark.parametrize("path", [p for p in FILES if p.name == "__init__.py"], **name)
+def test_a_public_name_is_declared_once(path):
+    # As an import as itself; `pernn.lazy.exports` makes `__all__` and the lazy table of it.
+    tree = ast.parse(path.read_text())
+    names = [
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    ]
+    assert len(names) == len(set(names))
+    strings = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)}
+    assert not strings & set(names)
 
 
 def test_there_are_no_more_dependencies_than_agreed():

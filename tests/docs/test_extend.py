@@ -1,5 +1,6 @@
 """The recipes of docs/extend.md: pasted, tried against the laws, trained, installed."""
 
+import csv
 import json
 import os
 import re
@@ -13,17 +14,27 @@ import pytest
 import torch
 
 from cores import test_laws as core_laws
+from pernn.analysis import jacobian
 from pernn.cores import CORES
-from pernn.encodings import ENCODINGS
+from pernn.encodings import ENCODINGS, Sinusoidal
 from pernn.errors import ConfigError
 from pernn.experiments import CATALOGUE, experiment_names, find_experiment, registered, trials
 from pernn.interfaces import BatchStream
+from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from pernn.reports import judge
 from pernn.tasks import TASKS, Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-RECIPES = ("core", "encoding", "task", "experiment")
+FILES = {
+    "core": "mingru",
+    "gates": "minimal_gated",
+    "encoding": "triangle",
+    "task": "copying",
+    "figure": "own_parts",
+    "experiment": "binary_length",
+}
+"""Sections of the page, in order, and what their files are called."""
 
 
 def blocks(language, text):
@@ -31,12 +42,12 @@ def blocks(language, text):
 
 
 def recipe(part):
-    """The two Python blocks of a section: the module, and what runs it."""
+    """The first and the last Python block of a section: the module, and what runs it."""
     text = PAGE.read_text(encoding="utf-8")
-    section = re.split(r"^## ", text, flags=re.MULTILINE)[1 + RECIPES.index(part)]
-    module, usage = blocks("python", section)
-    assert module.startswith(f'"""my_parts/{part}.py: ')
-    return module, usage
+    section = re.split(r"^## ", text, flags=re.MULTILINE)[1 + list(FILES).index(part)]
+    found = blocks("python", section)
+    assert found[0].startswith(f'"""{FILES[part]}.py: ')
+    return found[0], found[-1]
 
 
 @pytest.fixture
@@ -44,7 +55,7 @@ def pasted(monkeypatch):
     """Pastes a recipe's module, as a file of its name would be imported."""
 
     def paste(part):
-        name = f"my_parts_{part}"
+        name = FILES[part]
         module = ModuleType(name)
         monkeypatch.setitem(sys.modules, name, module)
         exec(compile(recipe(part)[0], f"{PAGE.name}: {part}", "exec"), vars(module))  # noqa: S102
@@ -55,8 +66,8 @@ def pasted(monkeypatch):
 
 @pytest.fixture
 def minimal_gated(pasted, monkeypatch):
-    pasted("core")
-    monkeypatch.setitem(CORES.builtin, "minimal_gated", "my_parts_core:MinimalGatedConfig")
+    pasted("gates")
+    monkeypatch.setitem(CORES.builtin, "minimal_gated", "minimal_gated:MinimalGatedConfig")
     return "minimal_gated"
 
 
@@ -143,6 +154,75 @@ def test_a_trial_with_it_trains_from_python(pasted, part, tmp_path, monkeypatch,
     assert run.name == module.spec.fingerprint()
 
 
+def test_parts_of_ones_own_stand_in_a_figure_beside_the_built_in_ones(
+    pasted, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for part in ("core", "encoding", "task"):
+        module, _ = recipe(part)
+        assert len(module.splitlines()) < 40
+        pasted(part)
+    module = pasted("figure")
+    exec(recipe("figure")[1], vars(module))  # noqa: S102
+    assert not module.sweep.failures
+    with (module.sweep.page.parent / "table.csv").open() as file:
+        rows = [list(row.values()) for row in csv.DictReader(file)]
+    kinds = [*module.TASKS, *module.CORES, *module.ENCODINGS]
+    assert [sum(kind in row for row in rows) for kind in kinds] == [8] * 6
+    drawn = (module.sweep.page.parent / "figure.svg").read_text()
+    assert [kind for kind in kinds if kind not in drawn] == []
+
+
+def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):
+    config = pasted("core").MinGRUConfig(hidden_size=8)
+    model = AutoregressiveRNN(5, config.build(8 + 4 + 2), Sinusoidal(4), embedding_size=8,
+                              phase_size=2)  # fmt: skip
+    assert model.decode(torch.tensor([[1, 2, 5], [3, 4, 5]]), 3).shape == (2, 3, 5)
+    layer = config.build(12)
+    model = PositionEncodedRNN(5, layer, Sinusoidal(4), embedding_size=8).double()
+    calls = []
+    layer.register_forward_hook(lambda *_: calls.append("layer"))
+    model.core.register_forward_hook(lambda *_: calls.append("core"))
+    tokens = torch.tensor([[0, 1, 2], [3, 4, 0]])
+    outputs = model(tokens, 3)
+    assert calls == ["layer", "core"]
+    torch.testing.assert_close(outputs, PlainRNN(model)(tokens, 3))
+    # h_T depends on h_1 by the product of all 1 - z.
+    found = jacobian(model.core, model.project(tokens, 3), 1, 6)
+    keep = 1 - torch.sigmoid(layer.gates(model.project(tokens, 3)).chunk(2, dim=2)[0])
+    torch.testing.assert_close(found, torch.diag_embed(keep[:, 1:].prod(1)))
+    with pytest.raises(ConfigError, match="num_layers: Input should be 1"):
+        type(config)(num_layers=2)
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (torch.nn.Linear(12, 8), "expected a module with integers input_size and hidden_size"),
+        (torch.nn.GRU(12, 8), "build it with batch_first=True"),
+        (
+            torch.nn.GRU(12, 8, batch_first=True, bidirectional=True),
+            r"outputs \(1, 4, 8\) and a state, got \(1, 4, 16\)",
+        ),
+    ],
+)
+def test_a_module_that_is_no_core_is_refused_in_one_line(layer, said):
+    with pytest.raises(ConfigError, match=said) as refused:
+        PositionEncodedRNN(5, layer, Sinusoidal(4), embedding_size=8)(torch.zeros(1, 3).long(), 1)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_layer_of_pytorch_is_a_core(generator):
+    encoding = Sinusoidal(4)
+    model = PositionEncodedRNN(5, "lstm", encoding, embedding_size=8, hidden_size=8)
+    plain = PositionEncodedRNN(5, model.core.to_torch(), encoding, embedding_size=8)
+    plain.load_state_dict(
+        {name.replace("core.", "core.layer."): v for name, v in model.state_dict().items()}
+    )
+    tokens = torch.randint(5, (2, 6), generator=generator)
+    torch.testing.assert_close(plain(tokens, 3), model(tokens, 3))
+
+
 def test_the_experiment_runs_and_is_judged_from_python(pasted, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     module = pasted("experiment")
@@ -178,8 +258,8 @@ def installed(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     (source / "my_parts").mkdir()
     (source / "my_parts" / "__init__.py").write_text("")
-    for part in RECIPES:
-        (source / "my_parts" / f"{part}.py").write_text(recipe(part)[0], encoding="utf-8")
+    for part, file in FILES.items():
+        (source / "my_parts" / f"{file}.py").write_text(recipe(part)[0], encoding="utf-8")
     project, trial = blocks("toml", PAGE.read_text(encoding="utf-8"))
     (source / "pyproject.toml").write_text(project, encoding="utf-8")
     site = tmp_path_factory.mktemp("site")
@@ -218,7 +298,7 @@ def test_an_installed_experiment_is_listed_and_run(installed):
     assert rows[-1] == {
         "name": "binary_length",
         "question": "",
-        "source": "my_parts.experiment:EXPERIMENT",
+        "source": "my_parts.binary_length:EXPERIMENT",
     }
     settings = ("training.iterations=2", "core.hidden_size=8", "task.num_held_out=8", "seed=1")
     sets = [word for setting in settings for word in ("--set", setting)]
@@ -230,12 +310,12 @@ def test_an_installed_experiment_is_listed_and_run(installed):
 
 
 def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
-    (tmp_path / "minimal_gated.py").write_text(recipe("core")[0], encoding="utf-8")
+    (tmp_path / "mingru.py").write_text(recipe("core")[0], encoding="utf-8")
     settings = 'encoding = "none"\n[core]\nkind = "lstm"\nhidden_size = 8\n'
     task = '[task]\nkind = "reverse_ordering"\nvocab_size = 4\nlength = 5\nnum_held_out = 8\n'
     training = "[training]\niterations = 2\nbatch_size = 4\n"
     (tmp_path / "trial.toml").write_text(settings + task + training)
-    place = "minimal_gated:MinimalGatedConfig"
+    place = "mingru:MinGRUConfig"
     program = str(Path(sys.executable).with_name("pernn"))
     command = (program, "train", "trial.toml", "--set", f"core.kind={place}", "--json")
     done = subprocess.run(

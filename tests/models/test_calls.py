@@ -205,7 +205,7 @@ def test_the_embedding_is_as_wide_as_the_state_unless_it_is_said(cls):
     [
         (GRU(10, 8), {"hidden_size": 999}, "hidden_size=999 is invalid beside a core that is a"),
         (GRU(10, 8), {"num_layers": 2}, "num_layers=2 is invalid beside"),
-        (nn.Linear, {}, "core must be a kind or a core of pernn.cores, got Linear"),
+        (nn.Linear, {}, "core is invalid: expected a kind, a core .* got Linear"),
         (
             "gru",
             {"num_positions": 9},

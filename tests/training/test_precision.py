@@ -159,7 +159,7 @@ class OwnProducts(Elman):
 
     def project(self, inputs, *, offset=0, bias=True):
         weight = self.weight_ih_l0[:, offset : offset + inputs.shape[-1]]
-        return inputs @ weight.t() + (self._input_bias(0) if bias else 0)
+        return inputs @ weight.t() + (self.input_bias(0) if bias else 0)
 
 
 def test_products_that_would_not_round_are_refused(generator: torch.Generator) -> None:

@@ -1,15 +1,17 @@
 """Recorded updates: the same bits as updates that run as they are written."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from pernn.interfaces import UNSCORED, Batch
 from pernn.runs import RunSpec, build
 from pernn.training import TrainState, advance
-from pernn.training.update import RecordedUpdate, Update, make_update
+from pernn.training.update import RecordedUpdate, Update, clip_gradients, make_update
 from training.test_loop import SPEC, start
 
 CPU = torch.device("cpu")
@@ -123,3 +125,16 @@ def test_a_hook_on_the_core_hears_of_every_batch(core: str) -> None:
     )
     make_update(state, SPEC.training, trial.preset, CPU)(trial.stream.train(0, 8))
     assert heard == [(8, 5, 12)]
+
+
+@pytest.mark.parametrize("limit", [1e-3, 0.5, math.inf])
+def test_gradients_are_clipped_to_the_same_bits_as_by_torch(limit, generator):
+    sides = []
+    for clip in (clip_gradients, nn.utils.clip_grad_norm_):
+        parameters = [nn.Parameter(torch.zeros(shape)) for shape in ((3, 5), (7,), (2, 2))]
+        generator.manual_seed(1)
+        for parameter in parameters[:2]:  # the last one has no gradient
+            parameter.grad = torch.randn(parameter.shape, generator=generator)
+        sides.append([clip(parameters, limit), *(p.grad for p in parameters[:2])])
+    for one, other in zip(*sides, strict=True):
+        assert torch.equal(one, other)

@@ -4,44 +4,18 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .pairing import Pairs, dual_frequency_pairs
-from .similarities import KINDS
+from .pairing import Pairs as Pairs, dual_frequency_pairs as dual_frequency_pairs
+from .similarities import KINDS as KINDS
 
 if TYPE_CHECKING:
-    from .comparison import Comparison, compare_jacobians, similarity
-    from .jacobians import jacobian, linearise
-    from .linearisation import Linearisation, Projecting
-    from .maps import stability_map
-    from .stability import Stability, gradient_stability
+    from .comparison import (
+        Comparison as Comparison,
+        compare_jacobians as compare_jacobians,
+        similarity as similarity,
+    )
+    from .jacobians import jacobian as jacobian, linearise as linearise
+    from .linearisation import Linearisation as Linearisation, Projecting as Projecting
+    from .maps import stability_map as stability_map
+    from .stability import Stability as Stability, gradient_stability as gradient_stability
 
-__all__ = [
-    "KINDS",
-    "Comparison",
-    "Linearisation",
-    "Pairs",
-    "Projecting",
-    "Stability",
-    "compare_jacobians",
-    "dual_frequency_pairs",
-    "gradient_stability",
-    "jacobian",
-    "linearise",
-    "similarity",
-    "stability_map",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "Comparison": ".comparison",
-        "Linearisation": ".linearisation",
-        "Projecting": ".linearisation",
-        "Stability": ".stability",
-        "compare_jacobians": ".comparison",
-        "gradient_stability": ".stability",
-        "jacobian": ".jacobians",
-        "linearise": ".jacobians",
-        "similarity": ".comparison",
-        "stability_map": ".maps",
-    },
-)
+__getattr__ = exports(__name__)

@@ -97,7 +97,7 @@ def compare_jacobians(
             "the two sides must be equally many sequences of one length, at least one; "
             f"got {tuple(first.shape)} and {tuple(second.shape)}"
         )
-    per_sequence, per_row = choose_form(core, closed=closed)[1](core, first, target - source)
+    per_sequence, per_row = choose_form(core, closed=closed).footprint(core, first, target - source)
     # Beside the rows: their Gram matrix, one more product of the kind, one pair in float64.
     width = per_row // first.itemsize
     gram = min(width, WIDEST_SPECTRUM * core.hidden_size) ** 2 * first.itemsize

@@ -74,19 +74,19 @@ class AutogradJacobian:
         """Give the rows as they are."""
         return rows
 
-
-def autograd_footprint(
-    core: Recurrence, gates: Float[Tensor, "batch time gate"], num_factors: int
-) -> tuple[int, int]:
-    """Give bytes per sequence and per row: an estimate, as a cell may keep what it likes."""
-    with torch.no_grad():
-        leaves, _ = _flatten(core.recur(gates[:1, :1])[1])
-    axes = batch_axes(core, gates)
-    width = sum(
-        _real_size(leaf) for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
-    )
-    graph = gates.shape[1] * gates.shape[2] + 12 * num_factors * (gates.shape[2] + width)
-    return gates.itemsize * graph, gates.itemsize * width
+    @staticmethod
+    def footprint(
+        core: Recurrence, gates: Float[Tensor, "batch time gate"], num_factors: int
+    ) -> tuple[int, int]:
+        """Return bytes per sequence and per row: an estimate, as a cell may keep what it likes."""
+        with torch.no_grad():
+            leaves, _ = _flatten(core.recur(gates[:1, :1])[1])
+        axes = batch_axes(core, gates)
+        width = sum(
+            _real_size(leaf) for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
+        )
+        graph = gates.shape[1] * gates.shape[2] + 12 * num_factors * (gates.shape[2] + width)
+        return gates.itemsize * graph, gates.itemsize * width
 
 
 def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> list[int | None]:

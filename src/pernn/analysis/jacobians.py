@@ -1,32 +1,28 @@
 """Which Jacobian a core has: a closed form where one is known, else autograd's."""
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.cores import Core
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
-from .fallback import AutogradJacobian, autograd_footprint
-from .linearisation import Linearisation, divide_work, even_blocks, exact_products
-from .products import ProductJacobian, product_footprint
-from .state_space import StateSpaceJacobian, state_space_footprint
-
-Form = tuple[Callable[..., Linearisation], Callable[[Any, Tensor, int], tuple[int, int]]]
-"""What makes the linearisation, and what tells its bytes per sequence and per row."""
+from .fallback import AutogradJacobian
+from .linearisation import Form, Linearisation, divide_work, even_blocks, exact_products
+from .products import ProductJacobian
 
 
 def choose_form(core: Recurrence, *, closed: bool = True) -> Form:
-    """Give the form of a core; a subclass of ours may compute something else: autograd's."""
-    if closed and type(core) in (Elman, GRU, LSTM):
-        return ProductJacobian, product_footprint
-    if closed and type(core) is S4D and core.num_layers == 1:
-        return StateSpaceJacobian, state_space_footprint
-    return AutogradJacobian, autograd_footprint
+    """Return a core's closed form, else autograd's.
+
+    What a class inherits does not count: a subclass may compute something else.
+    """
+    own = vars(type(core)) if closed else {}
+    if "factors" in own:
+        return ProductJacobian
+    found = core.linearisation() if isinstance(core, Core) and "linearisation" in own else None
+    return AutogradJacobian if found is None else found
 
 
 def linearise(
@@ -55,7 +51,7 @@ def linearise(
             f"got {source} and {target}"
         )
     with exact_products():
-        return choose_form(core, closed=closed)[0](core, gates, source, target)
+        return choose_form(core, closed=closed)(core, gates, source, target)
 
 
 def jacobian(
@@ -85,11 +81,12 @@ def jacobian(
         ConfigError: If there are no such steps.
 
     Example:
+        >>> from pernn.cores import LSTM
         >>> core = LSTM(4, 8)
         >>> tuple(jacobian(core, core.project(torch.zeros(2, 5, 4)), 1, 5).shape)
         (2, 8, 16)
     """
-    per_sequence, per_row = choose_form(core, closed=closed)[1](core, gates, target - source)
+    per_sequence, per_row = choose_form(core, closed=closed).footprint(core, gates, target - source)
     num_sequences, num_rows = divide_work(
         per_sequence, per_row, core.hidden_size, max(2, len(gates)), memory_budget
     )

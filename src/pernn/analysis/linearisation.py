@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from pernn.interfaces import Recurrence
-from pernn.kernels import rounding_products
+from pernn.kernels import library_products, rounding_products
 
 
 @runtime_checkable
@@ -50,6 +50,19 @@ class Linearisation(Protocol):
         ...
 
 
+@runtime_checkable
+class Form(Protocol):
+    """How Jacobians are computed: a class of linearisations that tells what they need."""
+
+    def __call__(self, core: Any, gates: Tensor, source: int, target: int, /) -> Linearisation:
+        """Linearise the outputs of step `target` in the state after step `source`."""
+        ...
+
+    def footprint(self, core: Any, gates: Tensor, num_factors: int, /) -> tuple[int, int]:
+        """Return bytes per sequence and per row, so many steps back."""
+        ...
+
+
 def divide_work(
     per_sequence: int, per_row: int, num_rows: int, num_sequences: int, memory_budget: int
 ) -> tuple[int, int]:
@@ -75,17 +88,10 @@ def even_blocks(total: int, largest: int) -> Iterator[tuple[int, int]]:
 @contextmanager
 def exact_products() -> Iterator[None]:
     """Compute without gradients and without lower precisions; leave the settings as they were."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision
-    matmul.allow_tf32 = cudnn.allow_tf32 = False
-    products.fp32_precision = "ieee"
-    try:
-        with (
-            torch.no_grad(),
-            rounding_products(rounds=False),
-            torch.autocast("cuda", enabled=False),
-        ):
-            yield
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision = before
+    with (
+        torch.no_grad(),
+        library_products(tf32=False),
+        rounding_products(rounds=False),
+        torch.autocast("cuda", enabled=False),
+    ):
+        yield

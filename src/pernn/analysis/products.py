@@ -1,27 +1,27 @@
-"""The Jacobian of Elman, GRU and LSTM as a product of per-step factors, last step first."""
+"""The Jacobian of a core that has `factors` (Elman, GRU, LSTM): their product, last step first."""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
-from pernn.cores import RecurrentCore
+from pernn.cores import LayerFactors, RecurrentCore
 
 from .factored import FactoredProduct, choose_panel
-from .factors import trace
 
 STEPS_PER_SCALING = 16
 """Steps between two exact rescalings, which keep vanishing rows far from underflow."""
 
 
 class ProductJacobian:
-    """The Jacobians of a batch of sequences through one of our recurrent cores.
+    """The Jacobians of a batch of sequences through a core that has `factors`.
 
     A step costs, per sequence and layer, one (rows × H) · (H × H) product, two in the LSTM: the
     gates' slopes are put into the weights, not into the adjoints. The state is PyTorch's: the
     hidden states of all layers, for the LSTM followed by their cells.
 
     Args:
-        core: Elman, GRU or LSTM.
+        core: Such a core.
         gates: Projected inputs, from the first step on.
         source: Step after which the state is taken, counted from 1.
         target: Step of the outputs.
@@ -95,17 +95,37 @@ class ProductJacobian:
         """Give the rows as they are."""
         return rows
 
+    @staticmethod
+    def footprint(
+        core: RecurrentCore, gates: Float[Tensor, "batch time gate"], num_factors: int
+    ) -> tuple[int, int]:
+        """Return bytes per sequence and per row."""
+        size, steps = core.hidden_size, gates.shape[1]
+        forward = steps * (4 * core.gate_size + 6 * size) + core.num_layers * num_factors * (
+            2 * core.gate_size + 4 * size
+        )
+        parts = core.num_layers * core.num_states
+        return gates.itemsize * (forward + size * size), gates.itemsize * (2 * parts + 1) * size
 
-def product_footprint(
-    core: RecurrentCore, gates: Float[Tensor, "batch time gate"], num_factors: int
-) -> tuple[int, int]:
-    """Give bytes per sequence and per row."""
-    size, steps = core.hidden_size, gates.shape[1]
-    forward = steps * (4 * core.gate_size + 6 * size) + core.num_layers * num_factors * (
-        2 * core.gate_size + 4 * size
-    )
-    parts = core.num_layers * core.num_states
-    return gates.itemsize * (forward + size * size), gates.itemsize * (2 * parts + 1) * size
+
+def trace(
+    core: RecurrentCore, gates: Float[Tensor, "batch time gate"], source: int
+) -> tuple[Float[Tensor, "batch hidden"], list[LayerFactors]]:
+    """Run all layers; give the last output, and every layer's factors of the steps after `source`.
+
+    The first layer's factors come first.
+    """
+    values = gates.transpose(0, 1).contiguous()
+    zeros = values.new_zeros(values.shape[1], core.hidden_size)
+    layers = []
+    for layer in range(core.num_layers):
+        if layer:
+            values = F.linear(values, core.weight("ih", layer), core.input_bias(layer))
+        outputs, _ = core.scan(layer, values, (zeros,) * core.num_states)
+        before = torch.cat([zeros.unsqueeze(0), outputs[:-1]])
+        layers.append(core.factors(layer, values, before, source))
+        values = outputs
+    return values[-1], layers
 
 
 def _at(values: Tensor | None, step: int) -> Tensor:

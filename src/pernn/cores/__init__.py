@@ -4,46 +4,26 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .config import CORES, AnyCore, CoreConfig, ElmanConfig, GRUConfig, LSTMConfig, S4DConfig
+from .config import (
+    CORES as CORES,
+    AnyCore as AnyCore,
+    CoreConfig as CoreConfig,
+    ElmanConfig as ElmanConfig,
+    GRUConfig as GRUConfig,
+    LSTMConfig as LSTMConfig,
+    S4DConfig as S4DConfig,
+)
 
 if TYPE_CHECKING:
-    from .calling import map_state
-    from .elman import Elman
-    from .gru import GRU
-    from .linear import Linear
-    from .lstm import LSTM
-    from .projected import Projected
-    from .recurrent import RecurrentCore
-    from .s4d import S4D
+    from .adapted import Adapted as Adapted
+    from .core import Core as Core, map_state as map_state
+    from .elman import Elman as Elman
+    from .factors import LayerFactors as LayerFactors
+    from .gru import GRU as GRU
+    from .linear import Linear as Linear
+    from .lstm import LSTM as LSTM
+    from .projected import Projected as Projected
+    from .recurrent import RecurrentCore as RecurrentCore
+    from .s4d import S4D as S4D
 
-__all__ = [
-    "CORES",
-    "GRU",
-    "LSTM",
-    "S4D",
-    "AnyCore",
-    "CoreConfig",
-    "Elman",
-    "ElmanConfig",
-    "GRUConfig",
-    "LSTMConfig",
-    "Linear",
-    "Projected",
-    "RecurrentCore",
-    "S4DConfig",
-    "map_state",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "Elman": ".elman",
-        "GRU": ".gru",
-        "LSTM": ".lstm",
-        "Linear": ".linear",
-        "Projected": ".projected",
-        "RecurrentCore": ".recurrent",
-        "S4D": ".s4d",
-        "map_state": ".calling",
-    },
-)
+__getattr__ = exports(__name__)

@@ -9,6 +9,7 @@ from pernn.config import Kinds, Part
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
 
     from pernn.interfaces import Recurrence
 
@@ -20,15 +21,23 @@ class CoreConfig(Part):
         hidden_size: Width of the state.
         num_layers: Number of stacked layers.
         num_gates: Blocks of `hidden_size` rows in the weights, for estimates of cost.
+        torch_class: Name of the class of `torch.nn` that computes the same, if there is one.
     """
 
     num_gates: ClassVar[int] = 4
+    torch_class: ClassVar[str | None] = None
     hidden_size: Annotated[int, Field(ge=1, le=2**20)] = 512
     num_layers: Annotated[int, Field(ge=1, le=2**10)] = 1
 
     @abstractmethod
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Make the module, with initial weights from `generator`."""
+    def build(
+        self, input_size: int, generator: "torch.Generator | None" = None
+    ) -> "Recurrence | nn.Module":
+        """Make the module, with initial weights from `generator`.
+
+        Returns:
+            A core, or any module that `Adapted` takes.
+        """
 
     def sizes(self) -> dict[str, Any]:
         """Give the sizes as the modules' keywords."""
@@ -51,6 +60,7 @@ class ElmanConfig(CoreConfig):
     """Elman network (tanh)."""
 
     kind: Literal["elman"] = "elman"
+    torch_class: ClassVar[str | None] = "RNN"
     num_gates: ClassVar[int] = 1
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
@@ -64,6 +74,7 @@ class GRUConfig(CoreConfig):
     """Gated recurrent unit."""
 
     kind: Literal["gru"] = "gru"
+    torch_class: ClassVar[str | None] = "GRU"
     num_gates: ClassVar[int] = 3
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
@@ -77,6 +88,7 @@ class LSTMConfig(CoreConfig):
     """Long short-term memory."""
 
     kind: Literal["lstm"] = "lstm"
+    torch_class: ClassVar[str | None] = "LSTM"
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Make the module."""

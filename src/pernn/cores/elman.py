@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from .factors import LayerFactors
 from .recurrent import RecurrentCore
 from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
@@ -32,6 +34,13 @@ class Elman(RecurrentCore):
         weight = self.weight("hh", layer)
         outputs = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
+
+    def factors(self, layer: int, gates: Tensor, before: Tensor, source: int) -> LayerFactors:
+        """Return one layer's factors of the Jacobian."""
+        gates, before = gates[source:], before[source:]
+        outputs = torch.tanh(gates + F.linear(before, self.weight("hh", layer)))
+        slopes = (1 - outputs * outputs).unsqueeze(2)
+        return LayerFactors(slopes, slopes, ((0,),))
 
 
 class _Scan(torch.autograd.Function):

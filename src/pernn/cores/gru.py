@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .factors import LayerFactors
 from .recurrent import RecurrentCore
 from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
@@ -27,13 +28,13 @@ class GRU(RecurrentCore):
     reference = nn.GRU
     kernel = "gru"
 
-    def _input_bias(self, layer: int) -> Tensor:
+    def input_bias(self, layer: int) -> Tensor | None:
+        """Return what stands before the reset."""
+        if not self.bias:
+            return None
         # The new gate's recurrent bias stands inside the reset product: it stays behind.
-        recurrent = self.bias_of("hh", layer)
-        early = torch.cat(
-            [recurrent[: 2 * self.hidden_size], recurrent.new_zeros(self.hidden_size)]
-        )
-        return self.bias_of("ih", layer) + early
+        early = self.bias_of("hh", layer)[: 2 * self.hidden_size]
+        return self.bias_of("ih", layer) + F.pad(early, (0, self.hidden_size))
 
     def late_bias(self, layer: int) -> Tensor:
         """Give the new gate's recurrent bias."""
@@ -48,6 +49,24 @@ class GRU(RecurrentCore):
         weight, late = self.weight("hh", layer), self.late_bias(layer)
         outputs = _Scan.apply(gates, weight, late, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
+
+    def factors(self, layer: int, gates: Tensor, before: Tensor, source: int) -> LayerFactors:
+        """Return one layer's factors of the Jacobian."""
+        gates, before = gates[source:], before[source:]
+        inner = F.linear(before, self.weight("hh", layer)).unflatten(2, (3, -1))
+        early = gates.unflatten(2, (3, -1))
+        raw = inner[:, :, 2] + self.late_bias(layer)
+        reset, keep = torch.sigmoid(inner[:, :, :2] + early[:, :, :2]).unbind(2)
+        new = torch.tanh(early[:, :, 2] + reset * raw)
+        fresh = (1 - keep) * (1 - new * new)
+        shut = fresh * raw * reset * (1 - reset)
+        hold = keep * (1 - keep) * (before - new)
+        return LayerFactors(
+            torch.stack([shut, hold, fresh * reset], dim=2),
+            torch.stack([shut, hold, fresh], dim=2),
+            ((0, 1, 2),),
+            keep=keep,
+        )
 
 
 class _Scan(torch.autograd.Function):

@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from .factors import LayerFactors
 from .recurrent import RecurrentCore
 from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
@@ -34,6 +36,33 @@ class LSTM(RecurrentCore):
         weight = self.weight("hh", layer)
         outputs, cell = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1], cell)
+
+    def factors(self, layer: int, gates: Tensor, before: Tensor, source: int) -> LayerFactors:
+        """Return one layer's factors of the Jacobian."""
+        pre = (gates + F.linear(before, self.weight("hh", layer))).unflatten(2, (4, -1))
+        entry, forget, exit_ = (torch.sigmoid(pre[:, :, gate]) for gate in (0, 1, 3))
+        update = torch.tanh(pre[:, :, 2])
+        cells = torch.empty_like(before)
+        cell = torch.zeros_like(before[0])
+        entered = entry * update
+        for step in range(len(cells)):
+            cell = torch.addcmul(entered[step], forget[step], cell, out=cells[step])
+        old = torch.cat([torch.zeros_like(cells[:1]), cells[:-1]])[source:]
+        entry, forget, exit_, update, cells = (
+            part[source:] for part in (entry, forget, exit_, update, cells)
+        )
+        flat = torch.tanh(cells)
+        slopes = torch.stack(
+            [
+                update * entry * (1 - entry),
+                old * forget * (1 - forget),
+                entry * (1 - update * update),
+                flat * exit_ * (1 - exit_),
+            ],
+            dim=2,
+        )
+        leak = exit_ * (1 - flat * flat)
+        return LayerFactors(slopes, slopes, ((3,), (0, 1, 2)), leak=leak, forget=forget)
 
 
 class _Scan(torch.autograd.Function):

@@ -6,17 +6,16 @@ from typing import Any, Literal, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear
 
-from .calling import call_core, refuse_options
 from .compiled import kernels_fit, scan
+from .core import Core
+from .factors import LayerFactors
 from .projected import Projected
 
 
-class RecurrentCore(nn.Module):
+class RecurrentCore(Core):
     """A stack of recurrent layers that separates the input projection from the recurrence.
 
     Parameters carry the names, shapes and default initialisation of `torch.nn.RNN`,
@@ -59,12 +58,9 @@ class RecurrentCore(nn.Module):
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> None:
-        super().__init__()
-        refuse_options(self, options)
-        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
-        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.bias, self.batch_first = bias, batch_first
-        rows = self.num_gates * hidden_size
+        super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
+        self.bias = bias
+        self.gate_size = rows = self.num_gates * hidden_size
         for layer in range(num_layers):
             columns = hidden_size if layer else input_size
             self.register_parameter(f"weight_ih_l{layer}", nn.Parameter(torch.empty(rows, columns)))
@@ -84,11 +80,6 @@ class RecurrentCore(nn.Module):
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
-
-    @property
-    def gate_size(self) -> int:
-        """Width of one projected input."""
-        return self.num_gates * self.hidden_size
 
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
@@ -113,12 +104,15 @@ class RecurrentCore(nn.Module):
         self, layer: int, inputs: Tensor, *, offset: int = 0, bias: bool = True
     ) -> Tensor:
         """Apply the input weights of any layer, as `project` does those of the first."""
-        total = self._input_bias(layer) if bias and self.bias else None
-        return project_columns(self, self.weight("ih", layer), total, inputs, offset)
+        total = self.input_bias(layer) if bias else None
+        return self._project_columns(self.weight("ih", layer), total, inputs, offset)
 
-    def _input_bias(self, layer: int) -> Tensor:
-        """The bias that can be added before the recurrence: all of it, unless a core says less."""
-        return self.bias_of("ih", layer) + self.bias_of("hh", layer)
+    def input_bias(self, layer: int) -> Tensor | None:
+        """Return the bias that can be added before the recurrence, if there is any.
+
+        It is all of it, unless a core says less.
+        """
+        return self.bias_of("ih", layer) + self.bias_of("hh", layer) if self.bias else None
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
         """Give a layer's weights of its input (`ih`) or of its own state (`hh`)."""
@@ -219,27 +213,40 @@ class RecurrentCore(nn.Module):
             )
         return [tuple(part[layer] for part in parts) for layer in range(self.num_layers)]
 
-    def forward(
+    def factors(
         self,
-        inputs: "Float[Tensor, '*shape input'] | PackedSequence | Projected",
-        hx: "Tensor | tuple[Tensor, ...] | None" = None,
-        *,
-        num_outputs: int | None = None,
-    ) -> "tuple[Float[Tensor, '*shape hidden'], Tensor | tuple[Tensor, ...]]":
-        """Project and recur, with PyTorch's signature and return value.
+        layer: int,
+        gates: Float[Tensor, "time batch gate"],
+        before: Float[Tensor, "time batch hidden"],
+        source: int,
+    ) -> LayerFactors:
+        """Return one layer's factors of the Jacobian, of the steps after `source`.
 
-        The networks call it with inputs that are projected already; it then is `recur`.
+        A core without them has its Jacobian from autograd. A subclass may compute something else:
+        the class itself must have this method.
 
-        Raises:
-            ConfigError: If the vectors are packed or not `input_size` wide, there is no time step,
-                or the state has another shape.
+        Args:
+            layer: Which layer.
+            gates: Its pre-activations, from the first step on.
+            before: Its hidden state before each of these steps.
+            source: Steps to leave out.
         """
-        if isinstance(inputs, Projected):
-            return self.recur(inputs, hx, num_outputs=num_outputs)
-        return call_core(self, inputs, hx, num_outputs)
+        raise NotImplementedError(f"{type(self).__name__} has no factors")
+
+    def to_plain(self) -> nn.RNNBase:
+        """Make PyTorch's layer."""
+        return self.to_torch()
 
     def to_torch(self) -> nn.RNNBase:
-        """Make the PyTorch module of the same function, with a copy of the weights."""
+        """Make the PyTorch module of the same function, with a copy of the weights.
+
+        Raises:
+            ConfigError: If PyTorch has none.
+        """
+        if not hasattr(self, "reference"):
+            raise ConfigError(
+                f"no plain twin is known of the core {type(self).__name__}: it names no `reference`"
+            )
         module = self.reference(
             self.input_size,
             self.hidden_size,
@@ -257,33 +264,3 @@ class RecurrentCore(nn.Module):
         batch_first = "" if self.batch_first else ", batch_first=False"
         sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
         return f"{sizes}{bias}{batch_first}"
-
-
-def check_sizes(core: nn.Module, **sizes: int) -> None:
-    """Refuse sizes below one.
-
-    Raises:
-        ConfigError: If there is one.
-    """
-    for name, value in sizes.items():
-        if value < 1:
-            raise ConfigError(f"{type(core).__name__}: {name} must be at least 1, got {value}")
-
-
-def project_columns(
-    core: nn.Module, weight: Tensor, bias: Tensor | None, inputs: Tensor, offset: int
-) -> Tensor:
-    """Apply the columns of the weights that belong to features `offset …` of the input.
-
-    Raises:
-        ConfigError: If there are not that many.
-    """
-    width = inputs.shape[-1]
-    if not 0 <= offset <= weight.shape[1] - width:
-        raise ConfigError(
-            f"{type(core).__name__}: inputs cover features {offset} … {offset + width - 1}, "
-            f"but the weights have {weight.shape[1]} columns"
-        )
-    if offset or width != weight.shape[1]:
-        weight = weight[:, offset : offset + width]
-    return linear(inputs, weight, bias)

@@ -9,23 +9,21 @@ Source: Gu, Gupta, Goel and Ré (2022), "On the parameterization and initializat
 state space models": S4D-Lin, zero-order hold, B = 1.
 """
 
-import math
-from contextlib import nullcontext
+from copy import deepcopy
 from typing import Any, Literal, get_args
 
 import torch
-from jaxtyping import Complex, Float
+from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear, rounding_products, rounds_products
+from pernn.kernels import without_kernels
 
-from .calling import call_core, refuse_options
+from .core import Core, check_sizes
 from .linear import Linear
 from .projected import Projected
-from .recurrent import check_sizes, project_columns
+from .s4d_jacobian import StateSpaceJacobian
+from .s4d_layer import S4DLayer
 
 Method = Literal["auto", "toeplitz", "fft", "recurrence"]
 
@@ -33,7 +31,7 @@ TOEPLITZ_STEPS = 128
 """Longest sequence that `auto` runs as a Toeplitz product; docs/performance.md has the times."""
 
 
-class S4D(nn.Module):
+class S4D(Core):
     """Linear projection to the hidden width, then S4D layers, each on the outputs of the one below.
 
     A layer: state space, skip connection, GELU, pointwise linear map to twice the width, GLU. No
@@ -80,23 +78,15 @@ class S4D(nn.Module):
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> None:
-        super().__init__()
-        refuse_options(self, options)
-        check_sizes(
-            self,
-            input_size=input_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            state_size=state_size,
-        )
+        super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
+        check_sizes(self, state_size=state_size)
         if state_size % 2:
             raise ConfigError(f"S4D: state_size must be even, got {state_size}")
         if method not in get_args(Method):
             raise ConfigError(
                 f"S4D: no method {method!r}: one of {', '.join(map(str, get_args(Method)))}"
             )
-        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.state_size, self.batch_first = state_size, batch_first
+        self.state_size, self.gate_size = state_size, hidden_size
         self.method: Method = method
         self.input = Linear(input_size, hidden_size)
         self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
@@ -111,11 +101,6 @@ class S4D(nn.Module):
         for layer in self.layers.children():
             if isinstance(layer, S4DLayer):
                 layer.reset_parameters(generator)
-
-    @property
-    def gate_size(self) -> int:
-        """Width of one projected input."""
-        return self.hidden_size
 
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
@@ -133,8 +118,8 @@ class S4D(nn.Module):
         Raises:
             ConfigError: If there are not that many features.
         """
-        return project_columns(
-            self, self.input.weight, self.input.bias if bias else None, inputs, offset
+        return self._project_columns(
+            self.input.weight, self.input.bias if bias else None, inputs, offset
         )
 
     def recur(
@@ -186,24 +171,19 @@ class S4D(nn.Module):
             return "recurrence"
         return "toeplitz" if num_steps <= TOEPLITZ_STEPS else "fft"
 
-    def forward(
-        self,
-        inputs: "Float[Tensor, '*shape input'] | PackedSequence | Projected",
-        hx: Float[Tensor, "_ ..."] | None = None,
-        *,
-        num_outputs: int | None = None,
-    ) -> "tuple[Float[Tensor, '*shape hidden'], Any]":
-        """Project and recur; arguments and results are those of `recur`, axes as in PyTorch.
+    def to_plain(self) -> "S4D":
+        """Make a copy that goes step by step."""
+        twin = deepcopy(self)
+        twin.method = "recurrence"
+        return twin
 
-        The networks call it with inputs that are projected already; it then is `recur`.
+    def to_script(self) -> nn.Module:
+        """Make the layer of the usual implementation."""
+        return _Convolved(self)
 
-        Raises:
-            ConfigError: If the vectors are packed or not `input_size` wide, there is no time step,
-                or the state has another shape.
-        """
-        if isinstance(inputs, Projected):
-            return self.recur(inputs, hx, num_outputs=num_outputs)
-        return call_core(self, inputs, hx, num_outputs)
+    def linearisation(self) -> type[StateSpaceJacobian] | None:
+        """Return the closed form of a single layer."""
+        return StateSpaceJacobian if self.num_layers == 1 else None
 
     def extra_repr(self) -> str:
         """Say the sizes, as PyTorch's modules do."""
@@ -213,177 +193,15 @@ class S4D(nn.Module):
         )
 
 
-class S4DLayer(nn.Module):
-    """One state-space layer: a sequence of vectors to another of the same width.
+class _Convolved(nn.Module):
+    """S4D by Fourier transforms and PyTorch's own products, without a final state."""
 
-    All parameters are real: checkpoints hold no complex numbers, and `double()` leaves complex
-    tensors alone.
-
-    Args:
-        hidden_size: Number of channels, H.
-        state_size: Modes of a channel, N, even.
-    """
-
-    def __init__(self, hidden_size: int, state_size: int) -> None:
+    def __init__(self, core: S4D) -> None:
         super().__init__()
-        modes = hidden_size, state_size // 2
-        self.log_step = nn.Parameter(torch.empty(hidden_size))
-        """log Δ."""
-        self.log_decay = nn.Parameter(torch.empty(modes))
-        """log(−Re A)."""
-        self.frequency = nn.Parameter(torch.empty(modes))
-        """Im A."""
-        self.readout = nn.Parameter(torch.empty(*modes, 2))
-        """C, as pairs of real and imaginary part."""
-        self.skip = nn.Parameter(torch.empty(hidden_size))
-        """D."""
-        self.mix = Linear(hidden_size, 2 * hidden_size)
+        self.core = deepcopy(core)
+        self.core.method = "fft"
 
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw Δ log-uniformly from [0.001, 0.1], C and D from normals; A_n = −½ + iπn."""
-        nn.init.uniform_(self.log_step, math.log(1e-3), math.log(1e-1), generator=generator)
-        nn.init.constant_(self.log_decay, math.log(0.5))
-        with torch.no_grad():
-            self.frequency.copy_(math.pi * torch.arange(self.frequency.shape[1]))
-        # Half the variance of a standard complex number lies in each part.
-        nn.init.normal_(self.readout, std=math.sqrt(0.5), generator=generator)
-        nn.init.normal_(self.skip, generator=generator)
-        self.mix.reset_parameters(generator)
-
-    def forward(
-        self,
-        values: Float[Tensor, "time batch hidden"],
-        state: Float[Tensor, "batch hidden mode 2"] | None,
-        method: Literal["toeplitz", "fft", "recurrence"],
-        num_outputs: int,
-        *,
-        wants_state: bool,
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Float[Tensor, "batch hidden mode 2"] | None]:
-        """Give the outputs of the last steps, and the final state if it is wanted."""
-        # Errors of a rounded kernel would add up over time; only `mix` may round.
-        # A compiler cannot trace a setting that is changed; where nothing rounds, nothing is.
-        rounds = rounds_products(values.device)
-        exact = rounding_products(rounds=False) if rounds else nullcontext()
-        with torch.autocast(values.device.type, enabled=False), exact:
-            # Hidden first inside: every channel is a sequence of its own.
-            inputs = values.to(self.skip.dtype).permute(2, 1, 0).contiguous()
-            before = None if state is None else torch.view_as_complex(state.contiguous())
-            before = None if before is None else before.transpose(0, 1)
-            final: Tensor | None
-            if method == "recurrence":
-                sums, final = self._step(inputs, before)
-                sums = sums[:, :, len(values) - num_outputs :]
-            else:
-                sums, final = self._convolve(
-                    inputs, before, method, num_outputs, wants_state=wants_state
-                )
-            skipped = self.skip[:, None, None] * inputs[:, :, len(values) - num_outputs :]
-            active = F.gelu((sums + skipped).permute(2, 1, 0).contiguous())
-        mixed = linear(active, self.mix.weight, self.mix.bias)
-        outputs = F.glu(mixed.to(active.dtype), dim=2)
-        return outputs, None if final is None else torch.view_as_real(final.transpose(0, 1))
-
-    def _discretise(self) -> tuple[Complex[Tensor, "hidden mode"], Complex[Tensor, "hidden mode"]]:
-        """Give ΔA, the rate per step, and (e^{ΔA} − 1)/A, the entry of an input into the state."""
-        modes = torch.complex(-self.log_decay.exp(), self.frequency)
-        rate = self.log_step.exp().unsqueeze(1) * modes
-        # ΔA may be as small as 0.0005: `exp(rate) - 1` would lose four digits.
-        return rate, torch.expm1(rate) / modes
-
-    def _step(
-        self,
-        inputs: Float[Tensor, "hidden batch time"],
-        state: Complex[Tensor, "hidden batch mode"] | None,
-    ) -> tuple[Float[Tensor, "hidden batch time"], Complex[Tensor, "hidden batch mode"]]:
-        """Run the recurrence, one step after the other."""
-        rate, entry = (values.unsqueeze(1) for values in self._discretise())
-        factor = torch.exp(rate)
-        readout = torch.view_as_complex(self.readout).unsqueeze(1)
-        if state is None:
-            state = torch.zeros_like(factor).expand(-1, inputs.shape[1], -1)
-        sums = []
-        for step in inputs.unbind(2):
-            state = factor * state + entry * step.unsqueeze(2)
-            sums.append(2 * (readout * state).real.sum(2))
-        return torch.stack(sums, dim=2), state
-
-    def _convolve(
-        self,
-        inputs: Float[Tensor, "hidden batch time"],
-        state: Complex[Tensor, "hidden batch mode"] | None,
-        method: Literal["toeplitz", "fft"],
-        num_outputs: int,
-        *,
-        wants_state: bool,
-    ) -> tuple[Float[Tensor, "hidden batch scored"], Complex[Tensor, "hidden batch mode"] | None]:
-        """Convolve with the kernel; compute the final state, if wanted, for all modes at once."""
-        num_steps = inputs.shape[2]
-        rate, entry = self._discretise()
-        readout = torch.view_as_complex(self.readout)
-        # z^l = z^(m⌊l/m⌋) z^(l mod m): exponentials of 2√T numbers instead of T.
-        width = math.isqrt(num_steps - 1) + 1
-        steps = torch.arange(width, device=inputs.device).unsqueeze(1)
-        coarse, fine = (torch.exp(rate.unsqueeze(1) * count) for count in (width * steps, steps))
-        weights = (readout * entry).unsqueeze(1) * coarse
-        kernel = 2 * _real_product(weights, fine).flatten(1)[:, :num_steps]
-        convolve = toeplitz if method == "toeplitz" else fourier
-        sums = convolve(kernel, inputs, num_outputs)
-        if state is None and not wants_state:
-            return sums, None
-        powers = (coarse.unsqueeze(2) * fine.unsqueeze(1)).flatten(1, 2)[:, :num_steps]
-        # x_T = Σ_l z^(T−1−l) B̄ u_l, a real product with the two parts side by side.
-        parts = inputs @ torch.view_as_real(powers.flip(1)).flatten(2)
-        final = torch.view_as_complex(parts.unflatten(2, (-1, 2))) * entry.unsqueeze(1)
-        if state is not None:
-            factor = torch.exp(rate).unsqueeze(1)
-            late = readout.unsqueeze(1) * factor * powers
-            sums = sums + 2 * _real_product(state, late[:, num_steps - num_outputs :])
-            final = final + factor * powers[:, -1:] * state
-        return sums, final
-
-
-def toeplitz(
-    kernel: Float[Tensor, "hidden time"],
-    inputs: Float[Tensor, "hidden batch time"],
-    num_outputs: int,
-) -> Float[Tensor, "hidden batch scored"]:
-    """Convolve causally by one matrix product per channel: O(time²), but without overhead.
-
-    Args:
-        kernel: Of each channel.
-        inputs: Of each channel.
-        num_outputs: Last steps to compute.
-    """
-    # Row s holds k_{T−S−s} … k_{T−1−s} for S outputs, with k_l = 0 for l < 0.
-    matrix = F.pad(kernel, (num_outputs - 1, 0)).unfold(1, num_outputs, 1).flip(1)
-    sums = inputs @ matrix
-    if sums.requires_grad:
-        # It comes back transposed, which the products take channel by channel, many times slower.
-        sums.register_hook(lambda grad: None if grad is None else grad.contiguous())
-    return sums
-
-
-def fourier(
-    kernel: Float[Tensor, "hidden time"],
-    inputs: Float[Tensor, "hidden batch time"],
-    num_outputs: int,
-) -> Float[Tensor, "hidden batch scored"]:
-    """Convolve causally by Fourier transforms, padded to twice the length: nothing wraps around.
-
-    The arguments are those of `toeplitz`.
-    """
-    num_steps = kernel.shape[1]
-    if not inputs.numel():  # some backends refuse to transform nothing
-        return torch.zeros_like(inputs[:, :, num_steps - num_outputs :])
-    spectrum = torch.fft.rfft(kernel, n=2 * num_steps).unsqueeze(1)
-    product = spectrum * torch.fft.rfft(inputs, n=2 * num_steps)
-    sums: Tensor = torch.fft.irfft(product, n=2 * num_steps)
-    return sums[:, :, num_steps - num_outputs : num_steps]
-
-
-def _real_product(
-    left: Complex[Tensor, "hidden rows mode"], right: Complex[Tensor, "hidden columns mode"]
-) -> Float[Tensor, "hidden rows columns"]:
-    """Re(left · rightᵀ) as one product of real matrices: Re(ab) = Re a Re b − Im a Im b."""
-    mirrored = torch.view_as_real(right.conj_physical()).flatten(2)
-    return torch.view_as_real(left).flatten(2) @ mirrored.transpose(1, 2)
+    def forward(self, inputs: Float[Tensor, "batch time input"]) -> tuple[Tensor, None]:
+        with without_kernels():
+            outputs, _ = self.core(inputs, num_outputs=inputs.shape[1])
+        return outputs, None

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -40,6 +41,7 @@ class LanguageModelling:
     length: int
     open_corpus: Callable[[], EncodedCorpus]
     rules: Rules = "as-written"
+    network: Literal["queried"] = "queried"
 
     def __post_init__(self) -> None:
         if self.num_steps < 1:

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from pernn.errors import ConfigError, CorruptError
 
-from .config import CorpusConfig, LanguageModellingConfig
+from .config import CorpusConfig
 from .encoded import (
     FORMAT,
     MANIFEST,
@@ -38,6 +38,26 @@ Hear = Callable[[str, int, int], None]
 PARAGRAPHS_AT_ONCE = 4096
 
 
+@runtime_checkable
+class Preparable(Protocol):
+    """What a prepared corpus depends on; a `LanguageModellingConfig` has it."""
+
+    @property
+    def corpus(self) -> CorpusConfig:
+        """Which text."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces."""
+        ...
+
+    @property
+    def effective_rules(self) -> Rules:
+        """What of the text is used."""
+        ...
+
+
 @dataclass
 class Survey:
     """What the text of one part has."""
@@ -47,9 +67,7 @@ class Survey:
     num_ids: int = 0
 
 
-def prepare(
-    config: LanguageModellingConfig, hear: Hear = lambda stage, done, total: None
-) -> EncodedCorpus:
+def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) -> EncodedCorpus:
     """Open the prepared corpus of a task; prepare it first if that was never done.
 
     If another process is preparing it, this one waits and then takes what the other has made.
@@ -81,7 +99,7 @@ def prepare(
     return corpus_on_disk
 
 
-def folder_of(config: LanguageModellingConfig) -> Path:
+def folder_of(config: Preparable) -> Path:
     """Give the folder of a task's prepared corpus, whether it is there or not."""
     rules = config.effective_rules
     parameters = {
@@ -108,7 +126,7 @@ def _only_here(folder: Path, hear: Hear) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _make(folder: Path, corpus: Corpus, config: LanguageModellingConfig, hear: Hear) -> None:
+def _make(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> None:
     prefix, suffix = f".{folder.name}.", ".partial"
     for remains in folder.parent.glob(f"{prefix}*{suffix}"):
         shutil.rmtree(remains, ignore_errors=True)
@@ -139,9 +157,7 @@ def _readable(manifest: dict[str, Any]) -> bytes:
     return json.dumps(manifest, indent=2, sort_keys=True).encode() + b"\n"
 
 
-def _fill(
-    folder: Path, corpus: Corpus, config: LanguageModellingConfig, hear: Hear
-) -> dict[str, Any]:
+def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[str, Any]:
     digest = hashlib.sha256()
     rules = config.effective_rules
     surveys = {split: _clean(folder, split, corpus, rules, digest, hear) for split in SPLITS}

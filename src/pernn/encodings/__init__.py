@@ -5,49 +5,21 @@ from typing import TYPE_CHECKING
 from pernn.lazy import exports
 
 from .config import (
-    ENCODINGS,
-    AnyEncoding,
-    CodeConfig,
-    EncodingConfig,
-    LearnedConfig,
-    NoneConfig,
-    RandomConfig,
-    RepeatedEmbeddingConfig,
-    SinusoidalConfig,
+    ENCODINGS as ENCODINGS,
+    AnyEncoding as AnyEncoding,
+    CodeConfig as CodeConfig,
+    EncodingConfig as EncodingConfig,
+    LearnedConfig as LearnedConfig,
+    NoneConfig as NoneConfig,
+    RandomConfig as RandomConfig,
+    RepeatedEmbeddingConfig as RepeatedEmbeddingConfig,
+    SinusoidalConfig as SinusoidalConfig,
 )
 
 if TYPE_CHECKING:
-    from .absent import NoEncoding, RepeatedEmbedding
-    from .encoding import Encoding
-    from .sinusoidal import Sinusoidal
-    from .tables import Learned, Random
+    from .absent import NoEncoding as NoEncoding, RepeatedEmbedding as RepeatedEmbedding
+    from .encoding import Encoding as Encoding
+    from .sinusoidal import Sinusoidal as Sinusoidal
+    from .tables import Learned as Learned, Random as Random
 
-__all__ = [
-    "ENCODINGS",
-    "AnyEncoding",
-    "CodeConfig",
-    "Encoding",
-    "EncodingConfig",
-    "Learned",
-    "LearnedConfig",
-    "NoEncoding",
-    "NoneConfig",
-    "Random",
-    "RandomConfig",
-    "RepeatedEmbedding",
-    "RepeatedEmbeddingConfig",
-    "Sinusoidal",
-    "SinusoidalConfig",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "RepeatedEmbedding": ".absent",
-        "Encoding": ".encoding",
-        "Learned": ".tables",
-        "NoEncoding": ".absent",
-        "Random": ".tables",
-        "Sinusoidal": ".sinusoidal",
-    },
-)
+__getattr__ = exports(__name__)

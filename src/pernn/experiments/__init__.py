@@ -7,62 +7,37 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .catalogue import CATALOGUE, Entry, experiment_names, registered
+from .catalogue import (
+    CATALOGUE as CATALOGUE,
+    Entry as Entry,
+    experiment_names as experiment_names,
+    registered as registered,
+)
 
 if TYPE_CHECKING:
-    from .experiment import Columns, Experiment, FigureLayout, find_experiment, trials
+    from .experiment import (
+        Columns as Columns,
+        Experiment as Experiment,
+        FigureLayout as FigureLayout,
+        find_experiment as find_experiment,
+        trials as trials,
+    )
     from .predicates import (
-        PLANNED,
-        AtLeast,
-        AtMost,
-        Cells,
-        Claim,
-        Contrast,
-        Differs,
-        DiffersMore,
-        Equivalent,
-        EveryTrial,
-        Grows,
-        LimitNear,
-        Place,
-        Predicate,
-        Where,
+        PLANNED as PLANNED,
+        AtLeast as AtLeast,
+        AtMost as AtMost,
+        Cells as Cells,
+        Claim as Claim,
+        Contrast as Contrast,
+        Differs as Differs,
+        DiffersMore as DiffersMore,
+        Equivalent as Equivalent,
+        EveryTrial as EveryTrial,
+        Grows as Grows,
+        LimitNear as LimitNear,
+        Place as Place,
+        Predicate as Predicate,
+        Where as Where,
     )
 
-_EXPERIMENT = ("Columns", "Experiment", "FigureLayout", "find_experiment", "trials")
-
-__all__ = [
-    "CATALOGUE",
-    "PLANNED",
-    "AtLeast",
-    "AtMost",
-    "Cells",
-    "Claim",
-    "Columns",
-    "Contrast",
-    "Differs",
-    "DiffersMore",
-    "Entry",
-    "Equivalent",
-    "EveryTrial",
-    "Experiment",
-    "FigureLayout",
-    "Grows",
-    "LimitNear",
-    "Place",
-    "Predicate",
-    "Where",
-    "experiment_names",
-    "find_experiment",
-    "registered",
-    "trials",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        name: ".experiment" if name in _EXPERIMENT else ".predicates"
-        for name in __all__
-        if name not in globals()
-    },
-)
+__getattr__ = exports(__name__)

@@ -8,41 +8,26 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .cache import may_compile_first
+from .cache import may_compile_first as may_compile_first
 
 if TYPE_CHECKING:
-    from .arithmetic import describe_arithmetic, set_variables
-    from .loading import Kernels, describe_kernels, find_kernels, without_kernels
-    from .products import linear, product, rounded, rounding_products, rounds_products
+    from .arithmetic import (
+        describe_arithmetic as describe_arithmetic,
+        set_variables as set_variables,
+    )
+    from .loading import (
+        Kernels as Kernels,
+        describe_kernels as describe_kernels,
+        find_kernels as find_kernels,
+        without_kernels as without_kernels,
+    )
+    from .products import (
+        library_products as library_products,
+        linear as linear,
+        product as product,
+        rounded as rounded,
+        rounding_products as rounding_products,
+        rounds_products as rounds_products,
+    )
 
-__all__ = [
-    "Kernels",
-    "describe_arithmetic",
-    "describe_kernels",
-    "find_kernels",
-    "linear",
-    "may_compile_first",
-    "product",
-    "rounded",
-    "rounding_products",
-    "rounds_products",
-    "set_variables",
-    "without_kernels",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "Kernels": ".loading",
-        "describe_arithmetic": ".arithmetic",
-        "describe_kernels": ".loading",
-        "find_kernels": ".loading",
-        "linear": ".products",
-        "product": ".products",
-        "rounded": ".products",
-        "rounding_products": ".products",
-        "rounds_products": ".products",
-        "set_variables": ".arithmetic",
-        "without_kernels": ".loading",
-    },
-)
+__getattr__ = exports(__name__)

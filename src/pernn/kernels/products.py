@@ -38,6 +38,26 @@ def rounding_products(*, rounds: bool) -> Iterator[None]:
         _rounds.reset(token)
 
 
+@contextmanager
+def library_products(*, tf32: bool) -> Iterator[None]:
+    """Have the libraries' float32 products not round, and leave their settings as they were.
+
+    Whatever the caller has set: which of them round, and on which processor, nobody can tell.
+
+    Args:
+        tf32: Whether CUDA may use TensorFloat-32.
+    """
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision
+    matmul.allow_tf32 = cudnn.allow_tf32 = tf32
+    products.fp32_precision = "ieee"
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision = before
+
+
 def rounds_products(device: torch.device) -> bool:
     """Return whether float32 products round their factors to bfloat16 here and now.
 
@@ -157,11 +177,11 @@ def _units_for(
         return None, parts
     least = LEAST[parts]
     fits = (
-        left.device.type == "cpu"
+        min(len(left), right.shape[1]) >= least
+        and right.shape[0] >= LEAST_DEPTH
+        and left.device.type == "cpu"
         and left.dtype == right.dtype == torch.float32
         and (out is None or (out.dtype == torch.float32 and out.stride(1) == 1))
-        and min(len(left), right.shape[1]) >= least
-        and right.shape[0] >= LEAST_DEPTH
         and all(1 in (side.stride(0), side.stride(1)) for side in (left, right))
     )
     if not fits:

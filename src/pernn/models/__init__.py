@@ -1,19 +1,13 @@
 """Models: embedding + code + core + read-out put together."""
 
-from .autoregressive import AutoregressiveRNN
-from .extension import extend_vocabulary
-from .layer import PositionEncoded
-from .network import last_outputs
-from .plain import PlainRNN
-from .position_encoded import PositionEncodedRNN
-from .vector import VectorRNN
+from pernn.lazy import exports
 
-__all__ = [
-    "AutoregressiveRNN",
-    "PlainRNN",
-    "PositionEncoded",
-    "PositionEncodedRNN",
-    "VectorRNN",
-    "extend_vocabulary",
-    "last_outputs",
-]
+from .autoregressive import AutoregressiveRNN as AutoregressiveRNN
+from .extension import extend_vocabulary as extend_vocabulary
+from .layer import PositionEncoded as PositionEncoded
+from .network import run_core as run_core
+from .plain import PlainRNN as PlainRNN
+from .position_encoded import PositionEncodedRNN as PositionEncodedRNN
+from .vector import VectorRNN as VectorRNN
+
+__getattr__ = exports(__name__)

@@ -9,7 +9,7 @@ from pernn.cores import Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 
-from .network import Core, choose_width, count_outputs
+from .network import CoreLike, choose_width, count_outputs
 from .position_encoded import PositionEncodedRNN
 
 
@@ -55,7 +55,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
     def __init__(
         self,
         vocab_size: int,
-        core: Core = "lstm",
+        core: CoreLike = "lstm",
         encoding: str | Encoding = "none",
         *,
         embedding_size: int | None = None,

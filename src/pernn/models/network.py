@@ -7,16 +7,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore, map_state
+from pernn.cores import CORES, Adapted, Core, Linear, Projected, map_state
 from pernn.encodings import ENCODINGS, CodeConfig, Encoding
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
 from .layer import check_position
 
-Core = str | Recurrence | type[nn.Module]
-TWINS: dict[Any, str] = {nn.RNN: "elman", nn.GRU: "gru", nn.LSTM: "lstm"}
-"""PyTorch's classes and the kinds of core that compute the same."""
+CoreLike = str | Recurrence | nn.Module | type[nn.Module]
 
 
 class EncodedNetwork(nn.Module, ABC):
@@ -44,7 +42,7 @@ class EncodedNetwork(nn.Module, ABC):
         self,
         embedding: nn.Module,
         output_size: int,
-        core: Core,
+        core: CoreLike,
         encoding: str | Encoding,
         *,
         embedding_size: int,
@@ -143,7 +141,7 @@ class EncodedNetwork(nn.Module, ABC):
         offset = position_offset or 0
         inputs = self.prepare(tokens, num_queries, num_scored, offset)
         num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
-        every, final = self.core.recur(inputs.gates().transpose(0, 1), hx)
+        every, final = run_core(self.core, inputs, hx)
         kept = every[:, inputs.num_steps - num_outputs :]
         outputs = self.readout(kept if scored is None else kept[scored])
         return (outputs, final, offset + inputs.num_steps) if return_state else outputs
@@ -169,7 +167,7 @@ class EncodedNetwork(nn.Module, ABC):
         """Give the states that `forward` reads out; the arguments are those of `forward`."""
         inputs = self.prepare(tokens, num_queries, num_scored)
         num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
-        kept = last_outputs(self.core, inputs, num_outputs)
+        kept, _ = run_core(self.core, inputs, num_outputs=num_outputs)
         return kept if scored is None else kept[scored]
 
     def project(
@@ -213,7 +211,7 @@ class EncodedNetwork(nn.Module, ABC):
 
 
 def make_core(
-    core: Core,
+    core: CoreLike,
     input_size: int,
     hidden_size: int | None,
     num_layers: int | None,
@@ -226,16 +224,21 @@ def make_core(
     """
     given = {"hidden_size": hidden_size, "num_layers": num_layers}
     sizes: dict[str, Any] = {name: size for name, size in given.items() if size is not None}
-    made: Any = TWINS.get(core, core) if isinstance(core, type) else core
+    made: Any = core
+    if isinstance(core, type) and core.__module__.startswith("torch.nn."):
+        names = {CORES.find(kind).torch_class: kind for kind in CORES.builtin}
+        made = names.get(core.__name__, core)
     if isinstance(made, str):
-        return CORES.validate({"kind": made, **sizes}).build(input_size, generator)
-    if isinstance(made, type) and issubclass(made, RecurrentCore | S4D):
-        return made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
-    if isinstance(made, type) or not isinstance(made, Recurrence):
+        made = CORES.validate({"kind": made, **sizes}).build(input_size, generator)
+        sizes = {}
+    elif isinstance(made, type) and issubclass(made, Core):
+        made = made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
+        sizes = {}
+    if isinstance(made, type) or not isinstance(made, Recurrence | nn.Module):
         name = made.__name__ if isinstance(made, type) else type(made).__name__
         raise ConfigError(
-            f"core must be a kind or a core of pernn.cores, got {name}; PositionEncoded wraps "
-            "PyTorch's own layers"
+            "core is invalid: expected a kind, a core of pernn.cores or a module that computes "
+            f"outputs and a state, got {name}"
         )
     if sizes:
         said = ", ".join(f"{name}={value}" for name, value in sizes.items())
@@ -243,25 +246,28 @@ def make_core(
             f"{said} is invalid beside a core that is a module, {type(made).__name__}, which has "
             "its own: leave it out, or give the core by name"
         )
-    return made
+    return made if isinstance(made, Recurrence) else Adapted(made)
 
 
-def choose_width(embedding_size: int | None, core: Core, hidden_size: int | None) -> int:
+def choose_width(embedding_size: int | None, core: CoreLike, hidden_size: int | None) -> int:
     """Return the embedding's width: as wide as the state if it is not given."""
     own = None if isinstance(core, str | type) else getattr(core, "hidden_size", None)
     return next(size for size in (embedding_size, hidden_size, own, 512) if size is not None)
 
 
-def last_outputs(
-    core: Recurrence, inputs: Projected, num_outputs: int
-) -> Float[Tensor, "batch scored hidden"]:
-    """Return a core's last outputs; one of ours computes no more than that."""
-    if isinstance(core, (RecurrentCore, S4D)):
-        # By the module's call, so that hooks hear of it.
-        outputs: Tensor = core(inputs, num_outputs=num_outputs)[0]
-        return outputs
-    outputs, _ = core.recur(inputs.gates().transpose(0, 1))
-    return outputs[:, inputs.num_steps - num_outputs :]
+def run_core(
+    core: Recurrence, inputs: Projected, state: Any = None, *, num_outputs: int | None = None
+) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
+    """Run a core over projected inputs; one of ours computes no more than the last outputs.
+
+    Ours is called as a module, so a user's hooks fire; a core that only has `project` and `recur`
+    has no call that could be hooked.
+    """
+    if isinstance(core, Core):
+        found: tuple[Tensor, Any] = core(inputs, state, num_outputs=num_outputs)
+        return found
+    outputs, final = core.recur(inputs.gates().transpose(0, 1), state)
+    return outputs if num_outputs is None else outputs[:, inputs.num_steps - num_outputs :], final
 
 
 def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:

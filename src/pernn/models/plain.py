@@ -1,6 +1,6 @@
 """The plain path, the oracle of every faster one: concatenate, the plain layer, all logits.
 
-The plain layer is PyTorch's own where there is one; S4D has none and goes step by step instead.
+What the plain layer is, each core knows: PyTorch's own where there is one.
 """
 
 from copy import deepcopy
@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import S4D, RecurrentCore
+from pernn.cores import Core
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
 from .autoregressive import AutoregressiveRNN
 from .network import count_outputs
@@ -33,7 +32,9 @@ class PlainRNN(nn.Module):
         super().__init__()
         self.embedding = deepcopy(model.embedding)
         self.encoding = deepcopy(model.encoding)
-        self.core = _plain_twin(model.core)
+        if not isinstance(model.core, Core):
+            raise ConfigError(f"no plain twin is known of the core {type(model.core).__name__}")
+        self.core = model.core.to_plain()
         self.readout = deepcopy(model.readout)
         self.vocab_size = model.vocab_size
         self.phase = deepcopy(model.phase) if isinstance(model, AutoregressiveRNN) else None
@@ -63,14 +64,3 @@ class PlainRNN(nn.Module):
         logits: Tensor = self.readout(outputs)
         logits = logits[:, -count_outputs(logits.shape[1], num_queries, num_scored) :]
         return logits if scored is None else logits[scored]
-
-
-def _plain_twin(core: Recurrence) -> nn.Module:
-    """Give a layer that computes the same from whole input vectors, with weights of its own."""
-    if isinstance(core, RecurrentCore):
-        return core.to_torch()
-    if isinstance(core, S4D):
-        twin = deepcopy(core)
-        twin.method = "recurrence"
-        return twin
-    raise ConfigError(f"no plain twin is known of the core {type(core).__name__}")

@@ -14,7 +14,7 @@ from pernn.cores import Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 
-from .network import Core, EncodedNetwork, choose_width
+from .network import CoreLike, EncodedNetwork, choose_width
 
 
 class PositionEncodedRNN(EncodedNetwork):
@@ -56,7 +56,7 @@ class PositionEncodedRNN(EncodedNetwork):
     def __init__(
         self,
         vocab_size: int,
-        core: Core = "lstm",
+        core: CoreLike = "lstm",
         encoding: str | Encoding = "sinusoidal",
         *,
         embedding_size: int | None = None,

@@ -8,7 +8,7 @@ from pernn.cores import Linear, Projected
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 
-from .network import Core, EncodedNetwork, choose_width
+from .network import CoreLike, EncodedNetwork, choose_width
 
 
 class VectorRNN(EncodedNetwork):
@@ -47,7 +47,7 @@ class VectorRNN(EncodedNetwork):
     def __init__(
         self,
         vocab_size: int,
-        core: Core = "lstm",
+        core: CoreLike = "lstm",
         encoding: str | Encoding = "sinusoidal",
         *,
         embedding_size: int | None = None,

@@ -4,42 +4,17 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
+
 if TYPE_CHECKING:
-    from .ceilings import Ceilings, measure_ceilings
-    from .comparison import SHAPES, Comparison, compare, make_spec
-    from .estimate import measure_seconds, time_update
-    from .phases import PHASES, Phase
-    from .processors import class_table, measure_classes
+    from .ceilings import Ceilings as Ceilings, measure_ceilings as measure_ceilings
+    from .comparison import (
+        SHAPES as SHAPES,
+        Comparison as Comparison,
+        compare as compare,
+        make_spec as make_spec,
+    )
+    from .estimate import measure_seconds as measure_seconds, time_update as time_update
+    from .phases import PHASES as PHASES, Phase as Phase
+    from .processors import class_table as class_table, measure_classes as measure_classes
 
-__all__ = [
-    "PHASES",
-    "SHAPES",
-    "Ceilings",
-    "Comparison",
-    "Phase",
-    "class_table",
-    "compare",
-    "make_spec",
-    "measure_ceilings",
-    "measure_classes",
-    "measure_seconds",
-    "time_update",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "PHASES": ".phases",
-        "SHAPES": ".comparison",
-        "Ceilings": ".ceilings",
-        "Comparison": ".comparison",
-        "Phase": ".phases",
-        "class_table": ".processors",
-        "compare": ".comparison",
-        "make_spec": ".comparison",
-        "measure_ceilings": ".ceilings",
-        "measure_classes": ".processors",
-        "measure_seconds": ".estimate",
-        "time_update": ".estimate",
-    },
-)
+__getattr__ = exports(__name__)

@@ -1,9 +1,9 @@
 """Two scripts to compare with: the usual one, and a good one.
 
-Both concatenate embedding and code, run PyTorch's layer (S4D: by Fourier transforms), read out and
-take Adam's step after clipping. The usual one draws samples one by one in a `DataLoader`, computes
-the logits of all steps and reads its loss off after every update; the good one draws whole batches,
-computes only the logits that count and never waits.
+Both concatenate embedding and code, run the layer of a usual script (PyTorch's own; S4D: by Fourier
+transforms), read out and take Adam's step after clipping. The usual one draws samples one by one in
+a `DataLoader`, computes the logits of all steps and reads its loss off after every update; the good
+one draws whole batches, computes only the logits that count and never waits.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, IterableDataset
 
-from pernn.cores import S4D, Projected, RecurrentCore
+from pernn.cores import Core
 from pernn.errors import ConfigError
-from pernn.kernels import without_kernels
 from pernn.models import PositionEncodedRNN
 from pernn.runs import Trial
 from pernn.training import Preset
@@ -41,13 +40,9 @@ class ScriptedNetwork(nn.Module):
     def __init__(self, model: PositionEncodedRNN, num_steps: int, num_queries: int) -> None:
         super().__init__()
         self.embedding = deepcopy(model.embedding)
-        if isinstance(model.core, RecurrentCore):
-            self.core: nn.Module = model.core.to_torch()
-        elif isinstance(model.core, S4D):
-            self.core = deepcopy(model.core)
-            self.core.method = "fft"
-        else:
+        if not isinstance(model.core, Core):
             raise ConfigError(f"no script is known for the core {type(model.core).__name__}")
+        self.core = model.core.to_script()
         self.readout = deepcopy(model.readout)
         self.query, self.num_queries = model.vocab_size, num_queries
         self.copies = model.encoding.embedding_copies
@@ -65,22 +60,12 @@ class ScriptedNetwork(nn.Module):
             vectors = vectors + self.codes
         elif self.codes.shape[1]:
             vectors = torch.cat([vectors, self.codes.expand(len(tokens), -1, -1)], dim=2)
-        outputs = self._run_core(vectors)
+        outputs = self.core(vectors)[0]
         if all_logits:
             logits: Tensor = self.readout(outputs)
             return logits[:, -self.num_queries :]
         kept: Tensor = self.readout(outputs[:, -self.num_queries :])
         return kept
-
-    def _run_core(self, vectors: Tensor) -> Tensor:
-        if not isinstance(self.core, S4D):
-            outputs: Tensor = self.core(vectors)[0]
-            return outputs
-        # As the usual implementation: no final state, PyTorch's own products.
-        with without_kernels():
-            inputs = Projected.of(self.core.project(vectors).transpose(0, 1))
-            found: Tensor = self.core(inputs, num_outputs=vectors.shape[1])[0]
-            return found
 
 
 class Samples(IterableDataset[tuple[Tensor, Tensor]]):

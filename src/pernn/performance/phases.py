@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pernn.cores import Projected
-from pernn.models import PositionEncodedRNN, last_outputs
+from pernn.models import PositionEncodedRNN, run_core
 from pernn.runs import RunSpec, Trial, estimate_work
 from pernn.training import Shown, TrainState, computing, linear_cross_entropy, make_update
 
@@ -91,7 +91,9 @@ class Stopwatch:
                 Tensor,
                 timed(
                     "recurrence",
-                    lambda: last_outputs(model.core, cut, shown.num_scored).transpose(0, 1),
+                    lambda: run_core(model.core, cut, num_outputs=shown.num_scored)[0].transpose(
+                        0, 1
+                    ),
                 ),
             )
             states = _leaf(outputs)

@@ -4,76 +4,30 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
+
 if TYPE_CHECKING:
-    from .claims import Verdict, judge, judge_all
-    from .escaping import clean, csv_cell
-    from .exports import export_records
-    from .figures import draw, render
-    from .findings import Cell
-    from .frames import load_curves, load_results
-    from .labels import Labels
-    from .page import Report, write_report
-    from .records import paired_differences
-    from .rules import Outcome
-    from .statistics import Interval, bootstrap_interval, student_interval
-    from .tables import Measured, Row, summarise, to_csv, to_markdown
-    from .unrolled import unroll
+    from .claims import Verdict as Verdict, judge as judge, judge_all as judge_all
+    from .escaping import clean as clean, csv_cell as csv_cell
+    from .exports import export_records as export_records
+    from .figures import draw as draw, render as render
+    from .findings import Cell as Cell
+    from .frames import load_curves as load_curves, load_results as load_results
+    from .labels import Labels as Labels
+    from .page import Report as Report, write_report as write_report
+    from .records import paired_differences as paired_differences
+    from .rules import Outcome as Outcome
+    from .statistics import (
+        Interval as Interval,
+        bootstrap_interval as bootstrap_interval,
+        student_interval as student_interval,
+    )
+    from .tables import (
+        Measured as Measured,
+        Row as Row,
+        summarise as summarise,
+        to_csv as to_csv,
+        to_markdown as to_markdown,
+    )
+    from .unrolled import unroll as unroll
 
-__all__ = [
-    "Cell",
-    "Interval",
-    "Labels",
-    "Measured",
-    "Outcome",
-    "Report",
-    "Row",
-    "Verdict",
-    "bootstrap_interval",
-    "clean",
-    "csv_cell",
-    "draw",
-    "export_records",
-    "judge",
-    "judge_all",
-    "load_curves",
-    "load_results",
-    "paired_differences",
-    "render",
-    "student_interval",
-    "summarise",
-    "to_csv",
-    "to_markdown",
-    "unroll",
-    "write_report",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "Cell": ".findings",
-        "Interval": ".statistics",
-        "Labels": ".labels",
-        "Measured": ".tables",
-        "Outcome": ".rules",
-        "Report": ".page",
-        "Row": ".tables",
-        "Verdict": ".claims",
-        "bootstrap_interval": ".statistics",
-        "clean": ".escaping",
-        "csv_cell": ".escaping",
-        "draw": ".figures",
-        "export_records": ".exports",
-        "judge": ".claims",
-        "judge_all": ".claims",
-        "load_curves": ".frames",
-        "load_results": ".frames",
-        "paired_differences": ".records",
-        "render": ".figures",
-        "student_interval": ".statistics",
-        "summarise": ".tables",
-        "to_csv": ".tables",
-        "to_markdown": ".tables",
-        "unroll": ".unrolled",
-        "write_report": ".page",
-    },
-)
+__getattr__ = exports(__name__)

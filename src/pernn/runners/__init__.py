@@ -4,43 +4,19 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .runner import ENDS, Hear, Runner, TrialEvent
+from .runner import ENDS as ENDS, Hear as Hear, Runner as Runner, TrialEvent as TrialEvent
 
 if TYPE_CHECKING:
-    from .capacity import Capacity, check_cores, measure_capacity, show_bytes
-    from .inline import InlineRunner
-    from .leaving import Limits
-    from .local import LocalRunner
-    from .ray import RayRunner
-    from .slurm import SlurmRunner
+    from .capacity import (
+        Capacity as Capacity,
+        check_cores as check_cores,
+        measure_capacity as measure_capacity,
+        show_bytes as show_bytes,
+    )
+    from .inline import InlineRunner as InlineRunner
+    from .leaving import Limits as Limits
+    from .local import LocalRunner as LocalRunner
+    from .ray import RayRunner as RayRunner
+    from .slurm import SlurmRunner as SlurmRunner
 
-__all__ = [
-    "ENDS",
-    "Capacity",
-    "Hear",
-    "InlineRunner",
-    "Limits",
-    "LocalRunner",
-    "RayRunner",
-    "Runner",
-    "SlurmRunner",
-    "TrialEvent",
-    "check_cores",
-    "measure_capacity",
-    "show_bytes",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "Capacity": ".capacity",
-        "check_cores": ".capacity",
-        "measure_capacity": ".capacity",
-        "show_bytes": ".capacity",
-        "InlineRunner": ".inline",
-        "Limits": ".leaving",
-        "LocalRunner": ".local",
-        "RayRunner": ".ray",
-        "SlurmRunner": ".slurm",
-    },
-)
+__getattr__ = exports(__name__)

@@ -52,8 +52,7 @@ def build(
     with seeded("encoding"):
         generator = _generator(spec, "encoding")
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
-    # A task may say which network it is for; most do not.
-    network = getattr(task, "network", "queried")
+    network = task.network
     # The phases' vectors are as wide as a token's.
     phase_size = spec.embedding_size if network == "autoregressive" else 0
     joined_size = encoding.joined_size(spec.embedding_size) + phase_size

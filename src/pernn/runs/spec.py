@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_serializer, model_validator
 
+import pernn.corpora  # noqa: F401  its task joins the registry
 from pernn.config import Config, read_file
 from pernn.cores import AnyCore, LSTMConfig
 from pernn.encodings import ENCODINGS, AnyEncoding, CodeConfig, SinusoidalConfig
@@ -123,7 +124,7 @@ class RunSpec(Config):
                 f"pretraining.task must have fewer ids than task: {first.vocab_size} are not fewer "
                 f"than {second.vocab_size}"
             )
-        if {getattr(task, "network", "queried") for task in (first, second)} != {"queried"}:
+        if {task.network for task in (first, second)} != {"queried"}:
             raise ValueError("pretraining needs tasks that ask by queries, for ids")
         known = getattr(self.task, "num_known", first.vocab_size)
         if known != first.vocab_size:

@@ -1,85 +1,69 @@
 """Store: run directories, checkpoints, sweeps. Files only; never loads torch."""
 
-from .archives import Archived, Fate, Unpacked, read_archive, write_archive
-from .checkpoints import NUM_LATEST, Checkpoint, CheckpointFolder
-from .collection import without_collection
-from .files import (
-    FORMAT,
-    num_bytes_below,
-    parse_json,
-    physical_memory,
-    read_json,
-    refuse_links,
-    sealed,
-    storing,
-    to_json,
-    write_atomically,
-)
-from .lease import NUM_BEATS, lease_seconds
-from .progress import Progress, read_progress, seconds_left
-from .queries import query
-from .remote import hide_credentials, open_url, write_anywhere
-from .run_directory import RunDirectory, check_format, flatten, list_runs, read_record
-from .status import RunStatus, describe_machines, is_done, read_records, read_status, read_statuses
-from .sweeps import (
-    Sweep,
-    is_pause_requested,
-    list_sweeps,
-    load_sweep,
-    request_pause,
-    save_sweep,
-    sweep_directory,
-    withdraw_pause,
-)
-from .tar_members import create_archive
+from pernn.lazy import exports
 
-__all__ = [
-    "FORMAT",
-    "NUM_BEATS",
-    "NUM_LATEST",
-    "Archived",
-    "Checkpoint",
-    "CheckpointFolder",
-    "Fate",
-    "Progress",
-    "RunDirectory",
-    "RunStatus",
-    "Sweep",
-    "Unpacked",
-    "check_format",
-    "create_archive",
-    "describe_machines",
-    "flatten",
-    "hide_credentials",
-    "is_done",
-    "is_pause_requested",
-    "lease_seconds",
-    "list_runs",
-    "list_sweeps",
-    "load_sweep",
-    "num_bytes_below",
-    "open_url",
-    "parse_json",
-    "physical_memory",
-    "query",
-    "read_archive",
-    "read_json",
-    "read_progress",
-    "read_record",
-    "read_records",
-    "read_status",
-    "read_statuses",
-    "refuse_links",
-    "request_pause",
-    "save_sweep",
-    "sealed",
-    "seconds_left",
-    "storing",
-    "sweep_directory",
-    "to_json",
-    "withdraw_pause",
-    "without_collection",
-    "write_anywhere",
-    "write_archive",
-    "write_atomically",
-]
+from .archives import (
+    Archived as Archived,
+    Fate as Fate,
+    Unpacked as Unpacked,
+    read_archive as read_archive,
+    write_archive as write_archive,
+)
+from .checkpoints import (
+    NUM_LATEST as NUM_LATEST,
+    Checkpoint as Checkpoint,
+    CheckpointFolder as CheckpointFolder,
+)
+from .collection import without_collection as without_collection
+from .files import (
+    FORMAT as FORMAT,
+    num_bytes_below as num_bytes_below,
+    parse_json as parse_json,
+    physical_memory as physical_memory,
+    read_json as read_json,
+    refuse_links as refuse_links,
+    sealed as sealed,
+    storing as storing,
+    to_json as to_json,
+    write_atomically as write_atomically,
+)
+from .lease import NUM_BEATS as NUM_BEATS, lease_seconds as lease_seconds
+from .progress import (
+    Progress as Progress,
+    read_progress as read_progress,
+    seconds_left as seconds_left,
+)
+from .queries import query as query
+from .remote import (
+    hide_credentials as hide_credentials,
+    open_url as open_url,
+    write_anywhere as write_anywhere,
+)
+from .run_directory import (
+    RunDirectory as RunDirectory,
+    check_format as check_format,
+    flatten as flatten,
+    list_runs as list_runs,
+    read_record as read_record,
+)
+from .status import (
+    RunStatus as RunStatus,
+    describe_machines as describe_machines,
+    is_done as is_done,
+    read_records as read_records,
+    read_status as read_status,
+    read_statuses as read_statuses,
+)
+from .sweeps import (
+    Sweep as Sweep,
+    is_pause_requested as is_pause_requested,
+    list_sweeps as list_sweeps,
+    load_sweep as load_sweep,
+    request_pause as request_pause,
+    save_sweep as save_sweep,
+    sweep_directory as sweep_directory,
+    withdraw_pause as withdraw_pause,
+)
+from .tar_members import create_archive as create_archive
+
+__getattr__ = exports(__name__)

@@ -101,7 +101,6 @@ TASKS = Kinds(
         "variable_length": "pernn.tasks.variable_length:VariableLengthConfig",
         "dual_frequency": "pernn.tasks.dual_frequency:DualFrequencyConfig",
         "infinite_vocabulary": "pernn.tasks.infinite_vocabulary:InfiniteVocabularyConfig",
-        "language_modelling": "pernn.corpora.config:LanguageModellingConfig",
     },
     TaskConfig,
 )

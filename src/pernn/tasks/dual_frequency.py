@@ -13,6 +13,7 @@ from pernn.interfaces import UNSCORED, Answers, Batch, Measurement, Table
 from pernn.randomness import RandomStream, integers
 
 from .config import TaskConfig
+from .held_out import Composed
 from .lengths import Fixed
 from .rules import Reverse
 from .sources import DualFrequency
@@ -49,7 +50,7 @@ class OneTarget:
         if self.num_per_cell < 1:
             raise ConfigError(f"num_per_cell must be at least 1, got {self.num_per_cell}")
 
-    def check(self, task: SyntheticTask) -> None:
+    def check(self, task: Composed) -> None:
         """Refuse spaces without enough sequences of one class.
 
         Raises:
@@ -74,7 +75,7 @@ class OneTarget:
             )
 
     def inputs(
-        self, task: SyntheticTask, stream: RandomStream
+        self, task: Composed, stream: RandomStream
     ) -> Int64[np.ndarray, "held_out input_time"]:
         """Draw distinct sequences of ranks; each becomes one sequence of every condition."""
         half, length = task.vocab_size // 2, task.longest

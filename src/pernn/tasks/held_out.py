@@ -1,7 +1,7 @@
 """Which sequences are for testing: how they are made, and what of them is to be answered."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int64
@@ -9,22 +9,53 @@ from jaxtyping import Int64
 from pernn.errors import ConfigError
 from pernn.randomness import RandomStream
 
-if TYPE_CHECKING:
-    from .synthetic import SyntheticTask
+from .lengths import Length
+from .rules import Rule
+from .sources import Source
 
 Inputs = Int64[np.ndarray, "held_out input_time"]
 Targets = Int64[np.ndarray, "held_out scored"]
 
 
 @runtime_checkable
+class Composed(Protocol):
+    """What of a task its test sequences may depend on; a `SyntheticTask` has it."""
+
+    @property
+    def rule(self) -> Rule:
+        """Inputs → targets."""
+        ...
+
+    @property
+    def source(self) -> Source:
+        """Random words → inputs."""
+        ...
+
+    @property
+    def length(self) -> Length:
+        """Length of the inputs."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K."""
+        ...
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest inputs."""
+        ...
+
+
+@runtime_checkable
 class HeldOut(Protocol):
     """A way to make test sequences; training never shows one of them."""
 
-    def check(self, task: "SyntheticTask") -> None:
+    def check(self, task: Composed) -> None:
         """Refuse a task that does not have enough sequences, or none left to train on."""
         ...
 
-    def inputs(self, task: "SyntheticTask", stream: RandomStream) -> Inputs:
+    def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
         """Draw distinct sequences from the test stream."""
         ...
 
@@ -50,7 +81,7 @@ class Distinct:
         if self.num_held_out < 1:
             raise ConfigError(f"num_held_out must be at least 1, got {self.num_held_out}")
 
-    def check(self, task: "SyntheticTask") -> None:
+    def check(self, task: Composed) -> None:
         """Refuse to hold out all sequences of a length.
 
         Raises:
@@ -65,7 +96,7 @@ class Distinct:
                     f"got {self.num_held_out:,}"
                 )
 
-    def inputs(self, task: "SyntheticTask", stream: RandomStream) -> Inputs:
+    def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
         """Take the first distinct sequences of each length, the shortest first."""
         longest = task.length.possible[-1]
         blocks = []

@@ -11,7 +11,7 @@ from pernn.interfaces import Answers, Batch, Measurement
 from pernn.randomness import RandomStream, integers
 
 from .config import TokenTaskConfig
-from .held_out import Distinct, Inputs, Targets
+from .held_out import Composed, Distinct, Inputs, Targets
 from .lengths import Fixed
 from .measures import Sequences
 from .rules import Reverse
@@ -33,7 +33,7 @@ class NewAndMixed:
     num_known: int
     num_held_out: int
 
-    def check(self, task: SyntheticTask) -> None:
+    def check(self, task: Composed) -> None:
         """Refuse a task without that many sequences of new ids.
 
         Raises:
@@ -52,7 +52,7 @@ class NewAndMixed:
             )
         Distinct(num_held_out=2 * self.num_held_out).check(task)
 
-    def inputs(self, task: SyntheticTask, stream: RandomStream) -> Inputs:
+    def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
         """Take the first distinct sequences of either sort."""
         num_new = task.vocab_size - self.num_known
         rows = np.empty((0, task.longest), dtype=np.int64)

@@ -4,66 +4,38 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .config import PRESETS, Precision, Preset, PresetName, TrainingConfig
-from .schedule import learning_rate
+from .config import (
+    PRESETS as PRESETS,
+    Precision as Precision,
+    Preset as Preset,
+    PresetName as PresetName,
+    TrainingConfig as TrainingConfig,
+)
+from .schedule import learning_rate as learning_rate
 
 if TYPE_CHECKING:
-    from .allocation import keep_freed_memory
-    from .evaluation import decode, evaluate, evaluate_diverged, predict
-    from .loop import CheckpointDue, Event, Measured, Updated, advance
-    from .objective import Shown
-    from .precision import choose_device, computing, rounding
-    from .readout import linear_cross_entropy
-    from .state import TrainState
-    from .update import Update, make_update
+    from .allocation import keep_freed_memory as keep_freed_memory
+    from .evaluation import (
+        decode as decode,
+        evaluate as evaluate,
+        evaluate_diverged as evaluate_diverged,
+        predict as predict,
+    )
+    from .loop import (
+        CheckpointDue as CheckpointDue,
+        Event as Event,
+        Measured as Measured,
+        Updated as Updated,
+        advance as advance,
+    )
+    from .objective import Shown as Shown
+    from .precision import (
+        choose_device as choose_device,
+        computing as computing,
+        rounding as rounding,
+    )
+    from .readout import linear_cross_entropy as linear_cross_entropy
+    from .state import TrainState as TrainState
+    from .update import Update as Update, make_update as make_update
 
-__all__ = [
-    "PRESETS",
-    "CheckpointDue",
-    "Event",
-    "Measured",
-    "Precision",
-    "Preset",
-    "PresetName",
-    "Shown",
-    "TrainState",
-    "TrainingConfig",
-    "Update",
-    "Updated",
-    "advance",
-    "choose_device",
-    "computing",
-    "decode",
-    "evaluate",
-    "evaluate_diverged",
-    "keep_freed_memory",
-    "learning_rate",
-    "linear_cross_entropy",
-    "make_update",
-    "predict",
-    "rounding",
-]
-
-__getattr__ = exports(
-    __name__,
-    {
-        "CheckpointDue": ".loop",
-        "Event": ".loop",
-        "Measured": ".loop",
-        "Shown": ".objective",
-        "TrainState": ".state",
-        "Update": ".update",
-        "Updated": ".loop",
-        "advance": ".loop",
-        "choose_device": ".precision",
-        "computing": ".precision",
-        "decode": ".evaluation",
-        "evaluate": ".evaluation",
-        "evaluate_diverged": ".evaluation",
-        "keep_freed_memory": ".allocation",
-        "linear_cross_entropy": ".readout",
-        "make_update": ".update",
-        "predict": ".evaluation",
-        "rounding": ".precision",
-    },
-)
+__getattr__ = exports(__name__)

@@ -1,6 +1,7 @@
 """What training minimises: cross-entropy of ids, or one minus the cosine of vectors."""
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -68,18 +69,17 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 
 def batch_loss(network: SequenceModel, batch: Shown) -> Loss:
     """Run a network on a batch; return what it minimises and how much of it is right."""
-    if not isinstance(network, LinearReadout):
+    # Not `isinstance`: of a protocol, that takes longer than a small matrix product.
+    if not hasattr(network, "states"):
         return _loss_of(
             network(
                 batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
             ),
             batch.targets,
         )
-    states, targets = (
-        network.states(
-            batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
-        ),
-        batch.targets,
+    network, targets = cast(LinearReadout, network), batch.targets
+    states = network.states(
+        batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
     )
     if targets.is_floating_point():
         return _loss_of(network.readout(states), targets)

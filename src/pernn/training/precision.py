@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pernn.errors import MachineError
-from pernn.kernels import rounded, rounding_products, rounds_products
+from pernn.kernels import library_products, rounded, rounding_products, rounds_products
 
 from .config import Precision
 
@@ -57,19 +57,12 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
         raise MachineError(
             f"precision tf32 needs a CUDA device and this run is on {device}: use fp32 or bf16"
         )
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision
-    matmul.allow_tf32 = cudnn.allow_tf32 = precision == "tf32"
-    # Whatever the caller has set, PyTorch's own products must not round: which of them do, and on
-    # which processor, nobody can tell.
-    products.fp32_precision = "ieee"
+    rounds = precision == "bf16" and device.type == "cpu"
     flushed = torch.set_flush_denormal(True)
     try:
-        with rounding_products(rounds=precision == "bf16" and device.type == "cpu"):
+        with library_products(tf32=precision == "tf32"), rounding_products(rounds=rounds):
             yield
     finally:
-        matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision = before
         if flushed:
             torch.set_flush_denormal(False)
 

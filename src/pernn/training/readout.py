@@ -5,6 +5,7 @@ once. Here a chunk of them is made, turned into its own gradient and multiplied 
 one takes its place.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -51,9 +52,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wants = ctx.needs_input_grad
         num_rows, device = len(states), states.device.type
-        dtype = (
-            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
-        )
+        rounds = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if rounds else states.dtype
         size = max(1, CHUNK_SIZES.get(device, 2**21) // len(weight))
         losses = states.new_empty(num_rows)
         hits = torch.empty(num_rows, dtype=torch.bool, device=states.device)
@@ -62,7 +62,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
         space = states.new_empty(min(size, num_rows), len(weight))
         readout = weight.to(dtype)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(device, enabled=False) if rounds else nullcontext():
             for start in range(0, num_rows, size):
                 part = slice(start, start + size)
                 rows = states[part].to(dtype)

@@ -70,9 +70,21 @@ class Update:
             loss, right = batch_loss(state.network, shown)
         state.optimizer.zero_grad()
         torch.autograd.backward(loss)
-        norm = nn.utils.clip_grad_norm_(state.parameters, self.clip_norm)
+        norm = clip_gradients(state.parameters, self.clip_norm)
         state.optimizer.step()
         state.sums += torch.stack([loss.detach(), norm, right])
+
+
+def clip_gradients(parameters: list[nn.Parameter], clip_norm: float) -> Tensor:
+    """Return the norm of all gradients, and scale them down to `clip_norm` if it is above.
+
+    `torch.nn.utils.clip_grad_norm_` to the same bits, for parameters of one type on one device:
+    sorting them takes longer than the work on a small network.
+    """
+    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
+    torch._foreach_mul_(grads, torch.clamp(clip_norm / (norm + 1e-6), max=1.0))
+    return norm
 
 
 Capture = Callable[[Callable[[], None]], Callable[[], None]]

@@ -16,8 +16,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from pernn.cores import S4D
-
 
 class StateSpaceJacobian:
     """The Jacobians of a batch of sequences through S4D with one layer.
@@ -33,7 +31,7 @@ class StateSpaceJacobian:
     """
 
     def __init__(
-        self, core: S4D, gates: Float[Tensor, "batch time hidden"], source: int, target: int
+        self, core: Any, gates: Float[Tensor, "batch time hidden"], source: int, target: int
     ) -> None:
         gates = gates[:, :target]
         outputs, state = core.recur(gates)
@@ -75,12 +73,12 @@ class StateSpaceJacobian:
         expanded: Tensor = (rows.unsqueeze(3) * self._directions).flatten(2)
         return expanded
 
-
-def state_space_footprint(
-    core: S4D, gates: Float[Tensor, "batch time hidden"], num_factors: int
-) -> tuple[int, int]:
-    """Give bytes per sequence and per row; there are no factors to keep, however far back."""
-    del num_factors
-    modes = core.state_size // 2
-    forward = core.hidden_size * (6 * gates.shape[1] + 8 * modes)
-    return gates.itemsize * forward, gates.itemsize * 3 * core.hidden_size
+    @staticmethod
+    def footprint(
+        core: Any, gates: Float[Tensor, "batch time hidden"], num_factors: int
+    ) -> tuple[int, int]:
+        """Return bytes per sequence and per row; there are no factors to keep, however far back."""
+        del num_factors
+        modes = core.state_size // 2
+        forward = core.hidden_size * (6 * gates.shape[1] + 8 * modes)
+        return gates.itemsize * forward, gates.itemsize * 3 * core.hidden_size

@@ -1,0 +1,197 @@
+"""What every core of ours is: three verbs, the arguments of PyTorch's layers, and its twins."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from pernn.errors import ConfigError
+from pernn.kernels import linear
+
+from .projected import Projected
+
+FOREIGN = ("bidirectional", "dropout", "proj_size")
+"""Options of PyTorch's layers that our cores lack."""
+
+
+class Core(nn.Module):
+    """Vectors → states in three verbs: `project` the inputs, `recur` over time, `forward` both.
+
+    What differs from core to core and is needed elsewhere is a method here, with an answer that
+    serves any core: a new one is a file of its own.
+
+    Args:
+        input_size: Width of one input vector.
+        hidden_size: Width of one output.
+        num_layers: Number of stacked layers.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        options: Further options of PyTorch's layers; refused unless they are off.
+
+    Raises:
+        ConfigError: If a size is not positive, or dropout, a projection or a second direction is
+            asked for.
+        TypeError: If PyTorch has no such option either.
+    """
+
+    gate_size: int
+    """Width of one projected input."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        batch_first: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        for option, value in options.items():
+            if option not in FOREIGN:
+                raise TypeError(f"{name}: unexpected keyword argument {option!r}")
+            if value:
+                raise ConfigError(
+                    f"{name}: {option}={value} is not supported; PositionEncoded wraps PyTorch's "
+                    "own layers, which have it"
+                )
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.batch_first = batch_first
+
+    def project(
+        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
+    ) -> Float[Tensor, "*rows gate"]:
+        """Apply the input weights of features `offset …`; linear but for the bias."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method project")
+
+    def recur(
+        self,
+        gates: "Float[Tensor, 'batch time gate'] | Projected",
+        state: Any = None,
+        *,
+        num_outputs: int | None = None,
+    ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
+        """Run over time from projected inputs, whole or by parts.
+
+        Returns:
+            The outputs of the last `num_outputs` steps, all if absent, and the final state.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs a method recur")
+
+    def forward(
+        self,
+        inputs: "Float[Tensor, '*shape input'] | PackedSequence | Projected",
+        hx: Any = None,
+        *,
+        num_outputs: int | None = None,
+    ) -> "tuple[Float[Tensor, '*shape hidden'], Any]":
+        """Project and recur, with the axes of PyTorch's layers.
+
+        The networks call it with inputs that are projected already; it then is `recur`. So a
+        forward hook of the core hears of every training step.
+
+        Args:
+            inputs: `(batch, time, input)`, `(time, batch, input)` unless `batch_first`, or
+                `(time, input)` of a single sequence, whose state has no batch axis either.
+            hx: Initial state; zeros if absent.
+            num_outputs: Last steps whose outputs are returned; all if absent.
+
+        Raises:
+            ConfigError: If the vectors are packed, have other axes or are not `input_size` wide,
+                there is no time step, or the state has another shape.
+        """
+        if isinstance(inputs, Projected):
+            return self.recur(inputs, hx, num_outputs=num_outputs)
+        inputs = self._checked(inputs)
+        if inputs.dim() == 2:
+            hx = map_state(hx, lambda part: part.unsqueeze(1))
+            gates = self.project(inputs.unsqueeze(0))
+            outputs, state = self.recur(gates, hx, num_outputs=num_outputs)
+            return outputs.squeeze(0), map_state(state, lambda part: part.squeeze(1))
+        if not self.batch_first:
+            inputs = inputs.transpose(0, 1)
+        outputs, state = self.recur(self.project(inputs), hx, num_outputs=num_outputs)
+        return outputs if self.batch_first else outputs.transpose(0, 1), state
+
+    def _checked(self, inputs: Tensor | PackedSequence) -> Tensor:
+        name = type(self).__name__
+        if isinstance(inputs, PackedSequence):
+            raise ConfigError(
+                f"{name} takes no PackedSequence: pass padded vectors, and mask the outputs"
+            )
+        if inputs.dim() not in (2, 3):
+            raise ConfigError(
+                f"{name}: the inputs' shape is invalid: expected (batch, time, input) or (time, "
+                f"input), got {tuple(inputs.shape)}"
+            )
+        # `project` takes parts of the input, `forward` does not.
+        if inputs.shape[-1] != self.input_size:
+            raise ConfigError(f"{name}: takes vectors of {self.input_size}, got {inputs.shape[-1]}")
+        return inputs
+
+    def to_plain(self) -> nn.Module:
+        """Make the textbook's layer of the same function, with a copy of the weights.
+
+        Returns:
+            A module `(batch, time, input) → (batch, time, hidden), state`: the oracle of tests.
+
+        Raises:
+            ConfigError: If none is known.
+        """
+        raise ConfigError(f"no plain twin is known of the core {type(self).__name__}")
+
+    def to_script(self) -> nn.Module:
+        """Make the layer that a usual script would have, to compare speeds with."""
+        return self.to_plain()
+
+    def linearisation(self) -> Any:
+        """Return the class of the Jacobian's closed form, if there is one.
+
+        `None` means autograd, row by row: right for every core, but slow. A subclass may compute
+        something else, so the class itself must have this method. See `pernn.analysis.Form`.
+        """
+        return None
+
+    def _project_columns(
+        self, weight: Tensor, bias: Tensor | None, inputs: Tensor, offset: int
+    ) -> Tensor:
+        """Apply the columns of the weights that belong to features `offset …` of the input."""
+        width, columns = inputs.shape[-1], weight.shape[1]
+        check_columns(self, offset, width, columns)
+        if offset or width != columns:
+            weight = weight[:, offset : offset + width]
+        return linear(inputs, weight, bias)
+
+
+def check_sizes(core: nn.Module, **sizes: int) -> None:
+    """Refuse sizes below one.
+
+    Raises:
+        ConfigError: If there is one.
+    """
+    for name, value in sizes.items():
+        if value < 1:
+            raise ConfigError(f"{type(core).__name__}: {name} must be at least 1, got {value}")
+
+
+def check_columns(core: nn.Module, offset: int, width: int, columns: int) -> None:
+    """Refuse features that the input does not have.
+
+    Raises:
+        ConfigError: If there is one.
+    """
+    if not 0 <= offset <= columns - width:
+        raise ConfigError(
+            f"{type(core).__name__}: inputs cover features {offset} … {offset + width - 1}, "
+            f"but the weights have {columns} columns"
+        )
+
+
+def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Change every tensor of a core's state; no state stays none."""
+    if state is None:
+        return None
+    return tuple(map(change, state)) if isinstance(state, tuple) else change(state)
