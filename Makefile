@@ -10,6 +10,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 # Two processes of tests; few of them keep more than one core busy.
 TWO_AT_ONCE := -n 2 --dist worksteal
 
+# Without it tests compile all that they import in each of some hundred processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo check test test-all test-processors format clean
 

@@ -11,92 +11,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pernn.kernels import describe_arithmetic
-from pernn.kernels.arithmetic import VARIABLES
+from pernn.performance.processor_classes import CLASSES, ProcessorClass
 from pernn.runs import RunSpec, Trial, build
 from pernn.training import Measured, TrainState, advance, computing, evaluate
 
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", "runs", "metrics")
 """Folders of tests whose results depend on the processor."""
-ORDER = ("DEFAULT", "AVX2", "AVX512")
-"""PyTorch's names for what processors can do, the least first."""
+TESTED = ("avx512-bf16", "avx512", "avx2", "baseline", "baseline-no-compiler", "no-compiler")
+"""Those of `CLASSES` that are tested, apart from the processor that is there."""
 TOLERANCE = {"fp32": 1e-6, "bf16": 5e-4}
 """Largest difference of a loss within 20 updates between two classes of processors, in nats."""
 SHARE = 0.05
 """Largest distance between the logits of two classes, as a share of that between the precisions."""
 CPU = torch.device("cpu")
-
-
-@dataclass(frozen=True)
-class Emulated:
-    """A class of processors.
-
-    Attributes:
-        named: How the line of `pernn doctor` begins there.
-        needs: What PyTorch must find on the real processor.
-        variables: What makes the libraries believe that they run on it.
-    """
-
-    named: str
-    needs: str
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-    def is_possible(self) -> bool:
-        """Return whether this processor can do as much."""
-        return ORDER.index(self.needs) <= _found()
-
-    def environment(self) -> dict[str, str]:
-        """Return this process's environment variables, changed to be that processor's."""
-        kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-        return kept | dict(self.variables)
-
-
-def _limits(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
-    return {
-        "ATEN_CPU_CAPABILITY": aten,
-        "ONEDNN_MAX_CPU_ISA": onednn,
-        "MKL_ENABLE_INSTRUCTIONS": mkl,
-        "PERNN_KERNELS_TARGET": target,
-    }
-
-
-BASE = _limits("default", "SSE41", "SSE4_2", "x86-64-v2")
-CLASSES = {
-    "avx512-bf16": Emulated(
-        "AVX-512, compiled",
-        "AVX512",
-        _limits("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake"),
-    ),
-    "avx512": Emulated(
-        "AVX-512, compiled", "AVX512", _limits("avx512", "AVX512_CORE", "AVX512", "x86-64-v4")
-    ),
-    "avx2": Emulated("AVX2, compiled", "AVX2", _limits("avx2", "AVX2", "AVX2", "x86-64-v3")),
-    "baseline": Emulated("no vector extensions, compiled", "DEFAULT", BASE),
-    "no-compiler": Emulated(
-        "no vector extensions, no compiled", "DEFAULT", BASE | {"PERNN_KERNELS": "off"}
-    ),
-    "native-no-compiler": Emulated("", "DEFAULT", {"PERNN_KERNELS": "off"}),
-}
-"""The classes, apart from the processor that is there."""
-
-
-def _found() -> int:
-    """Return what PyTorch can use here, whatever it was told to."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import torch; print(torch.backends.cpu.get_cpu_capability())"],
-        env={name: value for name, value in os.environ.items() if name != "ATEN_CPU_CAPABILITY"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ORDER.index(done.stdout.strip()) if done.stdout.strip() in ORDER else 0
 
 
 CONFIGURATION: dict[str, Any] = {
@@ -139,7 +73,7 @@ def _losses(spec: RunSpec, trial: Trial) -> Iterator[float]:
     yield evaluate(trial.model, trial.stream, CPU, spec.training.precision).metrics["loss"]
 
 
-def compute_on(emulated: Emulated) -> dict[str, Any]:
+def compute_on(emulated: ProcessorClass) -> dict[str, Any]:
     """Return what `compute_everything` returns in a process on an emulated processor."""
     script = "import json, processors; print(json.dumps(processors.compute_everything()))"
     environment = emulated.environment()
@@ -178,11 +112,11 @@ def complaints(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 def main() -> int:
     """Run the numerical tests on every class; return 1 if they fail on one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("classes", nargs="*", choices=[[], *CLASSES], metavar="CLASS")
+    parser.add_argument("classes", nargs="*", choices=[[], *TESTED], metavar="CLASS")
     own, theirs = sys.argv[1:], ["-q", *(f"tests/{folder}" for folder in NUMERICAL)]
     if "--" in own:
         own, theirs = own[: own.index("--")], [*theirs, *own[own.index("--") + 1 :]]
-    chosen = parser.parse_args(own).classes or list(CLASSES)
+    chosen = parser.parse_args(own).classes or list(TESTED)
     native, failed = compute_everything(), []
     print(f"here: {native['arithmetic']}", flush=True)
     for name in chosen:
@@ -193,8 +127,8 @@ def main() -> int:
         begun = time.monotonic()
         found = compute_on(emulated)
         wrong = complaints(native, found)
-        if not found["arithmetic"].startswith(emulated.named):
-            wrong.append(f"expected {emulated.named}")
+        if not emulated.describes(found["arithmetic"]):
+            wrong.append(f"expected {emulated.arithmetic}")
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *theirs],
             cwd=ROOT,

@@ -18,7 +18,7 @@ from pathlib import Path
 # Bound before any test: what a test starts ends with it, and the server serves them all.
 from subprocess import PIPE, CompletedProcess, Popen
 
-TIMEOUT_SECONDS = 120
+TIMEOUT_SECONDS = 240
 
 
 def call(
@@ -60,7 +60,7 @@ class _Server:
         return _Server()
 
     def close(self) -> None:
-        self.process.communicate(timeout=10)
+        self.process.communicate(timeout=TIMEOUT_SECONDS)
 
     def ask(self, request: dict[str, object]) -> int:
         with self.lock:
@@ -86,7 +86,10 @@ def _serve() -> None:
     import pernn.experiments
     import pernn.reports
     import pernn.runs  # noqa: F401
+    from pernn.reports import further, page
 
+    # No test of commands looks at the other formats, which take half of a report's time.
+    further.FORMATS = page.FORMATS = ("svg",)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:
         child = os.fork()

@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import shape_checks  # noqa: F401  # before anything of pernn
+
 torch.set_num_threads(1)
 
 settings.register_profile(
@@ -34,6 +36,13 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def generator() -> torch.Generator:
     """A generator of known seed, so that no test depends on another."""
     return torch.Generator().manual_seed(20240201)
+
+
+@pytest.fixture
+def one_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw figures of reports as SVG only, where a test does not look at them."""
+    for file in ("page", "further"):
+        monkeypatch.setattr(f"pernn.reports.{file}.FORMATS", ("svg",))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,7 @@
 
 import sys
 
+import pandas as pd
 import pytest
 import torch
 
@@ -9,7 +10,7 @@ import pernn
 from pernn.errors import ConfigError, MachineError
 from pernn.runners import InlineRunner
 from pernn.runs import weights_digest
-from pernn.store import RunDirectory
+from pernn.store import RunDirectory, load_sweep
 
 TINY = {
     "core.hidden_size": 8,
@@ -67,6 +68,15 @@ def test_trials_are_rows(ran):
 
 def test_curves_have_what_differs_between_trials(ran):
     frame = pernn.load_curves(ran.results, ran.name)
+    lines = [
+        {"run": run, **line}
+        for run in load_sweep(ran.results, ran.name).runs
+        for line in RunDirectory(ran.results, run).read_metrics()
+    ]
+    expected = pd.DataFrame(lines)
+    assert frame[expected.columns].equals(expected)
+    kinds = dict(zip(ran.load()["run"], ran.load()["encoding.kind"], strict=True))
+    assert frame["encoding.kind"].tolist() == [kinds[run] for run in frame["run"]]
     assert {"run", "encoding.kind", "update", "kind", "loss"} <= set(frame.columns)
     assert "task.length" not in frame.columns
     train = frame[frame["kind"] == "train"]

@@ -29,7 +29,7 @@ class InThisProcess(LocalRunner):
 
 
 @pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_this_process(monkeypatch: pytest.MonkeyPatch, one_format: None) -> None:
     """Starting processes takes longer than these trials, and is tested elsewhere."""
     monkeypatch.setattr(placing, "LocalRunner", InThisProcess)
 

@@ -267,19 +267,21 @@ def installed(tmp_path_factory):
     run = (sys.executable, "-m")
     wheels = source / "dist"
     building = (*run, "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source))
-    subprocess.run(building, check=True, capture_output=True, timeout=120)
+    subprocess.run(building, check=True, capture_output=True, timeout=600)
     (wheel,) = wheels.glob("my_parts-*.whl")
     installing = ("pip", "install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
-    subprocess.run((*run, *installing), check=True, capture_output=True, timeout=120)
+    subprocess.run((*run, *installing), check=True, capture_output=True, timeout=600)
     (site / "trial.toml").write_text(trial)
     return site
 
 
 def pernn(site, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(site), "PERNN_RESULTS": str(site / "results")}
+    # Before the sources under test, which are not always those that are installed.
+    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": paths, "PERNN_RESULTS": str(site / "results")}
     return subprocess.run(
         [sys.executable, "-m", "pernn", *arguments],
-        cwd=site, env=environment, capture_output=True, text=True, timeout=240, check=False,
+        cwd=site, env=environment, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 
@@ -319,7 +321,7 @@ def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
     program = str(Path(sys.executable).with_name("pernn"))
     command = (program, "train", "trial.toml", "--set", f"core.kind={place}", "--json")
     done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     directory = Path(json.loads(done.stdout)["directory"])

@@ -28,13 +28,15 @@ SCALES = ("demo", "small", "paper")
 
 
 @functools.cache
-def specs_by_name(name, scale):
-    return [flatten(spec.dump()) for spec in trials(find_experiment(name), scale)]
+def planned(name, scale):
+    """All trials, and their settings, flat."""
+    specs = trials(find_experiment(name), scale)
+    return specs, [flatten(spec.dump()) for spec in specs]
 
 
 def specs_of(experiment, scale):
     """The settings of all trials, flat."""
-    return specs_by_name(experiment.name, scale)
+    return planned(experiment.name, scale)[1]
 
 
 def digests():
@@ -47,7 +49,7 @@ def digests():
         }
         for name in CATALOGUE
         for scale, specs in (
-            (scale, trials(find_experiment(name), scale)) for scale in find_experiment(name).scales
+            (scale, planned(name, scale)[0]) for scale in find_experiment(name).scales
         )
     }
 
@@ -68,15 +70,14 @@ def test_every_experiment_has_its_grid_here():
 
 @pytest.mark.parametrize(("name", "rows"), PAPER.items(), ids=PAPER)
 def test_paper_scale_is_the_papers_grid(name, rows):
-    specs = trials(find_experiment(name), "paper")
+    specs, settings = planned(name, "paper")
     expected = {
         present({**COMMON, **row, "seed": seed})
         for row in rows
         for seed in (111, 222, 333, 444, 555)
     }
     found = set()
-    for spec in specs:
-        flat = flatten(spec.dump())
+    for flat in settings:
         assert flat.get("encoding.size", 512) == 512
         columns = {*COMMON, *(column for row in rows for column in row), "seed"}
         found.add(present({column: flat.get(column) for column in columns}))
@@ -86,7 +87,7 @@ def test_paper_scale_is_the_papers_grid(name, rows):
 
 def test_all_vocabularies_of_constant_information_have_as_many_inputs():
     for scale, bits in (("paper", 768), ("small", 192), ("demo", 96)):
-        specs = trials(find_experiment("constant_information"), scale)
+        specs, _ = planned("constant_information", scale)
         assert {spec.task.vocab_size**spec.task.length for spec in specs} == {2**bits}
 
 
@@ -148,14 +149,14 @@ def test_an_unfinished_sweep_is_a_study_with_fewer_seeds(experiment, scale):
 def test_demo_trials_build():
     import torch
 
-    for spec in trials(EXPERIMENT, "demo")[:2]:
+    for spec in planned("vocabulary_size", "demo")[0][:2]:
         assert build(spec, torch.device("cpu")).model.num_parameters > 0
 
 
 def test_overrides_reach_every_spec_and_drop_doubles():
     specs = trials(EXPERIMENT, "demo", {"preset": "as-written"})
     assert {spec.preset for spec in specs} == {"as-written"}
-    assert len(trials(EXPERIMENT, "demo", {"seed": 1})) == len(trials(EXPERIMENT, "demo")) // 5
+    assert len(trials(EXPERIMENT, "demo", {"seed": 1})) == len(specs) // 5
 
 
 @pytest.mark.parametrize(
@@ -260,10 +261,11 @@ def miniature(spec):
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
+@pytest.mark.usefixtures("one_format")
 def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path):
     """One seed, two panels, two values of the horizontal axis; real trials, a real report."""
     layout = experiment.figure
-    specs = [miniature(spec) for spec in trials(experiment, "demo")]
+    specs = [miniature(spec) for spec in planned(experiment.name, "demo")[0]]
     flat = [flatten(spec.dump()) for spec in specs]
     allowed = {"seed": {111}}
     for column in {layout.x, layout.panels} - {layout.lines}:  # a contrast needs all lines

@@ -1,6 +1,7 @@
 """What a figure shows, and that it is the same bytes every time."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import matplotlib as mpl
@@ -24,6 +25,12 @@ def texts(figure: Any) -> list[str]:
     return [found.get_text() for found in figure.findobj(Text)]
 
 
+@cache
+def usual() -> Any:
+    """The figure of the usual trials, to be looked at only."""
+    return draw(experiment(), trials())
+
+
 def error_bars(axes: Any) -> list[ErrorbarContainer]:
     return [found for found in axes.containers if isinstance(found, ErrorbarContainer)]
 
@@ -41,9 +48,7 @@ def test_two_drawings_are_equal_bytes() -> None:
 
 
 def test_other_data_are_other_bytes() -> None:
-    assert render(draw(experiment(), trials()), "svg") != render(
-        draw(experiment(), trials()[:-8]), "svg"
-    )
+    assert render(usual(), "svg") != render(draw(experiment(), trials()[:-8]), "svg")
 
 
 def test_settings_of_matplotlib_are_left_as_they_were() -> None:
@@ -53,7 +58,7 @@ def test_settings_of_matplotlib_are_left_as_they_were() -> None:
 
 
 def test_panels_stand_in_a_grid() -> None:
-    figure = draw(experiment(), trials())
+    figure = usual()
     assert len(figure.axes) == 2 * 3
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["GRU", "lstm", "", "", "", ""]
     assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 5"] * 6
@@ -64,7 +69,7 @@ def test_panels_stand_in_a_grid() -> None:
 
 def test_lines_show_means_and_intervals() -> None:
     records = trials()
-    first = draw(experiment(), records).axes[0]
+    first = usual().axes[0]
     vanilla, encoded = error_bars(first)
     assert (vanilla.get_label(), encoded.get_label()) == ("Vanilla", "Position-encoded")
     values = [
@@ -79,7 +84,7 @@ def test_lines_show_means_and_intervals() -> None:
 
 
 def test_every_trial_is_a_point() -> None:
-    axes = draw(experiment(), trials()).axes[0]
+    axes = usual().axes[0]
     points = [line for line in axes.lines if line.get_marker() == "."]
     drawn = sorted(np.concatenate([line.get_ydata() for line in points]))
     expected = [one["token_accuracy"] for one in trials() if one["core.kind"] == "gru"]
@@ -87,14 +92,14 @@ def test_every_trial_is_a_point() -> None:
 
 
 def test_conditions_differ_by_more_than_colour() -> None:
-    vanilla, encoded = error_bars(draw(experiment(), trials()).axes[0])
+    vanilla, encoded = error_bars(usual().axes[0])
     for look in ("get_color", "get_marker", "get_linestyle"):
         assert getattr(vanilla[0], look)() != getattr(encoded[0], look)()
 
 
 def test_last_row_shows_paired_differences_about_zero() -> None:
     records = trials()
-    axes = draw(experiment(), records).axes[4]
+    axes = usual().axes[4]
     (line,) = error_bars(axes)
     by_code = {
         code: [
@@ -110,7 +115,7 @@ def test_last_row_shows_paired_differences_about_zero() -> None:
 
 
 def test_chance_is_drawn_for_token_accuracy_over_vocabularies_only() -> None:
-    figure = draw(experiment(), trials())
+    figure = usual()
     drawn = [[line for line in axes.lines if line.get_label() == CHANCE] for axes in figure.axes]
     assert [len(found) for found in drawn] == [1, 1, 0, 0, 0, 0]
     assert list(drawn[0][0].get_ydata()) == [1 / 4, 1 / 8, 1 / 16, 1 / 32]
@@ -120,7 +125,7 @@ def test_axes_have_the_values_as_ticks_and_accuracy_from_zero_to_one() -> None:
     axes = draw(experiment(), trials(vocab_sizes=(4, 1024))).axes[4]
     assert axes.get_xscale() == "log"
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "1,024"]
-    first = draw(experiment(), trials()).axes[0]
+    first = usual().axes[0]
     low, high = first.get_ylim()
     assert -0.1 < low < 0
     assert 1 < high < 1.1
@@ -149,7 +154,7 @@ def test_the_footer_says_how_it_was_made() -> None:
         "preset as-run · precision fp32 · L = 32 · hidden size 128 · 1,000 iterations · "
         "n = 5 seeds · error bars: 95 % percentile bootstrap over seeds"
     )
-    drawn = [text.replace("\u00a0", " ") for text in texts(draw(experiment(), trials()))]
+    drawn = [text.replace("\u00a0", " ") for text in texts(usual())]
     assert any(text.endswith("error bars: 95 % percentile bootstrap over seeds") for text in drawn)
 
 

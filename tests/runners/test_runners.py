@@ -57,7 +57,7 @@ def results(root: Path, specs: list[RunSpec]) -> list[bytes]:
 
 def wait_for_checkpoint(root: Path, spec: RunSpec, after: int = 0) -> None:
     directory = RunDirectory(root, spec.fingerprint())
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not any(update > after for update in directory.checkpoints.updates()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -229,7 +229,7 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path: Path) -> 
         if event.kind == "started":
             # The journal's line is written before the first update of a life.
             directory = RunDirectory(tmp_path, LONG.fingerprint())
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 240
             while len(directory.read_journal()) <= len(killed):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
@@ -270,7 +270,7 @@ def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None
     wait_for_checkpoint(root, LONG)
     driver.kill()
     driver.wait()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while read_status(root, LONG.fingerprint()).state != "stopped":
         assert time.monotonic() < deadline, read_status(root, LONG.fingerprint())
         time.sleep(0.05)

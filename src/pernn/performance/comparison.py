@@ -180,7 +180,7 @@ def peak(name: str, spec: RunSpec, device: torch.device) -> float:
     threads = torch.get_num_threads()
     content = {"name": name, "spec": spec.dump(), "device": str(device), "threads": threads}
     done = subprocess.run(
-        [sys.executable, "-m", "pernn.performance.memory"],
+        [sys.executable, "-P", "-m", "pernn.performance.memory"],
         input=json.dumps(content),
         capture_output=True,
         text=True,

@@ -1,7 +1,6 @@
 """Ratios per class of processor, each imitated on this machine in a process of its own."""
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -11,50 +10,13 @@ from typing import Any
 
 from pernn.runs import RunSpec
 
+from .processor_classes import CLASSES
+
 TIMEOUT_SECONDS = 900
 
 
-@dataclass(frozen=True)
-class ProcessorClass:
-    """A class of processors and what imitates it.
-
-    Attributes:
-        label: Its name in a table.
-        environment: Variables of the process that stands for it.
-        product_parts: What the kernels' products must be able to do there, else it is not imitated.
-    """
-
-    label: str
-    environment: dict[str, str]
-    product_parts: tuple[int, ...]
-
-
-_AVX512 = {"PERNN_KERNELS_TARGET": "cooperlake", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
-_AVX2 = {"MKL_ENABLE_INSTRUCTIONS": "AVX2"}
-CLASSES = {
-    "amx": ProcessorClass("AMX", {}, (1, 3)),
-    "avx512": ProcessorClass("AVX-512", _AVX512, (3,)),
-    # Intel's library takes AVX2 on processors of others, whatever they have.
-    "avx512-amd": ProcessorClass("AVX-512, products by AVX2 in PyTorch", _AVX512 | _AVX2, (3,)),
-    "avx2": ProcessorClass(
-        "AVX2",
-        _AVX2
-        | {
-            "PERNN_KERNELS_TARGET": "x86-64-v3",
-            "ATEN_CPU_CAPABILITY": "avx2",
-            "ONEDNN_MAX_CPU_ISA": "AVX2",
-        },
-        (3,),
-    ),
-    "none": ProcessorClass("no compiler", {"PERNN_KERNELS": "off"}, ()),
-}
-VARIABLES = (
-    "PERNN_KERNELS",
-    "PERNN_KERNELS_TARGET",
-    "ATEN_CPU_CAPABILITY",
-    "ONEDNN_MAX_CPU_ISA",
-    "MKL_ENABLE_INSTRUCTIONS",
-)
+TIMED = ("amx", "avx512-bf16", "avx512-amd", "avx2", "no-compiler")
+"""Those of `CLASSES` that are measured, in the order of the table."""
 
 
 @dataclass(frozen=True)
@@ -86,23 +48,22 @@ def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: 
     """Run all cases in a process that sees only the instructions of a class.
 
     Args:
-        name: One of `CLASSES`.
+        name: One of `TIMED`.
         specs: Cases, each reverse ordering of ids.
         threads: CPU threads.
         rounds: Measurements of each case at least.
     """
     wanted = CLASSES[name]
-    kept = {key: value for key, value in os.environ.items() if key not in VARIABLES}
     order = {"specs": [spec.dump() for spec in specs], "threads": threads, "rounds": rounds}
 
     def missing(problem: str, kernels: str = "") -> ClassRatios:
-        return ClassRatios(wanted.label, wanted.environment, kernels, problem, (), ())
+        return ClassRatios(wanted.label, wanted.variables, kernels, problem, (), ())
 
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pernn.performance.ratios"],
+            [sys.executable, "-P", "-m", "pernn.performance.ratios"],
             input=json.dumps(order),
-            env=kept | wanted.environment,
+            env=wanted.environment(),
             capture_output=True,
             text=True,
             check=False,
@@ -115,11 +76,11 @@ def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: 
         last = (done.stderr.strip().splitlines() or ["nothing printed"])[-1]
         return missing(f"exit status {done.returncode}: {last[:200]}")
     head, cases = lines[0], lines[1:]
-    if tuple(head["product_parts"]) != wanted.product_parts:
+    if not wanted.describes(head["arithmetic"]):
         return missing("cannot be imitated here", head["kernels"])
     return ClassRatios(
         label=wanted.label,
-        environment=wanted.environment,
+        environment=wanted.variables,
         kernels=head["kernels"],
         problem="",
         ratios=tuple(tuple(case["ratios"]) for case in cases),
@@ -130,7 +91,7 @@ def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: 
 def measure_classes(
     specs: Sequence[RunSpec], *, threads: int, rounds: int, hear: Callable[[str], None]
 ) -> list[ClassRatios]:
-    """Measure all classes, one after another.
+    """Measure the classes, one after another.
 
     Args:
         specs: Cases.
@@ -139,7 +100,7 @@ def measure_classes(
         hear: Told the name of each class before it is measured.
     """
     found = []
-    for name in CLASSES:
+    for name in TIMED:
         hear(name)
         found.append(measure_class(name, specs, threads=threads, rounds=rounds))
     return found

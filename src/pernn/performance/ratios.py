@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pernn.kernels import describe_kernels, find_kernels
+from pernn.kernels import describe_arithmetic, describe_kernels
 from pernn.runs import RunSpec
 from pernn.training import keep_freed_memory
 
@@ -47,12 +47,7 @@ def main() -> None:
     order: dict[str, Any] = json.load(sys.stdin)
     keep_freed_memory()
     torch.set_num_threads(order["threads"])
-    kernels = find_kernels()
-    head = {
-        "kernels": describe_kernels(),
-        "product_parts": [] if kernels is None else list(kernels.product_parts),
-        "torch": torch.backends.cpu.get_cpu_capability(),
-    }
+    head = {"kernels": describe_kernels(), "arithmetic": describe_arithmetic()}
     print(json.dumps(head), flush=True)  # noqa: T201
     for content in order["specs"]:
         ratios, seconds = measure_ratios(RunSpec.load(content), order["rounds"])

@@ -47,6 +47,8 @@ def load_results(
 def load_curves(results: str | Path = "results", sweep: str | None = None) -> "pd.DataFrame":
     """Return the lines of all trials' `metrics.jsonl`, of unfinished ones too.
 
+    The frame is in memory as a whole: ten million lines of ten metrics are about a gigabyte.
+
     Args:
         results: Results directory.
         sweep: Only its trials; all if absent.
@@ -64,16 +66,17 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
     specs = {one.fingerprint: flatten(one.read_spec() or {}) for one in directories}
     keys = dict.fromkeys(key for spec in specs.values() for key in spec)
     varying = [key for key in keys if len({spec.get(key) for spec in specs.values()}) > 1]
-    rows = [
-        {
-            "run": one.fingerprint,
-            **{key: specs[one.fingerprint].get(key) for key in varying},
-            **line,
-        }
-        for one in directories
-        for line in one.read_metrics()
-    ]
-    return frames.DataFrame(rows)
+    # A trial at a time: columns of numbers are far shorter than the lines that they come from.
+    curves = []
+    for one in directories:
+        if lines := one.read_metrics():
+            curves.append(frames.DataFrame(lines))
+            curves[-1].insert(0, "run", one.fingerprint)
+    frame = frames.concat(curves, ignore_index=True) if curves else frames.DataFrame()
+    for place, key in enumerate(varying, 1) if curves else ():
+        values = {run: spec.get(key) for run, spec in specs.items()}
+        frame.insert(place, key, frame["run"].map(values))
+    return frame
 
 
 def _runs(root: Path, sweep: str | None) -> Sequence[str]:

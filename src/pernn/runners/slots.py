@@ -50,7 +50,7 @@ class Slot:
         refuse_links(root / LOG)
         with storing(root), (root / LOG).open("a") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pernn.runners.worker"],
+                [sys.executable, "-P", "-m", "pernn.runners.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -103,6 +103,8 @@ def main() -> None:
     # Whatever a library prints must not mix with the events.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # The driver starts it with -P; a part of one's own may be a file here, but hides nothing.
+    sys.path.append("")
     # Torch is needed anyway, and takes a second to load.
     from pernn.training import keep_freed_memory
 

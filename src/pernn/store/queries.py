@@ -37,7 +37,7 @@ def query(
         raise ConfigError("SQL: not text in UTF-8") from None
     request = {"root": str(root), "sweep": sweep, "statement": statement, "seconds": seconds}
     with subprocess.Popen(
-        [sys.executable, "-m", "pernn.store.query_process", json.dumps(request)],
+        [sys.executable, "-P", "-m", "pernn.store.query_process", json.dumps(request)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         # Ctrl-C is for this process, which then ends that one.

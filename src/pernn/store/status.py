@@ -3,7 +3,6 @@
 import fcntl
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +10,7 @@ from typing import Any, Literal
 from pernn.errors import CorruptError, StoreError, one_line
 
 from .collection import without_collection
-from .files import storing
+from .files import MAX_SMALL_BYTES, read_whole
 from .lease import newest_lease, this_boot_id
 from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
 
@@ -127,15 +126,19 @@ def read_records(
 
 
 def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
-    """Say on what the finished ones of these runs ran, a sentence per kind of machine."""
+    """Return on what the finished ones of these runs ran, a sentence per kind of machine.
+
+    Raises:
+        CorruptError: If a record of a machine is damaged or far longer than any.
+        StoreError: If one cannot be read.
+    """
     # Most files are alike, and one of each kind is enough to be read.
     kinds: dict[bytes, list[RunDirectory]] = {}
     for run in runs:
         directory = RunDirectory(root, run)
         path = directory.path / ENVIRONMENT
-        if (directory.path / RESULT).exists():
-            with storing(path), suppress(FileNotFoundError):
-                kinds.setdefault(path.read_bytes(), []).append(directory)
+        if (directory.path / RESULT).exists() and path.exists():
+            kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
     count: Counter[str] = Counter()
     for alike in kinds.values():
         found = alike[0].read_environment() or {}

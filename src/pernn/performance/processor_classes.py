@@ -1,0 +1,104 @@
+"""Classes of processors, and the variables by which one processor imitates another."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from pernn.kernels import set_variables
+
+CAPABILITIES = ("DEFAULT", "AVX2", "AVX512")
+"""PyTorch's names for what processors can do, the least first."""
+
+
+@dataclass(frozen=True)
+class ProcessorClass:
+    """A class of processors.
+
+    Attributes:
+        label: Its name in a table.
+        arithmetic: Pattern of the line that `pernn doctor` prints there.
+        needs: What PyTorch must find on the real processor.
+        variables: What makes every library use no more instructions than it has.
+    """
+
+    label: str
+    arithmetic: str
+    needs: str
+    variables: dict[str, str]
+
+    def environment(self) -> dict[str, str]:
+        """Return this process's environment, changed to be that processor's."""
+        decided = set_variables()
+        kept = {name: value for name, value in os.environ.items() if name not in decided}
+        return kept | self.variables
+
+    def describes(self, arithmetic: str) -> bool:
+        """Return whether a line of `pernn doctor` is of this class."""
+        return fnmatchcase(arithmetic, self.arithmetic)
+
+    def is_possible(self) -> bool:
+        """Return whether the processor that is here can do as much."""
+        variables = {
+            name: value for name, value in os.environ.items() if name != "ATEN_CPU_CAPABILITY"
+        }
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                "import torch; print(torch.backends.cpu.get_cpu_capability())",
+            ],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = done.stdout.strip()
+        return found in CAPABILITIES[CAPABILITIES.index(self.needs) :]
+
+
+def _limits(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
+    return {
+        "ATEN_CPU_CAPABILITY": aten,
+        "ONEDNN_MAX_CPU_ISA": onednn,
+        "MKL_ENABLE_INSTRUCTIONS": mkl,
+        "PERNN_KERNELS_TARGET": target,
+    }
+
+
+_OFF = {"PERNN_KERNELS": "off"}
+_BASE = _limits("default", "SSE41", "SSE4_2", "x86-64-v2")
+_BF16 = _limits("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake")
+CLASSES = {
+    "amx": ProcessorClass("AMX", "AMX, compiled *", "AVX512", {}),
+    "avx512-bf16": ProcessorClass("AVX-512", "AVX-512, compiled *", "AVX512", _BF16),
+    # Intel's library takes AVX2 on processors of others, whatever they have.
+    "avx512-amd": ProcessorClass(
+        "AVX-512, products by AVX2 in PyTorch",
+        "AVX-512, compiled *",
+        "AVX512",
+        _BF16 | {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    ),
+    "avx512": ProcessorClass(
+        "AVX-512 without bfloat16",
+        "AVX-512, compiled *",
+        "AVX512",
+        _limits("avx512", "AVX512_CORE", "AVX512", "x86-64-v4"),
+    ),
+    "avx2": ProcessorClass(
+        "AVX2", "AVX2, compiled *", "AVX2", _limits("avx2", "AVX2", "AVX2", "x86-64-v3")
+    ),
+    "baseline": ProcessorClass(
+        "no vector extensions", "no vector extensions, compiled *", "DEFAULT", _BASE
+    ),
+    "baseline-no-compiler": ProcessorClass(
+        "no vector extensions, no compiler",
+        "no vector extensions, no compiled *",
+        "DEFAULT",
+        _BASE | _OFF,
+    ),
+    "no-compiler": ProcessorClass("no compiler", "*, no compiled *", "DEFAULT", _OFF),
+}
+"""Every class; the first and the last have all instructions of the processor that is there."""
