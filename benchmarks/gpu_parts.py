@@ -126,7 +126,7 @@ def _tests(call: Call) -> Named:
 def _parity(call: Call) -> Named:
     for precision in PRECISIONS[call.device]:
         for core in CORES:
-            for encoding in ("sinusoidal", "none", "learned", "random", "double"):
+            for encoding in ("sinusoidal", "none", "learned", "random", "repeated_embedding"):
                 name = f"{core} {encoding} {precision}"
                 yield name, partial(compare_with_cpu, call.device, core, encoding, precision)
 
@@ -173,10 +173,10 @@ def _losses(spec: "RunSpec", device: "torch.device") -> list[float]:
     precision, half = spec.training.precision, NUM_UPDATES // 2
     with computing(precision, device):
         trial = build(spec, device)
-        state = TrainState.fresh(trial.model, trial.protocol)
+        state = TrainState.fresh(trial.model, trial.preset)
         losses = _advance(spec, trial, state, device, half)
         again = build(spec, device)
-        resumed = TrainState.fresh(again.model, again.protocol)
+        resumed = TrainState.fresh(again.model, again.preset)
         resumed.restore(state.dump(), half)
         losses += _advance(spec, again, resumed, device, NUM_UPDATES)
         held_out = evaluate(again.model, again.stream, device, precision)
@@ -189,7 +189,7 @@ def _advance(
     from pernn.training import Measured, Updated, advance
 
     losses = []
-    for event in advance(state, trial.stream, spec.training, trial.protocol, device):
+    for event in advance(state, trial.stream, spec.training, trial.preset, device):
         if isinstance(event, Measured) and event.kind == "train":
             losses.append(event.values["loss"])
         if isinstance(event, Updated) and event.update == last:
