@@ -39,15 +39,17 @@ class StandIn(TorchDispatchMode):
 
     Args:
         factors: Types that factors of products may have in a recording.
+        device: What stands for the GPU.
 
     Attributes:
         recorded: Names of the operations that were let through in a recording.
         is_steady: Whether everything is set up, so that copies to the device must not wait.
     """
 
-    def __init__(self, factors: Sequence[torch.dtype]) -> None:
+    def __init__(self, factors: set[torch.dtype], device: torch.device = META) -> None:
         super().__init__()
-        self.factors, self.recorded = set(factors), list[str]()
+        self.device = device
+        self.factors, self.recorded = factors, list[str]()
         self.is_steady = False
         self._pinned: list[Tensor] = []
         self._is_recording = False
@@ -82,7 +84,7 @@ class StandIn(TorchDispatchMode):
         given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         if self._is_recording:
             self._check_given(name, given, args)
-        elif any(tensor.device == META for tensor in given):
+        elif any(tensor.device == self.device for tensor in given):
             fetched = self._fetched(name, args, kwargs)
             if fetched is not None:
                 return fetched
@@ -104,7 +106,7 @@ class StandIn(TorchDispatchMode):
         is_masked = any(index.dtype in (torch.bool, torch.uint8) for index in indices)
         if is_masked and name in ("index", "index_put", "index_put_", "_index_put_impl_"):
             raise RefusedError(f"{name}: a boolean mask counts on the device")
-        away = [tensor for tensor in given if tensor.device != META]
+        away = [tensor for tensor in given if tensor.device != self.device]
         if away:
             raise RefusedError(f"{name}: a tensor of {away[0].device} in the recording")
         # The first argument of what adds to a product is a summand.
@@ -118,7 +120,7 @@ class StandIn(TorchDispatchMode):
         for tensor in tree_leaves(found):
             if not isinstance(tensor, Tensor):
                 continue
-            if tensor.device != META:
+            if tensor.device != self.device:
                 raise RefusedError(f"{name}: makes a tensor on {tensor.device} in the recording")
             # The sums of what is logged, three numbers, are the only float64.
             if tensor.dtype in WIDE and tensor.numel() > 3:
@@ -127,11 +129,11 @@ class StandIn(TorchDispatchMode):
     def _check_copy(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Refuse copies to the device that wait for it."""
         source, at_once = None, False
-        if name == "_to_copy" and kwargs.get("device") == META:
+        if name == "_to_copy" and kwargs.get("device") == self.device:
             source, at_once = args[0], kwargs.get("non_blocking", False)
-        elif name == "copy_" and args[0].device == META:
+        elif name == "copy_" and args[0].device == self.device:
             source, at_once = args[1], len(args) > 2 and args[2]
-        if source is None or source.device == META:
+        if source is None or source.device == self.device:
             return
         if not (at_once and any(source is one for one in self._pinned)):
             raise RefusedError(f"{name}: copies from memory that is not pinned, or waits for it")
@@ -180,7 +182,7 @@ class Autocast(TorchFunctionMode):
 
 
 @contextmanager
-def stand_in(patch: pytest.MonkeyPatch, factors: Sequence[torch.dtype]) -> Iterator[StandIn]:
+def stand_in(patch: pytest.MonkeyPatch, factors: set[torch.dtype]) -> Iterator[StandIn]:
     """Put the device in place of a GPU; inside, `meta` has autocast and pinned memory."""
     mode, cast = StandIn(factors), Autocast()
     real, enabled, dtype_of = (

@@ -64,13 +64,16 @@ def make_capture(mode: StandIn) -> Callable[[Callable[[], None]], Callable[[], N
     return capture
 
 
+def factors_of(spec: RunSpec) -> set[torch.dtype]:
+    """Return what types factors may have; of S4D only the linear maps round."""
+    factors = {torch.bfloat16 if spec.training.precision == "bf16" else torch.float32}
+    return factors | ({torch.float32} if spec.core.kind == "s4d" else set())
+
+
 def update_and_evaluate(patch: pytest.MonkeyPatch, spec: RunSpec) -> list[str]:
     """Train two updates, go through a checkpoint, evaluate; return what was recorded."""
-    factors = {torch.bfloat16 if spec.training.precision == "bf16" else torch.float32}
-    if spec.core.kind == "s4d":
-        factors.add(torch.float32)  # only its linear maps round
     trial = build(spec, META)
-    with stand_in(patch, factors) as mode:
+    with stand_in(patch, factors_of(spec)) as mode:
         state = TrainState.fresh(trial.model, trial.preset)
         update = RecordedUpdate(state, spec.training, trial.preset, META, make_capture(mode))
         for step in range(2):
@@ -116,27 +119,35 @@ def test_batches_in_pieces(monkeypatch):
     assert len(update_and_evaluate(monkeypatch, spec)) > 200
 
 
-def multiply_in_float32(states):
-    with torch.autocast("meta", enabled=False):
-        return states @ torch.zeros(8, 8, device=META)
+def multiply_in_float32(states, device):
+    with torch.autocast(device.type, enabled=False):
+        return states.float() @ torch.zeros(8, 8, device=device)
 
 
 FAULTS = {
-    "a CPU tensor": (lambda states: states + torch.zeros(8), "a tensor o[fn] cpu"),
-    "an item": (lambda states: states * states.sum().item(), "waits for a number"),
-    "a list": (lambda states: states * states.sum((0, 1)).tolist()[0], "a tensor on cpu|waits"),
-    "a mask": (lambda states: states + states[states > 0].sum(), "a boolean mask counts"),
-    "float64": (lambda states: (states.double() * 2).float(), "makes torch.float64"),
+    "a CPU tensor": (lambda states, _: states + torch.zeros(8), "a tensor o[fn] cpu"),
+    "an item": (lambda states, _: states * states.sum().item(), "waits for a number"),
+    "a mask": (lambda states, _: states + states[states > 0].sum(), "a boolean mask counts"),
+    "float64": (lambda states, _: (states.double() * 2).float(), "makes torch.float64"),
     "a product": (multiply_in_float32, "mm: factors of type torch.float32"),
 }
+"""What is done to the states of a network on a device, and how it is refused."""
+
+
+def once_recorded(fault, device):
+    """Return what leaves the first call alone, in which everything is set up."""
+    calls = itertools.count()
+    return lambda states: fault(states, device) if next(calls) else states
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_planted_faults_are_found(monkeypatch, kind):
-    fault, said = FAULTS[kind]
-    real = PositionEncodedRNN.states
+    (fault, said), real = FAULTS[kind], PositionEncodedRNN.states
+    spoil = once_recorded(fault, META)
     monkeypatch.setattr(
-        PositionEncodedRNN, "states", lambda self, *args, **more: fault(real(self, *args, **more))
+        PositionEncodedRNN,
+        "states",
+        lambda self, *args, **more: spoil(real(self, *args, **more)),
     )
     spec = make_spec("gru", "none", "reverse_ordering", "bf16")
     with pytest.raises(RefusedError, match=said):
