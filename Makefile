@@ -15,7 +15,7 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all test-processors test-cuda-build format clean
+.PHONY: help demo check check-newest test test-all test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,6 +28,9 @@ check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check-newest: $(DEV) ## Check that nothing is used that Python 3.13 has no more
+	$(BIN)/mypy --python-version 3.13
 
 test: check ## Check everything, then run the tests, but for those that take long
 	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow"
