@@ -13,8 +13,12 @@ TWO_AT_ONCE := -n 2 --dist worksteal
 # Without it tests compile all that they import in each of some hundred processes.
 unexport PYTHONDONTWRITEBYTECODE
 
+# A PyTorch for CUDA, 5 GB, beside the environment: it needs neither a GPU nor a driver here.
+CUDA_VENV := .venv-cuda
+CUDA_TORCH := torch===2.13.0
+
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all test-processors format clean
+.PHONY: help demo check check-newest test test-all test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,6 +32,9 @@ check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+check-newest: $(DEV) ## Check that nothing is used that Python 3.13 has no more
+	$(BIN)/mypy --python-version 3.13
+
 test: check ## Check everything, then run the tests, but for those that take long
 	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow"
 
@@ -37,12 +44,15 @@ test-all: check ## Check everything, then run all tests
 test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
 	$(BIN)/python benchmarks/processors.py
 
+test-cuda-build: $(CUDA_VENV)/.installed ## Run networks on a fake GPU, by a PyTorch built for CUDA
+	$(CUDA_VENV)/bin/python -m pytest tests/stand_in/test_cuda_build.py -v
+
 format: $(DEV) ## Format the code and mend what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the environment and every cache; results stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf $(VENV) $(CUDA_VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -56,3 +66,10 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e '.[dev]'
 	touch $(CORE) $@
+
+# An index of CPU builds alone, where one is configured, is left out.
+$(CUDA_VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(CUDA_VENV)
+	PIP_FIND_LINKS= $(CUDA_VENV)/bin/python -m pip install --quiet '$(CUDA_TORCH)'
+	$(CUDA_VENV)/bin/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@

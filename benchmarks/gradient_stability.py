@@ -54,23 +54,24 @@ def cell(core: RecurrentCore, gate: Tensor, state: Tensor) -> Tensor:
 
 
 def textbook(core: RecurrentCore, gates: Tensor) -> float:
-    """Compare a pair the straightforward way; `gates` are its two sequences."""
-    size = core.hidden_size
+    """Compare pairs the straightforward way; `gates` are the first sequences, then the second."""
+    size, half = core.hidden_size, len(gates) // 2
 
     def run(state: Tensor, steps: Tensor) -> Tensor:
         for gate in steps.unbind(0):
             state = cell(core, gate, state)
         return state[:size]
 
-    first = torch.zeros(2, core.num_states * size)
+    first = gates.new_zeros(len(gates), core.num_states * size)
     states = vmap(lambda gate, state: cell(core, gate, state))(gates[:, 0], first)
     matrices = vmap(jacrev(run))(states, gates[:, 1:])
-    return float(similarity(matrices[:1], matrices[1:])[0])
+    return float(similarity(matrices[:half], matrices[half:])[0])
 
 
 def closed(core: RecurrentCore, gates: Tensor) -> float:
-    """Compare a pair by the closed form."""
-    found = compare_jacobians(core, gates[:1], gates[1:], 1, gates.shape[1])
+    """Compare pairs by the closed form."""
+    half = len(gates) // 2
+    found = compare_jacobians(core, gates[:half], gates[half:], 1, gates.shape[1])
     return float(found.similarity()[0])
 
 
@@ -80,11 +81,11 @@ VARIANTS: dict[str, Callable[[RecurrentCore, Tensor], float]] = {
 }
 
 
-def prepare(kind: str, hidden: int, length: int) -> tuple[RecurrentCore, Tensor]:
-    """Make a core with its default weights and the projected inputs of a pair."""
+def prepare(kind: str, hidden: int, length: int, pairs: int = 1) -> tuple[RecurrentCore, Tensor]:
+    """Make a core with its default weights and the projected inputs of some pairs."""
     generator = torch.Generator().manual_seed(1)
     core = CORES[kind](hidden, hidden, generator=generator).requires_grad_(requires_grad=False)
-    vectors = torch.randn(2, 2 * length, hidden, generator=generator)
+    vectors = torch.randn(2 * pairs, 2 * length, hidden, generator=generator)
     vectors[:, 0] = vectors[0, 0]
     return core, core.project(vectors)
 

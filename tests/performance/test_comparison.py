@@ -48,7 +48,7 @@ def test_a_script_computes_what_we_do(core, encoding):
     batch = trial.stream.train(0, 6)
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     script = ScriptedNetwork(trial.model, 10, 5)
-    loss, _ = batch_loss(trial.model, Shown(tokens, targets, None, 5, 5))
+    loss, _ = batch_loss(trial.model, Shown(tokens, targets, 5, 5))
     for all_logits in (True, False):
         logits = script(tokens, all_logits=all_logits)
         torch.testing.assert_close(logits, PlainRNN(trial.model)(tokens, 5), rtol=1e-4, atol=1e-5)

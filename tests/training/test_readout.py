@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 
 from pernn import PositionEncodedRNN
 from pernn.errors import ConfigError
+from pernn.interfaces import UNSCORED, Batch
 from pernn.kernels import product, without_kernels
 from pernn.models import PlainRNN
 from pernn.training.objective import Shown, batch_loss
@@ -103,22 +105,31 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
         assert max(sizes) == 64
 
 
-def losses_of(model, tokens, targets, mask, num_scored):
-    return batch_loss(model, Shown(tokens, targets, mask, 4, num_scored))
-
-
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
-@pytest.mark.parametrize("masked", [False, True])
-def test_a_batch_costs_what_the_plain_network_says(core, masked, generator):
+@pytest.mark.parametrize("told_by", [None, "rows", "weights"])
+def test_a_batch_costs_what_the_plain_network_says(core, told_by, generator):
     model = PositionEncodedRNN(9, core, embedding_size=6, hidden_size=16, generator=generator)
     tokens = torch.randint(9, (5, 4), generator=generator)
     targets = torch.randint(9, (5, 4), generator=generator)
-    mask = torch.rand(5, 4, generator=generator) < 0.6 if masked else None
-    kept = targets if mask is None else targets[mask]
+    mask = torch.rand(5, 4, generator=generator) < (0.6 if told_by else 2)
     logits = PlainRNN(model)(tokens, 4, num_scored=4, scored=mask)
-    loss, share = losses_of(model, tokens, kept, mask, 4)
-    expected = F.cross_entropy(logits.flatten(0, -2), kept.flatten())
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
-    assert share.item() == pytest.approx((logits.argmax(-1) == kept).double().mean().item())
+    expected = F.cross_entropy(logits, targets[mask])
+    right = (logits.argmax(-1) == targets[mask]).double().mean()
+    ids = np.where(mask.numpy(), targets.numpy(), UNSCORED)
+    shown = Shown.of(Batch(tokens.numpy(), 4, ids), torch.device("cpu"))
+    assert (shown.rows is None) == (told_by is None)
+    if told_by == "weights":  # as on a device
+        shown = Shown(tokens, targets, 4, 4, weights=mask / mask.sum())
+    # Not every network has a read-out that can be computed in pieces.
+    for network in (model, PlainRNN(model)):
+        loss, share = batch_loss(network, shown)
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+        assert share.item() == pytest.approx(right.item())
+    plain = PlainRNN(model)
+    for network in (model, plain):
+        batch_loss(network, shown)[0].backward()
+    torch.testing.assert_close(
+        model.embedding.weight.grad, plain.embedding.weight.grad, rtol=1e-3, atol=1e-6
+    )
     with pytest.raises(ConfigError, match="num_scored"):
-        losses_of(model, tokens, targets, None, 9)
+        batch_loss(model, Shown(tokens, targets, 4, 9))

@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from pernn.errors import ConfigError, MachineError
 from pernn.interfaces import UNSCORED, Batch
 from pernn.runs import RunSpec, build
 from pernn.training import TrainState, advance
 from pernn.training.update import RecordedUpdate, Update, clip_gradients, make_update
+from pernn.training.objective import show
 from training.test_loop import SPEC, start
 
 CPU = torch.device("cpu")
@@ -46,10 +48,14 @@ def equal(one: TrainState, other: TrainState) -> bool:
     return left.keys() == right.keys() and all(np.array_equal(left[n], right[n]) for n in left)
 
 
-@pytest.mark.parametrize("resumed", [0, 3])
-@pytest.mark.parametrize("core", ["gru", "lstm", "s4d"])
-def test_a_recording_ends_in_the_same_bits(core: str, resumed: int) -> None:
-    spec = SPEC.override({"core.kind": core})
+@pytest.mark.parametrize(
+    ("core", "resumed", "micro_batch"),
+    [("gru", 0, None), ("gru", 3, 3), ("lstm", 3, None), ("s4d", 0, None)],
+)
+def test_a_recording_ends_in_the_same_bits(
+    core: str, resumed: int, micro_batch: int | None
+) -> None:
+    spec = SPEC.override({"core.kind": core, "training.micro_batch": micro_batch})
     recorder, states = Recorder(), []
     for way in ("written", "recorded"):
         trial, state = start(spec)
@@ -86,6 +92,61 @@ def test_what_was_not_recorded_runs_as_it_is_written() -> None:
     assert (recorder.recorded, recorder.repeated) == (1, 1)
     assert state.update == 4
     assert np.isfinite(state.sums.numpy()).all()
+
+
+RAGGED = {"task.kind": "variable_length", "task.min_length": 2, "task.num_held_out": 8}
+
+
+@pytest.mark.parametrize("changes", [{}, RAGGED], ids=["whole", "ragged"])
+def test_a_batch_in_pieces_has_the_same_gradients(changes: dict[str, object]) -> None:
+    spec = SPEC.override(changes)
+    found = []
+    for micro_batch in (None, 3, 1):
+        trial, state = start(spec)
+        pieces = show(trial.stream.train(0, 8), CPU, micro_batch)
+        assert len(pieces) == {None: 1, 3: 3, 1: 8}[micro_batch]
+        Update(state, spec.training, trial.preset, CPU).run(pieces)
+        found.append([state.sums, *(parameter.grad for parameter in state.parameters)])
+    for pieces in found[1:]:
+        for whole, summed in zip(found[0], pieces, strict=True):
+            torch.testing.assert_close(summed, whole, rtol=1e-4, atol=1e-6)
+
+
+def test_sequences_without_a_target_add_nothing() -> None:
+    trial, _ = start()
+    batch = trial.stream.train(0, 4)
+    batch.targets[2:] = UNSCORED
+    (piece,) = show(batch, CPU, 2)
+    assert (piece.share, piece.targets.numel()) == (1.0, 10)
+
+
+def test_pieces_are_part_of_a_spec_only_where_there_are_any() -> None:
+    spec = SPEC.override({"training.micro_batch": 4})
+    assert "micro_batch" not in SPEC.dump()["training"]
+    assert spec.dump()["training"]["micro_batch"] == 4
+    assert RunSpec.load(spec.dump()) == spec
+    assert spec.override({"training.micro_batch": None}).fingerprint() == SPEC.fingerprint()
+    assert spec.fingerprint() != SPEC.fingerprint()
+    with pytest.raises(ConfigError, match="expected at most batch_size 8, got 9"):
+        SPEC.override({"training.micro_batch": 9})
+
+
+@pytest.mark.parametrize("way", ["at once", "while recording", "by the C library"])
+def test_out_of_memory_says_what_to_change(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    trial, state = start()
+
+    def run(self: Update, pieces: object) -> None:
+        if way == "by the C library":
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
+        try:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        finally:
+            if way == "while recording":
+                raise RuntimeError("operation failed due to a previous error during capture")
+
+    monkeypatch.setattr(Update, "run", run)
+    with pytest.raises(MachineError, match=r"out of memory on cpu: set training.micro_batch=4 "):
+        list(advance(state, trial.stream, SPEC.training, trial.preset, CPU))
 
 
 def test_the_processor_needs_no_recording() -> None:

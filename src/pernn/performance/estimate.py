@@ -47,7 +47,8 @@ def kinds_of_updates(specs: Sequence[RunSpec]) -> dict[str, tuple[RunSpec, int]]
             if stage.analysis is None and stage.fingerprint() not in seen:
                 seen.add(stage.fingerprint())
                 training = stage.training
-                what = {"batch_size": training.batch_size, "precision": training.precision}
+                names = ("batch_size", "micro_batch", "precision")
+                what = {name: getattr(training, name) for name in names}
                 content = stage.dump() | {"training": what, "seed": 0}
                 key = json.dumps(content, sort_keys=True)
                 count = found[key][1] if key in found else 0

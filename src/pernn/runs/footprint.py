@@ -112,7 +112,7 @@ def _process_bytes() -> int:
 def _activations(spec: RunSpec) -> int:
     """Count the numbers of a batch that are held at a time, backwards included."""
     task, core = spec.build_task(), spec.core
-    batch = spec.training.batch_size
+    batch = spec.training.micro_batch or spec.training.batch_size
     gates = core.num_gates * core.hidden_size
     per_step = core.num_layers * (3 * gates + 5 * core.hidden_size)
     outputs = 2 * batch * task.num_scored * task.vocab_size

@@ -17,7 +17,7 @@ def least_bytes(spec: RunSpec, device: torch.device) -> int:
     """Give bytes of memory that a trial cannot do without, a lower bound.
 
     Counted are weights with both of Adam's moments (a checkpoint holds them all), ids of one batch
-    and of the held-out sequences, and on the CPU the hidden states of one batch.
+    and of the held-out sequences, and on the CPU the hidden states of one batch or piece.
     """
     task, core = spec.build_task(), spec.core
     hidden, batch = core.hidden_size, spec.training.batch_size
@@ -25,7 +25,8 @@ def least_bytes(spec: RunSpec, device: torch.device) -> int:
     weights = task.vocab_size * (spec.embedding_size + hidden) + recurrent
     held_out = getattr(spec.task, "num_held_out", 0)
     ids = (batch + held_out) * task.num_steps
-    states = batch * task.num_steps * hidden if device.type == "cpu" else 0
+    piece = spec.training.micro_batch or batch
+    states = piece * task.num_steps * hidden if device.type == "cpu" else 0
     return WORD * (3 * weights + states) + INDEX * ids
 
 

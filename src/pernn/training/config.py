@@ -1,9 +1,10 @@
 """Parameters of training, and the two presets; never loads torch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer, model_validator
 
 from pernn.config import Config
 
@@ -66,6 +67,8 @@ class TrainingConfig(Config):
         checkpoint_interval: Updates between checkpoints.
         keep_interval: Keep every checkpoint at a multiple of this for good, for analyses; none if
             absent. The last two are always kept.
+        micro_batch: Sequences at a time: a batch goes in pieces of so many, whose gradients are
+            added up, which needs less memory; all at once if absent, and then left out of the file.
     """
 
     iterations: Annotated[int, Field(ge=1, le=10**9)] = 300_000
@@ -77,3 +80,20 @@ class TrainingConfig(Config):
     evaluation_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] = 5_000
     checkpoint_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] = 5_000
     keep_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
+    micro_batch: Annotated[int, Field(ge=1, le=10**6)] | None = None
+
+    @model_validator(mode="after")
+    def _has_pieces(self) -> "TrainingConfig":
+        if self.micro_batch is not None and self.micro_batch > self.batch_size:
+            raise ValueError(
+                f"micro_batch is invalid: expected at most batch_size {self.batch_size}, got "
+                f"{self.micro_batch}"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        if values["micro_batch"] is None:
+            del values["micro_batch"]
+        return values

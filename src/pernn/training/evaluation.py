@@ -29,7 +29,9 @@ MAX_LOGITS = 2**24
 """Outputs that are computed at a time: states are read out in pieces, and of a model that has only
 outputs fewer sequences are asked at once."""
 
-Ask = Callable[[Tensor, int, Tensor | None], Iterable[Tensor]]
+Index = tuple[Tensor, Tensor]
+"""Sequences and steps; a mask would have to be counted on the device."""
+Ask = Callable[[Tensor, int, Index | None], Iterable[Tensor]]
 """Tokens, number of scored steps, which of these (all if absent) → outputs, row by row."""
 
 
@@ -39,13 +41,14 @@ def predict(
 ) -> Answers:
     """Answer a batch, chunk by chunk; the truth is fed back where anything is."""
 
-    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Iterator[Tensor]:
+    def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterator[Tensor]:
         if not isinstance(model, LinearReadout):
-            outputs = model(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
-            yield outputs.flatten(0, -2)
+            outputs = model(tokens, batch.num_queries, num_scored=num_scored)
+            yield outputs.flatten(0, 1) if scored is None else outputs[scored]
             return
-        states = model.states(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
-        for rows in states.flatten(0, -2).split(max(1, MAX_LOGITS // model.vocab_size)):
+        states = model.states(tokens, batch.num_queries, num_scored=num_scored)
+        states = states.flatten(0, 1) if scored is None else states[scored]
+        for rows in states.split(max(1, MAX_LOGITS // model.vocab_size)):
             yield linear(rows, model.readout.weight, model.readout.bias)
 
     width = 1 if isinstance(model, LinearReadout) else model.vocab_size
@@ -58,7 +61,7 @@ def decode(
 ) -> Answers:
     """Answer a batch whose outputs are fed back, from the model's own outputs alone."""
 
-    def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Iterable[Tensor]:
+    def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterable[Tensor]:
         outputs = model.decode(tokens[:, : tokens.shape[1] - num_scored + 1], num_scored)
         return [outputs.flatten(0, 1) if scored is None else outputs[scored]]
 
@@ -134,7 +137,10 @@ def _answer(
         where = mask if mask is not None else (slice(None), slice(None))
         shown = torch.from_numpy(tokens).to(device)
         targets = torch.from_numpy(expected[where]).to(device)
-        scored = None if mask is None else torch.from_numpy(mask).to(device)
+        scored: Index | None = None
+        if mask is not None:
+            sequences, places = (torch.from_numpy(axis).to(device) for axis in np.nonzero(mask))
+            scored = sequences, places
         flat, found = targets.flatten(0, 1) if mask is None else targets, []
         with rounding(precision, device):
             for outputs in ask(shown, steps, scored):

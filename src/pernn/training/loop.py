@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pernn.errors import TrialError
+from pernn.errors import MachineError, TrialError
 from pernn.interfaces import BatchStream
 
 from .config import Preset, TrainingConfig
@@ -54,12 +54,39 @@ def advance(
     The state may be saved whenever an event arrives; a saved state continues with the same bits.
 
     Raises:
+        MachineError: If the device has too little memory.
         TrialError: If loss or gradients are not finite at the end of a log interval.
     """
     update = make_update(state, config, preset, device)
     while state.update < config.iterations:
-        update(stream.train(state.update, config.batch_size))
+        batch = stream.train(state.update, config.batch_size)
+        try:
+            update(batch)
+        except RuntimeError as error:
+            if not _ran_out_of_memory(error):
+                raise
+            raise MachineError(_remedy(config, device)) from error
         yield from _events(state, stream, config, device)
+
+
+def _ran_out_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error, or what led to it, is that there is no memory left."""
+    while error is not None:
+        if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _remedy(config: TrainingConfig, device: torch.device) -> str:
+    size = config.micro_batch or config.batch_size
+    smaller = (
+        f"set training.micro_batch={size // 2} (now {size} sequences at a time; the results are "
+        "the same up to rounding)"
+        if size > 1
+        else "choose a smaller core.hidden_size or task.length"
+    )
+    return f"out of memory on {device}: {smaller}, or run fewer trials on it at once (--jobs)"
 
 
 def _events(

@@ -1,7 +1,7 @@
 """What training minimises: cross-entropy of ids, or one minus the cosine of vectors."""
 
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,39 +21,97 @@ Targets = Int[Tensor, "*rows"] | Float[Tensor, "*rows width"]
 
 @dataclass(frozen=True)
 class Shown:
-    """A batch on the device.
+    """Sequences on the device: a batch, or a piece of one.
 
     Attributes:
         tokens: What the network is shown.
-        targets: Ids or vectors expected of the scored steps; one after another if these are named.
-        scored: Which of the last steps are scored; all if absent.
+        targets: Ids or vectors expected of the scored steps; one after another beside `rows`.
         num_queries: Steps after the tokens, with the query as input.
         num_scored: Last steps that have targets.
+        rows: Which of these steps, counted time first, are scored; all if absent.
+        weights: Share of each step in the batch's mean, 0 where none is scored; equal if absent.
+        share: Of these sequences in the batch's mean; 1 beside `weights`, which contain it.
     """
 
     tokens: Shaped[Tensor, "batch input_time ..."]
     targets: Shaped[Tensor, "..."]
-    scored: Bool[Tensor, "batch scored"] | None
     num_queries: int
     num_scored: int
+    rows: Int[Tensor, " rows"] | None = None
+    weights: Float[Tensor, "batch scored"] | None = None
+    share: float = 1.0
 
     @classmethod
-    def of(cls, batch: Batch, device: torch.device) -> "Shown":
-        """Move a batch to the device without waiting for it."""
-        mask = find_scored(batch.targets)
-        targets = batch.targets if mask is None else batch.targets[mask]
+    def of(cls, batch: Batch, device: torch.device, num_targets: int | None = None) -> "Shown":
+        """Return a batch on the device, without waiting for it.
+
+        A mask would have the device counted, so the steps that are scored are told otherwise: on
+        the CPU by their rows, elsewhere by weights, so that all batches have the same shapes.
+
+        Args:
+            batch: Or a piece of one.
+            device: Where it goes.
+            num_targets: Targets of the whole batch, if this is a piece.
+        """
+        mask, targets, rows, weights = find_scored(batch.targets), batch.targets, None, None
+        total = num_targets or count_targets(targets)
+        share = count_targets(targets) / total if total else 1.0
+        if mask is not None and device.type == "cpu":
+            sequences, steps = np.nonzero(mask)
+            rows, targets = _move(steps * len(mask) + sequences, device), targets[mask]
+        elif mask is not None:
+            weights, share = _move(mask.astype(np.float32) / np.float32(max(1, total)), device), 1.0
+            targets = np.where(mask, targets, 0)
         return cls(
             _move(batch.tokens, device),
             _move(targets, device),
-            None if mask is None else _move(mask, device),
             batch.num_queries,
             batch.targets.shape[1],
+            rows,
+            weights,
+            share,
         )
 
     @property
     def shape(self) -> tuple[object, ...]:
         """What batches have in common that one recording serves."""
-        return self.tokens.shape, self.num_queries, self.num_scored
+        return (
+            self.tokens.shape,
+            self.num_queries,
+            self.num_scored,
+            self.weights is None,
+            self.share,
+        )
+
+    def clone(self) -> "Shown":
+        """Return a copy with tensors of its own."""
+        fields = vars(self).items()
+        own: dict[str, Any] = {n: value.clone() for n, value in fields if isinstance(value, Tensor)}
+        return replace(self, **own)
+
+    def tensors(self) -> list[Tensor]:
+        """Return everything that lies on the device."""
+        found = (self.tokens, self.targets, self.rows, self.weights)
+        return [tensor for tensor in found if tensor is not None]
+
+
+def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[Shown]:
+    """Return a batch on the device, in pieces of so many sequences; in one piece by default."""
+    size = micro_batch or max(1, len(batch.tokens))
+    total = count_targets(batch.targets)
+    pieces = []
+    for start in range(0, max(1, len(batch.tokens)), size):
+        tokens, targets = batch.tokens[start : start + size], batch.targets[start : start + size]
+        if device.type == "cpu" and total and not count_targets(targets):
+            continue  # the mean of nothing is no number
+        pieces.append(Shown.of(Batch(tokens, batch.num_queries, targets), device, total))
+    return pieces
+
+
+def count_targets(targets: Shaped[np.ndarray, "batch scored ..."]) -> int:
+    """Return the number of scored steps."""
+    mask = find_scored(targets)
+    return targets.shape[0] * targets.shape[1] if mask is None else int(mask.sum())
 
 
 def _move(array: Shaped[np.ndarray, "..."], device: torch.device) -> Tensor:
@@ -67,33 +125,38 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
 
 
-def batch_loss(network: SequenceModel, batch: Shown) -> Loss:
-    """Run a network on a batch; return what it minimises and how much of it is right."""
+def batch_loss(network: SequenceModel, shown: Shown) -> Loss:
+    """Return what a network minimises on these sequences, and how much of it is right.
+
+    Of a piece of a batch both are what it adds to the batch's.
+    """
+    loss, right = _loss_of(network, shown)
+    return (loss, right) if shown.share == 1 else (loss * shown.share, right * shown.share)
+
+
+def _loss_of(network: SequenceModel, shown: Shown) -> Loss:
+    tokens, targets, weights = shown.tokens, shown.targets, shown.weights
     # Not `isinstance`: of a protocol, that takes longer than a small matrix product.
-    if not hasattr(network, "states"):
-        return _loss_of(
-            network(
-                batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
-            ),
-            batch.targets,
-        )
-    network, targets = cast(LinearReadout, network), batch.targets
-    states = network.states(
-        batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
-    )
+    by_states = cast(LinearReadout, network) if hasattr(network, "states") else None
+    run = network if by_states is None else by_states.states
+    outputs = run(tokens, shown.num_queries, num_scored=shown.num_scored)
     if targets.is_floating_point():
-        return _loss_of(network.readout(states), targets)
-    if batch.scored is None:
-        # Time first, as the states lie in memory.
-        states, targets = states.transpose(0, 1).flatten(0, 1), targets.t().flatten()
-    return linear_cross_entropy(states, network.readout.weight, network.readout.bias, targets)
-
-
-def _loss_of(outputs: Outputs, targets: Targets) -> Loss:
-    loss = mean_loss(outputs, targets)
-    if targets.is_floating_point():
+        loss = mean_loss(outputs if by_states is None else by_states.readout(outputs), targets)
         return loss, torch.full_like(loss, torch.nan)
-    return loss, (outputs.argmax(-1) == targets).to(loss.dtype).mean()
+    # Time first, as the states lie in memory.
+    outputs = outputs.transpose(0, 1).flatten(0, 1)
+    if shown.rows is not None:
+        outputs = outputs.index_select(0, shown.rows)
+    else:
+        targets = targets.t().flatten()
+    weights = None if weights is None else weights.t().flatten()
+    if by_states is not None:
+        readout = by_states.readout
+        return linear_cross_entropy(outputs, readout.weight, readout.bias, targets, weights)
+    hits = (outputs.argmax(-1) == targets).float()
+    if weights is None:
+        return mean_loss(outputs, targets), hits.mean()
+    return (losses(outputs, targets) * weights).sum(), (hits * weights).sum()
 
 
 def mean_loss(outputs: Outputs, targets: Targets) -> Float[Tensor, ""]:

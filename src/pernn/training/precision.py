@@ -1,7 +1,7 @@
 """Where and how precisely to compute: named, checked, never mixed in silence."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -67,7 +67,7 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
             torch.set_flush_denormal(False)
 
 
-def rounding(precision: Precision, device: torch.device) -> torch.autocast:
+def rounding(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
     """Make the context of one forward pass: on CUDA under `bf16`, products round their factors.
 
     One forward pass only: a backward pass inside would round what it should not.

@@ -24,6 +24,7 @@ def linear_cross_entropy(
     weight: Float[Tensor, "vocab hidden"],
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, " rows"],
+    weights: Float[Tensor, " rows"] | None = None,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Give the mean cross-entropy of linear logits, and the share of targets they hit.
 
@@ -32,13 +33,14 @@ def linear_cross_entropy(
         weight: Of the read-out.
         bias: Of the read-out.
         targets: Ids.
+        weights: Of each row in the mean; all equal if absent.
 
     Returns:
         Nats per row; a share in [0, 1], which carries no gradient. A target as likely as another id
         counts as hit.
     """
     loss, hits = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        states, weight, bias, targets
+        states, weight, bias, targets, weights
     )
     return loss, hits
 
@@ -48,7 +50,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        weights: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         wants = ctx.needs_input_grad
         num_rows, device = len(states), states.device.type
@@ -71,7 +78,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                     logits,
                     bias,
                     targets[part],
-                    1 / num_rows,
+                    1 / num_rows if weights is None else weights[part],
                     gradient=any(wants[:3]),
                     losses=losses[part],
                     hits=hits[part],
@@ -84,15 +91,16 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 if grad_bias is not None:
                     grad_bias += logits.sum(0)
         ctx.save_for_backward(grad_states, grad_weight, grad_bias)
-        share = hits.to(states.dtype).mean()
+        right = hits.to(states.dtype)
+        share = right.mean() if weights is None else (right * weights).sum()
         ctx.mark_non_differentiable(share)
-        return losses.mean(), share
+        return losses.mean() if weights is None else (losses * weights).sum(), share
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, grad_share: Tensor) -> tuple[Tensor | None, ...]:
         del grad_share
-        return (*(None if g is None else g * grad_loss for g in ctx.saved_tensors), None)
+        return (*(None if g is None else g * grad_loss for g in ctx.saved_tensors), None, None)
 
 
 def _multiply(left: Tensor, right: Tensor, out: Tensor, *, add: bool = False) -> Tensor:
@@ -107,15 +115,18 @@ def _cross_entropy(
     logits: Tensor,
     bias: Tensor | None,
     targets: Tensor,
-    scale: float,
+    scale: float | Tensor,
     *,
     gradient: bool,
     losses: Tensor,
     hits: Tensor,
 ) -> None:
-    """Fill losses and hits; logits become their gradient, times the scale, if it is wanted."""
+    """Fill losses and hits; logits become their gradient, times the scale, if it is wanted.
+
+    The scale is one for all rows, or each row's own.
+    """
     kernels = find_kernels() if logits.device.type == "cpu" else None
-    if kernels is not None and logits.dtype == torch.float32:
+    if kernels is not None and logits.dtype == torch.float32 and isinstance(scale, float):
         kernels.operators.cross_entropy(
             logits, bias, targets.contiguous(), scale, gradient, losses, hits
         )
@@ -129,4 +140,4 @@ def _cross_entropy(
     if gradient:
         torch.exp(logs, out=logits)
         logits.scatter_add_(1, ids, logits.new_full(ids.shape, -1))
-        logits.mul_(scale)
+        logits.mul_(scale if isinstance(scale, float) else scale.unsqueeze(1))

@@ -1,8 +1,7 @@
 """One update: a batch goes in, the state changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from pernn.interfaces import Batch
 
 from .config import Preset, TrainingConfig
-from .objective import Shown, batch_loss
+from .objective import Shown, batch_loss, show
 from .precision import RoundedOnly, rounding
 from .schedule import learning_rate
 from .state import TrainState
@@ -45,12 +44,12 @@ class Update:
 
     def __call__(self, batch: Batch) -> None:
         """Make the next update."""
-        self.step(Shown.of(batch, self.device))
+        self.step(show(batch, self.device, self.config.micro_batch))
 
-    def step(self, shown: Shown) -> None:
-        """Make the next update with a batch that is on the device."""
+    def step(self, pieces: Sequence[Shown]) -> None:
+        """Make the next update with a batch that is on the device, whole or in pieces."""
         self.count()
-        self.run(shown)
+        self.run(pieces)
 
     def count(self) -> None:
         """Begin the next update: count it and set its learning rate, in place if it is a tensor."""
@@ -62,17 +61,24 @@ class Update:
             else:
                 group["lr"] = rate
 
-    def run(self, shown: Shown) -> None:
+    def run(self, pieces: Sequence[Shown]) -> None:
         """Change the state; nothing in here waits for the device."""
         state = self.state
-        watch, self._watch = self._watch, nullcontext()
-        with rounding(self.config.precision, self.device), watch:
-            loss, right = batch_loss(state.network, shown)
         state.optimizer.zero_grad()
-        torch.autograd.backward(loss)
+        found = [self._add_gradients(shown) for shown in pieces]
+        loss, right = (
+            found[0] if len(found) == 1 else (sum(parts) for parts in zip(*found, strict=True))
+        )
         norm = clip_gradients(state.parameters, self.clip_norm)
         state.optimizer.step()
-        state.sums += torch.stack([loss.detach(), norm, right])
+        state.sums += torch.stack([loss, norm, right])
+
+    def _add_gradients(self, shown: Shown) -> tuple[Tensor, Tensor]:
+        watch, self._watch = self._watch, nullcontext()
+        with rounding(self.config.precision, self.device), watch:
+            loss, right = batch_loss(self.state.network, shown)
+        torch.autograd.backward(loss)
+        return loss.detach(), right
 
 
 def clip_gradients(parameters: list[nn.Parameter], clip_norm: float) -> Tensor:
@@ -95,8 +101,7 @@ class RecordedUpdate(Update):
     """Updates that are recorded once and then repeated, so that a GPU never waits for Python.
 
     The recording reads batches and learning rates from places of their own, which are filled before
-    each repetition. Batches of another shape, or of which not all steps are scored, run as they are
-    written.
+    each repetition. Batches of another shape run as they are written.
 
     Args:
         state: What they change.
@@ -116,31 +121,27 @@ class RecordedUpdate(Update):
     ) -> None:
         super().__init__(state, config, preset, device)
         self._capture = capture or cuda_graph
-        self._place: Shown | None = None
+        self._places: list[Shown] = []
         self._repeat: Callable[[], None] | None = None
 
-    def step(self, shown: Shown) -> None:
+    def step(self, pieces: Sequence[Shown]) -> None:
         """Make the next update, by repetition if it can be."""
         self.count()
-        if self._place is None and shown.scored is None:
-            self._record(shown)
-        place, repeat = self._place, self._repeat
-        if (
-            place is None
-            or repeat is None
-            or shown.scored is not None
-            or shown.shape != place.shape
-        ):
-            self.run(shown)
+        if self._repeat is None and all(shown.rows is None for shown in pieces):
+            self._record(pieces)
+        shapes = [shown.shape for shown in pieces if shown.rows is None]
+        if self._repeat is None or shapes != [place.shape for place in self._places]:
+            self.run(pieces)
             return
-        place.tokens.copy_(shown.tokens)
-        place.targets.copy_(shown.targets)
-        repeat()
+        for shown, place in zip(pieces, self._places, strict=True):
+            for value, kept in zip(shown.tensors(), place.tensors(), strict=True):
+                kept.copy_(value)
+        self._repeat()
 
-    def _record(self, shown: Shown) -> None:
-        fixed = replace(shown, tokens=shown.tokens.clone(), targets=shown.targets.clone())
+    def _record(self, pieces: Sequence[Shown]) -> None:
+        self._places = [shown.clone() for shown in pieces]
         kept = [(place, place.clone()) for place in self._changing()]
-        self._place, self._repeat = fixed, self._capture(lambda: self.run(fixed))
+        self._repeat = self._capture(lambda: self.run(self._places))
         # What ran to be recorded did not count.
         fresh = {id(place) for place, _ in kept}
         for place in self._changing():

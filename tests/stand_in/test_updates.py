@@ -1,0 +1,162 @@
+"""Whole updates and evaluations on a stand-in for a GPU: nothing in them that a GPU refuses."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from pernn.models import PositionEncodedRNN
+from pernn.runs import RunSpec, build
+from pernn.training import TrainState, evaluate
+from pernn.training.update import RecordedUpdate
+from stand_in.device import META, RefusedError, StandIn, stand_in
+
+pytestmark = pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
+CORES = ("elman", "gru", "lstm", "s4d")
+ENCODINGS = ("none", "sinusoidal", "learned", "random", "repeated_embedding")
+TASKS = {
+    "reverse_ordering": {},
+    "sorting": {},
+    "delayed_addition": {},
+    "predecessor_query": {"vocab_size": 8},
+    "copying_memory": {"hold_time": 2},
+    "variable_length": {"min_length": 2},
+    "dual_frequency": {"num_per_cell": 2},
+    "autoregressive": {"rule": "sort"},
+    "infinite_vocabulary": {},
+    "vocabulary_extension": {"num_known": 4},
+}
+PRECISIONS = ("fp32", "tf32", "bf16")
+
+
+def make_spec(core, encoding, task, precision, **training):
+    content = {"kind": task, "length": 4, "vocab_size": 6, **TASKS[task]}
+    fields = RunSpec.load({"task": {"kind": task}}).task.dump()
+    content = {name: value for name, value in content.items() if name in fields}
+    if "num_held_out" in fields:
+        content["num_held_out"] = 4
+    size = {"size": 8} if encoding in ("sinusoidal", "learned", "random") else {}
+    return RunSpec.load(
+        {
+            "task": content,
+            "core": {"kind": core, "hidden_size": 8},
+            "encoding": {"kind": encoding, **size},
+            "embedding_size": 8,
+            "training": {"batch_size": 4, "precision": precision, **training},
+        }
+    )
+
+
+def make_capture(mode: StandIn) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Record as a CUDA graph does: what libraries and caches set up comes first."""
+
+    def capture(run):
+        run()
+
+        def repeat():
+            with mode.recording():
+                run()
+
+        return repeat
+
+    return capture
+
+
+def factors_of(spec: RunSpec) -> set[torch.dtype]:
+    """Return what types factors may have; of S4D only the linear maps round."""
+    factors = {torch.bfloat16 if spec.training.precision == "bf16" else torch.float32}
+    return factors | ({torch.float32} if spec.core.kind == "s4d" else set())
+
+
+def update_and_evaluate(patch: pytest.MonkeyPatch, spec: RunSpec) -> list[str]:
+    """Train two updates, go through a checkpoint, evaluate; return what was recorded."""
+    trial = build(spec, META)
+    with stand_in(patch, factors_of(spec)) as mode:
+        state = TrainState.fresh(trial.model, trial.preset)
+        update = RecordedUpdate(state, spec.training, trial.preset, META, make_capture(mode))
+        for step in range(2):
+            update(trial.stream.train(step, spec.training.batch_size))
+            mode.is_steady = True
+        mode.is_steady = False  # checkpoints and evaluations may wait
+        state.restore(state.dump(), state.update)
+        found = evaluate(trial.model, trial.stream, META, spec.training.precision)
+    assert all(np.isfinite(value) for value in found.metrics.values())
+    assert mode.recorded.count("_fused_adam_") == 2
+    return mode.recorded
+
+
+# Each core, encoding, task and precision at least once.
+FEW = [
+    (core, encoding, task, precision)
+    for (task, core), encoding, precision in zip(
+        zip(TASKS, itertools.cycle(CORES), strict=False),
+        itertools.cycle(ENCODINGS),
+        itertools.cycle(PRECISIONS),
+        strict=False,
+    )
+]
+ALL = [case for case in itertools.product(CORES, ENCODINGS, TASKS, PRECISIONS) if case not in FEW]
+
+
+@pytest.mark.parametrize(("core", "encoding", "task", "precision"), FEW)
+def test_nothing_that_a_gpu_refuses(monkeypatch, core, encoding, task, precision):
+    recorded = update_and_evaluate(monkeypatch, make_spec(core, encoding, task, precision))
+    assert len(recorded) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("core", "encoding", "task", "precision"), ALL)
+def test_nothing_that_a_gpu_refuses_in_any_combination(
+    monkeypatch, core, encoding, task, precision
+):
+    update_and_evaluate(monkeypatch, make_spec(core, encoding, task, precision))
+
+
+def test_batches_in_pieces(monkeypatch):
+    spec = make_spec("gru", "sinusoidal", "variable_length", "bf16", micro_batch=3)
+    assert len(update_and_evaluate(monkeypatch, spec)) > 200
+
+
+def multiply_in_float32(states, device):
+    with torch.autocast(device.type, enabled=False):
+        return states.float() @ torch.zeros(8, 8, device=device)
+
+
+FAULTS = {
+    "a CPU tensor": (lambda states, _: states + torch.zeros(8), "a tensor o[fn] cpu"),
+    "an item": (lambda states, _: states * states.sum().item(), "waits for a number"),
+    "a mask": (lambda states, _: states + states[states > 0].sum(), "a boolean mask counts"),
+    "float64": (lambda states, _: (states.double() * 2).float(), "makes torch.float64"),
+    "a product": (multiply_in_float32, "mm: factors of type torch.float32"),
+}
+"""What is done to the states of a network on a device, and how it is refused."""
+
+
+def once_recorded(fault, device):
+    """Return what leaves the first call alone, in which everything is set up."""
+    calls = itertools.count()
+    return lambda states: fault(states, device) if next(calls) else states
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_planted_faults_are_found(monkeypatch, kind):
+    (fault, said), real = FAULTS[kind], PositionEncodedRNN.states
+    spoil = once_recorded(fault, META)
+    monkeypatch.setattr(
+        PositionEncodedRNN,
+        "states",
+        lambda self, *args, **more: spoil(real(self, *args, **more)),
+    )
+    spec = make_spec("gru", "none", "reverse_ordering", "bf16")
+    with pytest.raises(RefusedError, match=said):
+        update_and_evaluate(monkeypatch, spec)
+
+
+def test_batches_must_come_from_pinned_memory(monkeypatch):
+    monkeypatch.setattr(
+        "pernn.training.objective._move", lambda array, device: torch.from_numpy(array).to(device)
+    )
+    with pytest.raises(RefusedError, match="not pinned"):
+        update_and_evaluate(monkeypatch, make_spec("gru", "none", "reverse_ordering", "fp32"))
