@@ -10,6 +10,7 @@ from pernn.lazy import exports
 from .catalogue import CATALOGUE, Entry, experiment_names, registered
 
 if TYPE_CHECKING:
+    from .comparisons import LABELS
     from .experiment import Columns, Experiment, FigureLayout, find_experiment, trials
     from .predicates import (
         PLANNED,
@@ -33,6 +34,7 @@ _EXPERIMENT = ("Columns", "Experiment", "FigureLayout", "find_experiment", "tria
 
 __all__ = [
     "CATALOGUE",
+    "LABELS",
     "PLANNED",
     "AtLeast",
     "AtMost",
@@ -60,9 +62,10 @@ __all__ = [
 
 __getattr__ = exports(
     __name__,
-    {
+    {"LABELS": ".comparisons"}
+    | {
         name: ".experiment" if name in _EXPERIMENT else ".predicates"
         for name in __all__
-        if name not in globals()
+        if name not in (*globals(), "LABELS")
     },
 )

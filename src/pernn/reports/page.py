@@ -88,9 +88,9 @@ def write_report(
         StoreError: If a file cannot be written.
     """
     records = sorted(records, key=_place(experiment))
-    further = draw_further(experiment, records)
+    further = draw_further(experiment, records, scale)
     summary = Summary(experiment, scale, records, planned, command, notes, further)
-    figure = draw(experiment, records)
+    figure = draw(experiment, records, scale)
     drawn: dict[Format, bytes] = {form: render(figure, form) for form in FORMATS}
     contents = {
         "index.html": summary.html(drawn["svg"].decode()).encode(),
@@ -207,14 +207,13 @@ class Summary:
             marks=MARKS,
             # The figure is our own, and matplotlib escapes the texts in it.
             figure=Markup(figure[figure.index("<svg") :]),  # noqa: S704
-            footer=footer(self.experiment, self.records),
+            footer=footer(self.experiment, self.records, self.scale),
             further=[(one, Markup(one.inline()) if one.drawn else "") for one in self.further],  # noqa: S704
             by=self.by,
             metrics=self.metrics,
             label=self.label,
             rows=self.rows,
             protocol=self.protocol,
-            form=self.experiment.figure.form,
             folded=len(self.rows) > LONG,
             trial_columns=columns,
             trial_metrics=metrics,
@@ -245,7 +244,7 @@ class Summary:
             *(one.markdown() for one in self.further),
             "## How to repeat this",
             f"    {self.command}",
-            safe(footer(self.experiment, self.records)),
+            safe(footer(self.experiment, self.records, self.scale)),
             *(safe(note) for note in self.notes),
         ]
         return "\n\n".join(lines) + "\n"
