@@ -100,7 +100,9 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
         grid = Grid(experiment, found)
         {"heat": _draw_heat, "scatter": _draw_scatters}.get(layout.form, _draw_lines)(grid)
         grid.name()
-        _frame(grid.figure, experiment, list(grid.axes.flat), footer_items(experiment, records, scale))
+        _frame(
+            grid.figure, experiment, list(grid.axes.flat), footer_items(experiment, records, scale)
+        )
         return grid.figure
 
 

@@ -181,7 +181,8 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
     )
     raw = [
         (x.position(value, shift + aside), one)
-        for value in at for one in line.points[value].values()
+        for value in at
+        for one in line.points[value].values()
     ]
     axes.plot(
         [place for place, _ in raw],

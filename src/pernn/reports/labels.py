@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pernn.experiments import LABELS, Columns, Experiment, FigureLayout
-
-from pernn.training import PROTOCOLS
+from pernn.training import PRESETS
 
 from .escaping import clean
 from .records import Record, rank
@@ -97,12 +96,12 @@ class Labels:
         return [(self.places.get(str(part), last), rank(part)) for part in parts]
 
 
-def protocol_of(records: Sequence[Record], label: Labels) -> str:
-    """Say under which protocol the trials were run; empty if none says so."""
-    found = sorted({str(record["protocol"]) for record in records if "protocol" in record})
+def preset_of(records: Sequence[Record], label: Labels) -> str:
+    """Say under which preset the trials were run; empty if none says so."""
+    found = sorted({str(record["preset"]) for record in records if "preset" in record})
     if len(found) < 2:
-        return f"protocol {label(found[0])}" if found else ""
-    return f"mixed protocols: {', '.join(label(value) for value in found)}"
+        return f"preset {label(found[0])}" if found else ""
+    return f"mixed presets: {', '.join(label(value) for value in found)}"
 
 
 def footer(experiment: Experiment, records: Sequence[Record], scale: str = "") -> str:
@@ -115,7 +114,7 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
     label, layout = Labels(experiment.labels), experiment.figure
     shown = {name for some in (layout.x, layout.panels, layout.rows) for name in names_of(some)}
     words = [f"scale {clean(scale)}"] if scale else []
-    words += [protocol] if (protocol := protocol_of(records, label)) else []
+    words += [preset] if (preset := preset_of(records, label)) else []
     for column, text in SETTINGS:
         values = sorted({found for one in records if (found := _set(one, column))}, key=rank)
         if values and column not in shown:
@@ -128,11 +127,11 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
 
 
 def _set(record: Record, column: str) -> Any:
-    """Return a setting; the share of Rare tokens is the protocol's where a task leaves it to it."""
+    """Return a setting; the share of Rare tokens is the preset's where a task leaves it to it."""
     value = record.get(column)
     if value is None and column in record and column == "task.rare_share":
-        protocol = PROTOCOLS.get(record.get("protocol", ""))
-        return protocol.rare_share if protocol else None
+        preset = PRESETS.get(record.get("preset", ""))
+        return preset.rare_share if preset else None
     return value
 
 
