@@ -290,7 +290,8 @@ def test_encodings_look_the_same_in_every_figure() -> None:
             if one["encoding.kind"] == "none"
         ]
         layout = replace(experiment().figure, contrast=contrast, metrics=("token_accuracy",))
-        names = {"none": "none", "sinusoidal": "sinusoidal"}
+        kinds = ("none", "sinusoidal", "repeated_embedding", "learned", "random")
+        names = {kind: kind for kind in kinds}
         axes = draw(experiment(figure=layout, labels=names), records).axes[0]
         return {line.get_label(): line[0].get_color() for line in error_bars(axes)}
 

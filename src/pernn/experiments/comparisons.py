@@ -59,6 +59,7 @@ LABELS = {
     "sequence_accuracy": "Sequence accuracy",
     "loss": "Loss",
     "train_loss": "Training loss",
+    "test_loss": "Test loss",
     "similarity": "Gradient similarity",
     "update": "Update",
     "percent": "Percent of the training",

@@ -6,6 +6,7 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .claims import Verdict, judge, judge_all
+    from .curves import NUM_POINTS, curve_rows, draw_curves
     from .escaping import clean, csv_cell
     from .exports import export_records
     from .figures import draw, render
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from .records import paired_differences
     from .rules import Outcome
     from .statistics import Interval, bootstrap_interval, student_interval
+    from .study import Chapter, write_study
     from .tables import Measured, Row, summarise, to_csv, to_markdown
     from .unrolled import unroll
 
 __all__ = [
+    "NUM_POINTS",
     "Cell",
+    "Chapter",
     "Interval",
     "Labels",
     "Measured",
@@ -31,7 +35,9 @@ __all__ = [
     "bootstrap_interval",
     "clean",
     "csv_cell",
+    "curve_rows",
     "draw",
+    "draw_curves",
     "export_records",
     "judge",
     "judge_all",
@@ -45,11 +51,17 @@ __all__ = [
     "to_markdown",
     "unroll",
     "write_report",
+    "write_study",
 ]
 
 __getattr__ = exports(
     __name__,
     {
+        "Chapter": ".study",
+        "write_study": ".study",
+        "draw_curves": ".curves",
+        "curve_rows": ".curves",
+        "NUM_POINTS": ".curves",
         "Cell": ".findings",
         "Interval": ".statistics",
         "Labels": ".labels",

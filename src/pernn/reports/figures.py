@@ -208,7 +208,7 @@ def _draw_lines(grid: Grid) -> None:
             drawn += [value for line in series for value in line.values]
             settled += [value for line in series for value in line.values_at(late)]
         if begins_far_away(drawn, settled) and not (row.metric and is_share(row.metric)):
-            fit_settled(axes_of_row, drawn, settled, layout.y_base if row.metric else None)
+            fit_settled(list(axes_of_row), drawn, settled, layout.y_base if row.metric else None)
         elif row.metric is not None:
             fit_metric(axes_of_row[0], row.metric, drawn, layout.y_base, free=violins)
         axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))

@@ -60,7 +60,10 @@ class Further:
 
 
 def draw_further(
-    experiment: Experiment, records: Sequence[Record], scale: str = ""
+    experiment: Experiment,
+    records: Sequence[Record],
+    scale: str = "",
+    formats: Sequence[Format] = FORMATS,
 ) -> list[Further]:
     """Draw the further figures of an experiment, in its order.
 
@@ -68,6 +71,7 @@ def draw_further(
         experiment: Its `more_figures` say what is drawn, its labels how they are called.
         records: Finished trials; a figure whose rows none of them has is left out.
         scale: Of the sweep, said in the captions.
+        formats: Which files are drawn.
 
     Raises:
         ConfigError: If two trials compete for one point, or a layout cannot be drawn.
@@ -85,6 +89,6 @@ def draw_further(
             continue
         about = replace(experiment, question=caption, figure=layout)
         figure = draw(about, records, scale)
-        drawn = {form: render(figure, form) for form in FORMATS}
+        drawn = {form: render(figure, form) for form in formats}
         found.append(Further(stem, caption, footer(about, records, scale), drawn, ""))
     return found

@@ -18,6 +18,9 @@ from .records import Record, rank
 DENSE = 16
 """More numbers than this have no ticks of their own."""
 
+CURVE = 8
+"""Fewer updates than this are no curve whose beginning could hide its end."""
+
 SHARES = ("solved", "stuck", "solved_or_stuck")
 """Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
 
@@ -143,10 +146,10 @@ class Scale:
 
 def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
     """Return the updates after the first quarter of the training; none of any other axis."""
-    if layout.x != "update":
+    values = {value for x in across for value in x.values}
+    if layout.x != "update" or len(values) < CURVE:
         return set()
-    last = max((value for x in across for value in x.values), default=0)
-    return {value for x in across for value in x.values if value > last / 4}
+    return {value for value in values if value > max(values) / 4}
 
 
 def begins_far_away(drawn: Sequence[float], settled: Sequence[float]) -> bool:
