@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 TWO_AT_ONCE := -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all test-processors format clean
+.PHONY: help demo check test test-all test-browser test-processors format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -26,10 +26,14 @@ check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/lint-imports
 
 test: check ## Check everything, then run the tests, but for those that take long
-	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow"
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow and not browser"
 
 test-all: check ## Check everything, then run all tests
-	$(BIN)/pytest $(TWO_AT_ONCE)
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not browser"
+
+test-browser: $(DEV) ## Test the study's page in Chromium (apt install chromium)
+	$(INSTALL) -e '.[dev,browser]'
+	$(BIN)/pytest -m browser tests/reports/test_browser.py
 
 test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
 	$(BIN)/python benchmarks/processors.py
