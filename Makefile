@@ -18,7 +18,7 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-newest test test-all test-processors test-cuda-build format clean
+.PHONY: help demo check check-newest test test-all test-browser test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -36,10 +36,14 @@ check-newest: $(DEV) ## Check that nothing is used that Python 3.13 has no more
 	$(BIN)/mypy --python-version 3.13
 
 test: check ## Check everything, then run the tests, but for those that take long
-	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow"
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow and not browser"
 
 test-all: check ## Check everything, then run all tests
-	$(BIN)/pytest $(TWO_AT_ONCE)
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not browser"
+
+test-browser: $(DEV) ## Test the study's page in Chromium (apt install chromium)
+	$(INSTALL) -e '.[dev,browser]'
+	$(BIN)/pytest -m browser tests/reports/test_browser.py
 
 test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
 	$(BIN)/python benchmarks/processors.py

@@ -99,13 +99,19 @@ class Config(BaseModel):
         return type(self).load(values)
 
     def has(self, path: str) -> bool:
-        """Say whether a dotted path names a value of this config and its parts."""
+        """Return whether a dotted path names a value of this config and its parts.
+
+        A value that is left out of the file while it is absent counts, too.
+        """
         node: Any = self.dump()
-        for key in path.split("."):
+        *parents, leaf = path.split(".")
+        part: Any = self
+        for key in parents:
             if not isinstance(node, dict) or key not in node:
                 return False
-            node = node[key]
-        return True
+            node, part = node[key], getattr(part, key, None)
+        known = type(part).model_fields if isinstance(part, Config) else {}
+        return isinstance(node, dict) and (leaf in node or leaf in known)
 
     def fingerprint(self) -> str:
         """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""

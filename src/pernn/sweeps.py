@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pernn.errors import ConfigError
 from pernn.experiments import Experiment, find_experiment, trials
 from pernn.runners import Hear, LocalRunner, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
+    RunDirectory,
     Sweep,
     describe_machines,
     is_done,
+    list_sweeps,
+    load_sweep,
     read_records,
     save_sweep,
     sweep_directory,
@@ -149,12 +153,80 @@ def make_report(
     from pernn.reports import write_report
 
     with without_collection():
+        records = read_records(root, sweep.runs, complain)
         return write_report(
             experiment or find_experiment(sweep.experiment),
             sweep.scale,
-            read_records(root, sweep.runs, complain),
+            records,
             list(find_trials(sweep, experiment).values()),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),
             describe_machines(root, sweep.runs),
+            read_curves(root, records),
         )
+
+
+def read_curves(root: Path, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the thinned learning curves of finished trials."""
+    from pernn.reports import NUM_POINTS, curve_rows
+
+    return curve_rows(records, lambda run: RunDirectory(root, run).read_metrics(), NUM_POINTS)
+
+
+def make_study(root: Path, path: Path, complain: Callable[[str], None]) -> int:
+    """Write one page of all sweeps of a results directory.
+
+    Args:
+        root: Results directory.
+        path: Where the page goes.
+        complain: Told of each damaged run and each sweep of an unknown experiment; left out.
+
+    Returns:
+        The number of sweeps on the page.
+    """
+    from pernn.reports import Chapter, draw_curves, write_study
+
+    chapters = []
+    with without_collection():
+        for name in list_sweeps(root):
+            sweep = load_sweep(root, name)
+            try:
+                experiment, planned = find_experiment(sweep.experiment), find_trials(sweep)
+            except ConfigError as error:
+                complain(f"sweep {name}: {error}")
+                continue
+            records = read_records(root, sweep.runs, complain)
+            drawn = draw_curves(experiment, read_curves(root, records), sweep.scale, ("svg",))
+            origin, hours = _provenance(root, [record["run"] for record in records])
+            chapters.append(
+                Chapter(
+                    experiment,
+                    sweep.scale,
+                    records,
+                    list(planned.values()),
+                    repeat_command(sweep),
+                    [*describe_machines(root, sweep.runs), *hours],
+                    origin,
+                    changed=bool(sweep.overrides),
+                    curves=drawn.drawn["svg"].decode() if drawn.drawn else "",
+                )
+            )
+        write_study(chapters, path)
+    return len(chapters)
+
+
+def _provenance(root: Path, runs: Sequence[str]) -> tuple[str, list[str]]:
+    """Return with what versions runs were made, and how long they took."""
+    found: dict[str, None] = {}
+    seconds = 0.0
+    for run in runs:
+        directory = RunDirectory(root, run)
+        about = directory.read_environment() or {}
+        packages, commit = about.get("packages"), about.get("commit")
+        version = packages.get("pernn") if isinstance(packages, dict) else None
+        found[f"{version or 'unknown'}{f' ({str(commit)[:10]})' if commit else ''}"] = None
+        for event in directory.read_journal():
+            taken = event.get("seconds")
+            seconds += taken if isinstance(taken, int | float) else 0.0
+    words = f"They computed for {seconds / 3600:,.2f} hours in all, one after another."
+    return ", ".join(found), [words] if runs else []

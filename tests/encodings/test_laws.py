@@ -1,6 +1,7 @@
 """Every encoding through the same invariants, then what each one promises alone."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from pernn.encodings import (
     SinusoidalConfig,
 )
 from pernn.errors import ConfigError
+from pernn.runs import RunSpec
 
 STEPS = 24
 CODES = [
@@ -242,3 +244,50 @@ def test_no_code_leaves_a_layer_as_it_was(generator):
     layer = torch.nn.GRU(4, 5, batch_first=True)
     vectors = torch.randn(2, 3, 4, generator=generator)
     assert torch.equal(PositionEncoded(layer, NoEncoding())(vectors)[0], layer(vectors)[0])
+
+
+def test_oscillators_of_ones_own() -> None:
+    plain = Sinusoidal(8).double()(STEPS)
+    spaced = [10_000.0 ** (-pair / 4) for pair in range(4)]
+    assert torch.allclose(Sinusoidal(frequencies=spaced).double()(STEPS), plain)
+    assert torch.allclose(Sinusoidal(8, base=10_000.0).double()(STEPS), plain)
+    other = Sinusoidal(8, base=100.0).double()(STEPS)
+    assert torch.allclose(
+        other, Sinusoidal(frequencies=[100.0 ** (-pair / 4) for pair in range(4)]).double()(STEPS)
+    )
+    # A quarter of a turn makes a sine a cosine, and the norm stays 1.
+    turned = Sinusoidal(frequencies=[0.3, 0.1], phases=[math.pi / 2] * 2).double()(STEPS)
+    assert torch.allclose(turned[:, :2], Sinusoidal(frequencies=[0.3, 0.1]).double()(STEPS)[:, 2:])
+    assert torch.allclose(turned.norm(dim=1), torch.ones(STEPS, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"size": 512, "frequencies": (0.1, 0.2, 0.3, 0.4)}, "expected 256 of them.*try size 8"),
+        ({"frequencies": (0.1,), "phases": (0.0, 1.0)}, "phases is invalid: expected 1 of them"),
+        ({"frequencies": (0.1, -0.2)}, "expected positive numbers"),
+        ({"frequencies": ()}, "invalid|even"),
+        ({"frequencies": (0.1,), "base": 100.0}, "base is invalid"),
+        ({"size": 4, "base": 1.0}, "above 1"),
+    ],
+)
+def test_impossible_oscillators_are_refused(values: dict[str, Any], message: str) -> None:
+    for make in (Sinusoidal, SinusoidalConfig):
+        with pytest.raises((ConfigError, ValueError), match=message):
+            make(**values)
+
+
+def test_oscillators_in_a_spec() -> None:
+    assert SinusoidalConfig(size=8).dump().keys() == {"kind", "size", "combine", "masked", "layout"}
+    spec = RunSpec()
+    changed = spec.override({"encoding.frequencies": [0.5, 0.25], "encoding.phases": [0, 1.5]})
+    assert changed.encoding.dump()["size"] == 4
+    assert RunSpec.load(changed.dump()) == changed
+    assert changed.fingerprint() != spec.fingerprint()
+    assert spec.has("encoding.base")
+    assert not spec.override({"encoding.kind": "none"}).has("encoding.base")
+    assert changed.override({"core.hidden_size": 4}).encoding == changed.encoding
+    assert RunSpec.load({"encoding": {"kind": "sinusoidal", "base": 100}}).encoding.size == 512
+    built = build(changed.encoding, "halves")
+    assert torch.equal(built(3), Sinusoidal(frequencies=[0.5, 0.25], phases=[0.0, 1.5])(3))

@@ -10,10 +10,11 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from pernn.errors import ConfigError
-from pernn.experiments import Contrast, FigureLayout
+from pernn.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
 from pernn.reports import bootstrap_interval, draw, render
 from pernn.reports.figures import CHANCE
-from pernn.reports.labels import Labels, footer
+from pernn.reports.labels import Labels, footer, names_of
+from pernn.reports.series import looks
 from reports.trials import CODE, experiment, trials
 
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
@@ -60,7 +61,7 @@ def test_settings_of_matplotlib_are_left_as_they_were() -> None:
 def test_panels_stand_in_a_grid() -> None:
     figure = usual()
     assert len(figure.axes) == 2 * 3
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["GRU", "lstm", "", "", "", ""]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["GRU", "LSTM", "", "", "", ""]
     assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 5"] * 6
     assert figure.axes[0].get_ylabel() == "Token accuracy"
     assert "Position-encoded − Vanilla" in figure.axes[4].get_ylabel()
@@ -150,12 +151,91 @@ def test_one_trial_and_no_pair_can_be_drawn() -> None:
 
 
 def test_the_footer_says_how_it_was_made() -> None:
-    assert footer(experiment(), trials()) == (
-        "preset as-run · precision fp32 · L = 32 · hidden size 128 · 1,000 iterations · "
-        "n = 5 seeds · error bars: 95 % percentile bootstrap over seeds"
+    records = [{**one, "training.learning_rate": 0.001} for one in trials()]
+    expected = (
+        "scale demo · preset as-run · precision fp32 · L = 32 · hidden size 128 · "
+        "learning rate 0.001 · 1,000 updates · n = 5 seeds · error bars: 95 % percentile bootstrap "
+        "over seeds · small dots: trials, beside their mean"
     )
-    drawn = [text.replace("\u00a0", " ") for text in texts(usual())]
-    assert any(text.endswith("error bars: 95 % percentile bootstrap over seeds") for text in drawn)
+    assert footer(experiment(), records, "demo") == expected
+    drawn = [
+        text.replace("\u00a0", " ").replace("\n", " · ")
+        for text in texts(draw(experiment(), records, "demo"))
+    ]
+    assert expected in drawn
+    # What stands on no axis is said: K, and r where a task leaves it to the preset.
+    layout = FigureLayout("seed", "core.kind", "encoding.kind", ("loss",))
+    few = [{**one, "task.rare_share": None} for one in trials(vocab_sizes=(4,))]
+    assert " · K = 4 · L = 32 · r = 0.125 · " in footer(experiment(figure=layout), few)
+    assert " · K = 2 … 32 · " in footer(
+        experiment(figure=layout), trials(vocab_sizes=(2, 4, 8, 16, 32))
+    )
+
+
+def test_nothing_that_a_line_joins_is_moved_sideways() -> None:
+    figure = draw(experiment(), trials())
+    for axes in figure.axes:
+        for line in error_bars(axes):
+            assert list(line[0].get_xdata()) == [4, 8, 16, 32]
+    words = replace(experiment().figure, x="core.kind", panels="task.vocab_size", x_base=None)
+    lines = error_bars(draw(experiment(figure=words), trials()).axes[0])
+    assert {line[0].get_linestyle() for line in lines} == {"None"}
+    assert lines[0][0].get_xdata()[0] < 0 < lines[1][0].get_xdata()[0]
+
+
+def test_the_end_of_a_training_can_be_read() -> None:
+    updates = list(range(10, 210, 10))
+    records = [
+        {
+            **one,
+            "tables": {
+                "t": {
+                    "update": updates,
+                    "perplexity": [
+                        30 + (one["encoding.kind"] == "none") + 900 / u for u in updates
+                    ],
+                }
+            },
+        }
+        for one in trials(("gru",), (4,))
+    ]
+    layout = replace(
+        experiment().figure, x="update", x_base=None, metrics=("perplexity",), table="t"
+    )
+    for y_base in (None, 2):
+        first, _ = draw(
+            experiment(figure=replace(layout, form="bands", y_base=y_base)), records
+        ).axes
+        low, high = first.get_ylim()
+        assert 25 < low < 34.5 < high < 60
+        assert first.texts[-1].get_text() == "beginning, out of range: 48 … 121"
+
+
+def test_four_conditions_look_like_the_papers() -> None:
+    order = [f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare")]
+    found = looks("condition", order)
+    assert [found[name]["linestyle"] for name in order] == ["-", "--", "-", "--"]
+    assert [found[name]["color"] for name in order] == 2 * ["#0072B2"] + 2 * ["#D55E00"]
+
+
+@pytest.mark.parametrize("name", list(CATALOGUE))
+def test_no_column_is_shown_by_its_name(name: str) -> None:
+    found = find_experiment(name)
+    columns = {claim.predicate.metric for claim in found.claims}
+    for layout in (found.figure, *found.more_figures.values()):
+        for some in (layout.x, layout.panels, layout.lines, layout.rows):
+            columns.update(names_of(some))
+        columns.update(layout.metrics)
+    for claim in found.claims:
+        predicate: Any = claim.predicate
+        columns.update(predicate.where)
+        columns.add(predicate.along if hasattr(predicate, "along") else predicate.cells)
+        for contrast in (getattr(predicate, part, None) for part in ("contrast", "between")):
+            if contrast:
+                columns |= {contrast.column, *contrast.treated_where, *contrast.baseline_where}
+    label = Labels(found.labels)
+    shown = {column: label(column) for column in columns}
+    assert not {c for c, text in shown.items() if text == c or "_" in text or "." in text}
 
 
 def test_nothing_finished_is_said() -> None:
@@ -190,7 +270,7 @@ def test_more_conditions_have_a_line_each() -> None:
         if one["encoding.kind"] == "none"
     ]
     lines = error_bars(draw(experiment(), records).axes[0])
-    assert [line.get_label() for line in lines] == ["Vanilla", "Position-encoded", "random"]
+    assert [line.get_label() for line in lines] == ["Vanilla", "Position-encoded", "Random"]
     assert len({line[0].get_color() for line in lines}) == 3
 
 
@@ -215,7 +295,8 @@ def test_encodings_look_the_same_in_every_figure() -> None:
             if one["encoding.kind"] == "none"
         ]
         layout = replace(experiment().figure, contrast=contrast, metrics=("token_accuracy",))
-        names = {"none": "none", "sinusoidal": "sinusoidal"}
+        kinds = ("none", "sinusoidal", "repeated_embedding", "learned", "random")
+        names = {kind: kind for kind in kinds}
         axes = draw(experiment(figure=layout, labels=names), records).axes[0]
         return {line.get_label(): line[0].get_color() for line in error_bars(axes)}
 

@@ -87,8 +87,9 @@ def test_colours_are_means_over_seeds_on_one_scale() -> None:
     records = select(stability(), "gru")
     axes = panels(draw(experiment(figure=HEAT), records), 4)
     assert {one.get_title(loc="right") for one in axes} == {"n = 5"}
-    assert {mesh(one).get_clim() for one in axes} == {(0.0, 1.0)}
-    assert axes[0].get_ylabel() == "position"
+    colours = np.concatenate([np.asarray(mesh(one).get_array()).ravel() for one in axes])
+    assert {mesh(one).get_clim() for one in axes} == {(colours.min(), colours.max())}
+    assert axes[0].get_ylabel() == "Position"
     assert [tick.get_text() for tick in axes[0].get_yticklabels()] == ["1", "2", "3"]
     assert (axes[-1].get_xlim(), axes[0].get_ylim()) == ((5, 50), (0.5, 3.5))
     place = cells(records[0]).index((40, CONDITIONS[1], 2))
@@ -106,7 +107,7 @@ def test_blocks_are_named_by_what_speaks_for_itself() -> None:
     assert axes[0].texts[0].get_text() == "GRU\nVanilla"
     label = Labels({"gru": "GRU"})
     assert label.condition(("core.kind", "size"), ("gru", 8)) == "GRU, size: 8"
-    assert label.condition(("core.kind", "condition"), ("x", "Y")) == "core.kind: x, Y"
+    assert label.condition(("core.kind", "condition"), ("x", "Y")) == "Core: x, Y"
 
 
 def test_colours_diverge_from_zero_where_a_mean_is_negative() -> None:
@@ -119,8 +120,7 @@ def test_colours_diverge_from_zero_where_a_mean_is_negative() -> None:
     layout = replace(HEAT, metrics=("perplexity",))
     figure = draw(experiment(figure=layout), records[:1])
     low, high = mesh(figure.axes[0]).get_clim()
-    assert low == 0
-    assert high > 200
+    assert 0 < low < high
 
 
 def test_cells_without_a_value_are_blank() -> None:

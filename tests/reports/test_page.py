@@ -199,7 +199,7 @@ def test_claims_are_stored_with_their_intervals(report: Report) -> None:
 def test_every_verdict_shows_what_decided(report: Report) -> None:
     verdict, text = report.verdicts[0], " ".join(" ".join(read(report).words).split())
     markdown = (report.page.parent / "report.md").read_text().replace("\\", "")
-    assert verdict.quantity == "loss, Position-encoded − Vanilla, mean over Vocabulary size K"
+    assert verdict.quantity == "Loss, Position-encoded − Vanilla, mean over Vocabulary size K"
     for one in (text, markdown):
         assert verdict.interval is not None
         assert f"{verdict.interval.estimate:.4g}" in one

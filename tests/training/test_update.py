@@ -12,8 +12,8 @@ from pernn.errors import ConfigError, MachineError
 from pernn.interfaces import UNSCORED, Batch
 from pernn.runs import RunSpec, build
 from pernn.training import TrainState, advance
-from pernn.training.update import RecordedUpdate, Update, clip_gradients, make_update
 from pernn.training.objective import show
+from pernn.training.update import RecordedUpdate, Update, clip_gradients, make_update
 from training.test_loop import SPEC, start
 
 CPU = torch.device("cpu")

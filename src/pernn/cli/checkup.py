@@ -27,6 +27,7 @@ REQUIRED = (
 OPTIONAL = {
     "duckdb": "pip install 'pernn[duckdb]' (pernn query)",
     "fsspec": "pip install 'pernn[remote]' (export to s3:// and other addresses)",
+    "vl_convert_python": "pip install 'pernn[report]' (interactive charts of pernn report --all)",
     "pyarrow": "pip install 'pernn[parquet]' (read and write Parquet)",
     "sentencepiece": "pip install 'pernn[language]' (language modelling)",
     "ray": "pip install 'pernn[ray]' (sweeps on a Ray cluster)",

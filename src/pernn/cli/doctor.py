@@ -4,6 +4,7 @@ import json
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from .checkup import examine
@@ -24,6 +25,8 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
             mark = "[green]ok[/green]" if one.present else "[red]missing[/red]"
             if not one.present and not one.required:
                 mark = "[dim]absent[/dim]"
-            table.add_row(mark, one.what, one.found, "" if one.present else one.remedy)
+            table.add_row(
+                mark, *map(escape, (one.what, one.found, "" if one.present else one.remedy))
+            )
         Console().print(table)
     return 3 if any(one.required and not one.present for one in findings) else 0

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from pernn.reports import export_records
-from pernn.store import hide_credentials, load_sweep, read_records
+from pernn.errors import ConfigError
+from pernn.reports import curve_rows, export_records
+from pernn.store import RunDirectory, hide_credentials, load_sweep, read_records
 
 from .options import RESULTS, Results, Scale
 from .report import sweep_name
@@ -26,6 +27,10 @@ def export(
         str | None,
         typer.Option("--table", "-t", help="Write the rows of this table of each trial instead."),
     ] = None,
+    curves: Annotated[
+        bool,
+        typer.Option("--curves", help="Write the learning curves instead: all lines of metrics."),
+    ] = False,
     scale: Scale = "demo",
     results: Results = RESULTS,
 ) -> int:
@@ -38,14 +43,23 @@ def export(
 
     Example: pernn export vocabulary_size -o records.parquet
 
+    With --curves one record per line of a finished trial's training (kind train) and tests (test).
+
+    Example: pernn export vocabulary_size --curves -o curves.csv
+
     Example: pernn export variable_length --table by_length -o by_length.csv
     """
     found = load_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
     records = read_records(results, found.runs, damage.append)
-    num_rows = export_records(records, output, table)
+    if curves and table is not None:
+        raise ConfigError("--curves and --table are two things: give one of them")
+    rows = records
+    if curves:
+        rows = curve_rows(records, lambda run: RunDirectory(results, run).read_metrics())
+    num_rows = export_records(rows, output, table)
     what = f"{len(records)} of {len(found.runs)} trials"
-    typer.echo(
-        f"{f'{num_rows} rows of ' if table else ''}{what} written to {hide_credentials(output)}"
-    )
+    if table or curves:
+        what = f"{num_rows} rows of {what}"
+    typer.echo(f"{what} written to {hide_credentials(output)}")
     return left_out(damage)

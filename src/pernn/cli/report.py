@@ -1,13 +1,15 @@
 """`pernn report`."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pernn.errors import ConfigError
 from pernn.experiments import experiment_names
 from pernn.store import load_sweep
-from pernn.sweeps import make_report
+from pernn.sweeps import make_report, make_study
 
 from .options import RESULTS, Json, Results, Scale
 from .statuses import left_out
@@ -15,15 +17,30 @@ from .sweep import summary
 
 
 def report(
-    sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
+    sweep: Annotated[
+        str | None, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")
+    ] = None,
     scale: Scale = "demo",
     results: Results = RESULTS,
     as_json: Json = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="One page of all sweeps, with every claim of the study.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="With --all: the file; by default RESULTS/study.html."),
+    ] = None,
 ) -> int:
     """Write figure, tables, verdicts and page from what is finished.
 
     Example: pernn report vocabulary_size --scale demo
+
+    Example: pernn report --all --out study.html
     """
+    if every:
+        return _study(results, output, given=sweep is not None or as_json)
+    if sweep is None or output is not None:
+        raise ConfigError("name a sweep, or give --all (and then --out FILE) for a page of all")
     found = load_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
     made = make_report(results, found, damage.append)
@@ -32,6 +49,18 @@ def report(
     else:
         for path in made.paths:
             typer.echo(str(path))
+    return left_out(damage)
+
+
+def _study(results: Path, output: Path | None, *, given: bool) -> int:
+    """Write the page of all sweeps."""
+    if given:
+        raise ConfigError("--all takes no sweep and no --json")
+    if not results.is_dir():
+        raise ConfigError(f"no results in {results.absolute()}: start with `pernn run`")
+    path, damage = output or results / "study.html", list[str]()
+    make_study(results, path, damage.append)
+    typer.echo(str(path))
     return left_out(damage)
 
 

@@ -1,9 +1,11 @@
 """Parameters of the built-in encodings; never loads torch until one is built."""
 
+import math
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
+from pydantic import Field, PlainValidator, SerializeAsAny, model_serializer, model_validator
 
 from pernn.config import Kinds, Part
 
@@ -86,15 +88,73 @@ class RepeatedEmbeddingConfig(EncodingConfig):
         return RepeatedEmbedding()
 
 
+def oscillator_problem(
+    size: int | None,
+    frequencies: Sequence[float] | None,
+    phases: Sequence[float] | None,
+    base: float | None,
+) -> str:
+    """Return what is wrong with oscillators that are given one by one; empty if nothing is.
+
+    Args:
+        size: Width of the encoding; not compared if absent.
+        frequencies: In radians per step.
+        phases: In radians.
+        base: Of the geometric spacing.
+    """
+    for name, values in (("frequencies", frequencies), ("phases", phases)):
+        if values is None:
+            continue
+        if not all(math.isfinite(value) for value in values):
+            return f"{name} is invalid: expected finite numbers, got {list(values)}"
+        if size is not None and 2 * len(values) != size:
+            return (
+                f"{name} is invalid: expected {size // 2} of them, half of size {size}, got "
+                f"{len(values)}; try size {2 * len(values)}"
+            )
+    if frequencies is not None:
+        if not frequencies or min(frequencies) <= 0:
+            return f"frequencies is invalid: expected positive numbers, got {list(frequencies)}"
+        if base is not None:
+            return "base is invalid: expected none beside frequencies, which leave nothing to space"
+    if base is not None and not 1 < base < math.inf:
+        return f"base is invalid: expected a finite number above 1, got {base}"
+    return ""
+
+
 class SinusoidalConfig(CodeConfig):
     """Sines and cosines of unit norm.
 
     Attributes:
         layout: Order of the features; the preset's if absent.
+        frequencies: Of each pair of features, in radians per step; they decide the size. Like all
+            that follows, left out of the file if absent.
+        phases: Of each pair at step 0, in radians.
+        base: Of the geometric spacing, where no frequencies are given.
     """
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     layout: Layout | None = None
+    frequencies: tuple[float, ...] | None = None
+    phases: tuple[float, ...] | None = None
+    base: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        absent = [key for key in ("frequencies", "phases", "base") if values[key] is None]
+        return {key: value for key, value in values.items() if key not in absent}
+
+    @model_validator(mode="after")
+    def _oscillators(self) -> "SinusoidalConfig":
+        if self.frequencies is not None and "size" not in self.model_fields_set:
+            self.__dict__["size"] = 2 * len(self.frequencies)
+            self.model_fields_set.add("size")
+        # A width that is not given is the network's, which is known later.
+        size = self.size if "size" in self.model_fields_set else None
+        if problem := oscillator_problem(size, self.frequencies, self.phases, self.base):
+            raise ValueError(problem)
+        return self
 
     @model_validator(mode="after")
     def _even(self) -> "SinusoidalConfig":
@@ -110,7 +170,14 @@ class SinusoidalConfig(CodeConfig):
         """Make the module."""
         from .sinusoidal import Sinusoidal
 
-        return Sinusoidal(self.size, layout=self.layout or layout, **self.placement())
+        return Sinusoidal(
+            self.size,
+            layout=self.layout or layout,
+            frequencies=self.frequencies,
+            phases=self.phases,
+            base=self.base,
+            **self.placement(),
+        )
 
 
 class LearnedConfig(CodeConfig):

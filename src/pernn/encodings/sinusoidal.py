@@ -1,10 +1,12 @@
 """Sines and cosines of geometrically spaced frequencies, scaled to unit norm.
 
 Feature pair i = 0 … D/2 − 1 at step p = 0, 1, …: sin and cos of p / 10000^(2i/D), over √(D/2).
+Frequencies and phases may also be given one by one.
 Source: Vaswani et al. (2017), section 3.5; the scale: Morita (2024), equations 1 and 2.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -13,6 +15,7 @@ from torch import Tensor
 
 from pernn.errors import ConfigError
 
+from .config import oscillator_problem
 from .encoding import Encoding
 
 
@@ -20,14 +23,18 @@ class Sinusoidal(Encoding):
     """Sinusoidal code of unit norm, for any number of steps.
 
     Args:
-        size: Width D, even.
+        size: Width D, even; twice the number of frequencies if those are given.
         layout: `halves`, all sines then all cosines (the published runs), or `interleaved`
             pairs (the published texts): a permutation of each other.
         combine: Concatenate the code to the input, or add it.
         masked: Phase in which the code is replaced by zeros.
+        frequencies: Of each pair, in radians per step, positive; geometrically spaced if absent.
+        phases: Of each pair at step 0, in radians; 0 if absent.
+        base: Of the geometric spacing, above 1; 10,000 if absent.
 
     Raises:
-        ConfigError: If the size is odd or the layout unknown.
+        ConfigError: If the size is odd, the layout unknown, there are not as many frequencies and
+            phases as pairs, or a number is out of range.
 
     Example:
         >>> Sinusoidal(4)(3).norm(dim=1).round(decimals=4)
@@ -40,12 +47,17 @@ class Sinusoidal(Encoding):
 
     def __init__(
         self,
-        size: int,
+        size: int | None = None,
         *,
         layout: Literal["interleaved", "halves"] = "halves",
         combine: Literal["concat", "add"] = "concat",
         masked: Literal["input", "output"] | None = None,
+        frequencies: Sequence[float] | None = None,
+        phases: Sequence[float] | None = None,
+        base: float | None = None,
     ) -> None:
+        if size is None:
+            size = 2 * len(frequencies or ())
         super().__init__(size, combine=combine, masked=masked)
         if size % 2 or not size:
             raise ConfigError(
@@ -54,7 +66,9 @@ class Sinusoidal(Encoding):
             )
         if layout not in ("interleaved", "halves"):
             raise ConfigError(f"Sinusoidal: layout must be interleaved or halves, got {layout!r}")
-        self.layout = layout
+        if problem := oscillator_problem(size, frequencies, phases, base):
+            raise ConfigError(f"Sinusoidal: {problem}")
+        self.layout, self.frequencies, self.phases, self.base = layout, frequencies, phases, base
         # Tells where the module lives and in which precision; frequencies stay in float64.
         self.register_buffer("anchor", torch.empty(0), persistent=False)
         self._table = torch.empty(0, size)
@@ -77,14 +91,23 @@ class Sinusoidal(Encoding):
     def extra_repr(self) -> str:
         """Return the size and the layout, and what is not the default."""
         size, *rest = super().extra_repr().split(", ")
-        return ", ".join([size, f"layout={self.layout!r}", *rest])
+        own = [
+            f"{name}={value!r}"
+            for name in ("frequencies", "phases", "base")
+            if (value := getattr(self, name)) is not None
+        ]
+        return ", ".join([size, f"layout={self.layout!r}", *rest, *own])
 
     # The table outlives the call: made in inference mode it could never serve training.
     @torch.inference_mode(mode=False)
     def _compute(self, num_steps: int) -> Tensor:
         exponents = -torch.arange(0, self.size, 2, dtype=torch.float64) / self.size
-        frequencies = torch.pow(10000.0, exponents)
+        frequencies = torch.pow(10000.0 if self.base is None else float(self.base), exponents)
+        if self.frequencies is not None:
+            frequencies = torch.tensor(self.frequencies, dtype=torch.float64)
         angles = torch.arange(num_steps, dtype=torch.float64).unsqueeze(1) * frequencies
+        if self.phases is not None:
+            angles = angles + torch.tensor(self.phases, dtype=torch.float64)
         waves = torch.stack(
             [angles.sin(), angles.cos()], dim=2 if self.layout == "interleaved" else 1
         )

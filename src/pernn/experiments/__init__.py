@@ -15,6 +15,7 @@ from .catalogue import (
 )
 
 if TYPE_CHECKING:
+    from .comparisons import LABELS as LABELS
     from .experiment import (
         Columns as Columns,
         Experiment as Experiment,

@@ -23,7 +23,9 @@ Columns = str | tuple[str, ...]
 
 Form = Literal["points", "bands", "violins", "heat", "scatter"]
 
-REPORT_FILES = frozenset({"claims", "figure", "index", "report", "sweep", "table"})
+REPORT_FILES = frozenset(
+    {"claims", "figure", "index", "learning_curves", "report", "sweep", "table"}
+)
 """What the other files of a sweep are called, up to their ending."""
 
 

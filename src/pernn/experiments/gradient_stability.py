@@ -250,9 +250,9 @@ EXPERIMENT = Experiment(
     ),
     figure=FigureLayout(
         x="update",
-        panels="condition",
+        panels="encoding.kind",
         rows="core.kind",
-        lines="encoding.kind",
+        lines="condition",
         metrics=("similarity",),
         table=TABLE,
         form="bands",

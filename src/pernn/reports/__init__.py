@@ -7,6 +7,11 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .claims import Verdict as Verdict, judge as judge, judge_all as judge_all
+    from .curves import (
+        NUM_POINTS as NUM_POINTS,
+        curve_rows as curve_rows,
+        draw_curves as draw_curves,
+    )
     from .escaping import clean as clean, csv_cell as csv_cell
     from .exports import export_records as export_records
     from .figures import draw as draw, render as render
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
         bootstrap_interval as bootstrap_interval,
         student_interval as student_interval,
     )
+    from .study import Chapter as Chapter, write_study as write_study
     from .tables import (
         Measured as Measured,
         Row as Row,

@@ -20,7 +20,14 @@ from .forms import draw_bands, draw_points, draw_violins
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
 from .records import Record, number
-from .scales import Scale, fit_metric, is_share
+from .scales import (
+    Scale,
+    begins_far_away,
+    fit_metric,
+    fit_settled,
+    is_share,
+    late_values,
+)
 from .scatter import collect_pairs, draw_scatter, fit_number
 from .series import Series, collect, differences, line_order
 from .unrolled import unroll
@@ -68,12 +75,13 @@ class Row:
     metric: str | None
 
 
-def draw(experiment: Experiment, records: Sequence[Record]) -> Figure:
+def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> Figure:
     """Draw panels × metrics in the layout's form, with n.
 
     Args:
         experiment: Its layout and labels say what is drawn and how it is called.
         records: Finished trials; none gives a figure that says so.
+        scale: Of the sweep, said in the caption; empty if it has none.
 
     Returns:
         The figure, not attached to any window system.
@@ -92,7 +100,9 @@ def draw(experiment: Experiment, records: Sequence[Record]) -> Figure:
         grid = Grid(experiment, found)
         {"heat": _draw_heat, "scatter": _draw_scatters}.get(layout.form, _draw_lines)(grid)
         grid.name()
-        _frame(grid.figure, experiment, list(grid.axes.flat), records)
+        _frame(
+            grid.figure, experiment, list(grid.axes.flat), footer_items(experiment, records, scale)
+        )
         return grid.figure
 
 
@@ -177,10 +187,12 @@ def render(figure: Figure, form: Format) -> bytes:
 def _draw_lines(grid: Grid) -> None:
     experiment, layout = grid.experiment, grid.layout
     order, across = line_order(experiment, grid.found), grid.scales()
+    late = late_values(across, layout)
     for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
         violins = layout.form == "violins" and row.metric == layout.metrics[0]
         form = "points" if layout.form == "violins" and not violins else layout.form
-        drawn = []
+        drawn: list[float] = []
+        settled: list[float] = []
         for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=True):
             if row.metric is None:
                 series = differences(experiment, records)
@@ -194,7 +206,10 @@ def _draw_lines(grid: Grid) -> None:
             if (row.metric, x.column) == ("token_accuracy", "task.vocab_size"):
                 _draw_chance(axes, x)
             drawn += [value for line in series for value in line.values]
-        if row.metric is not None:
+            settled += [value for line in series for value in line.values_at(late)]
+        if begins_far_away(drawn, settled) and not (row.metric and is_share(row.metric)):
+            fit_settled(list(axes_of_row), drawn, settled, layout.y_base if row.metric else None)
+        elif row.metric is not None:
             fit_metric(axes_of_row[0], row.metric, drawn, layout.y_base, free=violins)
         axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
     for axes, x in zip(grid.axes[-1], across, strict=True):
@@ -210,7 +225,7 @@ def _draw_heat(grid: Grid) -> None:
         for row in grid.rows
         for x, records in zip(across, grid.inside(row), strict=True)
     ]
-    colour = colours(metric, panels)
+    colour = colours(panels)
     for axes, x, cells in zip(grid.axes.flat, across * len(grid.rows), panels, strict=True):
         draw_cells(axes, x, y, cells, colour)
         _count(axes, cells.counts)
@@ -282,7 +297,7 @@ def _quantity(experiment: Experiment, metric: str | None) -> str:
 
 
 def _frame(
-    figure: Figure, experiment: Experiment, grid: Sequence[Axes], records: Sequence[Record]
+    figure: Figure, experiment: Experiment, grid: Sequence[Axes], footer: Sequence[str]
 ) -> None:
     entries: dict[str, Any] = {}
     for axes in grid:
@@ -304,7 +319,7 @@ def _frame(
             ncols=max(1, math.ceil(len(entries) / num_rows)),
         )
     # Lines break between items only: textwrap lets no-break spaces be.
-    items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in footer_items(experiment, records)]
+    items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in footer]
     note = textwrap.wrap(SEPARATOR.join(items), int(width / 4.2))
     figure.supxlabel(
         "\n".join(line.strip(SEPARATOR) for line in note),

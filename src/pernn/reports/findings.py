@@ -12,6 +12,7 @@ from pernn.experiments import (
     AtLeast,
     AtMost,
     Claim,
+    Contrast,
     Differs,
     DiffersMore,
     Equivalent,
@@ -160,9 +161,13 @@ def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
     columns, cells = sample.columns, sample.cells
     values = tuple(math.fsum(columns[seed][cell] for cell in cells) / len(cells) for seed in seeds)
     margin, detail = predicate.margin, f"over {sample.name} = {sample.all_cells}{note}"
-    if margin:
-        detail += f"; against {predicate.sign * margin:g} ({predicate.margin_origin})"
     quantity = f"{_contrast(predicate, sample.label)}, mean over {sample.name}"
+    if len(cells) == 1:
+        quantity = f"{_contrast(predicate, sample.label)} at {sample.name} = {sample.all_cells}"
+        detail = note.removeprefix("; ")
+    if margin:
+        against = f"against {predicate.sign * margin:g} ({predicate.margin_origin})"
+        detail = "; ".join(filter(None, [detail, against]))
     evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, margin))
     shown = _cells(sample, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
     remark = _disagreement(math.fsum(values), shown)
@@ -283,9 +288,16 @@ def _log2(value: Any, column: str) -> float:
 def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Label) -> str:
     text, contrast = label(predicate.metric), predicate.contrast
     if contrast is not None:
-        text += f", {label(contrast.treated)} − {label(contrast.baseline)}"
+        text += f", {_side(contrast, contrast.treated, label)} − "
+        text += _side(contrast, contrast.baseline, label)
     if isinstance(predicate, DiffersMore):
         sides = predicate.between
         text += f", more with {label(sides.column)} {label(sides.treated)} than "
         text += label(sides.baseline)
     return text
+
+
+def _side(contrast: Contrast, value: Any, label: Label) -> str:
+    """Return the name of one side; a number is led by what it is a number of."""
+    name = label(value)
+    return name if rank(value)[0] or name != show(value) else f"{label(contrast.column)} {name}"

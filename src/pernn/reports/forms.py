@@ -20,14 +20,19 @@ BANDWIDTH = 0.012
 
 
 def draw_points(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
-    """Draw means with error bars, and every trial as a dot beside them.
+    """Draw means with error bars, and every trial as a small dot beside its mean.
 
-    Lines that share places stand side by side; else each stands where its value is.
+    Numbers stand where they are, joined by lines: a line moved sideways would look higher where
+    values fall. Words have no order to join; marks of lines that share them stand side by side.
     """
     shared = len({value for line in series for value in line.points})
-    step = 0.16 if shared < sum(len(line.points) for line in series) else 0.0
+    several = shared < sum(len(line.points) for line in series)
     for place, line in enumerate(series):
-        _points(axes, x, line, step * (place - (len(series) - 1) / 2))
+        beside = place - (len(series) - 1) / 2 if several else 0.0
+        if x.numeric:
+            _points(axes, x, line, 0.0, min(0.09, 0.4 / len(series)) * (place + 1))
+        else:
+            _points(axes, x, line, 0.16 * beside, 0.1)
 
 
 def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
@@ -154,7 +159,8 @@ def outline(
     return heights, density / widest if widest > 0 else np.ones(NUM_HEIGHTS)
 
 
-def _points(axes: Axes, x: Scale, line: Series, shift: float) -> None:
+def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> None:
+    """Draw a line moved by `shift` steps of the axis, its trials `aside` of it."""
     at = sorted(line.points, key=x.values.index)
     intervals = _intervals(line, at)
     reach: list[list[float]] = [[], []]
@@ -171,17 +177,19 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float) -> None:
         elinewidth=1.1,
         capsize=2.2,
         zorder=3,
-        **line.style,
+        **{**line.style, **({} if x.numeric else {"linestyle": "none"})},
     )
     raw = [
-        (x.position(value, shift + 0.1), one) for value in at for one in line.points[value].values()
+        (x.position(value, shift + aside), one)
+        for value in at
+        for one in line.points[value].values()
     ]
     axes.plot(
         [place for place, _ in raw],
         [one for _, one in raw],
         linestyle="none",
         marker=".",
-        markersize=5,
+        markersize=4,
         markeredgewidth=0,
         color=line.style["color"],
         alpha=0.5,

@@ -59,12 +59,19 @@ class Further:
         return f"![{name}]({self.stem}.png)\n\n*{sentence}* {escape_markdown(self.footer)}."
 
 
-def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Further]:
+def draw_further(
+    experiment: Experiment,
+    records: Sequence[Record],
+    scale: str = "",
+    formats: Sequence[Format] = FORMATS,
+) -> list[Further]:
     """Draw the further figures of an experiment, in its order.
 
     Args:
         experiment: Its `more_figures` say what is drawn, its labels how they are called.
         records: Finished trials; a figure whose rows none of them has is left out.
+        scale: Of the sweep, said in the captions.
+        formats: Which files are drawn.
 
     Raises:
         ConfigError: If two trials compete for one point, or a layout cannot be drawn.
@@ -81,7 +88,7 @@ def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Furt
             found.append(Further(stem, caption, "", {}, missing))
             continue
         about = replace(experiment, question=caption, figure=layout)
-        figure = draw(about, records)
-        drawn = {form: render(figure, form) for form in FORMATS}
-        found.append(Further(stem, caption, footer(about, records), drawn, ""))
+        figure = draw(about, records, scale)
+        drawn = {form: render(figure, form) for form in formats}
+        found.append(Further(stem, caption, footer(about, records, scale), drawn, ""))
     return found

@@ -14,11 +14,14 @@ from matplotlib.figure import Figure
 from pernn.experiments import FigureLayout
 
 from .records import Record
-from .scales import Scale, is_share
+from .scales import Scale
 from .series import numbers, place_records
 
 RISING, DIVERGING = "viridis", "RdBu"
 """Colour maps: from little to much, and from negative to positive with white at 0."""
+
+TRIFLE = 0.1
+"""Share of the larger side up to which the smaller side of 0 has no colours of its own."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +65,20 @@ class Colours:
     name: str
 
 
-def colours(metric: str, panels: Sequence[Cells]) -> Colours:
+def colours(panels: Sequence[Cells]) -> Colours:
     """Choose the colours of a figure.
 
-    Shares, and similarities that are nowhere negative, go from 0 to 1, other metrics from 0 to the
-    largest mean. Where a mean is negative the colours diverge from 0, equally far on both sides.
+    They go from the smallest to the largest mean that is drawn. Where means lie on both sides of 0,
+    none of them a trifle beside the other, the colours diverge from 0, equally far on both sides.
     """
     drawn = np.concatenate([cells.means.ravel() for cells in panels])
     drawn = drawn[~np.isnan(drawn)]
     low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
-    if low < 0:
+    if min(-low, high) > TRIFLE * max(-low, high):
         reach = max(-low, high)
         return Colours(Normalize(-reach, reach), DIVERGING)
-    unit = is_share(metric) or (metric.endswith("similarity") and high <= 1)
-    return Colours(Normalize(0.0, 1.0 if unit else high or 1.0), RISING)
+    # One value alone has some colour, too.
+    return Colours(Normalize(low, high if high > low else low + 1.0), RISING)
 
 
 def draw_cells(axes: Axes, x: Scale, y: Scale, cells: Cells, colour: Colours) -> None:

@@ -3,18 +3,25 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pernn.experiments import Columns, Experiment, FigureLayout
+from pernn.experiments import LABELS, Columns, Experiment, FigureLayout
+from pernn.training import PRESETS
 
 from .escaping import clean
 from .records import Record, rank
 
 SETTINGS = (
     ("training.precision", "precision {}"),
+    ("task.vocab_size", "K = {}"),
     ("task.length", "L = {}"),
+    ("task.rare_share", "r = {}"),
     ("core.hidden_size", "hidden size {}"),
-    ("training.iterations", "{} iterations"),
+    ("training.learning_rate", "learning rate {}"),
+    ("training.iterations", "{} updates"),
 )
 """Columns of the footer."""
+
+FEW = 4
+"""So many values are listed one by one."""
 
 SEPARATOR = " · "
 
@@ -51,6 +58,8 @@ class Labels:
             return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
         if str(value) in self.names:
             return clean(self.names[str(value)])
+        if isinstance(value, str) and value in LABELS:
+            return LABELS[value]
         if isinstance(value, bool) or not isinstance(value, int | float):
             return clean(str(value))
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
@@ -95,22 +104,35 @@ def preset_of(records: Sequence[Record], label: Labels) -> str:
     return f"mixed presets: {', '.join(label(value) for value in found)}"
 
 
-def footer(experiment: Experiment, records: Sequence[Record]) -> str:
-    """Say in one line how the trials were run and what the signs of the figure are."""
-    return SEPARATOR.join(footer_items(experiment, records))
+def footer(experiment: Experiment, records: Sequence[Record], scale: str = "") -> str:
+    """Return in one line how the trials were run and what the signs of the figure are."""
+    return SEPARATOR.join(footer_items(experiment, records, scale))
 
 
-def footer_items(experiment: Experiment, records: Sequence[Record]) -> list[str]:
-    """Give the parts of the footer."""
-    label = Labels(experiment.labels)
-    words = [preset] if (preset := preset_of(records, label)) else []
+def footer_items(experiment: Experiment, records: Sequence[Record], scale: str = "") -> list[str]:
+    """Return the parts of the footer."""
+    label, layout = Labels(experiment.labels), experiment.figure
+    shown = {name for some in (layout.x, layout.panels, layout.rows) for name in names_of(some)}
+    words = [f"scale {clean(scale)}"] if scale else []
+    words += [preset] if (preset := preset_of(records, label)) else []
     for column, text in SETTINGS:
-        values = sorted({record[column] for record in records if column in record}, key=rank)
-        if values and column != experiment.figure.x:
-            words.append(text.format(", ".join(label(value) for value in values)))
+        values = sorted({found for one in records if (found := _set(one, column))}, key=rank)
+        if values and column not in shown:
+            few = values if len(values) <= FEW else [values[0], "…", values[-1]]
+            listed = (", " if len(values) <= FEW else " ").join(map(label, few))
+            words.append(text.format(listed))
     seeds = len({record["seed"] for record in records})
     words.append(f"n = {seeds} seed{'s' * (seeds != 1)}")
     return words + _signs(experiment.figure)
+
+
+def _set(record: Record, column: str) -> Any:
+    """Return a setting; the share of Rare tokens is the preset's where a task leaves it to it."""
+    value = record.get(column)
+    if value is None and column in record and column == "task.rare_share":
+        preset = PRESETS.get(record.get("preset", ""))
+        return preset.rare_share if preset else None
+    return value
 
 
 def _signs(layout: FigureLayout) -> list[str]:
@@ -129,4 +151,6 @@ def _signs(layout: FigureLayout) -> list[str]:
         words.append(f"{bars}: {resampled}")
     if layout.form == "bands":
         words.append("thin lines: trials")
+    elif layout.form == "points":
+        words.append("small dots: trials, beside their mean")
     return words

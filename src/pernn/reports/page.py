@@ -14,6 +14,7 @@ from pernn.runs import RunSpec
 from pernn.store import storing, to_json, write_atomically
 
 from .claims import Verdict, judge_all
+from .curves import draw_curves
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
 from .further import FORMATS, Further, draw_further
@@ -68,6 +69,7 @@ def write_report(
     directory: Path,
     command: str,
     notes: Sequence[str] = (),
+    curves: Sequence[Record] = (),
 ) -> Report:
     """Write the report of a sweep, finished or not; equal records give equal bytes.
 
@@ -79,6 +81,7 @@ def write_report(
         directory: Where the files go; made if it is missing.
         command: What repeats the sweep.
         notes: Sentences for the end of the page, for example on which machines it ran.
+        curves: Thinned lines of the trials' metrics, from `curve_rows`; no figure of them if empty.
 
     Returns:
         The files and the verdicts.
@@ -88,9 +91,11 @@ def write_report(
         StoreError: If a file cannot be written.
     """
     records = sorted(records, key=_place(experiment))
-    further = draw_further(experiment, records)
+    further = draw_further(experiment, records, scale)
+    if curves:
+        further.append(draw_curves(experiment, curves, scale, ("svg", "png")))
     summary = Summary(experiment, scale, records, planned, command, notes, further)
-    figure = draw(experiment, records)
+    figure = draw(experiment, records, scale)
     drawn: dict[Format, bytes] = {form: render(figure, form) for form in FORMATS}
     contents = {
         "index.html": summary.html(drawn["svg"].decode()).encode(),
@@ -181,7 +186,7 @@ class Summary:
         first = [metric for metric in METRICS if metric in numbers]
         return [*first, *(name for name in numbers if name not in first)]
 
-    def _listed(self) -> tuple[list[str], list[str]]:
+    def listed(self) -> tuple[list[str], list[str]]:
         """Choose the columns and the metrics that whole trials have."""
         columns, metrics = (
             [name for name in names if any(name in record for record in self.records)]
@@ -189,15 +194,24 @@ class Summary:
         )
         return columns, metrics
 
+    def listed_records(self) -> list[Record]:
+        """Return the trials with an empty place for each listed column that one does not have."""
+        columns, metrics = self.listed()
+        blank = dict.fromkeys([*columns, *metrics, "run", "num_parameters"])
+        return [{**blank, **record} for record in self.records]
+
     def html(self, figure: str) -> str:
         """Fill the page's template; everything but the figure is escaped."""
-        source = files("pernn.reports").joinpath("page.html.jinja").read_text(encoding="utf-8")
+        source = resource("page.html.jinja")
         environment = Environment(
             autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
         environment.filters["number"] = "{:.4g}".format
-        columns, metrics = self._listed()
-        return environment.from_string(source).render(
+        columns, metrics = self.listed()
+        return environment.from_string(
+            source
+        ).render(
+            style=Markup(resource("page.css")),  # noqa: S704
             name=self.experiment.name,
             scale=self.scale,
             about=self.about(),
@@ -207,21 +221,17 @@ class Summary:
             marks=MARKS,
             # The figure is our own, and matplotlib escapes the texts in it.
             figure=Markup(figure[figure.index("<svg") :]),  # noqa: S704
-            footer=footer(self.experiment, self.records),
+            footer=footer(self.experiment, self.records, self.scale),
             further=[(one, Markup(one.inline()) if one.drawn else "") for one in self.further],  # noqa: S704
             by=self.by,
             metrics=self.metrics,
             label=self.label,
             rows=self.rows,
             preset=self.preset,
-            form=self.experiment.figure.form,
             folded=len(self.rows) > LONG,
             trial_columns=columns,
             trial_metrics=metrics,
-            records=[
-                {**dict.fromkeys([*columns, *metrics, "run", "num_parameters"]), **record}
-                for record in self.records
-            ],
+            records=self.listed_records(),
             command=self.command,
             settings=self.settings(),
             notes=self.notes,
@@ -245,7 +255,7 @@ class Summary:
             *(one.markdown() for one in self.further),
             "## How to repeat this",
             f"    {self.command}",
-            safe(footer(self.experiment, self.records)),
+            safe(footer(self.experiment, self.records, self.scale)),
             *(safe(note) for note in self.notes),
         ]
         return "\n\n".join(lines) + "\n"
@@ -276,6 +286,11 @@ class Summary:
             and column != "seed"
             and all(column in other and other[column] == value for other in others)
         ]
+
+
+def resource(name: str) -> str:
+    """Return the text of a file that lies beside this one."""
+    return files("pernn.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 def _is_number(value: Any) -> bool:

@@ -10,13 +10,16 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from pernn.errors import ConfigError
-from pernn.experiments import Columns
+from pernn.experiments import Columns, FigureLayout
 
 from .labels import Labels, names_of, value_of
 from .records import Record, rank
 
 DENSE = 16
 """More numbers than this have no ticks of their own."""
+
+CURVE = 8
+"""Fewer updates than this are no curve whose beginning could hide its end."""
 
 SHARES = ("solved", "stuck", "solved_or_stuck")
 """Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
@@ -122,7 +125,8 @@ class Scale:
             tick_log(axis, (self.values[0], self.values[-1]), self.base)
             return []
         if self.is_dense:
-            axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 4, 5, 8, 10]))
+            nbins = 7 if abs(self.values[-1]) < 10_000 else 4
+            axis.set_major_locator(MaxNLocator(nbins=nbins, steps=[1, 2, 4, 5, 8, 10]))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
             return []
         shown = self.values[:: math.ceil(len(self.values) / 8)]
@@ -138,6 +142,58 @@ class Scale:
             places = [math.log(place) for place in places]
         gaps = [right - left for left, right in pairwise(places)]
         return (places[-1] - places[0]) / min(gaps) + 1 if gaps else 1.0
+
+
+def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
+    """Return the updates after the first quarter of the training; none of any other axis."""
+    values = {value for x in across for value in x.values}
+    if layout.x != "update" or len(values) < CURVE:
+        return set()
+    return {value for value in values if value > max(values) / 4}
+
+
+def begins_far_away(drawn: Sequence[float], settled: Sequence[float]) -> bool:
+    """Return whether the beginning of a training would hide how its curves end."""
+    if len(settled) < 2:
+        return False
+    return max(drawn) - min(drawn) > 3 * (max(settled) - min(settled)) > 0
+
+
+def fit_settled(
+    row: Sequence[Axes], drawn: Sequence[float], settled: Sequence[float], base: int | None
+) -> None:
+    """Fit a vertical axis to the values after the beginning, and say how far the others reach.
+
+    Args:
+        row: Panels that share the axis.
+        drawn: All values.
+        settled: Those after the first quarter of the training.
+        base: Of the logarithmic axis; linear if absent.
+    """
+    low, high = min(settled), max(settled)
+    if base:
+        ends = log_ends("what is drawn", settled)
+        row[0].set_yscale("log", base=base)
+        tick_log(row[0].yaxis, ends, base)
+    else:
+        # 0 stays in sight: it is where a difference ends, and where a loss would.
+        low, high = (min(low, 0.0), max(high, 0.0)) if low * high <= 0 else (low, high)
+        margin = 0.12 * (high - low)
+        ends = low - margin, high + margin
+    row[0].set_ylim(*ends)
+    outside = [value for value in drawn if not ends[0] <= value <= ends[1]]
+    words = f"beginning, out of range: {min(outside):.3g} … {max(outside):.3g}" if outside else ""
+    for axes in row:
+        axes.text(
+            0.98,
+            0.97,
+            words.replace("-", "−"),
+            transform=axes.transAxes,
+            ha="right",
+            va="top",
+            fontsize=6.5,
+            color="#555555",
+        )
 
 
 def is_share(metric: str) -> bool:

@@ -1,7 +1,7 @@
 """The lines of a panel, collected from its records."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,13 @@ LINES = (
 
 CODES = ("none", "sinusoidal", "repeated_embedding", "learned", "random")
 """Encodings whose look is the same in every figure, whichever of them it shows."""
+
+CONDITIONS: Mapping[Any, Mapping[str, Any]] = {
+    f"{target} among {disturbants}": {"color": colour, "marker": marker, "linestyle": dash}
+    for target, colour, marker in (("Frequent", "#0072B2", "o"), ("Rare", "#D55E00", "s"))
+    for disturbants, dash in (("Frequent", "-"), ("Rare", "--"))
+}
+"""The target decides the colour and the disturbants the dash, as in the paper's figure."""
 
 DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
 """A difference belongs to neither condition, so it has a look of its own."""
@@ -78,6 +85,12 @@ class Series:
         drawn = [value for shape in self.shapes.values() for value in shape.values.tolist()]
         return drawn + [value for found in self.points.values() for value in found.values()]
 
+    def values_at(self, places: Container[Any]) -> list[float]:
+        """Return the values of some horizontal places only."""
+        return [
+            value for x, found in self.points.items() if x in places for value in found.values()
+        ]
+
 
 def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
     """Order the conditions that are lines; those of the contrast first, the baseline before."""
@@ -99,6 +112,8 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
         column: What tells the conditions apart.
         order: All conditions of the figure.
     """
+    if column == "condition" and set(order) <= CONDITIONS.keys():
+        return {value: CONDITIONS[value] for value in order}
     if column != "encoding.kind":
         return {value: LINES[place % len(LINES)] for place, value in enumerate(order)}
     names = [*CODES, *(value for value in order if value not in CODES)]

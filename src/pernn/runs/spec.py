@@ -157,6 +157,8 @@ class RunSpec(Config):
     def override(self, assignments: Mapping[str, Any]) -> "RunSpec":
         """Replace values by dotted path; widths equal to `core.hidden_size` follow it.
 
+        So does the width of an encoding its frequencies, if they are replaced.
+
         Raises:
             ConfigError: If a path names nothing or the result is invalid.
         """
@@ -168,10 +170,14 @@ class RunSpec(Config):
         if (
             new is not None
             and getattr(self.encoding, "size", None) == old
+            and getattr(self.encoding, "frequencies", None) is None
             and isinstance(kind, str)
         ):
             keys = {} if "encoding" in assignments else ENCODINGS.find(kind).model_fields
             following |= {"encoding.size": new} if "size" in keys else {}
+        frequencies = assignments.get("encoding.frequencies")
+        if isinstance(frequencies, list | tuple):
+            following["encoding.size"] = 2 * len(frequencies)
         return super().override({**following, **assignments})
 
     @classmethod

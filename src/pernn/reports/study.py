@@ -1,0 +1,173 @@
+"""The page of a whole study: every claim on one scorecard, then each sweep; one file, offline."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from pernn.experiments import Experiment, experiment_names, find_experiment
+from pernn.runs import RunSpec
+from pernn.store import write_atomically
+
+from .charts import chart, chart_library
+from .claims import Verdict, judge_all
+from .escaping import clean
+from .figures import draw, render
+from .further import LINK, draw_further
+from .labels import Labels, footer
+from .page import LONG, MARKS, Summary, resource
+from .records import Record
+
+SMALLER, CHANGED = "smaller than the paper", "settings of its own"
+LONGEST = 400
+"""Characters of a text on the page; what is longer is cut, as nobody reads it."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One sweep of the study.
+
+    Attributes:
+        experiment: What was asked.
+        scale: Its scale.
+        records: Finished trials.
+        planned: All trials of the sweep, finished or not.
+        command: What repeats it.
+        notes: What ran where, and for how long.
+        origin: Versions and commits that the trials ran with.
+        changed: Whether settings differ from the experiment's own.
+        curves: Figure of training and test curves as SVG; empty if there is none.
+    """
+
+    experiment: Experiment
+    scale: str
+    records: Sequence[Record]
+    planned: Sequence[RunSpec]
+    command: str
+    notes: Sequence[str] = ()
+    origin: str = ""
+    changed: bool = False
+    curves: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the scorecard.
+
+    Attributes:
+        verdict: On the claim.
+        experiment: Its name.
+        where: Scale and preset; empty if nothing was run.
+        size: How the trials compare with the paper's; empty if they are as large.
+        origin: Versions and commits.
+        anchor: Of the chapter on the page; empty if there is none.
+    """
+
+    verdict: Verdict
+    experiment: str
+    where: str = ""
+    size: str = ""
+    origin: str = ""
+    anchor: str = ""
+
+
+def write_study(chapters: Sequence[Chapter], path: Path) -> Path:
+    """Write the page of all sweeps; equal records give equal bytes.
+
+    Args:
+        chapters: One per sweep. Experiments without any are listed with claims that were not run.
+        path: Where the page goes.
+
+    Raises:
+        ConfigError: If two trials compete for one place in a figure, a table or a claim.
+        StoreError: If the file cannot be written.
+    """
+    write_atomically(path, study_page(chapters).encode("utf-8", "replace"))
+    return path
+
+
+def study_page(chapters: Sequence[Chapter]) -> str:
+    """Return the page as HTML; arguments and errors as for `write_study`."""
+    parts = [_Part(one, f"sweep-{place}") for place, one in enumerate(chapters)]
+    missing = [name for name in experiment_names() if name not in {p.name for p in parts}]
+    lines = [line for part in parts for line in part.lines()]
+    lines += [line for name in missing for line in _not_run(name)]
+    library = chart_library()
+    script = resource("study.js")
+    scripts = [library, script] if library else [script]
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": "{:.4g}".format, "short": _short}
+    return environment.from_string(resource("study.html.jinja")).render(
+        style=Markup(resource("page.css")),  # noqa: S704
+        long=LONG,
+        lines=lines,
+        parts=parts,
+        missing=missing,
+        marks=MARKS,
+        verdicts=[name for name in MARKS if any(one.verdict.verdict == name for one in lines)],
+        experiments=list(dict.fromkeys(one.experiment for one in lines)),
+        # Our own scripts and a bundle of Vega's; no text of a record is among them.
+        scripts=[Markup(one) for one in scripts],  # noqa: S704
+        digests=" ".join(f"'sha256-{_digest(one)}'" for one in scripts),
+        charts=[
+            chart(part.summary.experiment, part.summary.rows, part.id)
+            for part in parts
+            if library and part.summary.rows
+        ],
+    )
+
+
+class _Part:
+    """A chapter and all that the template asks about it."""
+
+    def __init__(self, chapter: Chapter, anchor: str) -> None:
+        experiment, scale, records = chapter.experiment, chapter.scale, list(chapter.records)
+        self.chapter, self.id, self.name = chapter, anchor, experiment.name
+        self.summary = Summary(
+            experiment, scale, records, chapter.planned, chapter.command, chapter.notes
+        )
+        self.figure = self._named(render(draw(experiment, records, scale), "svg").decode(), "f")
+        self.further = [
+            (one.sentence, self._named(one.drawn["svg"].decode(), one.stem))
+            for one in draw_further(experiment, records, scale, formats=("svg",))
+            if one.drawn
+        ]
+        self.curves = self._named(chapter.curves, "curves") if chapter.curves else ""
+        self.footer = footer(experiment, records, scale)
+        self.columns, self.metrics = self.summary.listed()
+        self.size = SMALLER if scale != "paper" else CHANGED if chapter.changed else ""
+
+    def _named(self, drawing: str, stem: str) -> Markup:
+        """Return a drawing whose parts have names that no other drawing's have."""
+        # The figure is our own, and matplotlib escapes the texts in it.
+        return Markup(LINK.sub(rf"\g<1>{self.id}-{stem}-", drawing[drawing.index("<svg") :]))  # noqa: S704
+
+    def lines(self) -> list[Line]:
+        where = " · ".join(filter(None, [self.chapter.scale, self.summary.preset]))
+        size, origin = self.size, self.chapter.origin
+        return [
+            Line(verdict, self.name, where, size, origin, self.id)
+            for verdict in self.summary.verdicts
+        ]
+
+
+def _not_run(name: str) -> list[Line]:
+    experiment = find_experiment(name)
+    found = judge_all(experiment.claims, [], None, Labels(experiment.labels))
+    return [Line(verdict, name) for verdict in found]
+
+
+def _short(text: Any) -> str:
+    text = clean(str(text))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

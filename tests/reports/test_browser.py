@@ -1,0 +1,107 @@
+"""The study's page in a real browser; run by `make test-browser`, with Chromium of the system."""
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pernn.reports import curve_rows, draw_curves, write_study
+from reports.test_study import chapter
+from reports.trials import experiment, trials
+
+pytestmark = pytest.mark.browser
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    assert CHROMIUM, "needs Chromium: apt install chromium"
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    def lines(run: str) -> list[dict[str, Any]]:
+        return [{"update": u, "kind": "test", "loss": 9.0 / u} for u in range(100, 1100, 100)]
+
+    rows = curve_rows(trials(), lines)
+    curves = draw_curves(experiment(), rows, "demo", ("svg",)).drawn["svg"].decode()
+    path = tmp_path_factory.mktemp("browser") / "study.html"
+    return write_study([chapter(curves=curves)], path).as_uri()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
+    context = browser.new_context(
+        color_scheme=request.param, viewport={"width": 1280, "height": 900}
+    )
+    opened = context.new_page()
+    opened.said, opened.asked = [], []
+    opened.on("console", lambda message: opened.said.append(message.text))
+    opened.on("pageerror", lambda error: opened.said.append(str(error)))
+    opened.on("request", lambda request: opened.asked.append(request.url))
+    opened.goto(address)
+    yield opened
+    assert opened.said == []
+    assert [url for url in opened.asked if not url.startswith(("file:", "data:"))] == []
+    context.close()
+
+
+def test_filters_and_keyboard(page: Any) -> None:
+    lines = page.locator("#scorecard > tbody > tr")
+    num_lines = lines.count()
+    assert page.locator("#count").inner_text() == f"{num_lines} of {num_lines} claims"
+    page.select_option("#verdict", "supported")
+    assert page.locator("#scorecard > tbody > tr:visible").count() == 1
+    page.select_option("#verdict", "")
+    page.select_option("#experiment", "vocabulary_size")
+    assert page.locator("#scorecard > tbody > tr:visible").count() == 3
+    page.focus("#words")
+    page.keyboard.type("masters")
+    assert page.locator("#scorecard > tbody > tr:visible").count() == 1
+    assert page.locator("#count").inner_text() == f"1 of {num_lines} claims"
+
+
+def test_charts_show_values_metrics_and_lines(page: Any) -> None:
+    page.locator("details:has(#sweep-0-chart) > summary").press("Enter")
+    chart = page.locator("#sweep-0-chart")
+    marks = chart.locator(".mark-symbol path[aria-roledescription=point]")
+    marks.first.wait_for()
+    page.locator("#sweep-0-chart select").select_option("Damerau–Levenshtein distance")
+    marks.first.hover(force=True)
+    tip = page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    assert "Vocabulary size K" in tip.inner_text()
+    faint = chart.locator('.mark-symbol path[opacity="0.05"]')
+    assert faint.count() == 0
+    chart.locator(".role-legend-entry .role-scope").get_by_text("Vanilla").first.click(force=True)
+    faint.first.wait_for()
+
+
+def test_narrow_and_dark_and_print(page: Any) -> None:
+    ink, paper = (
+        page.evaluate(f"getComputedStyle(document.body).{name}")
+        for name in ("color", "backgroundColor")
+    )
+    assert ink != paper
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    assert (paper == "rgb(23, 24, 26)") == dark
+    page.set_viewport_size({"width": 375, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    page.select_option("#verdict", "supported")
+    page.emulate_media(media="print")
+    lines = page.locator("#scorecard > tbody > tr")
+    assert page.locator("#scorecard > tbody > tr:visible").count() == lines.count()
+
+
+def test_it_opens_without_scripts(browser: Any, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    opened = context.new_page()
+    opened.goto(address)
+    assert opened.locator("#scorecard > tbody > tr:visible").count() > 100
+    context.close()

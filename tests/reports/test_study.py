@@ -1,0 +1,167 @@
+"""The page of a whole study: every claim, nothing from outside, names as text."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pernn.experiments import experiment_names, find_experiment
+from pernn.reports import Chapter, Labels, curve_rows, draw_curves, write_study
+from pernn.reports.charts import chart, chart_library
+from pernn.reports.tables import summarise
+from reports.test_page import CLAIMS, HOSTILE, Reader
+from reports.trials import experiment, planned, trials
+
+LONG = "x" * 10_000
+RIGHT_TO_LEFT = "\u202egnp.exe"
+
+
+class Page(Reader):
+    """Also tells scripts from words, and reads the scorecard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("link", "input"):
+            super().handle_starttag(tag, attrs)
+
+    def handle_data(self, data: str) -> None:
+        kept = self.scripts if self.open and self.open[-1] == "script" else self.words
+        kept.append(data)
+
+
+def chapter(**changes: Any) -> Chapter:
+    about = {
+        "experiment": experiment(claims=CLAIMS),
+        "scale": "demo",
+        "records": trials(),
+        "planned": planned(),
+        "command": "pernn run it",
+        "notes": ["Two cores."],
+        "origin": "0.1.0 (abcdef)",
+    }
+    return Chapter(**{**about, **changes})
+
+
+def read(path: Path) -> Page:
+    page = Page()
+    page.feed(path.read_text())
+    page.close()
+    assert page.open == []
+    return page
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One sweep's page, without the charts, which tests of their own look at."""
+    path = tmp_path_factory.mktemp("study") / "study.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pernn.reports.study.chart_library", lambda: "")
+        return write_study([chapter()], path)
+
+
+def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
+    text = study.read_text()
+    lines = re.findall(r'<tr data-verdict="([^"]*)" data-experiment="([^"]*)">', text)
+    others = [name for name in experiment_names() if name != "vocabulary_size"]
+    expected = [len(CLAIMS), *(len(find_experiment(name).claims) for name in others)]
+    assert len(lines) == sum(expected)
+    assert [verdict for verdict, name in lines if name == "vocabulary_size"] == [
+        "supported",
+        "contradicted",
+        "not run",
+    ]
+    assert {verdict for verdict, name in lines if name != "vocabulary_size"} == {"not run"}
+    words = " ".join(" ".join(read(study).words).split())
+    for one in ("smaller than the paper", "0.1.0 (abcdef)", "pernn run it", "Two cores.", "demo"):
+        assert one in words
+    assert "preset as-run" in words
+    assert f"{trials()[0]['token_accuracy']:.6g}" in words
+    assert "no finished trials" in words
+
+
+def test_nothing_is_loaded_from_outside(study: Path) -> None:
+    text, page = study.read_text(), read(study)
+    assert not {"iframe", "img", "object"} & set(page.tags)
+    assert all(link.startswith("#") for link in page.links)
+    assert "default-src 'none'" in text
+    assert "unsafe-inline' 'unsafe-eval'" not in text
+    assert len(page.scripts) == 1
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    names = (HOSTILE, LONG, RIGHT_TO_LEFT)
+    records = [
+        {**one, "core.kind": names[place % 3], "run": f"{HOSTILE}{place}"}
+        for place, one in enumerate(trials(("gru",), (4,)))
+    ]
+    about = experiment(name=HOSTILE, question=HOSTILE, source=LONG, claims=CLAIMS)
+    hostile = chapter(
+        experiment=about, scale=HOSTILE, records=records, command=LONG, notes=names, origin=HOSTILE
+    )
+    path = write_study([hostile], tmp_path / "study.html")
+    page, text = read(path), path.read_text()
+    assert "img" not in page.tags
+    assert "<script>alert" not in text
+    assert "{{ 7*7 }}" in text
+    assert "\u202e" not in text
+    assert LONG not in text
+    assert "x" * 300 in text
+    assert text.count("<script") == 2 + bool(chart_library())
+    assert not chart_library() or json.loads(next(one for one in page.scripts if one[0] == "["))
+
+
+def test_equal_records_are_equal_bytes(study: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pernn.reports.study.chart_library", lambda: "")
+        again = write_study([chapter()], tmp_path / "again.html")
+    assert again.read_bytes() == study.read_bytes()
+
+
+def test_charts_have_means_intervals_and_trials() -> None:
+    convert = pytest.importorskip("vl_convert")
+    about = experiment()
+    rows = summarise(trials(), ("core.kind", "encoding.kind", "task.vocab_size"), ("loss",))
+    found = chart(about, rows, "here")
+    assert found["place"] == "here-chart"
+    values = found["spec"]["data"]["values"]
+    assert len(values) == len(rows)
+    first = rows[0].metrics["loss"]
+    assert values[0]["mean"] == pytest.approx(first.student.estimate, rel=1e-5)
+    assert values[0]["low"] == pytest.approx(first.student.low, rel=1e-5)
+    assert len(values[0]["values"]) == values[0]["n"] == 5
+    assert {one["line"] for one in values} == {"Vanilla", "Position-encoded"}
+    assert convert.vegalite_to_vega(found["spec"])["marks"]
+
+
+def test_curves_are_thinned_and_drawn() -> None:
+    records = trials(("gru",), (4, 8, 16, 32), (111, 222))
+
+    def lines(run: str) -> list[dict[str, Any]]:
+        return [
+            {"update": u, "kind": kind, "loss": 1 / u, "token_accuracy": 0.5}
+            for u in range(10, 2010, 10)
+            for kind in (["train", "test"] if u % 100 == 0 else ["train"])
+        ]
+
+    every = curve_rows(records, lines)
+    assert len(every) == len(records) * 220
+    rows = curve_rows(records, lines, 10)
+    assert len(rows) == len(records) * 20
+    assert {row["update"] for row in rows if row["run"] == records[0]["run"]} >= {10, 2000}
+    assert "loss" in rows[0]
+    assert "damerau_levenshtein" not in rows[0]
+    found = draw_curves(experiment(), rows, "demo", ("svg",))
+    assert found.contents.keys() == {"learning_curves.svg"}
+    assert "scale demo" in found.footer
+    assert "n = 2 seeds" in found.footer
+    assert draw_curves(experiment(), [], "demo", ("svg",)).missing
+
+
+def test_the_label_of_a_missing_name_is_its_own() -> None:
+    assert Labels({})("core.kind") == "Core"
+    assert Labels({"core.kind": "Kern"})("core.kind") == "Kern"
