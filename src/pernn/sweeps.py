@@ -14,8 +14,11 @@ from pernn.experiments import Experiment, find_experiment, trials
 from pernn.runners import Hear, LocalRunner, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
+    Published,
     Sweep,
     describe_machines,
+    describe_published,
+    find_published,
     is_done,
     read_records,
     save_sweep,
@@ -60,6 +63,7 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     *,
     results: str | Path = "results",
+    evidence: str | Path | None = "evidence",
     runner: Runner | None = None,
     hear: Hear = lambda event: None,
 ) -> SweepResult:
@@ -73,6 +77,7 @@ def run(
         scale: `demo`, `small` or `paper`.
         overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`.
         results: Results directory.
+        evidence: Folder of published trials, which count as done; `None` to run them all here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
         hear: Told of each trial's progress and end.
 
@@ -89,6 +94,7 @@ def run(
     sweep = Sweep(name_sweep(found.name, scale, changes), found.name, scale, changes, list(specs))
     save_sweep(root, sweep)
     done = {run: spec for run, spec in specs.items() if is_done(root, run)}
+    published = find_published(Path(evidence) if evidence else None, specs, warnings.warn)
     for change in changed_parts(done, root):
         warnings.warn(change, stacklevel=2)
     failures: list[TrialEvent] = []
@@ -101,11 +107,11 @@ def run(
             warnings.warn(f"{event.run}: {event.message}", stacklevel=2)
         hear(event)
 
-    missing = [spec for run, spec in specs.items() if run not in done]
+    missing = [spec for run, spec in specs.items() if run not in done and run not in published]
     if missing:
         chosen = LocalRunner(jobs=os.cpu_count() or 1) if runner is None else runner
         chosen.run(missing, root, listen)
-    report = make_report(root, sweep, warnings.warn, found)
+    report = make_report(root, sweep, warnings.warn, published, found)
     return SweepResult(sweep.name, root, failures, report.page, report.verdicts)
 
 
@@ -131,10 +137,27 @@ def find_trials(sweep: Sweep, experiment: Experiment | None = None) -> dict[str,
     return {spec.fingerprint(): spec for spec in trials(found, sweep.scale, dict(sweep.overrides))}
 
 
+def read_finished(
+    root: Path,
+    sweep: Sweep,
+    complain: Callable[[str], None],
+    published: Mapping[str, Published],
+) -> tuple[list[dict[str, Any]], list[Published]]:
+    """Return the records of a sweep's finished trials, and which of them are published ones.
+
+    A trial that finished here counts as it did here. Arguments are those of `make_report`.
+    """
+    records = read_records(root, sweep.runs, complain)
+    here = {record["run"] for record in records}
+    taken = [published[run] for run in sweep.runs if run in published and run not in here]
+    return [*records, *(one.record() for one in taken)], taken
+
+
 def make_report(
     root: Path,
     sweep: Sweep,
     complain: Callable[[str], None],
+    published: Mapping[str, Published] | None = None,
     experiment: Experiment | None = None,
 ) -> "Report":
     """Write a sweep's figure, tables, verdicts and page.
@@ -143,18 +166,20 @@ def make_report(
         root: Results directory.
         sweep: What is reported.
         complain: Told of each damaged run, which is left out.
+        published: Trials that count although they are not in the results directory.
         experiment: That of the sweep, if it is not registered under its name.
     """
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import write_report
 
     with without_collection():
+        records, taken = read_finished(root, sweep, complain, published or {})
         return write_report(
             experiment or find_experiment(sweep.experiment),
             sweep.scale,
-            read_records(root, sweep.runs, complain),
+            records,
             list(find_trials(sweep, experiment).values()),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),
-            describe_machines(root, sweep.runs),
+            [*describe_machines(root, sweep.runs), *describe_published(taken)],
         )

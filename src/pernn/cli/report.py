@@ -9,7 +9,7 @@ from pernn.experiments import experiment_names
 from pernn.store import load_sweep
 from pernn.sweeps import make_report
 
-from .options import RESULTS, Json, Results, Scale
+from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_among
 from .statuses import left_out
 from .sweep import summary
 
@@ -18,6 +18,7 @@ def report(
     sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
     scale: Scale = "demo",
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> int:
     """Write figure, tables, verdicts and page from what is finished.
@@ -26,9 +27,12 @@ def report(
     """
     found = load_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
-    made = make_report(results, found, damage.append)
+    published = published_among(found.runs, ignore=ignore_published)
+    made = make_report(results, found, damage.append, published)
     if as_json:
-        typer.echo(json.dumps(summary(found, results, made), indent=2, ensure_ascii=False))
+        typer.echo(
+            json.dumps(summary(found, results, made, published), indent=2, ensure_ascii=False)
+        )
     else:
         for path in made.paths:
             typer.echo(str(path))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .labels import Labels
     from .page import Report, write_report
     from .records import paired_differences
+    from .replication import Study, fill, replication_parts
     from .rules import Outcome
     from .statistics import Interval, bootstrap_interval, student_interval
     from .tables import Measured, Row, summarise, to_csv, to_markdown
@@ -27,18 +28,21 @@ __all__ = [
     "Outcome",
     "Report",
     "Row",
+    "Study",
     "Verdict",
     "bootstrap_interval",
     "clean",
     "csv_cell",
     "draw",
     "export_records",
+    "fill",
     "judge",
     "judge_all",
     "load_curves",
     "load_results",
     "paired_differences",
     "render",
+    "replication_parts",
     "student_interval",
     "summarise",
     "to_csv",
@@ -57,18 +61,21 @@ __getattr__ = exports(
         "Outcome": ".rules",
         "Report": ".page",
         "Row": ".tables",
+        "Study": ".replication",
         "Verdict": ".claims",
         "bootstrap_interval": ".statistics",
         "clean": ".escaping",
         "csv_cell": ".escaping",
         "draw": ".figures",
         "export_records": ".exports",
+        "fill": ".replication",
         "judge": ".claims",
         "judge_all": ".claims",
         "load_curves": ".frames",
         "load_results": ".frames",
         "paired_differences": ".records",
         "render": ".figures",
+        "replication_parts": ".replication",
         "student_interval": ".statistics",
         "summarise": ".tables",
         "to_csv": ".tables",

@@ -51,20 +51,23 @@ class Further:
         text = self.drawn["svg"].decode()
         return LINK.sub(rf"\g<1>{self.stem}-", text[text.index("<svg") :])
 
-    def markdown(self) -> str:
-        """Show the figure in Markdown, or say why it is not there."""
+    def markdown(self, form: Format) -> str:
+        """Show the figure in Markdown, in a format, or say why it is not there."""
         name, sentence = escape_markdown(self.caption), escape_markdown(self.sentence)
         if self.missing:
             return f"*{name}*: {escape_markdown(self.missing)}."
-        return f"![{name}]({self.stem}.png)\n\n*{sentence}* {escape_markdown(self.footer)}."
+        return f"![{name}]({self.stem}.{form})\n\n*{sentence}* {escape_markdown(self.footer)}."
 
 
-def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Further]:
+def draw_further(
+    experiment: Experiment, records: Sequence[Record], formats: Sequence[Format] = FORMATS
+) -> list[Further]:
     """Draw the further figures of an experiment, in its order.
 
     Args:
         experiment: Its `more_figures` say what is drawn, its labels how they are called.
         records: Finished trials; a figure whose rows none of them has is left out.
+        formats: Those of each figure.
 
     Raises:
         ConfigError: If two trials compete for one point, or a layout cannot be drawn.
@@ -82,6 +85,6 @@ def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Furt
             continue
         about = replace(experiment, question=caption, figure=layout)
         figure = draw(about, records)
-        drawn = {form: render(figure, form) for form in FORMATS}
+        drawn = {form: render(figure, form) for form in formats}
         found.append(Further(stem, caption, footer(about, records), drawn, ""))
     return found

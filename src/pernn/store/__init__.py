@@ -17,10 +17,30 @@ from .files import (
 )
 from .lease import NUM_BEATS, lease_seconds
 from .progress import Progress, read_progress, seconds_left
+from .published import (
+    FOLDER,
+    Published,
+    describe_publication,
+    describe_published,
+    evidence_folder,
+    find_published,
+    list_publications,
+    read_evidence,
+    read_published,
+)
+from .publishing import Publication, publish
 from .queries import query
 from .remote import hide_credentials, open_url, write_anywhere
 from .run_directory import RunDirectory, check_format, flatten, list_runs, read_record
-from .status import RunStatus, describe_machines, is_done, read_records, read_status, read_statuses
+from .status import (
+    RunStatus,
+    count_machines,
+    describe_machines,
+    is_done,
+    read_records,
+    read_status,
+    read_statuses,
+)
 from .sweeps import (
     Sweep,
     is_pause_requested,
@@ -34,6 +54,7 @@ from .sweeps import (
 from .tar_members import create_archive
 
 __all__ = [
+    "FOLDER",
     "FORMAT",
     "NUM_BEATS",
     "NUM_LATEST",
@@ -42,18 +63,26 @@ __all__ = [
     "CheckpointFolder",
     "Fate",
     "Progress",
+    "Publication",
+    "Published",
     "RunDirectory",
     "RunStatus",
     "Sweep",
     "Unpacked",
     "check_format",
+    "count_machines",
     "create_archive",
     "describe_machines",
+    "describe_publication",
+    "describe_published",
+    "evidence_folder",
+    "find_published",
     "flatten",
     "hide_credentials",
     "is_done",
     "is_pause_requested",
     "lease_seconds",
+    "list_publications",
     "list_runs",
     "list_sweeps",
     "load_sweep",
@@ -61,10 +90,13 @@ __all__ = [
     "open_url",
     "parse_json",
     "physical_memory",
+    "publish",
     "query",
     "read_archive",
+    "read_evidence",
     "read_json",
     "read_progress",
+    "read_published",
     "read_record",
     "read_records",
     "read_status",
