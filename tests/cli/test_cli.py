@@ -118,7 +118,7 @@ def test_json_is_all_that_scripts_read(finished: Path) -> None:
     name = summary["sweep"]
     assert json.loads(pernn("status", "-r", finished, "--json").stdout) == {name: {"done": 5}}
     rows = json.loads(pernn("status", name, "-r", finished, "--json").stdout)[name]
-    assert {row["standing"] for row in rows} == {"done"}
+    assert {row["state"] for row in rows} == {"done"}
     claims = json.loads(pernn("claims", name, "-r", finished, "--json").stdout)
     assert len(claims) == len(summary["verdicts"])
     report = json.loads(pernn("report", name, "-r", finished, "--json").stdout)

@@ -140,7 +140,7 @@ def test_control_characters_do_nothing_on_a_terminal(results: Path, words: tuple
 
 def test_status_says_why_and_what_happened_last(results: Path) -> None:
     rows = json.loads(pernn(results, "status", "other-demo", "--json").stdout)["other-demo"]
-    assert [(row["standing"], row["event"], row["reason"]) for row in rows] == [
+    assert [(row["state"], row["event"], row["reason"]) for row in rows] == [
         ("stopped", "paused", "asked to")
     ]
     assert "asked to" in pernn(results, "status", "other-demo").stdout
@@ -153,7 +153,7 @@ def test_long_tables_are_lines(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
     lines = pernn(tmp_path, "status", "long-demo").stdout.splitlines()
-    assert lines[0].split() == ["Run", "Standing", "Update", "Last", "event", "Reason"]
+    assert lines[0].split() == ["Run", "RunState", "Update", "Last", "event", "Reason"]
     assert [line.split() for line in lines[1:]] == [[run, "waiting"] for run in runs]
 
 

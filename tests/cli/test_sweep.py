@@ -136,7 +136,7 @@ def test_a_grid_that_grows_keeps_what_is_finished(
     large = sweeps.reload_sweep(tmp_path, small.name)
     assert set(large.runs) > set(small.runs)
     assert carry_out(large, tmp_path, launch, as_json=True) == 0
-    assert all(read_status(tmp_path, run).standing == "done" for run in large.runs)
+    assert all(read_status(tmp_path, run).state == "done" for run in large.runs)
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in before} == before
 
 

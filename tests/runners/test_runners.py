@@ -271,7 +271,7 @@ def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None
     driver.kill()
     driver.wait()
     deadline = time.monotonic() + 30
-    while read_status(root, LONG.fingerprint()).standing != "stopped":
+    while read_status(root, LONG.fingerprint()).state != "stopped":
         assert time.monotonic() < deadline, read_status(root, LONG.fingerprint())
         time.sleep(0.05)
 

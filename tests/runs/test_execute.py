@@ -176,7 +176,7 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     wild = SPEC.override(
         {
             "training.learning_rate": 1e3,
-            "protocol": "as-written",
+            "preset": "as-written",
             "training.warmup_updates": 0,
             "core.kind": "elman",
             "core.hidden_size": 8,
@@ -212,7 +212,7 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     (record,) = read_records(tmp_path, [wild.fingerprint()])
     assert (record["diverged"], record["token_accuracy"]) == (3, 0.0)
     status = read_status(tmp_path, wild.fingerprint())
-    assert (status.standing, status.reason[:10]) == ("done", "diverged: ")
+    assert (status.state, status.reason[:10]) == ("done", "diverged: ")
     assert execute(wild, tmp_path, device="cpu").status == "already done"
     # Wherever it is stopped meanwhile, the same is found at the same update.
     execute(wild, tmp_path / "other", device="cpu", listener=lambda n: n != 2)

@@ -242,7 +242,7 @@ def _warn_of_changes(done: Mapping[str, RunSpec], root: Path) -> None:
 def _find_failed(runs: Iterable[str], root: Path) -> dict[str, str]:
     """Give the reasons of the runs that failed for good."""
     found = (read_status(root, run) for run in runs)
-    return {one.run: one.reason for one in found if one.standing == "failed"}
+    return {one.run: one.reason for one in found if one.state == "failed"}
 
 
 def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:

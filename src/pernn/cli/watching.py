@@ -22,7 +22,7 @@ Found = Mapping[str, Sequence[RunStatus]]
 
 def count(runs: Sequence[RunStatus]) -> Counter[str]:
     """Count the trials of a sweep by how they stand."""
-    return Counter(one.standing for one in runs)
+    return Counter(one.state for one in runs)
 
 
 def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Table:
@@ -32,8 +32,8 @@ def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Tabl
         found: Sweep → its trials.
         more: If given, a last column: sweep → time left.
     """
-    # What another version may call a standing has a column of its own.
-    others = dict.fromkeys(one.standing for runs in found.values() for one in runs)
+    # What another version may call a state has a column of its own.
+    others = dict.fromkeys(one.state for runs in found.values() for one in runs)
     standings = dict.fromkeys([*STANDINGS, *others])
     rows = []
     for name, runs in found.items():
@@ -48,14 +48,14 @@ def overview(root: Path, found: Found) -> RenderableType:
     """Give the sweeps with the time that they have left, and the trials that run."""
     left, rows = {}, []
     for name, runs in found.items():
-        running = {one: read_progress(root, one) for one in runs if one.standing == "running"}
+        running = {one: read_progress(root, one) for one in runs if one.state == "running"}
         seconds = seconds_left(runs, list(running.values()))
         left[name] = "" if seconds is None else f"about {span(seconds)}"
         rows += [[one.run, name, *_cells(progress)] for one, progress in running.items()]
         rows += [
-            [one.run, name, one.standing, "", one.reason]
+            [one.run, name, one.state, "", one.reason]
             for one in runs
-            if one.standing in ("failed", "damaged")
+            if one.state in ("failed", "damaged")
         ]
     head = table_of_sweeps(found, left)
     return (

@@ -118,7 +118,7 @@ def carry(member: Member, device: torch.device, listener: Listener) -> Outcome:
     before = spec.num_updates - spec.training.iterations
     with computing(spec.training.precision, device):
         try:
-            for event in advance(member.state, trial.stream, spec.training, trial.protocol, device):
+            for event in advance(member.state, trial.stream, spec.training, trial.preset, device):
                 member.take(event)
                 if isinstance(event, Updated) and not listener(before + event.update):
                     return member.stop()

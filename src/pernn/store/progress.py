@@ -69,7 +69,7 @@ def seconds_left(statuses: Sequence[RunStatus], running: Sequence[Progress]) -> 
     length = sum(one.total for one in running) / len(running)
     left: float = sum(max(0, one.total - one.update) for one in running)
     left += sum(
-        max(0, length - one.update) for one in statuses if one.standing not in ("done", "running")
+        max(0, length - one.update) for one in statuses if one.state not in ("done", "running")
     )
     return left / rate
 

@@ -12,10 +12,10 @@ from pernn.errors import CorruptError, StoreError, one_line
 
 from .collection import without_collection
 from .files import storing
-from .lease import newest_lease, this_kernel
+from .lease import newest_lease, this_boot_id
 from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
 
-Standing = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
+RunState = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class RunStatus:
 
     Attributes:
         run: Its fingerprint.
-        standing: `running` while a process holds it; `stopped` if it can be taken up again.
+        state: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
         reason: Why it diverged, failed, stopped or is damaged, or who on another host holds it.
         event: The last event of its journal, where it is neither done nor running.
     """
 
     run: str
-    standing: Standing
+    state: RunState
     update: int = 0
     reason: str = ""
     event: str = ""
@@ -57,7 +57,7 @@ def read_status(root: Path, run: str) -> RunStatus:
         if is_held(directory.path / LOCK):
             return RunStatus(run, "running", update)
         lease = newest_lease(directory.path)
-        if lease is not None and not lease.released and lease.kernel != this_kernel():
+        if lease is not None and not lease.released and lease.boot_id != this_boot_id():
             # Whether it lives shows only in time: whoever takes the run up will find out.
             return RunStatus(run, "running", update, f"held by {lease.holder}")
         last = (directory.read_journal() or [{}])[-1]
@@ -81,7 +81,7 @@ def read_statuses(
     with without_collection():
         return {
             run: before[run]
-            if run in before and before[run].standing == "done" and is_done(root, run)
+            if run in before and before[run].state == "done" and is_done(root, run)
             else read_status(root, run)
             for run in runs
         }
