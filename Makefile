@@ -3,21 +3,25 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Stamps say what is installed; `dev` contains `core`, so either serves the demo.
+# Stamps say what is installed; `dev` contains `core`, so either serves the demo; so with `evidence`.
 CORE := $(VENV)/.installed-core
+EVIDENCE := $(VENV)/.installed-evidence
 DEV := $(VENV)/.installed-dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Two processes of tests; few of them keep more than one core busy.
 TWO_AT_ONCE := -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all test-processors format clean
+.PHONY: help demo evidence check test test-all test-evidence test-processors format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
-	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2
+	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2 --ignore-published
+
+evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
+	$(BIN)/pernn evidence --to docs/evidence
 
 check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/ruff format --check .
@@ -29,7 +33,10 @@ test: check ## Check everything, then run the tests, but for those that take lon
 	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow"
 
 test-all: check ## Check everything, then run all tests
-	$(BIN)/pytest $(TWO_AT_ONCE)
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not evidence"
+
+test-evidence: $(DEV) ## Train one published trial of each core again, and compare (minutes)
+	$(BIN)/pytest tests/test_published.py -m evidence --timeout 0
 
 test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
 	$(BIN)/python benchmarks/processors.py
@@ -50,6 +57,10 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e .
 	touch $@
 
+$(EVIDENCE): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e '.[parquet]'
+	touch $(CORE) $@
+
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e '.[dev]'
-	touch $(CORE) $@
+	touch $(CORE) $(EVIDENCE) $@

@@ -25,6 +25,13 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
 EXPERIMENT = find_experiment("vocabulary_size")
 ALL = [find_experiment(name) for name in CATALOGUE]
 SCALES = ("demo", "small", "paper")
+SEEDS = (111, 222, 333, 444, 555)
+VALIDATION = {"learning_rate": (1009, 2003, 3001)}
+"""Seeds that choose a setting, beside the published ones."""
+
+
+def seeds_of(name):
+    return (*SEEDS, *VALIDATION.get(name, ()))
 
 
 @functools.cache
@@ -69,11 +76,7 @@ def test_every_experiment_has_its_grid_here():
 @pytest.mark.parametrize(("name", "rows"), PAPER.items(), ids=PAPER)
 def test_paper_scale_is_the_papers_grid(name, rows):
     specs = trials(find_experiment(name), "paper")
-    expected = {
-        present({**COMMON, **row, "seed": seed})
-        for row in rows
-        for seed in (111, 222, 333, 444, 555)
-    }
+    expected = {present({**COMMON, **row, "seed": seed}) for row in rows for seed in seeds_of(name)}
     found = set()
     for spec in specs:
         flat = flatten(spec.dump())
@@ -96,7 +99,7 @@ def test_every_condition_has_every_seed(experiment, scale):
     seeds = defaultdict(list)
     for flat in specs_of(experiment, scale):
         seeds[json.dumps({**flat, "seed": None}, sort_keys=True)].append(flat["seed"])
-    assert {tuple(sorted(some)) for some in seeds.values()} == {(111, 222, 333, 444, 555)}
+    assert {tuple(sorted(some)) for some in seeds.values()} == {seeds_of(experiment.name)}
 
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)

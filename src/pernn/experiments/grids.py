@@ -11,6 +11,9 @@ from .predicates import Contrast
 SEEDS = (111, 222, 333, 444, 555)
 """The published seeds."""
 
+VALIDATION_SEEDS = (1_009, 2_003, 3_001)
+"""Seeds that choose settings: no experiment is judged by them, nor were pilots run with them."""
+
 CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 """Vanilla against position-encoded: the comparison of most experiments."""
 

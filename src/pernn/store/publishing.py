@@ -119,10 +119,10 @@ def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
 
 
 def _thinned(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return some of the lines on the training as columns, evenly spread, the last one too."""
+    """Return some of the lines on the training as columns, evenly spread, both ends too."""
     train = [line for line in lines if line.get("kind") == "train"]
-    step = -(-len(train) // MAX_POINTS) or 1
-    kept = train[::-1][::step][::-1]
+    step = -(-len(train) // (MAX_POINTS - 1)) or 1
+    kept = [line for n, line in enumerate(train) if n == 0 or (len(train) - 1 - n) % step == 0]
     names = [name for name in MEASURED if any(name in line for line in kept)]
     curves: dict[str, list[Any]] = {"update": [line["update"] for line in kept]} if kept else {}
     for name in names:
