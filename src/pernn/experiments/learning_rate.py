@@ -15,7 +15,16 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import LABELS, by_core, encoding_helps, labels
 from .experiment import Columns, Experiment, FigureLayout
-from .grids import DEMO_TRAINING, SMALL_TRAINING, VALIDATION_SEEDS, Settings, codes, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    MASTERY_TRAINING,
+    SMALL_SEEDS,
+    VALIDATION_SEEDS,
+    Settings,
+    codes,
+    grid,
+    widths,
+)
 from .predicates import Choice, Claim, Place
 
 COLUMN = "training.learning_rate"
@@ -132,9 +141,9 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """Hours on two CPU cores."""
-    base = {"task.length": 16, **widths(128), **SMALL_TRAINING}
-    return grid(base, _cores(elman=8, gru=32, lstm=256), codes())
+    """Hours on two CPU cores: the sizes of `vocabulary_size`, at its largest K."""
+    base = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
+    return grid(base, _cores(elman=16, gru=64, lstm=256), codes(), seeds=SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
