@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 TWO_AT_ONCE := -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo evidence check test test-all test-evidence test-processors format clean
+.PHONY: help demo evidence evidence-pdf check test test-all test-evidence test-processors format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -22,6 +22,10 @@ demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
 	$(BIN)/pernn evidence --to docs/evidence
+
+evidence-pdf: evidence ## The replication report as PDF, by pandoc and typst
+	$(INSTALL) -e '.[pdf]'
+	$(BIN)/python docs/evidence/pdf.py
 
 check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/ruff format --check .

@@ -11,7 +11,7 @@ from pernn.errors import ConfigError
 from pernn.evidence import publish_sweep, rebuild
 from pernn.experiments import find_experiment, trials
 from pernn.runners import InlineRunner
-from pernn.store import Sweep, list_publications, read_evidence, read_records, save_sweep
+from pernn.store import Sweep, list_publications, load_sweep, read_evidence, read_records
 from pernn.sweeps import name_sweep
 
 pytest.importorskip("pyarrow")
@@ -63,7 +63,7 @@ def ran(tmp_path_factory):
     root = tmp_path_factory.mktemp("ran")
     found, seeds = run(root / "results", None, 111, 222)
     assert seeds == [111, 111, 222, 222]
-    publish_sweep(root / "results", found.name, root / "evidence")
+    publish_sweep(root / "results", load_sweep(root / "results", found.name), root / "evidence")
     return root
 
 
@@ -121,13 +121,10 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
 
 
 def test_trials_that_their_grid_lacks_are_left_out_and_said(ran, tmp_path):
-    root = tmp_path / "results"
-    (root / "sweeps").mkdir(parents=True)
-    (root / "runs").symlink_to(ran / "results" / "runs")
     specs = trials(find_experiment("vocabulary_size"), "demo", {**TINY, "seed": [111, 222]})
     runs = [spec.fingerprint() for spec in specs]
-    save_sweep(root, Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs))
-    publish_sweep(root, "vocabulary_size-demo", tmp_path / "evidence")
+    sweep = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
+    publish_sweep(ran / "results", sweep, tmp_path / "evidence")
     said: list[str] = []
     rebuild(tmp_path / "evidence", tmp_path / "pages", said.append)
     assert len(said) == 1
@@ -142,9 +139,14 @@ def test_the_verbs(ran, tmp_path):
     assert (done.returncode, done.stdout) == (0, f"evidence/{NAME}.parquet: 4 published\n")
     again = call("publish", NAME, "-r", ran / "results", "--json", **published)
     assert set(json.loads(again.stdout)[NAME]["trials"].values()) == {"identical"}
-    words = ["run", "vocabulary_size", "--runner", "inline", "--device", "cpu"]
+    words = ["vocabulary_size"]
     words += [part for path, value in TINY.items() for part in ("--set", f"{path}={value}")]
     words += ["--set", "seed=[111, 222]"]
+    planned = call("publish", *words, "-r", ran / "results", **published)
+    assert planned.stdout == f"evidence/{NAME}.parquet: 4 identical\n"
+    both = call("publish", NAME, "--set", "seed=1", "-r", ran / "results", **published)
+    assert (both.returncode, both.stderr.count("\n")) == (2, 1)
+    words = ["run", *words, "--runner", "inline", "--device", "cpu"]
     done = call(*words, **published)
     assert done.returncode == 0, done.stderr
     assert "4 of 4 trials are published and count as done" in done.stdout

@@ -9,10 +9,10 @@ from pernn.reports import Study, fill, replication_parts, write_report
 from pernn.runs import with_stages
 from pernn.store import (
     Publication,
+    Sweep,
     describe_publication,
     describe_published,
     list_publications,
-    load_sweep,
     publish,
     read_published,
     storing,
@@ -25,18 +25,15 @@ PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
 
 
-def publish_sweep(root: Path, name: str, folder: Path) -> Publication:
+def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
     """Add the finished trials of a sweep to the published ones; see `pernn.store.publish`.
 
     Args:
-        root: Results directory.
-        name: The sweep's name.
+        root: Results directory; the sweep itself need not be in it, as trials are known by specs.
+        sweep: Its trials.
         folder: Where the files of all sweeps are.
-
-    Raises:
-        ConfigError: If there is no such sweep.
     """
-    return publish(root, load_sweep(root, name), folder, lambda run: with_stages(root, [run]))
+    return publish(root, sweep, folder, lambda run: with_stages(root, [run]))
 
 
 def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list[Path]:

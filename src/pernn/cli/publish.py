@@ -7,31 +7,45 @@ from typing import Annotated
 
 import typer
 
-from pernn.errors import one_line
+from pernn.errors import ConfigError, one_line
 from pernn.evidence import publish_sweep
-from pernn.store import FOLDER
+from pernn.experiments import experiment_names
+from pernn.store import FOLDER, load_sweep
 
-from .options import RESULTS, Json, Results, Scale
-from .report import sweep_name
+from .options import RESULTS, Assignments, Json, Results, Scale, overrides
+from .sweep import plan_sweep
 
 
 def publish(
-    sweeps: Annotated[list[str], typer.Argument(help="Sweeps, see `pernn status`.")],
+    sweeps: Annotated[
+        list[str], typer.Argument(help="Sweeps, see `pernn status`, or experiments.")
+    ],
     to: Annotated[
         Path, typer.Option("--to", help="Folder of published trials, a Parquet file per sweep.")
     ] = Path(FOLDER),
     scale: Scale = "demo",
+    assignments: Assignments = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Add the finished trials of sweeps to the published ones: spec, result, machine, curve.
 
-    Repeating it changes nothing. Each run is checked; a damaged one is reported and left out, with
-    exit status 1. Of a trial that is published already with another result the first one stays.
+    Of an experiment all trials at --scale are looked for, with --set as they were run. Repeating it
+    changes nothing. Each run is checked; a damaged one is reported and left out, with exit
+    status 1. Of a trial that is published already with another result the first one stays.
 
-    Example: pernn publish vocabulary_size-small dual_frequency-small --to evidence
+    Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
-    made = {name: publish_sweep(results, sweep_name(name, scale), to) for name in sweeps}
+    changes = overrides(assignments)
+    found = {
+        name: plan_sweep(name, scale, changes)
+        if name in experiment_names()
+        else load_sweep(results, name)
+        for name in sweeps
+    }
+    if changes and not found.keys() <= {*experiment_names()}:
+        raise ConfigError("--set concerns experiments only: a sweep's name has its own values")
+    made = {name: publish_sweep(results, sweep, to) for name, sweep in found.items()}
     status = 0
     for name, one in made.items():
         count = Counter(one.fates.values())
