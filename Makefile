@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Stamps say what is installed; `dev` contains `core`, so either serves the demo.
+# Stamps say what is installed; `dev` contains `core`, so either serves the demo; so with `evidence`.
 CORE := $(VENV)/.installed-core
+EVIDENCE := $(VENV)/.installed-evidence
 DEV := $(VENV)/.installed-dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Two processes of tests; few of them keep more than one core busy.
@@ -18,13 +19,20 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-newest test test-all test-browser test-processors test-cuda-build format clean
+.PHONY: help demo evidence evidence-pdf check check-newest test test-all test-browser test-evidence test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
-	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2
+	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2 --ignore-published
+
+evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
+	$(BIN)/pernn evidence --to docs/evidence
+
+evidence-pdf: evidence ## The replication report as PDF, by pandoc and typst
+	$(INSTALL) -e '.[pdf]'
+	$(BIN)/python docs/evidence/pdf.py
 
 check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/ruff format --check .
@@ -39,11 +47,14 @@ test: check ## Check everything, then run the tests, but for those that take lon
 	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow and not browser"
 
 test-all: check ## Check everything, then run all tests
-	$(BIN)/pytest $(TWO_AT_ONCE) -m "not browser"
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not browser and not evidence"
 
 test-browser: $(DEV) ## Test the study's page in Chromium (apt install chromium)
 	$(INSTALL) -e '.[dev,browser]'
 	$(BIN)/pytest -m browser tests/reports/test_browser.py
+
+test-evidence: $(DEV) ## Train one published trial of each core again, and compare (minutes)
+	$(BIN)/pytest tests/test_published.py -m evidence --timeout 0
 
 test-processors: $(DEV) ## Run the numerical tests on emulated processors, and compare results
 	$(BIN)/python benchmarks/processors.py
@@ -67,9 +78,13 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e .
 	touch $@
 
+$(EVIDENCE): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e '.[parquet]'
+	touch $(CORE) $@
+
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e '.[dev]'
-	touch $(CORE) $@
+	touch $(CORE) $(EVIDENCE) $@
 
 # An index of CPU builds alone, where one is configured, is left out.
 $(CUDA_VENV)/.installed: pyproject.toml constraints.txt

@@ -15,9 +15,12 @@ from pernn.experiments import Experiment, find_experiment, trials
 from pernn.runners import Hear, LocalRunner, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
+    Published,
     RunDirectory,
     Sweep,
     describe_machines,
+    describe_published,
+    find_published,
     is_done,
     list_sweeps,
     load_sweep,
@@ -64,6 +67,7 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     *,
     results: str | Path = "results",
+    evidence: str | Path | None = "evidence",
     runner: Runner | None = None,
     hear: Hear = lambda event: None,
 ) -> SweepResult:
@@ -77,6 +81,7 @@ def run(
         scale: `demo`, `small` or `paper`.
         overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`.
         results: Results directory.
+        evidence: Folder of published trials, which count as done; `None` to run them all here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
         hear: Told of each trial's progress and end.
 
@@ -93,6 +98,7 @@ def run(
     sweep = Sweep(name_sweep(found.name, scale, changes), found.name, scale, changes, list(specs))
     save_sweep(root, sweep)
     done = {run: spec for run, spec in specs.items() if is_done(root, run)}
+    published = find_published(Path(evidence) if evidence else None, specs, warnings.warn)
     for change in changed_parts(done, root):
         warnings.warn(change, stacklevel=2)
     failures: list[TrialEvent] = []
@@ -105,11 +111,11 @@ def run(
             warnings.warn(f"{event.run}: {event.message}", stacklevel=2)
         hear(event)
 
-    missing = [spec for run, spec in specs.items() if run not in done]
+    missing = [spec for run, spec in specs.items() if run not in done and run not in published]
     if missing:
         chosen = LocalRunner(jobs=os.cpu_count() or 1) if runner is None else runner
         chosen.run(missing, root, listen)
-    report = make_report(root, sweep, warnings.warn, found)
+    report = make_report(root, sweep, warnings.warn, published, found)
     return SweepResult(sweep.name, root, failures, report.page, report.verdicts)
 
 
@@ -135,10 +141,27 @@ def find_trials(sweep: Sweep, experiment: Experiment | None = None) -> dict[str,
     return {spec.fingerprint(): spec for spec in trials(found, sweep.scale, dict(sweep.overrides))}
 
 
+def read_finished(
+    root: Path,
+    sweep: Sweep,
+    complain: Callable[[str], None],
+    published: Mapping[str, Published],
+) -> tuple[list[dict[str, Any]], list[Published]]:
+    """Return the records of a sweep's finished trials, and which of them are published ones.
+
+    A trial that finished here counts as it did here. Arguments are those of `make_report`.
+    """
+    records = read_records(root, sweep.runs, complain)
+    here = {record["run"] for record in records}
+    taken = [published[run] for run in sweep.runs if run in published and run not in here]
+    return [*records, *(one.record() for one in taken)], taken
+
+
 def make_report(
     root: Path,
     sweep: Sweep,
     complain: Callable[[str], None],
+    published: Mapping[str, Published] | None = None,
     experiment: Experiment | None = None,
 ) -> "Report":
     """Write a sweep's figure, tables, verdicts and page.
@@ -147,13 +170,14 @@ def make_report(
         root: Results directory.
         sweep: What is reported.
         complain: Told of each damaged run, which is left out.
+        published: Trials that count although they are not in the results directory.
         experiment: That of the sweep, if it is not registered under its name.
     """
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import write_report
 
     with without_collection():
-        records = read_records(root, sweep.runs, complain)
+        records, taken = read_finished(root, sweep, complain, published or {})
         return write_report(
             experiment or find_experiment(sweep.experiment),
             sweep.scale,
@@ -161,16 +185,24 @@ def make_report(
             list(find_trials(sweep, experiment).values()),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),
-            describe_machines(root, sweep.runs),
-            read_curves(root, records),
+            [*describe_machines(root, sweep.runs), *describe_published(taken)],
+            curves=read_curves(root, records, taken),
         )
 
 
-def read_curves(root: Path, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the thinned learning curves of finished trials."""
+def read_curves(
+    root: Path, records: Sequence[dict[str, Any]], taken: Sequence[Published] = ()
+) -> list[dict[str, Any]]:
+    """Return the thinned learning curves of finished trials, published ones among them."""
     from pernn.reports import NUM_POINTS, curve_rows
 
-    return curve_rows(records, lambda run: RunDirectory(root, run).read_metrics(), NUM_POINTS)
+    published = {one.run: one for one in taken}
+
+    def lines(run: str) -> list[dict[str, Any]]:
+        one = published.get(run)
+        return RunDirectory(root, run).read_metrics() if one is None else one.metric_lines()
+
+    return curve_rows(records, lines, NUM_POINTS)
 
 
 def make_study(root: Path, path: Path, complain: Callable[[str], None]) -> int:

@@ -87,6 +87,15 @@ PAPER = {
         each("core.kind", "lstm"),
         each("encoding.kind", *CODES),
     ),
+    "learning_rate": crossed(  # the paper has no such grid: its own sizes, at several rates
+        each("task.kind", "reverse_ordering"),
+        [
+            {"core.kind": core, "task.vocab_size": size, "task.length": 64}
+            for core, size in (("elman", 8), ("gru", 64), ("lstm", 1024))
+        ],
+        each("encoding.kind", *CODES),
+        each("training.learning_rate", 1e-3, 3e-3, 1e-2, 3e-2),
+    ),
     "language_modelling": crossed(
         each("task.kind", "language_modelling"),
         each("task.corpus.name", "wikitext-103"),

@@ -59,6 +59,8 @@ VERBS = {
     "report": "report:report",
     "analyze": "analyze:analyze",
     "claims": "claims:claims",
+    "publish": "publish:publish",
+    "evidence": "evidence:evidence",
     "export": "export:export",
     "query": "query:ask",
     "prune": "prune:prune",

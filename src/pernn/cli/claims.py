@@ -8,10 +8,10 @@ from rich.console import Console
 
 from pernn.experiments import find_experiment
 from pernn.reports import Labels, judge_all
-from pernn.store import load_sweep, read_records
-from pernn.sweeps import find_trials
+from pernn.store import load_sweep
+from pernn.sweeps import find_trials, read_finished
 
-from .options import RESULTS, Json, Results, Scale
+from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_among
 from .report import sweep_name
 from .statuses import left_out
 from .verdicts import print_verdicts
@@ -21,6 +21,7 @@ def claims(
     sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
     scale: Scale = "demo",
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> int:
     """Judge the paper's claims by what is finished.
@@ -29,7 +30,8 @@ def claims(
     """
     found = load_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
-    records = read_records(results, found.runs, damage.append)
+    published = published_among(found.runs, ignore=ignore_published)
+    records, _ = read_finished(results, found, damage.append, published)
     planned = list(find_trials(found).values())
     experiment = find_experiment(found.experiment)
     label = Labels(experiment.labels)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,10 +10,18 @@ import typer
 
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError
+from pernn.store import Published, evidence_folder, find_published
 
 Results = Annotated[
     Path,
     typer.Option("--results", "-r", envvar="PERNN_RESULTS", help="Results directory."),
+]
+IgnorePublished = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-published",
+        help="Count no published trial as done (those in `evidence`, or in PERNN_EVIDENCE).",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Scale = Annotated[str, typer.Option("--scale", "-s", help="demo, small or paper.")]
@@ -129,3 +138,9 @@ def read_duration(text: str) -> float:
     if not seconds:
         raise ConfigError(f"expected a time such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}")
     return seconds
+
+
+def published_among(runs: Iterable[str], *, ignore: bool) -> dict[str, Published]:
+    """Return the published ones of some runs; none if they are to be ignored."""
+    folder = None if ignore else evidence_folder()
+    return find_published(folder, runs, lambda text: typer.echo(f"pernn: {text}", err=True))

@@ -11,7 +11,7 @@ from pernn.experiments import experiment_names
 from pernn.store import load_sweep
 from pernn.sweeps import make_report, make_study
 
-from .options import RESULTS, Json, Results, Scale
+from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_among
 from .statuses import left_out
 from .sweep import summary
 
@@ -22,6 +22,7 @@ def report(
     ] = None,
     scale: Scale = "demo",
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
     as_json: Json = False,
     every: Annotated[
         bool, typer.Option("--all", help="One page of all sweeps, with every claim of the study.")
@@ -43,9 +44,12 @@ def report(
         raise ConfigError("name a sweep, or give --all (and then --out FILE) for a page of all")
     found = load_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
-    made = make_report(results, found, damage.append)
+    published = published_among(found.runs, ignore=ignore_published)
+    made = make_report(results, found, damage.append, published)
     if as_json:
-        typer.echo(json.dumps(summary(found, results, made), indent=2, ensure_ascii=False))
+        typer.echo(
+            json.dumps(summary(found, results, made, published), indent=2, ensure_ascii=False)
+        )
     else:
         for path in made.paths:
             typer.echo(str(path))

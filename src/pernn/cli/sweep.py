@@ -23,6 +23,7 @@ from pernn.runners import (
 )
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
+    Published,
     Sweep,
     is_done,
     is_pause_requested,
@@ -35,7 +36,7 @@ from pernn.store import (
 from pernn.sweeps import find_trials, make_report, name_sweep
 
 from .estimates import estimate_hours, show_hours
-from .options import num_cores, number_of_jobs, read_duration
+from .options import num_cores, number_of_jobs, published_among, read_duration
 from .placing import choose_runner
 from .progress import Tally, showing
 from .statuses import LEFT_EARLY, failure_status, left_out
@@ -69,6 +70,7 @@ class Launch:
         order: What comes first.
         force: Whether to begin without enough disk or memory.
         oversubscribe: Whether there may be more threads than cores.
+        ignore_published: Whether published trials are run here all the same.
         runner_name: Where trials happen.
         placing: Option → value of those that concern some runners only.
         begun: When the command began: a time limit holds for all its sweeps together.
@@ -82,6 +84,7 @@ class Launch:
     order: Literal["seed", "grid"] = "seed"
     force: bool = False
     oversubscribe: bool = False
+    ignore_published: bool = False
     runner_name: str = "local"
     placing: Mapping[str, Any] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
@@ -152,15 +155,18 @@ def carry_out(
     specs = find_trials(sweep)
     directory = save_sweep(root, sweep)
     withdraw_pause(root, sweep.name)
-    missing = {run: spec for run, spec in specs.items() if not is_done(root, run)}
+    published = published_among(specs, ignore=launch.ignore_published)
+    done = {run: spec for run, spec in specs.items() if is_done(root, run)}
+    missing = {run: specs[run] for run in specs if run not in done and run not in published}
     failed = {} if retried else _find_failed(missing, root)
     wanted = [spec for run, spec in missing.items() if run not in failed]
     if retried:
-        wanted = [missing[run] for run in retried if run in missing]
-    _warn_of_changes({run: spec for run, spec in specs.items() if run not in missing}, root)
+        wanted = [specs[run] for run in retried if run in specs and run not in done]
+    _warn_of_changes(done, root)
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     failures: list[TrialEvent] = []
+    _count_published(len(published.keys() - done.keys()), len(specs), console)
     if wanted:
         kept = len(specs) - len(missing)
         if launch.is_here:
@@ -181,9 +187,11 @@ def carry_out(
     for failure in failures:
         typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
     damage: list[str] = []
-    report = make_report(root, sweep, damage.append)
+    report = make_report(root, sweep, damage.append, published)
     if as_json:
-        typer.echo(json.dumps(summary(sweep, root, report), indent=2, ensure_ascii=False))
+        typer.echo(
+            json.dumps(summary(sweep, root, report, published), indent=2, ensure_ascii=False)
+        )
     else:
         from .verdicts import print_verdicts
 
@@ -194,9 +202,9 @@ def carry_out(
     if failed:
         typer.echo(f"pernn: to try again: pernn retry {sweep.name} --failed", err=True)
     if limits.reason:
-        done = sum(is_done(root, run) for run in specs)
+        num_done = sum(run in published or is_done(root, run) for run in specs)
         typer.echo(
-            f"pernn: left early, {limits.reason}; {done} of {len(specs)} trials are done; "
+            f"pernn: left early, {limits.reason}; {num_done} of {len(specs)} trials are done; "
             f"to go on: pernn resume {sweep.name}",
             err=True,
         )
@@ -215,6 +223,15 @@ def reload_sweep(root: Path, name: str) -> Sweep:
     """Read a sweep and list its trials anew: its experiment may have grown since."""
     stored = load_sweep(root, name)
     return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
+
+
+def _count_published(number: int, total: int, console: Console) -> None:
+    if number:
+        console.print(
+            f"{number} of {total} trials are published and count as done "
+            "(--ignore-published runs them here)",
+            soft_wrap=True,
+        )
 
 
 def _warn_of_changes(done: Mapping[str, RunSpec], root: Path) -> None:
@@ -269,12 +286,16 @@ def _is_reported(directory: Path, num_finished: int) -> bool:
         return False
 
 
-def summary(sweep: Sweep, root: Path, report: "Report") -> dict[str, Any]:
+def summary(
+    sweep: Sweep, root: Path, report: "Report", published: Mapping[str, Published]
+) -> dict[str, Any]:
     """Say how a sweep stands, as plain values."""
+    done = {run for run in sweep.runs if is_done(root, run)}
     return {
         "sweep": sweep.name,
         "num_trials": len(sweep.runs),
-        "num_finished": sum(is_done(root, run) for run in sweep.runs),
+        "num_finished": len(done | published.keys()),
+        "num_published": len(published.keys() - done),
         "page": str(report.page),
         "verdicts": [verdict.dump() for verdict in report.verdicts],
     }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         AtLeast as AtLeast,
         AtMost as AtMost,
         Cells as Cells,
+        Choice as Choice,
         Claim as Claim,
         Contrast as Contrast,
         Differs as Differs,

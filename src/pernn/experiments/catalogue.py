@@ -103,6 +103,11 @@ CATALOGUE = {
         "Do vanilla networks catch up with more training or larger batches?",
         "v3, section 4.2; v5, section 4.1",
     ),
+    "learning_rate": Entry(
+        "pernn.experiments.learning_rate",
+        "Does the encoding still help if each network has its own best learning rate?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the code help to predict the next token of a text?",

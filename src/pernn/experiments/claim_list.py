@@ -14,6 +14,7 @@ from .predicates import (
     AtLeast,
     AtMost,
     Cells,
+    Choice,
     Claim,
     Contrast,
     Differs,
@@ -72,6 +73,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
     rows = f" (rows of the table `{claim.table}`)" if claim.table else ""
     printed = f" (printed: {claim.paper_value})" if claim.paper_value is not None else ""
     about = _where(claim.predicate.where)
+    rows += _choice(claim.choice)
     return (
         f"`{claim.name}`",
         claim.statement + printed,
@@ -164,6 +166,16 @@ def _many(values: tuple[Any, ...]) -> str:
         return ", ".join(map(_value, values))
     first, second, *_, last = map(_value, values)
     return f"{first}, {second} … {last}"
+
+
+def _choice(choice: Choice | None) -> str:
+    if choice is None:
+        return ""
+    seeds = f"seeds {_many(choice.seeds)} left out"
+    if choice.value is not None:
+        return f", at `{choice.column}` = {choice.value:g} ({seeds})"
+    best = f"of best mean `{choice.metric}` in the seeds {_many(choice.seeds)}"
+    return f", each condition at its own `{choice.column}` {best}, which are left out"
 
 
 def _cells(required: Cells) -> str:

@@ -36,7 +36,7 @@ LABELS = {
     "encoding.kind": "Code",
     "training.iterations": "Updates",
     "training.batch_size": "Batch size",
-    "training.learning_rate": "Learning rate",
+    "training.learning_rate": "Peak learning rate",
     "reverse_ordering": "Reverse ordering",
     "variable_length": "Variable length",
     "sorting": "Sorting",

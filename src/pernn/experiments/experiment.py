@@ -153,11 +153,16 @@ def trials(
     """Give the specs of an experiment at a scale, with values overridden by dotted path.
 
     A value that only some of the specs have (the width of a code) is overridden in those. Specs
-    that the overrides made equal are listed once.
+    that the overrides made equal are listed once. A list of seeds takes the place of the
+    experiment's own: `{"seed": [111, 222, 999]}`.
 
     Raises:
         ConfigError: If there is no such scale, or an override fits no spec.
     """
+    seeds = (overrides or {}).get("seed")
+    if isinstance(seeds, list | tuple):
+        found = (trials(experiment, scale, {**(overrides or {}), "seed": seed}) for seed in seeds)
+        return tuple(dict.fromkeys(spec for some in found for spec in some))
     if scale not in experiment.scales:
         known = ", ".join(experiment.scales)
         raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")

@@ -11,6 +11,9 @@ from .predicates import Contrast
 SEEDS = (111, 222, 333, 444, 555)
 """The published seeds."""
 
+VALIDATION_SEEDS = (1_009, 2_003, 3_001)
+"""Seeds that choose settings: no experiment is judged by them, nor were pilots run with them."""
+
 SMALL_SEEDS = (*SEEDS, 666, 777, 888)
 """The seeds of published evidence: the paper's and three more."""
 

@@ -257,6 +257,25 @@ Predicate = AtLeast | AtMost | Differs | Equivalent | DiffersMore | Grows | Limi
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Which value of a setting stands for each condition: its best one, or one for all.
+
+    Conditions are told apart by all their settings but the seed and this one.
+
+    Attributes:
+        column: The setting, for example `training.learning_rate`.
+        metric: Column whose mean over the choosing seeds is highest at the best value.
+        seeds: Seeds whose trials choose, and take part in no comparison.
+        value: If given, this value stands for all conditions, and nothing is chosen.
+    """
+
+    column: str
+    metric: str
+    seeds: tuple[int, ...]
+    value: float | None = None
+
+
+@dataclass(frozen=True)
 class Place:
     """Where a text says something; printed as "v3, Fig. 2".
 
@@ -284,6 +303,7 @@ class Claim:
         table: If given, each trial stands for the rows of this table of its, whose columns the
             predicate may name too; trials without that table stand for themselves.
         paper_value: What the paper itself measured, where it prints a number: shown beside ours.
+        choice: If given, only trials at the chosen value of a setting take part.
     """
 
     name: str
@@ -292,6 +312,7 @@ class Claim:
     predicate: Predicate
     table: str | None = None
     paper_value: float | str | None = None
+    choice: Choice | None = None
 
     @property
     def places(self) -> tuple[Place, ...]:

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from .labels import Labels as Labels
     from .page import Report as Report, write_report as write_report
     from .records import paired_differences as paired_differences
+    from .replication import (
+        Study as Study,
+        fill as fill,
+        replication_parts as replication_parts,
+    )
     from .rules import Outcome as Outcome
     from .statistics import (
         Interval as Interval,

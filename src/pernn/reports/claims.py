@@ -14,6 +14,7 @@ from pernn.runs import RunSpec
 from pernn.store import flatten
 
 from .cells import Label, NotRunError, show
+from .choosing import choose
 from .findings import Cell, Finding, find
 from .records import Record
 from .rules import ALPHA, MIN_SEEDS, Outcome, decide, holm
@@ -142,6 +143,7 @@ def _judge(
     claim: Claim, records: Sequence[Record], plan: Sequence[Record], label: Label
 ) -> Verdict:
     try:
+        records, plan, chosen = choose(claim, records, plan, label)
         found = find(claim, records, plan, label)
     except NotRunError as reason:
         metric = label(claim.predicate.metric)
@@ -163,7 +165,7 @@ def _judge(
         found.sample.num_diverged,
         found.sample.num_missing,
         found.cells,
-        found.detail,
+        "; ".join(filter(None, [found.detail, chosen])),
         "; ".join(_remarks(found)),
     )
 

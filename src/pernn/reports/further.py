@@ -51,12 +51,12 @@ class Further:
         text = self.drawn["svg"].decode()
         return LINK.sub(rf"\g<1>{self.stem}-", text[text.index("<svg") :])
 
-    def markdown(self) -> str:
-        """Show the figure in Markdown, or say why it is not there."""
+    def markdown(self, form: Format) -> str:
+        """Show the figure in Markdown, in a format, or say why it is not there."""
         name, sentence = escape_markdown(self.caption), escape_markdown(self.sentence)
         if self.missing:
             return f"*{name}*: {escape_markdown(self.missing)}."
-        return f"![{name}]({self.stem}.png)\n\n*{sentence}* {escape_markdown(self.footer)}."
+        return f"![{name}]({self.stem}.{form})\n\n*{sentence}* {escape_markdown(self.footer)}."
 
 
 def draw_further(

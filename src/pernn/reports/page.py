@@ -70,6 +70,7 @@ def write_report(
     command: str,
     notes: Sequence[str] = (),
     curves: Sequence[Record] = (),
+    formats: Sequence[Format] = FORMATS,
 ) -> Report:
     """Write the report of a sweep, finished or not; equal records give equal bytes.
 
@@ -82,6 +83,7 @@ def write_report(
         command: What repeats the sweep.
         notes: Sentences for the end of the page, for example on which machines it ran.
         curves: Thinned lines of the trials' metrics, from `curve_rows`; no figure of them if empty.
+        formats: Those of the figures, `svg` first; the last one is shown in Markdown.
 
     Returns:
         The files and the verdicts.
@@ -91,15 +93,15 @@ def write_report(
         StoreError: If a file cannot be written.
     """
     records = sorted(records, key=_place(experiment))
-    further = draw_further(experiment, records, scale)
+    further = draw_further(experiment, records, scale, formats)
     if curves:
-        further.append(draw_curves(experiment, curves, scale, ("svg", "png")))
+        further.append(draw_curves(experiment, curves, scale, formats))
     summary = Summary(experiment, scale, records, planned, command, notes, further)
     figure = draw(experiment, records, scale)
-    drawn: dict[Format, bytes] = {form: render(figure, form) for form in FORMATS}
+    drawn: dict[Format, bytes] = {form: render(figure, form) for form in formats}
     contents = {
         "index.html": summary.html(drawn["svg"].decode()).encode(),
-        "report.md": summary.markdown().encode(),
+        "report.md": summary.markdown(formats[-1]).encode(),
         **{f"figure.{form}": content for form, content in drawn.items()},
         **{name: content for one in further for name, content in one.contents.items()},
         "table.csv": to_csv(summary.rows, summary.all_metrics).encode(),
@@ -240,8 +242,8 @@ class Summary:
     def _judged_first(self) -> list[Verdict]:
         return sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
 
-    def markdown(self) -> str:
-        """Say the same as the page in Markdown."""
+    def markdown(self, form: Format) -> str:
+        """Say the same as the page in Markdown, with figures in a format."""
         safe = escape_markdown
         lines = [
             f"# {safe(self.experiment.question)}",
@@ -251,8 +253,8 @@ class Summary:
             "\n".join(_bullet(verdict) for verdict in self._judged_first()) or "None.",
             "## Means over trials",
             self.table().rstrip(),
-            "![The figure of the same values](figure.png)",
-            *(one.markdown() for one in self.further),
+            f"![The figure of the same values](figure.{form})",
+            *(one.markdown(form) for one in self.further),
             "## How to repeat this",
             f"    {self.command}",
             safe(footer(self.experiment, self.records, self.scale)),

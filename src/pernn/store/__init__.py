@@ -33,6 +33,18 @@ from .progress import (
     read_progress as read_progress,
     seconds_left as seconds_left,
 )
+from .published import (
+    FOLDER as FOLDER,
+    Published as Published,
+    describe_publication as describe_publication,
+    describe_published as describe_published,
+    evidence_folder as evidence_folder,
+    find_published as find_published,
+    list_publications as list_publications,
+    read_evidence as read_evidence,
+    read_published as read_published,
+)
+from .publishing import Publication as Publication, publish as publish
 from .queries import query as query
 from .remote import (
     hide_credentials as hide_credentials,
@@ -48,6 +60,7 @@ from .run_directory import (
 )
 from .status import (
     RunStatus as RunStatus,
+    count_machines as count_machines,
     describe_machines as describe_machines,
     is_done as is_done,
     read_records as read_records,

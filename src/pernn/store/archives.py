@@ -126,7 +126,7 @@ def write_archive(
         done = (directory.path / RESULT).exists()
         with nullcontext() if done else directory.locked():
             try:
-                _check(directory, checkpoints=checkpoints)
+                check_run(directory, checkpoints=checkpoints)
             except (CorruptError, VersionError) as error:
                 left_out[run] = str(error)
                 continue
@@ -139,7 +139,7 @@ def write_archive(
     return Archived(taken, left_out)
 
 
-def _check(run: RunDirectory, *, checkpoints: bool = True) -> None:
+def check_run(run: RunDirectory, *, checkpoints: bool = True) -> None:
     """Read all that a run holds.
 
     Raises:
@@ -290,7 +290,7 @@ def _admit(root: Path, stage: Path, run: str) -> Fate:
         StoreError: If it cannot be moved.
     """
     staged, there = RunDirectory(stage, run), RunDirectory(root, run)
-    _check(staged)
+    check_run(staged)
     if os.path.lexists(there.path):
         refuse_links(there.path)
         return "identical" if _ends_alike(staged, there) else "different"

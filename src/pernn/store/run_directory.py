@@ -372,9 +372,14 @@ def read_record(run: RunDirectory) -> dict[str, Any] | None:
     spec = None if result is None else run.read_spec()
     if spec is None or result is None:
         return None
+    return flat_record(run.fingerprint, spec, result)
+
+
+def flat_record(run: str, spec: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec and its result as one flat record; see `read_record`."""
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
     if "diverged" in result:
         extra["diverged"] = result["diverged"]["update"]
-    record = {"run": run.fingerprint, **flatten(spec), **extra}
+    record = {"run": run, **flatten(spec), **extra}
     metrics = result["metrics"].items()
     return record | {f"metric.{k}" if k in record else k: value for k, value in metrics}

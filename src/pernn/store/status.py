@@ -137,16 +137,32 @@ def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
     for run in runs:
         directory = RunDirectory(root, run)
         path = directory.path / ENVIRONMENT
-        if (directory.path / RESULT).exists() and path.exists():
-            kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
+        if (directory.path / RESULT).exists():
+            with storing(path), suppress(FileNotFoundError):
+                kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
+    alike = list(kinds.values())
+    count = count_machines(
+        [some[0].read_environment() or {} for some in alike], [len(some) for some in alike]
+    )
+    return [f"{number} trials ran on: {machine}." for machine, number in count.items()]
+
+
+def count_machines(
+    environments: Sequence[Mapping[str, Any]], times: Sequence[int] | None = None
+) -> Counter[str]:
+    """Count environments by what they say of their machine.
+
+    Args:
+        environments: Contents of `environment.json`.
+        times: How often each counts; once if absent.
+    """
     count: Counter[str] = Counter()
-    for alike in kinds.values():
-        found = alike[0].read_environment() or {}
+    for found, number in zip(environments, times or [1] * len(environments), strict=True):
         device = found.get("device_name") if found.get("device") != "cpu" else "CPU"
         packages = found.get("packages")
         torch = packages.get("torch") if isinstance(packages, dict) else None
         count[
             f"{device} of {found.get('processor')}, {found.get('threads')} thread(s), "
             f"torch {torch}, Python {found.get('python')}"
-        ] += len(alike)
-    return [f"{number} trials ran on: {machine}." for machine, number in count.items()]
+        ] += number
+    return count

@@ -1,0 +1,67 @@
+"""`pernn publish`."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pernn.errors import ConfigError, one_line
+from pernn.evidence import publish_sweep
+from pernn.experiments import experiment_names
+from pernn.store import FOLDER, load_sweep
+
+from .options import RESULTS, Assignments, Json, Results, Scale, overrides
+from .sweep import plan_sweep
+
+
+def publish(
+    sweeps: Annotated[
+        list[str], typer.Argument(help="Sweeps, see `pernn status`, or experiments.")
+    ],
+    to: Annotated[
+        Path, typer.Option("--to", help="Folder of published trials, a Parquet file per sweep.")
+    ] = Path(FOLDER),
+    scale: Scale = "demo",
+    assignments: Assignments = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Add the finished trials of sweeps to the published ones: spec, result, machine, curve.
+
+    Of an experiment all trials at --scale are looked for, with --set as they were run. Repeating it
+    changes nothing. Each run is checked; a damaged one is reported and left out, with exit
+    status 1. Of a trial that is published already with another result the first one stays.
+
+    Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
+    """
+    changes = overrides(assignments)
+    found = {
+        name: plan_sweep(name, scale, changes)
+        if name in experiment_names()
+        else load_sweep(results, name)
+        for name in sweeps
+    }
+    if changes and not found.keys() <= {*experiment_names()}:
+        raise ConfigError("--set concerns experiments only: a sweep's name has its own values")
+    made = {name: publish_sweep(results, sweep, to) for name, sweep in found.items()}
+    status = 0
+    for name, one in made.items():
+        count = Counter(one.fates.values())
+        said = ", ".join(f"{number} {fate}" for fate, number in count.items()) or "nothing finished"
+        if not as_json:
+            typer.echo(one_line(f"{one.path}: {said}"))
+        for run, fate in one.fates.items():
+            if fate == "kept the first":
+                typer.echo(f"pernn: {run} is published with another result: {fate}", err=True)
+        for run, reason in one.left_out.items():
+            typer.echo(f"pernn: {run} of {name} left out: {reason}", err=True)
+            status = 1
+    if as_json:
+        plain = {
+            name: {"path": str(one.path), "trials": dict(one.fates), "left_out": dict(one.left_out)}
+            for name, one in made.items()
+        }
+        typer.echo(json.dumps(plain, indent=2))
+    return status

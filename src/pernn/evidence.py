@@ -1,0 +1,114 @@
+"""Published trials: sweeps into them, and every figure, table, verdict and page out of them."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import ConfigError, PernnError, StoreError
+from pernn.experiments import find_experiment
+from pernn.reports import (
+    NUM_POINTS,
+    Study,
+    curve_rows,
+    fill,
+    replication_parts,
+    write_report,
+)
+from pernn.runs import with_stages
+from pernn.store import (
+    Publication,
+    Published,
+    Sweep,
+    describe_publication,
+    describe_published,
+    list_publications,
+    publish,
+    read_published,
+    storing,
+    without_collection,
+    write_atomically,
+)
+from pernn.sweeps import find_trials, repeat_command
+
+PAGE = "report.md"
+"""The replication report, written by hand but for what stands between marks."""
+
+
+def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
+    """Add the finished trials of a sweep to the published ones; see `pernn.store.publish`.
+
+    Args:
+        root: Results directory; the sweep itself need not be in it, as trials are known by specs.
+        sweep: Its trials.
+        folder: Where the files of all sweeps are.
+    """
+    return publish(root, sweep, folder, lambda run: with_stages(root, [run]))
+
+
+def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list[Path]:
+    """Write the report of every published sweep, and fill the replication report.
+
+    Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib.
+
+    Args:
+        folder: Published trials.
+        target: Where the pages go, a folder per sweep; its `report.md` is filled if it is there.
+        complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
+
+    Returns:
+        The page of each sweep, and the replication report.
+
+    Raises:
+        ConfigError: If nothing is published there.
+        CorruptError: If a file is damaged.
+        MachineError: If pyarrow is missing.
+        StoreError: If a file cannot be written.
+    """
+    paths = list_publications(folder)
+    if not paths:
+        raise ConfigError(f"{folder}: no published trials: see `pernn publish`")
+    with without_collection():
+        published = {one.run: one for one in read_published(folder)}
+        studies, written = [], []
+        for path in paths:
+            sweep = describe_publication(path)
+            try:
+                experiment, planned = find_experiment(sweep.experiment), find_trials(sweep)
+            except PernnError as error:
+                complain(f"{path}: {error}")
+                continue
+            if odd := len(set(sweep.runs) - planned.keys()):
+                complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
+            trials = [published[run] for run in planned if run in published]
+            records = [one.record() for one in trials]
+            report = write_report(
+                experiment,
+                sweep.scale,
+                records,
+                list(planned.values()),
+                target / sweep.name,
+                repeat_command(sweep),
+                describe_published(trials),
+                curves=curve_rows(records, _lines_of(published), NUM_POINTS),
+                formats=("svg",),
+            )
+            studies.append(Study(sweep, len(planned), trials, report.verdicts))
+            written.append(target / sweep.name / PAGE)
+        return written + _fill_report(target / PAGE, studies)
+
+
+def _lines_of(published: Mapping[str, Published]) -> Callable[[str], list[dict[str, Any]]]:
+    return lambda run: published[run].metric_lines()
+
+
+def _fill_report(path: Path, studies: list[Study]) -> list[Path]:
+    if not path.exists():
+        return []
+    with storing(path):
+        page = path.read_text(encoding="utf-8")
+    try:
+        filled = fill(page, replication_parts(studies))
+    except ValueError as error:
+        raise StoreError(f"{path}: {error}") from None
+    write_atomically(path, filled.encode())
+    return [path]

@@ -1,0 +1,111 @@
+"""A setting chosen for each condition by seeds that are not judged."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from pernn.experiments import Choice, Claim, Contrast, Differs, Place, find_experiment, trials
+from pernn.experiments.grids import VALIDATION_SEEDS
+from pernn.experiments.learning_rate import COLUMN, RATES, tuned
+from pernn.reports import judge
+from pernn.store import flatten
+from reports.trials import CODE, SEEDS, trial
+
+BEST = {"none": 1e-2, "sinusoidal": 3e-3}
+CHOICE = Choice(COLUMN, "token_accuracy", VALIDATION_SEEDS)
+CLAIM = Claim(
+    "helps", "It helps.", Place("v3", "x"), Differs("token_accuracy", {}, CODE, "core.kind"),
+    choice=CHOICE,
+)  # fmt: skip
+
+
+def records(*, overfit: str = "", skip: tuple[float, int] | None = None, best=BEST):
+    """Both networks reach 0.9 at their own best rates, and lose 0.1 per step away from it.
+
+    The one that is overfit is best at 0.03 in the choosing seeds only.
+    """
+    noise = random.Random(7)
+    found = []
+    for seed in (*SEEDS, *VALIDATION_SEEDS):
+        for kind, rate_of in best.items():
+            for rate in RATES:
+                accuracy = 0.9 - 0.1 * abs(RATES.index(rate) - RATES.index(rate_of))
+                if kind == overfit and rate == RATES[-1] and seed in VALIDATION_SEEDS:
+                    accuracy = 1.0
+                if (rate, seed) != skip:
+                    found.append(
+                        trial(
+                            run=f"{len(found):016x}", core__kind="gru", encoding__kind=kind,
+                            training__learning_rate=rate, seed=seed,
+                            token_accuracy=accuracy + noise.uniform(-0.01, 0.01),
+                        )
+                    )  # fmt: skip
+    return found
+
+
+def test_the_best_of_one_is_compared_with_the_best_of_the_other() -> None:
+    found = judge(CLAIM, records())
+    assert found.interval is not None
+    assert abs(found.interval.estimate) < 0.01
+    assert found.num_seeds == len(SEEDS)
+    assert "of none: 0.01; " in found.detail
+    assert found.detail.endswith("of sinusoidal: 0.003")
+
+
+@pytest.mark.parametrize(("rate", "gain"), [(1e-3, 0.1), (3e-3, 0.1), (1e-2, -0.1), (3e-2, -0.1)])
+def test_at_equal_rates_the_gain_depends_on_the_rate(rate: float, gain: float) -> None:
+    found = judge(replace(CLAIM, choice=replace(CHOICE, value=rate)), records())
+    assert found.interval is not None
+    assert found.interval.estimate == pytest.approx(gain, abs=0.01)
+    assert (found.verdict, found.num_seeds) == (
+        "supported" if gain > 0 else "contradicted",
+        len(SEEDS),
+    )
+
+
+def test_seeds_that_choose_are_not_judged() -> None:
+    """A rate that is good in the choosing seeds only is chosen, and judged as it is in others."""
+    found = judge(CLAIM, records(overfit="sinusoidal"))
+    assert "of sinusoidal: 0.03, the largest tried" in found.detail
+    assert found.interval is not None
+    assert found.interval.estimate == pytest.approx(-0.2, abs=0.01)
+
+
+def test_without_a_trial_that_chooses_nothing_is_chosen() -> None:
+    found = judge(CLAIM, records(skip=(3e-2, VALIDATION_SEEDS[0])))
+    assert found.verdict == "not run"
+    assert (
+        "the choice needs seeds 1009, 2003, 3001 at training.learning_rate = 0.03" in found.detail
+    )
+
+
+def test_trials_that_choose_are_not_missed() -> None:
+    """Missing are planned trials at the chosen rates, of seeds that are judged."""
+    experiment = find_experiment("learning_rate")
+    specs = trials(experiment, "demo")
+    noise = random.Random(3)
+    finished = [
+        {**flatten(spec.dump()), "run": spec.fingerprint(), "token_accuracy": noise.random()}
+        for spec in specs
+        if spec.seed != SEEDS[0]
+    ]
+    (claim,) = [one for one in experiment.claims if one.name == "encoding_helps_gru_tuned"]
+    found = judge(claim, finished, specs)
+    assert (found.verdict, found.num_seeds, found.num_missing) == ("too few seeds", 4, 2)
+
+
+def test_any_experiment_can_be_tuned() -> None:
+    original = find_experiment("delayed_addition")
+    made = tuned(
+        original, "delayed_addition_tuned", ["encoding_helps_lstm"], rates=(1e-3, 1e-2),
+        rows="task.vocab_size",
+    )  # fmt: skip
+    specs, before = trials(made, "demo"), trials(original, "demo")
+    assert len(specs) == len(before) * 2 * 8 // 5
+    assert {spec.training.learning_rate for spec in specs} == {1e-3, 1e-2}
+    names = ["tuned", "at_0.001", "at_0.01"]
+    assert [claim.name for claim in made.claims] == [
+        f"encoding_helps_lstm_{name}" for name in names
+    ]
+    assert isinstance(made.figure.contrast, Contrast)

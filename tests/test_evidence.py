@@ -1,0 +1,170 @@
+"""Published trials count as done; reports are rebuilt out of them, byte for byte."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pernn
+from command_line import call
+from pernn.errors import ConfigError
+from pernn.evidence import publish_sweep, rebuild
+from pernn.experiments import find_experiment, trials
+from pernn.runners import InlineRunner
+from pernn.store import Sweep, list_publications, load_sweep, read_evidence, read_records
+from pernn.sweeps import name_sweep
+
+pytest.importorskip("pyarrow")
+
+TINY = {
+    "core.hidden_size": 8,
+    "task.vocab_size": 4,
+    "task.length": 5,
+    "task.num_held_out": 16,
+    "training.iterations": 4,
+    "training.batch_size": 4,
+    "training.log_interval": 2,
+    "training.evaluation_interval": 2,
+    "training.checkpoint_interval": 2,
+}
+NAME = name_sweep("vocabulary_size", "demo", {**TINY, "seed": [111, 222]})
+MARKS = "".join(
+    f"<!-- {name} --><!-- /{name} -->\n\n"
+    for name in ("scorecard", "verdicts", "not run", "cost", "machines")
+)
+
+
+class Noting:
+    """A runner that notes which trials it was given."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int] = []
+
+    def describe(self) -> str:
+        return "here"
+
+    def run(self, specs, root, hear):
+        self.seeds += [spec.seed for spec in specs]
+        InlineRunner(device="cpu").run(specs, root, hear)
+
+
+def run(root: Path, evidence: Path | None, *seeds: int):
+    runner = Noting()
+    changes = {**TINY, "seed": [*seeds]}
+    found = pernn.run(
+        "vocabulary_size", overrides=changes, results=root, evidence=evidence, runner=runner
+    )
+    return found, runner.seeds
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Two seeds of a miniature, run and published."""
+    root = tmp_path_factory.mktemp("ran")
+    found, seeds = run(root / "results", None, 111, 222)
+    assert seeds == [111, 111, 222, 222]
+    publish_sweep(root / "results", load_sweep(root / "results", found.name), root / "evidence")
+    return root
+
+
+def test_published_trials_are_not_trained_again(ran, tmp_path):
+    found, seeds = run(tmp_path, ran / "evidence", 111, 222)
+    assert seeds == []
+    assert not (tmp_path / "runs").exists()
+    for name in ("claims.json", "table.csv", "figure.svg"):
+        first = ran / "results" / "sweeps" / found.name / name
+        assert (found.page.parent / name).read_bytes() == first.read_bytes()
+    page = (found.page.parent / "report.md").read_text()
+    assert "4 trials were not run here but taken from the published ones" in page
+    assert "4 published trials ran on: CPU of" in page
+
+
+def test_a_reader_adds_a_seed(ran, tmp_path):
+    found, seeds = run(tmp_path, ran / "evidence", 111, 222, 333)
+    assert seeds == [333, 333]
+    assert json.loads((found.page.parent / "claims.json").read_text())["num_finished"] == 6
+    page = (found.page.parent / "report.md").read_text()
+    assert "2 trials ran on" in page
+    assert "4 trials were not run here" in page
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
+    written = []
+    for target in (tmp_path / "one", tmp_path / "two"):
+        target.mkdir()
+        (target / "report.md").write_text(f"By hand.\n\n{MARKS}The end.\n")
+        complaints: list[str] = []
+        rebuild(ran / "evidence", target, complaints.append)
+        assert complaints == []
+        written.append(files_below(target))
+    assert written[0] == written[1]
+    there = files_below(ran / "results" / "sweeps" / NAME)
+    for name in ("claims.json", "table.csv", "table.md", "figure.svg"):
+        assert written[0][f"{NAME}/{name}"] == there[name]
+    report = written[0]["report.md"].decode()
+    assert report.startswith("By hand.")
+    assert report.endswith("The end.\n")
+    assert "### Too few seeds" in report
+    assert f"| [{NAME}]({NAME}/report.md) | 4 of 4 | 2 |" in report
+    assert "| sorting |" in report  # its claims were not run
+    # Filled again, it stays as it is.
+    rebuild(ran / "evidence", tmp_path / "one", pytest.fail)
+    assert files_below(tmp_path / "one") == written[0]
+
+
+def test_trials_that_their_grid_lacks_are_left_out_and_said(ran, tmp_path):
+    specs = trials(find_experiment("vocabulary_size"), "demo", {**TINY, "seed": [111, 222]})
+    runs = [spec.fingerprint() for spec in specs]
+    sweep = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
+    publish_sweep(ran / "results", sweep, tmp_path / "evidence")
+    said: list[str] = []
+    rebuild(tmp_path / "evidence", tmp_path / "pages", said.append)
+    assert len(said) == 1
+    assert "4 trials are not in the grid of vocabulary_size-demo any more" in said[0]
+    with pytest.raises(ConfigError, match="no published trials"):
+        rebuild(tmp_path, tmp_path / "pages", said.append)
+
+
+def test_the_verbs(ran, tmp_path):
+    published = {"PERNN_EVIDENCE": "evidence", "cwd": tmp_path}
+    done = call("publish", NAME, "-r", ran / "results", "--to", "evidence", **published)
+    assert (done.returncode, done.stdout) == (0, f"evidence/{NAME}.parquet: 4 published\n")
+    again = call("publish", NAME, "-r", ran / "results", "--json", **published)
+    assert set(json.loads(again.stdout)[NAME]["trials"].values()) == {"identical"}
+    words = ["vocabulary_size"]
+    words += [part for path, value in TINY.items() for part in ("--set", f"{path}={value}")]
+    words += ["--set", "seed=[111, 222]"]
+    planned = call("publish", *words, "-r", ran / "results", **published)
+    assert planned.stdout == f"evidence/{NAME}.parquet: 4 identical\n"
+    both = call("publish", NAME, "--set", "seed=1", "-r", ran / "results", **published)
+    assert (both.returncode, both.stderr.count("\n")) == (2, 1)
+    words = ["run", *words, "--runner", "inline", "--device", "cpu"]
+    done = call(*words, **published)
+    assert done.returncode == 0, done.stderr
+    assert "4 of 4 trials are published and count as done" in done.stdout
+    assert not (tmp_path / "results" / "runs").exists()
+    judged = call("claims", NAME, "--ignore-published", "--json", **published)
+    assert {one["verdict"] for one in json.loads(judged.stdout)} == {"not run"}
+    summary = json.loads(call("report", NAME, "--json", **published).stdout)
+    assert (summary["num_finished"], summary["num_published"]) == (4, 4)
+    done = call(*words, "--ignore-published", "--max-trials", "1", **published)
+    assert (done.returncode, len(list((tmp_path / "results" / "runs").iterdir()))) == (5, 1)
+    done = call("evidence", "--to", "pages", **published)
+    assert (done.returncode, done.stdout) == (0, f"pages/{NAME}/report.md\n")
+
+
+def test_what_is_published_is_what_ran(ran):
+    (path,) = list_publications(ran / "evidence")
+    assert path.stem == NAME
+    found = read_evidence(ran / "evidence")
+    assert found == sorted(
+        read_records(ran / "results", [one["run"] for one in found]), key=lambda one: one["run"]
+    )

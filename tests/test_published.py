@@ -1,0 +1,122 @@
+"""The published trials of this repository: pages are rebuilt from them, trials trained again."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from scipy import stats
+
+from pernn.cores import CORES
+from pernn.evidence import rebuild
+from pernn.runs import RunSpec, describe_environment, execute
+from pernn.store import FOLDER, RunDirectory, list_publications, read_published
+
+ROOT = Path(__file__).parents[1]
+EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
+SAME = ("processor", "device", "threads", "kernels", "arithmetic", "variables", "cpu_capability")
+"""What makes a class of machine, within which every bit is the same; and versions."""
+MAX_BYTES = 10_000_000
+
+if not list_publications(EVIDENCE):
+    pytest.skip("nothing is published yet", allow_module_level=True)
+pytest.importorskip("pyarrow")
+
+
+def close(one, other):
+    """Whether JSON values are equal, numbers up to rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(close, one, other))
+    if isinstance(one, float) or isinstance(other, float):
+        return one == other or math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
+    return one == other
+
+
+def test_it_is_small():
+    assert sum(path.stat().st_size for path in list_publications(EVIDENCE)) < MAX_BYTES
+
+
+def test_pages_are_what_the_records_give(tmp_path):
+    """If this fails: make evidence."""
+    if (PAGES / "report.md").exists():
+        shutil.copy(PAGES / "report.md", tmp_path)
+    complaints = []
+    rebuild(EVIDENCE, tmp_path, complaints.append)
+    assert complaints == []
+    drawn_here = any(PAGES.glob("*/figure.svg")) and mpl.__version__ == pinned("matplotlib")
+    compared = 0
+    for made in tmp_path.rglob("*"):
+        committed = PAGES / made.relative_to(tmp_path)
+        if made.is_dir() or made.name == "index.html":
+            continue
+        if made.suffix == ".svg":
+            assert not drawn_here or made.read_bytes() == committed.read_bytes(), made
+        elif made.suffix == ".json":
+            assert close(json.loads(made.read_text()), json.loads(committed.read_text())), made
+        else:
+            assert made.read_text() == committed.read_text(), made
+        compared += 1
+    assert compared >= 5 * len(list_publications(EVIDENCE))
+
+
+def pinned(package):
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return next(line.partition("==")[2] for line in lines if line.startswith(f"{package}=="))
+
+
+def trials():
+    return {one.run: one for one in read_published(EVIDENCE)}
+
+
+def cheapest(core):
+    """The published trial of a core that is trained again soonest; none that needs another run."""
+    alone = [one for one in trials().values() if len(one.core_seconds) == 1]
+    of_core = [one for one in alone if one.spec["core"]["kind"] == core]
+    return min(of_core, key=lambda one: (sum(one.core_seconds.values()), one.run), default=None)
+
+
+def versions(environment):
+    return {name: environment["packages"].get(name) for name in ("torch", "numpy")}
+
+
+def siblings(one):
+    """The other seeds of a published trial's condition."""
+    spec = {**one.spec, "seed": None}
+    found = (other for other in trials().values() if other.run != one.run)
+    return [other for other in found if {**other.spec, "seed": None} == spec]
+
+
+@pytest.mark.slow
+@pytest.mark.evidence
+@pytest.mark.parametrize("core", CORES.builtin)
+def test_a_published_trial_is_trained_again(core, tmp_path):
+    import torch
+
+    one = cheapest(core)
+    if one is None:
+        pytest.skip(f"no trial of {core} is published")
+    threads = one.environment["threads"]
+    torch.set_num_threads(threads)
+    result = execute(RunSpec.load(one.spec), tmp_path, device="cpu", threads=threads).result
+    here = describe_environment(torch.device("cpu")) | {"threads": threads}
+    there = one.environment
+    if versions(here) == versions(there) and all(here[k] == there.get(k) for k in SAME):
+        assert result["weights_sha256"] == one.result["weights_sha256"]
+        assert result["metrics"] == one.result["metrics"]
+        return
+    lines = RunDirectory(tmp_path, one.run).read_metrics()
+    first = next(line for line in lines if line["kind"] == "train")
+    assert first["update"] == one.curves["update"][0]
+    assert first["loss"] == pytest.approx(one.curves["loss"][0], rel=1e-3)
+    others = siblings(one)
+    assert len(others) > 2, "too few published seeds to compare with"
+    for name, value in result["metrics"].items():
+        values = [other.result["metrics"][name] for other in (one, *others)]
+        spread = np.std(values, ddof=1) * math.sqrt(1 + 1 / len(values))
+        reach = max(0.01, stats.t.ppf(0.9995, len(values) - 1) * spread)
+        assert abs(value - np.mean(values)) <= reach, name
