@@ -288,6 +288,30 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     assert json.loads(journal.read_text().splitlines()[-1])["event"] == "stopped"
 
 
+def test_one_page_of_all_sweeps(finished: Path, tmp_path: Path) -> None:
+    page = tmp_path / "study.html"
+    done = pernn("report", "--all", "--out", page, "-r", finished)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    for words in ('id="sweep-0"', "Learning curves", "hours in all", "trials ran on", "pernn run"):
+        assert words in text
+
+
+def test_doctor_names_extras_with_their_brackets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from pernn.cli import doctor
+    from pernn.cli.checkup import OPTIONAL, Finding
+
+    missing = [Finding(name, False, "", False, words) for name, words in OPTIONAL.items()]
+    monkeypatch.setattr(doctor, "examine", lambda results: missing)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert doctor.doctor(tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert "pip install 'pernn[parquet]'" in shown
+    assert all(words in shown for words in OPTIONAL.values())
+
+
 def test_doctor_finds_what_is_here(tmp_path: Path) -> None:
     done = pernn("doctor", "-r", tmp_path, "--json")
     assert done.returncode == 0

@@ -205,6 +205,21 @@ def test_watching_in_a_pipe_prints_snapshots(results: Path, more: list[str]) -> 
         assert json.loads(lines[0])["study-demo"]["done"] == 3
 
 
+def test_curves_and_the_page_of_all(results: Path, tmp_path: Path) -> None:
+    done = pernn(results, "export", "study-demo", "--curves", "-o", tmp_path / "curves.csv")
+    assert done.returncode == 0, done.stderr
+    assert "rows of 3 of" in done.stdout
+    page = tmp_path / "study.html"
+    done = pernn(results, "report", "--all", "--out", page)
+    assert done.returncode == 4
+    assert done.stderr.count("left out: sweep") == 2
+    assert done.stdout.strip() == str(page)
+    assert '<table id="scorecard">' in page.read_text()
+    refused = pernn(results, "report", "study-demo", "--all")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert pernn(results, "report").returncode == 2
+
+
 def test_export_to_an_address(results: Path, tmp_path: Path) -> None:
     words = ["export", "study-demo", "-o"]
     done = pernn(results, *words, f"file://{tmp_path}/records.csv")

@@ -22,7 +22,7 @@ def chart_library() -> str:
         import vl_convert
     except ImportError:
         return ""
-    bundle: str = vl_convert.javascript_bundle()
+    bundle: str = vl_convert.javascript_bundle(None)
     # Nothing in a script may look like its end.
     return bundle.replace("</script", "<\\/script")
 
@@ -46,16 +46,16 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
     panels = [columns for columns in (layout.rows, layout.panels) if columns]
     values = [
         {
-            "panel": " · ".join(label.condition(c, value_of(row.condition, c)) for c in panels),
-            "line": named[value_of(row.condition, layout.lines)],
-            "x": row.condition.get(layout.x),
+            "panel": " · ".join(label.condition(c, value_of(about, c)) for c in panels),
+            "line": named[value_of(about, layout.lines)],
+            "x": about.get(layout.x),
             "metric": label(metric),
             "n": len(measured.values),
             **_numbers(measured),
         }
-        for row in rows
+        for about, row in zip(found, rows, strict=True)
         for metric, measured in row.metrics.items()
-        if row.condition.get(layout.x) is not None
+        if about.get(layout.x) is not None
     ]
     metrics = list(dict.fromkeys(one["metric"] for one in values))
     numeric = all(isinstance(one["x"], int | float) for one in values)
@@ -107,7 +107,7 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         }],
         "transform": [{"filter": "datum.metric === metric"}],
         "facet": {"field": "panel", "type": "nominal", "title": None, "sort": None},
-        "columns": 2,
+        "columns": 3,
         "spec": {
             "width": 260,
             "height": 190,
@@ -115,6 +115,7 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
             "layer": [spread, mean, seeds],
         },
         "resolve": {"scale": {"y": "shared"}},
+        "config": {"axis": {"gridOpacity": 0.3, "labelOverlap": True}, "legend": {"orient": "top"}},
     }  # fmt: skip
     return {"place": f"{anchor}-chart", "spec": spec}
 

@@ -26,6 +26,12 @@ def clean(text: str) -> str:
     return "".join(" " if unicodedata.category(sign) in UNPRINTABLE else sign for sign in text)
 
 
+def shorten(text: str, length: int) -> str:
+    """Return a text on one line, cut where it is longer than anybody reads."""
+    text = clean(text)
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
 def escape_markdown(text: str) -> str:
     """Make any text safe in a cell of a Markdown table: one line, no markup, no HTML."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

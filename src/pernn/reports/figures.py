@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from pernn.experiments import Experiment
 
-from .escaping import clean
+from .escaping import shorten
 from .forms import draw_bands, draw_points, draw_violins
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
@@ -63,6 +63,9 @@ FORMS: dict[str, Callable[[Axes, Scale, Sequence[Series]], None]] = {
     "bands": draw_bands,
     "violins": draw_violins,
 }
+
+LONGEST = 300
+"""Characters of a title."""
 
 CHANCE = "Chance, 1 / K"
 
@@ -306,7 +309,7 @@ def _frame(
     if CHANCE in entries:
         entries[CHANCE] = entries.pop(CHANCE)  # the measured lines come first
     width, height = figure.get_size_inches() * 72
-    title = _balanced(clean(experiment.question), int(width / 6.2))
+    title = _balanced(shorten(experiment.question, LONGEST), int(width / 6.2))
     num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width)
     # The layout keeps room for the title only, so empty lines of it are the legend's.
     figure.suptitle("\n".join([*title, "", *[""] * num_rows]), fontsize=11, linespacing=1.2)
@@ -347,7 +350,7 @@ def _wrapped(text: str, width: int) -> str:
 
 def _empty(experiment: Experiment, why: str) -> Figure:
     figure = Figure(figsize=(6.4, 2.4), layout="constrained")
-    figure.suptitle("\n".join(_balanced(clean(experiment.question), 70)), fontsize=11)
+    figure.suptitle("\n".join(_balanced(shorten(experiment.question, LONGEST), 70)), fontsize=11)
     figure.text(0.5, 0.45, why, ha="center", color="#555555")
     return figure
 

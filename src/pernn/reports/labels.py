@@ -6,7 +6,7 @@ from typing import Any
 from pernn.experiments import LABELS, Columns, Experiment, FigureLayout
 from pernn.training import PRESETS
 
-from .escaping import clean
+from .escaping import clean, shorten
 from .records import Record, rank
 
 SETTINGS = (
@@ -19,6 +19,9 @@ SETTINGS = (
     ("training.iterations", "{} updates"),
 )
 """Columns of the footer."""
+
+LONGEST = 100
+"""Characters of a value, which a figure has to find room for."""
 
 FEW = 4
 """So many values are listed one by one."""
@@ -61,7 +64,7 @@ class Labels:
         if isinstance(value, str) and value in LABELS:
             return LABELS[value]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return clean(str(value))
+            return shorten(str(value), LONGEST)
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
     def condition(self, columns: Columns, value: Any, separator: str = ", ") -> str:
@@ -113,7 +116,7 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
     """Return the parts of the footer."""
     label, layout = Labels(experiment.labels), experiment.figure
     shown = {name for some in (layout.x, layout.panels, layout.rows) for name in names_of(some)}
-    words = [f"scale {clean(scale)}"] if scale else []
+    words = [f"scale {shorten(scale, LONGEST)}"] if scale else []
     words += [preset] if (preset := preset_of(records, label)) else []
     for column, text in SETTINGS:
         values = sorted({found for one in records if (found := _set(one, column))}, key=rank)

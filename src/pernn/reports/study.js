@@ -30,7 +30,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const draw = (one) => vegaEmbed(at(one.place), one.spec, {
     actions: false, renderer: "svg", theme: dark.matches ? "dark" : undefined,
-    config: { background: "transparent" },
+    config: { background: "transparent" }, logLevel: 1,
   });
   const charts = new Map(JSON.parse(at("charts").textContent).map((one) => [one.place, one]));
   const drawn = new Set();

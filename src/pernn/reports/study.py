@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -16,7 +15,7 @@ from pernn.store import write_atomically
 
 from .charts import chart, chart_library
 from .claims import Verdict, judge_all
-from .escaping import clean
+from .escaping import shorten
 from .figures import draw, render
 from .further import LINK, draw_further
 from .labels import Labels, footer
@@ -103,7 +102,10 @@ def study_page(chapters: Sequence[Chapter]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": "{:.4g}".format, "short": _short}
+    environment.filters |= {
+        "number": "{:.4g}".format,
+        "short": lambda text: shorten(str(text), LONGEST),
+    }
     return environment.from_string(resource("study.html.jinja")).render(
         style=Markup(resource("page.css")),  # noqa: S704
         long=LONG,
@@ -162,11 +164,6 @@ def _not_run(name: str) -> list[Line]:
     experiment = find_experiment(name)
     found = judge_all(experiment.claims, [], None, Labels(experiment.labels))
     return [Line(verdict, name) for verdict in found]
-
-
-def _short(text: Any) -> str:
-    text = clean(str(text))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _digest(text: str) -> str:
