@@ -56,7 +56,8 @@ class ProcessorClass:
             check=True,
         )
         found = done.stdout.strip()
-        return found in CAPABILITIES[CAPABILITIES.index(self.needs) :]
+        rank = CAPABILITIES.index(found) if found in CAPABILITIES else 0
+        return CAPABILITIES.index(self.needs) <= rank
 
 
 def _limits(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:

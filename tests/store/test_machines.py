@@ -1,0 +1,18 @@
+"""On which machines a sweep ran, from records that anybody may have changed."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import CorruptError
+from pernn.store import describe_machines
+from pernn.store.files import MAX_SMALL_BYTES
+from store.finished import finish, spec
+
+
+def test_a_record_of_a_machine_is_read_within_a_bound(tmp_path: Path) -> None:
+    run = finish(tmp_path, spec(1), random.Random(1)).fingerprint
+    (tmp_path / "runs" / run / "environment.json").write_bytes(b" " * (MAX_SMALL_BYTES + 1))
+    with pytest.raises(CorruptError, match="bytes, nothing that pernn wrote"):
+        describe_machines(tmp_path, [run])
