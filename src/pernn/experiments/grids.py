@@ -11,6 +11,9 @@ from .predicates import Contrast
 SEEDS = (111, 222, 333, 444, 555)
 """The published seeds."""
 
+SMALL_SEEDS = (*SEEDS, 666, 777, 888)
+"""The seeds of published evidence: the paper's and three more."""
+
 CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 """Vanilla against position-encoded: the comparison of most experiments."""
 
@@ -41,6 +44,17 @@ SMALL_TRAINING: Settings = {
 """Hours."""
 
 
+MASTERY_TRAINING: Settings = {
+    "training.iterations": 20_000,
+    "training.batch_size": 64,
+    "training.learning_rate": 1e-2,
+    "training.warmup_updates": 200,
+    "training.evaluation_interval": 1_000,
+    "training.checkpoint_interval": 5_000,
+}
+"""Minutes a trial; enough for the encoded network to master inputs of 8 ids, see docs/evidence."""
+
+
 def widths(size: int) -> Settings:
     """Give embedding, state and code one width, as the paper does."""
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
@@ -56,7 +70,9 @@ def codes(*kinds: str) -> list[Settings]:
     return each("encoding.kind", kinds or (CODE.baseline, CODE.treated))
 
 
-def grid(base: Settings, *axes: Sequence[Settings]) -> tuple[RunSpec, ...]:
+def grid(
+    base: Settings, *axes: Sequence[Settings], seeds: Sequence[int] = SEEDS
+) -> tuple[RunSpec, ...]:
     """Cross seeds and conditions over common settings; the first axis varies slowest.
 
     Seeds are outermost, so that an unfinished sweep is a whole study with fewer seeds. Settings
@@ -65,6 +81,6 @@ def grid(base: Settings, *axes: Sequence[Settings]) -> tuple[RunSpec, ...]:
     start = RunSpec().override(base)
     return tuple(
         start.override({"seed": seed, **{k: v for part in parts for k, v in part.items()}})
-        for seed in SEEDS
+        for seed in seeds
         for parts in product(*axes)
     )
