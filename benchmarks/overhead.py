@@ -53,13 +53,15 @@ def measure(number: int, seconds: float, jobs: int) -> dict[str, float]:
     specs = make_trials(number, seconds)
     moments: dict[str, list[float]] = {}
 
-    def hear(event: TrialEvent) -> None:
-        if event.kind != "progress":
-            moments.setdefault(event.kind, []).append(time.perf_counter())
+    def on_event(event: TrialEvent) -> None:
+        if event.is_end or not event.update:
+            moments.setdefault("finished" if event.is_end else "started", []).append(
+                time.perf_counter()
+            )
 
     with tempfile.TemporaryDirectory(prefix="pernn-overhead-") as folder:
         root, begun = Path(folder), time.perf_counter()
-        LocalRunner(jobs=jobs, device="cpu").run(specs, root, hear)
+        LocalRunner(jobs=jobs, device="cpu").run(specs, root, on_event)
         wall = time.perf_counter() - begun
         journals = [RunDirectory(root, spec.fingerprint()).read_journal() for spec in specs]
     own = [

@@ -136,7 +136,7 @@ def two_drivers(
         for driver in drivers:
             driver.finish()
     said = [[json.loads(line) for line in d.said.read_text().splitlines()] for d in drivers]
-    finished = [sum(event["kind"] == "finished" for event in one) for one in said]
+    finished = [sum(event["state"] == "finished" for event in one) for one in said]
     begun, off = 0, 0
     for spec in specs:
         journal = RunDirectory(root, spec.fingerprint()).read_journal()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.experiments import Experiment, find_experiment, trials
-from pernn.runners import Hear, LocalRunner, Runner, TrialEvent
+from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
     Sweep,
@@ -61,7 +61,7 @@ def run(
     *,
     results: str | Path = "results",
     runner: Runner | None = None,
-    hear: Hear = lambda event: None,
+    on_event: OnEvent = lambda event: None,
 ) -> SweepResult:
     """Run what is missing of an experiment, then write its report, as `pernn run` does.
 
@@ -74,7 +74,7 @@ def run(
         overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`.
         results: Results directory.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
-        hear: Told of each trial's progress and end.
+        on_event: Told of each trial's progress and end.
 
     Raises:
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
@@ -94,12 +94,12 @@ def run(
     failures: list[TrialEvent] = []
 
     def listen(event: TrialEvent) -> None:
-        if event.kind == "failed":
+        if event.state == "failed":
             failures.append(event)
             warnings.warn(f"{event.run} failed: {event.message}", stacklevel=2)
-        elif event.kind == "warning":
+        elif event.is_warning:
             warnings.warn(f"{event.run}: {event.message}", stacklevel=2)
-        hear(event)
+        on_event(event)
 
     missing = [spec for run, spec in specs.items() if run not in done]
     if missing:

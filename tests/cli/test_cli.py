@@ -116,9 +116,9 @@ def test_json_is_all_that_scripts_read(finished: Path) -> None:
     assert (summary["num_trials"], summary["num_finished"]) == (5, 5)
     assert {verdict["verdict"] for verdict in summary["verdicts"]} == {"not run"}
     name = summary["sweep"]
-    assert json.loads(pernn("status", "-r", finished, "--json").stdout) == {name: {"done": 5}}
+    assert json.loads(pernn("status", "-r", finished, "--json").stdout) == {name: {"finished": 5}}
     rows = json.loads(pernn("status", name, "-r", finished, "--json").stdout)[name]
-    assert {row["standing"] for row in rows} == {"done"}
+    assert {row["state"] for row in rows} == {"finished"}
     claims = json.loads(pernn("claims", name, "-r", finished, "--json").stdout)
     assert len(claims) == len(summary["verdicts"])
     report = json.loads(pernn("report", name, "-r", finished, "--json").stdout)

@@ -62,7 +62,7 @@ def test_long_answers_are_cut_and_wide_ones_say_what_is_missing(results: Path) -
     assert [line.strip() for line in done.stdout.splitlines()[1:]] == [*map(str, range(1000))]
     assert done.stderr.startswith("the first 1,000 rows")
     done = pernn(results, "query", "study-demo", "SELECT * FROM trials", columns=80)
-    assert "done" in done.stdout
+    assert "finished" in done.stdout
     assert "┃ ┃" not in done.stdout
     shown = done.stdout.splitlines()[1].count("┃") - 1
     schema = json.loads(pernn(results, "query", "study-demo", "--schema", "--json").stdout)
@@ -140,12 +140,12 @@ def test_control_characters_do_nothing_on_a_terminal(results: Path, words: tuple
 
 def test_status_says_why_and_what_happened_last(results: Path) -> None:
     rows = json.loads(pernn(results, "status", "other-demo", "--json").stdout)["other-demo"]
-    assert [(row["standing"], row["event"], row["reason"]) for row in rows] == [
+    assert [(row["state"], row["event"], row["reason"]) for row in rows] == [
         ("stopped", "paused", "asked to")
     ]
     assert "asked to" in pernn(results, "status", "other-demo").stdout
     counts = json.loads(pernn(results, "status", "--json").stdout)
-    assert counts["study-demo"] == {"done": 3, "failed": 1, "waiting": 1}
+    assert counts["study-demo"] == {"finished": 3, "failed": 1, "waiting": 1}
 
 
 def test_long_tables_are_lines(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_long_tables_are_lines(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
     lines = pernn(tmp_path, "status", "long-demo").stdout.splitlines()
-    assert lines[0].split() == ["Run", "Standing", "Update", "Last", "event", "Reason"]
+    assert lines[0].split() == ["Run", "State", "Update", "Last", "event", "Reason"]
     assert [line.split() for line in lines[1:]] == [[run, "waiting"] for run in runs]
 
 
@@ -202,7 +202,7 @@ def test_watching_in_a_pipe_prints_snapshots(results: Path, more: list[str]) -> 
     assert (process.returncode, complaints) == (0, "")
     assert "\x1b" not in "".join(lines) + rest
     if more:
-        assert json.loads(lines[0])["study-demo"]["done"] == 3
+        assert json.loads(lines[0])["study-demo"]["finished"] == 3
 
 
 def test_export_to_an_address(results: Path, tmp_path: Path) -> None:

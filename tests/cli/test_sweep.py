@@ -24,8 +24,8 @@ OVERRIDES = dict(
 
 
 class InThisProcess(LocalRunner):
-    def run(self, specs, root, hear) -> None:
-        InlineRunner(self.device, self.threads, self.limits).run(specs, root, hear)
+    def run(self, specs, root, on_event) -> None:
+        InlineRunner(self.device, self.threads, self.limits).run(specs, root, on_event)
 
 
 @pytest.fixture(autouse=True)
@@ -91,9 +91,9 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
     assert counted(tmp_path, sweep.runs) == 4
 
     class Paused(InThisProcess):
-        def run(self, specs, root, hear) -> None:
+        def run(self, specs, root, on_event) -> None:
             pause(sweep.name, results=tmp_path)
-            super().run(specs, root, hear)
+            super().run(specs, root, on_event)
 
     monkeypatch.setattr(placing, "LocalRunner", Paused)
     assert carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
@@ -136,7 +136,7 @@ def test_a_grid_that_grows_keeps_what_is_finished(
     large = sweeps.reload_sweep(tmp_path, small.name)
     assert set(large.runs) > set(small.runs)
     assert carry_out(large, tmp_path, launch, as_json=True) == 0
-    assert all(read_status(tmp_path, run).standing == "done" for run in large.runs)
+    assert all(read_status(tmp_path, run).state == "finished" for run in large.runs)
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in before} == before
 
 

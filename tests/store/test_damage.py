@@ -97,7 +97,7 @@ def test_what_is_no_ordinary_file_is_not_waited_for(run: RunDirectory, tmp_path:
     os.mkfifo(run.path / "result.json")
     with pytest.raises(CorruptError, match="not an ordinary file"):
         run.read_result()
-    assert read_status(tmp_path, RUN).standing == "damaged"
+    assert read_status(tmp_path, RUN).state == "damaged"
     with pytest.raises(CorruptError, match="not an ordinary file"):
         read_whole(Path("/dev/zero"))
     with (tmp_path / "sparse").open("wb") as file:
@@ -156,7 +156,7 @@ def test_a_damaged_journal_is_read_as_far_as_it_goes(run: RunDirectory, tmp_path
     (run.path / "result.json").unlink()
     (run.path / "journal.jsonl").write_bytes(b'{"event": "sta\n\xff\n{"event": "stopped"}\n[]\n{')
     assert run.read_journal() == [{"event": "stopped"}]
-    assert read_status(tmp_path, RUN).standing == "stopped"
+    assert read_status(tmp_path, RUN).state == "stopped"
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_result_of_wrong_types_is_damage_whatever_its_checksum(
     with pytest.raises(CorruptError, match=said) as caught:
         run.read_result()
     assert str(path) in str(caught.value)
-    assert read_status(tmp_path, RUN).standing == "damaged"
+    assert read_status(tmp_path, RUN).state == "damaged"
 
 
 def test_a_large_environment_is_not_read(run: RunDirectory) -> None:

@@ -70,12 +70,12 @@ def test_a_living_holder_on_another_host_is_seen_by_its_beat(
     with OtherHost(run, monkeypatch) as other:
         other.write_spec(SPEC)
         status = read_status(tmp_path, RUN)
-        assert (status.standing, status.reason.startswith("held by process")) == ("running", True)
+        assert (status.state, status.reason.startswith("held by process")) == ("running", True)
         begun = time.monotonic()
         with pytest.raises(BusyError, match="is working on this run"), run.locked():
             pass
         assert time.monotonic() - begun < SECONDS
-    assert read_status(tmp_path, RUN).standing == "stopped"
+    assert read_status(tmp_path, RUN).state == "stopped"
 
 
 def test_a_silent_holder_on_another_host_is_followed_after_its_lease(

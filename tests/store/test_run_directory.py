@@ -58,7 +58,7 @@ with RunDirectory(Path({str(run.path.parents[1])!r}), {RUN!r}).locked():
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(BusyError), run.locked():
             pass
-        assert read_status(run.path.parents[1], RUN).standing == "running"
+        assert read_status(run.path.parents[1], RUN).state == "running"
         # The system frees the lock, however the holder ends.
         holder.kill()
         holder.wait()
@@ -118,7 +118,7 @@ def test_damaged_results_are_no_results(run: RunDirectory, content: str) -> None
     with pytest.raises(CorruptError) as caught:
         run.read_result()
     assert "\n" not in str(caught.value)
-    assert read_status(run.path.parents[1], RUN).standing == "damaged"
+    assert read_status(run.path.parents[1], RUN).state == "damaged"
 
 
 def test_a_torn_last_line_is_dropped_by_the_next(run: RunDirectory) -> None:
@@ -240,14 +240,14 @@ def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory) -> None:
     assert record["tables"] == {"by_length": table}
 
 
-def test_standings(run: RunDirectory, tmp_path: Path) -> None:
-    assert read_status(tmp_path, RUN).standing == "stopped"
-    assert read_status(tmp_path, "f" * 16).standing == "waiting"
+def test_states(run: RunDirectory, tmp_path: Path) -> None:
+    assert read_status(tmp_path, RUN).state == "stopped"
+    assert read_status(tmp_path, "f" * 16).state == "waiting"
     run.note("failed", update=3, reason="nan")
     status = read_status(tmp_path, RUN)
-    assert (status.standing, status.reason) == ("failed", "nan")
+    assert (status.state, status.reason) == ("failed", "nan")
     run.write_result({"fingerprint": RUN, "metrics": {}})
-    assert read_status(tmp_path, RUN).standing == "done"
+    assert read_status(tmp_path, RUN).state == "finished"
 
 
 def test_a_look_reads_only_the_results_that_are_new(
@@ -267,4 +267,4 @@ def test_a_look_reads_only_the_results_that_are_new(
     )
     found = read_statuses(tmp_path, [first, second, other], before)
     assert read == [second, other]
-    assert [found[run].standing for run in found] == ["done", "waiting", "waiting"]
+    assert [found[run].state for run in found] == ["finished", "waiting", "waiting"]

@@ -21,5 +21,5 @@ def pause(
     """
     found = load_sweep(results, sweep)
     request_pause(results, sweep)
-    running = sum(read_status(results, run).standing == "running" for run in found.runs)
+    running = sum(read_status(results, run).state == "running" for run in found.runs)
     typer.echo(f"Asked for a pause of {running} running trials; go on: pernn resume {sweep}")

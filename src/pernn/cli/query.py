@@ -51,7 +51,7 @@ def ask(
     Example: pernn query vocabulary_size 'SELECT "core.kind", avg(token_accuracy) FROM trials
     GROUP BY 1'
 
-    Example: pernn query --all 'SELECT sweep, standing, count(*) FROM status GROUP BY ALL'
+    Example: pernn query --all 'SELECT sweep, state, count(*) FROM status GROUP BY ALL'
     """
     asked = list(words or [])
     if as_json and as_csv:

@@ -74,7 +74,7 @@ def retry(
         raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
     wanted = [run] if run is not None else []
     if failed:
-        wanted = [one for one in found.runs if read_status(results, one).standing == "failed"]
+        wanted = [one for one in found.runs if read_status(results, one).state == "failed"]
     if not wanted:
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
         return 0

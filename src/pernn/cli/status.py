@@ -71,9 +71,9 @@ def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: object
             one_line(f"No sweeps in {results}: start one with `pernn run`."), markup=False
         )
     elif sweep:
-        columns = ("Run", "Standing", "Update", "Last event", "Reason")
+        columns = ("Run", "State", "Update", "Last event", "Reason")
         rows = [
-            (one.run, one.standing, f"{one.update:,}" if one.update else "", one.event, one.reason)
+            (one.run, one.state, f"{one.update:,}" if one.update else "", one.event, one.reason)
             for one in found[sweep]
         ]
         print_rows(columns, rows, console)

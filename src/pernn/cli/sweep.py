@@ -179,7 +179,7 @@ def carry_out(
         console.print(one_line(f"Report: {directory / 'index.html'}"), soft_wrap=True, markup=False)
         return 0
     for failure in failures:
-        typer.echo(f"pernn: {failure.run} {failure.kind}: {failure.message}", err=True)
+        typer.echo(f"pernn: {failure.run} {failure.state}: {failure.message}", err=True)
     damage: list[str] = []
     report = make_report(root, sweep, damage.append)
     if as_json:
@@ -225,7 +225,7 @@ def _warn_of_changes(done: Mapping[str, RunSpec], root: Path) -> None:
 def _find_failed(runs: Iterable[str], root: Path) -> dict[str, str]:
     """Give the reasons of the runs that failed for good."""
     found = (read_status(root, run) for run in runs)
-    return {one.run: one.reason for one in found if one.standing == "failed"}
+    return {one.run: one.reason for one in found if one.state == "failed"}
 
 
 def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:
@@ -256,8 +256,8 @@ def _run(
     if may_compile_first():
         console.print("The first trial waits for the kernels to be compiled (once, about 20 s).")
     tally = Tally(wanted, root)
-    with showing(tally, console) as hear:
-        runner.run(wanted, root, hear)
+    with showing(tally, console) as on_event:
+        runner.run(wanted, root, on_event)
     return tally
 
 

@@ -44,11 +44,11 @@ def train(
     launch = Launch(1, threads, device, time_limit, oversubscribe=oversubscribe)
     limits = launch.limits()
     tally = Tally([one], results)
-    with showing(tally, Console(stderr=True)) as hear:
-        launch.runner(limits).run([one], results, hear)
+    with showing(tally, Console(stderr=True)) as on_event:
+        launch.runner(limits).run([one], results, on_event)
     directory = RunDirectory(results, one.fingerprint())
     for failure in tally.failures:
-        typer.echo(f"pernn: {failure.kind}: {failure.message}", err=True)
+        typer.echo(f"pernn: {failure.state}: {failure.message}", err=True)
     if tally.failures:
         return failure_status(tally.failures)
     result = directory.read_result()

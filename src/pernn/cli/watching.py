@@ -16,13 +16,13 @@ from pernn.store import Progress, RunStatus, read_progress, seconds_left
 from .terminal import framed
 
 EVERY_SECONDS = 2.0
-STANDINGS = ("done", "running", "stopped", "waiting", "failed", "damaged")
+STATES = ("finished", "running", "stopped", "waiting", "failed", "damaged")
 Found = Mapping[str, Sequence[RunStatus]]
 
 
 def count(runs: Sequence[RunStatus]) -> Counter[str]:
     """Count the trials of a sweep by how they stand."""
-    return Counter(one.standing for one in runs)
+    return Counter(one.state for one in runs)
 
 
 def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Table:
@@ -32,30 +32,30 @@ def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Tabl
         found: Sweep → its trials.
         more: If given, a last column: sweep → time left.
     """
-    # What another version may call a standing has a column of its own.
-    others = dict.fromkeys(one.standing for runs in found.values() for one in runs)
-    standings = dict.fromkeys([*STANDINGS, *others])
+    # What another version may call a state has a column of its own.
+    others = dict.fromkeys(one.state for runs in found.values() for one in runs)
+    states = dict.fromkeys([*STATES, *others])
     rows = []
     for name, runs in found.items():
         counts = count(runs)
-        row = [name, str(len(runs)), *(str(counts[key] or "") for key in standings)]
+        row = [name, str(len(runs)), *(str(counts[key] or "") for key in states)]
         rows.append([*row, more.get(name, "")] if more is not None else row)
     last = [] if more is None else ["Left"]
-    return framed(["Sweep", "Trials", *standings, *last], rows)
+    return framed(["Sweep", "Trials", *states, *last], rows)
 
 
 def overview(root: Path, found: Found) -> RenderableType:
     """Give the sweeps with the time that they have left, and the trials that run."""
     left, rows = {}, []
     for name, runs in found.items():
-        running = {one: read_progress(root, one) for one in runs if one.standing == "running"}
+        running = {one: read_progress(root, one) for one in runs if one.state == "running"}
         seconds = seconds_left(runs, list(running.values()))
         left[name] = "" if seconds is None else f"about {span(seconds)}"
         rows += [[one.run, name, *_cells(progress)] for one, progress in running.items()]
         rows += [
-            [one.run, name, one.standing, "", one.reason]
+            [one.run, name, one.state, "", one.reason]
             for one in runs
-            if one.standing in ("failed", "damaged")
+            if one.state in ("failed", "damaged")
         ]
     head = table_of_sweeps(found, left)
     return (

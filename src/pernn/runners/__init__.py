@@ -4,23 +4,22 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .runner import ENDS, Hear, Runner, TrialEvent
+from .runner import OnEvent, Runner, TrialEvent
 
 if TYPE_CHECKING:
     from .capacity import Capacity, check_cores, measure_capacity, show_bytes
     from .inline import InlineRunner
-    from .leaving import Limits
     from .local import LocalRunner
     from .ray import RayRunner
     from .slurm import SlurmRunner
+    from .stopping import Limits
 
 __all__ = [
-    "ENDS",
     "Capacity",
-    "Hear",
     "InlineRunner",
     "Limits",
     "LocalRunner",
+    "OnEvent",
     "RayRunner",
     "Runner",
     "SlurmRunner",
@@ -38,7 +37,7 @@ __getattr__ = exports(
         "measure_capacity": ".capacity",
         "show_bytes": ".capacity",
         "InlineRunner": ".inline",
-        "Limits": ".leaving",
+        "Limits": ".stopping",
         "LocalRunner": ".local",
         "RayRunner": ".ray",
         "SlurmRunner": ".slurm",

@@ -7,6 +7,7 @@ from pernn.lazy import exports
 from .spec import Pretraining, RunSpec, StabilityAnalysis
 
 if TYPE_CHECKING:
+    from .active import weights_digest
     from .analysing import analyse, tabulate
     from .assembly import Trial, build
     from .cost import Cost, Work, estimate_cost, estimate_work, measure_bandwidth, measure_rate
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from .execution import execute
     from .footprint import Footprint, estimate_footprint
     from .loading import load_model
-    from .member import weights_digest
     from .outcome import Outcome
     from .parts import changed_parts
     from .pruning import Leftovers, delete_leftovers, find_leftovers, with_stages
@@ -75,7 +75,7 @@ __getattr__ = exports(
         "measure_bandwidth": ".cost",
         "measure_rate": ".cost",
         "tabulate": ".analysing",
-        "weights_digest": ".member",
+        "weights_digest": ".active",
         "with_stages": ".pruning",
     },
 )

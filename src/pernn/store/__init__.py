@@ -15,8 +15,8 @@ from .files import (
     to_json,
     write_atomically,
 )
-from .lease import NUM_BEATS, lease_seconds
-from .progress import Progress, read_progress, seconds_left
+from .lease import NUM_BEATS, LeaseWatch, lease_seconds
+from .progress import Progress, read_progress, read_update, seconds_left
 from .queries import query
 from .remote import hide_credentials, open_url, write_anywhere
 from .run_directory import RunDirectory, check_format, flatten, list_runs, read_record
@@ -41,6 +41,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointFolder",
     "Fate",
+    "LeaseWatch",
     "Progress",
     "RunDirectory",
     "RunStatus",
@@ -69,6 +70,7 @@ __all__ = [
     "read_records",
     "read_status",
     "read_statuses",
+    "read_update",
     "refuse_links",
     "request_pause",
     "save_sweep",

@@ -1,6 +1,5 @@
 """Where a run stands, from its files alone."""
 
-import fcntl
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,10 +11,10 @@ from pernn.errors import CorruptError, StoreError, one_line
 
 from .collection import without_collection
 from .files import storing
-from .lease import newest_lease, this_kernel
-from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
+from .lease import LOCK, lock_state, newest_lease, this_kernel
+from .run_directory import ENVIRONMENT, RESULT, RunDirectory, read_record
 
-Standing = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
+RunState = Literal["finished", "running", "failed", "stopped", "waiting", "damaged"]
 
 
 @dataclass(frozen=True)
@@ -24,14 +23,14 @@ class RunStatus:
 
     Attributes:
         run: Its fingerprint.
-        standing: `running` while a process holds it; `stopped` if it can be taken up again.
+        state: `running` while a process holds it; `stopped` if it can be taken up again.
         update: Newest checkpoint, or the end.
         reason: Why it diverged, failed, stopped or is damaged, or who on another host holds it.
         event: The last event of its journal, where it is neither done nor running.
     """
 
     run: str
-    standing: Standing
+    state: RunState
     update: int = 0
     reason: str = ""
     event: str = ""
@@ -49,12 +48,12 @@ def read_status(root: Path, run: str) -> RunStatus:
         result = directory.read_result()
         if result is not None:
             lost = result.get("diverged")
-            return RunStatus(run, "done", reason=f"diverged: {lost['reason']}" if lost else "")
-        if not (directory.path / SPEC).exists():
+            return RunStatus(run, "finished", reason=f"diverged: {lost['reason']}" if lost else "")
+        if not directory.path.is_dir():
             return RunStatus(run, "waiting")
-        directory.read_spec()
+        begun = directory.read_spec() is not None
         update = max(directory.checkpoints.updates(), default=0)
-        if is_held(directory.path / LOCK):
+        if lock_state(directory.path / LOCK):
             return RunStatus(run, "running", update)
         lease = newest_lease(directory.path)
         if lease is not None and not lease.released and lease.kernel != this_kernel():
@@ -62,7 +61,11 @@ def read_status(root: Path, run: str) -> RunStatus:
             return RunStatus(run, "running", update, f"held by {lease.holder}")
         last = (directory.read_journal() or [{}])[-1]
         event, reason = str(last.get("event", "")), one_line(str(last.get("reason", "")))
-        return RunStatus(run, "failed" if event == "failed" else "stopped", update, reason, event)
+        if event == "failed":
+            return RunStatus(run, "failed", update, reason, event)
+        return (
+            RunStatus(run, "stopped", update, reason, event) if begun else RunStatus(run, "waiting")
+        )
     except (StoreError, OSError) as error:
         return RunStatus(run, "damaged", reason=str(error))
 
@@ -81,22 +84,10 @@ def read_statuses(
     with without_collection():
         return {
             run: before[run]
-            if run in before and before[run].standing == "done" and is_done(root, run)
+            if run in before and before[run].state == "finished" and is_done(root, run)
             else read_status(root, run)
             for run in runs
         }
-
-
-def is_held(lock: Path) -> bool:
-    """Say whether a process holds a lock file."""
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def read_records(

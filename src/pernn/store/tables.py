@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 MEANINGS = {
     "trials": "a finished trial: its settings by dotted path, its metrics",
-    "status": "a trial, finished or not, with the columns of `trials`; `standing` tells",
+    "status": "a trial, finished or not, with the columns of `trials`; `state` tells",
     "curves": "what was measured at an update of a trial, finished or not, beside its columns",
 }
 """Name → what a row is."""
@@ -26,7 +26,7 @@ MEANINGS = {
 MEANING = "a row of this table of a finished trial, beside its columns"
 """What a row is of a table that a task has by a name of its own, `by_position` and the like."""
 
-FIRST = ("run", "standing")
+FIRST = ("run", "state")
 LAST = ("position", "update", "event", "reason", "begun", "finished")
 """A trial's columns before and after those that vary; what all trials share comes at the end."""
 
@@ -83,16 +83,16 @@ def _read_trial(root: Path, run: str) -> dict[str, Any]:
     with suppress(StoreError, OSError):
         record = read_record(directory)
     # A record is of a finished trial; of any other the status says what is wrong.
-    status = RunStatus(run, "done") if record is not None else read_status(root, run)
+    status = RunStatus(run, "finished") if record is not None else read_status(root, run)
     with suppress(StoreError, OSError):
         journal = directory.read_journal()
         record = flatten(directory.read_spec() or {}) if record is None else record
     ended = [line for line in journal if line.get("event") == "finished"][-1:]
-    done = ended if status.standing == "done" else []
+    done = ended if status.state == "finished" else []
     return {
         **(record or {}),
         "run": run,
-        "standing": status.standing,
+        "state": status.state,
         "update": status.update or next((line.get("update") for line in done), None),
         "event": status.event,
         "reason": status.reason,
