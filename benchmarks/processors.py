@@ -132,8 +132,8 @@ def compute_everything() -> dict[str, Any]:
 
 def _losses(spec: RunSpec, trial: Trial) -> Iterator[float]:
     """Yield the losses of two parts of a training, then that on the held-out sequences."""
-    state = TrainState.fresh(trial.model, trial.protocol)
-    for event in advance(state, trial.stream, spec.training, trial.protocol, CPU):
+    state = TrainState.fresh(trial.model, trial.preset)
+    for event in advance(state, trial.stream, spec.training, trial.preset, CPU):
         if isinstance(event, Measured) and event.kind == "train":
             yield event.values["loss"]
     yield evaluate(trial.model, trial.stream, CPU, spec.training.precision).metrics["loss"]

@@ -16,9 +16,9 @@ ROOMS = sorted(
     if module.name != "pernn.__main__"
 )
 EXPECTED = {
-    "Double", "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
-    "PositionEncodedRNN", "Random", "RunSpec", "S4D", "Sinusoidal", "__version__", "execute",
-    "load_curves", "load_model", "load_results", "run",
+    "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
+    "PositionEncodedRNN", "Random", "RepeatedEmbedding", "RunSpec", "S4D", "Sinusoidal",
+    "__version__", "execute", "load_curves", "load_model", "load_results", "run",
 }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ fcntl.flock = lambda *words: None
 
 from pernn.store import lease
 
-lease.this_kernel = lambda: "another kernel"
+lease.this_boot_id = lambda: "another kernel"
 """
 """Read by Python when it starts: another boot id, and locks that reach nobody else."""
 

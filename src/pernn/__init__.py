@@ -9,7 +9,7 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from pernn.cores import GRU, LSTM, S4D, Elman
-    from pernn.encodings import Double, Learned, NoEncoding, Random, Sinusoidal
+    from pernn.encodings import Learned, NoEncoding, Random, RepeatedEmbedding, Sinusoidal
     from pernn.errors import PernnError
     from pernn.models import PositionEncoded, PositionEncodedRNN
     from pernn.reports import load_curves, load_results
@@ -22,7 +22,6 @@ __all__ = [
     "GRU",
     "LSTM",
     "S4D",
-    "Double",
     "Elman",
     "Learned",
     "NoEncoding",
@@ -30,6 +29,7 @@ __all__ = [
     "PositionEncoded",
     "PositionEncodedRNN",
     "Random",
+    "RepeatedEmbedding",
     "RunSpec",
     "Sinusoidal",
     "__version__",
@@ -43,7 +43,7 @@ __all__ = [
 __getattr__ = exports(
     __name__,
     {
-        "Double": "pernn.encodings",
+        "RepeatedEmbedding": "pernn.encodings",
         "Elman": "pernn.cores",
         "GRU": "pernn.cores",
         "LSTM": "pernn.cores",

@@ -18,7 +18,7 @@ SMALL = {"vocab_size": 16, "length": 4, "num_held_out": 64}
 # What a kind has other than that.
 OPTIONS = {
     "dual_frequency": {"vocab_size": 16, "length": 4, "num_per_cell": 3},
-    "variable_length": {**SMALL, "shortest": 2},
+    "variable_length": {**SMALL, "min_length": 2},
     "vocabulary_extension": {**SMALL, "num_known": 8},
 }
 DRAWN = [

@@ -77,16 +77,16 @@ def test_as_run_one_token_leaves_nothing_to_predict(small):
         small.override({"rules": "as-run", "length": 1})
 
 
-def test_the_protocol_fills_in_the_rules_that_are_left_open(small):
+def test_the_preset_fills_in_the_rules_that_are_left_open(small):
     tasks = {
-        (protocol, rules): RunSpec.load(
-            {"task": {**small.dump(), "rules": rules}, "protocol": protocol}
+        (preset, rules): RunSpec.load(
+            {"task": {**small.dump(), "rules": rules}, "preset": preset}
         ).build_task()
-        for protocol in ("as-run", "as-written")
+        for preset in ("as-run", "as-written")
         for rules in (None, "as-run", "as-written")
     }
     assert {key: task.rules for key, task in tasks.items()} == {
-        (protocol, rules): rules or protocol for protocol, rules in tasks
+        (preset, rules): rules or preset for preset, rules in tasks
     }
 
 

@@ -104,7 +104,7 @@ def test_the_encodings_steps_are_a_prefix(pasted, dtype):
 
 
 def test_the_encoding_takes_what_every_code_takes(pasted):
-    config = pasted("encoding").TriangleConfig(size=4, attach="add", masked="output")
+    config = pasted("encoding").TriangleConfig(size=4, combine="add", masked="output")
     code = config.build(8, "halves")
     assert code.joined_size(4) == 4
     assert not code(8, 3)[5:].any()

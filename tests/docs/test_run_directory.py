@@ -244,7 +244,7 @@ def measured(task):
 
 
 SMALL = {
-    "variable_length": {"vocab_size": 8, "length": 6, "shortest": 4, "num_held_out": 8},
+    "variable_length": {"vocab_size": 8, "length": 6, "min_length": 4, "num_held_out": 8},
     "dual_frequency": {"vocab_size": 8, "length": 8, "num_per_cell": 2, "rare_share": 0.25},
     "copying_memory": {"hold_time": 3, "num_held_out": 8},
     "sorting": {"vocab_size": 8, "length": 4, "num_held_out": 8},

@@ -29,7 +29,7 @@ CODES = [
     LearnedConfig(size=6, normalize=True),
     RandomConfig(size=6),
 ]
-ALL = [*CODES, ENCODINGS.validate("none"), ENCODINGS.validate("double")]
+ALL = [*CODES, ENCODINGS.validate("none"), ENCODINGS.validate("repeated_embedding")]
 named = {"ids": repr}
 
 
@@ -107,7 +107,7 @@ def test_join_concatenates_the_same_code_for_every_sequence(config, generator):
 @pytest.mark.parametrize("config", CODES, **named)
 def test_join_may_add(config, generator):
     vectors = torch.randn(3, 5, 6, generator=generator)
-    encoding = build(config.override({"attach": "add"}))
+    encoding = build(config.override({"combine": "add"}))
     assert encoding.joined_size(6) == 6
     assert torch.equal(encoding.join(vectors), vectors + encoding(5))
 
@@ -123,7 +123,7 @@ def test_join_masks_by_the_number_of_queries(config):
 @pytest.mark.parametrize("config", CODES, **named)
 def test_a_code_of_another_width_cannot_be_added(config):
     with pytest.raises(ConfigError, match="a code of size 6 cannot be added to vectors of 5"):
-        build(config.override({"attach": "add"})).joined_size(5)
+        build(config.override({"combine": "add"})).joined_size(5)
 
 
 @pytest.mark.parametrize("config", ALL, **named)
@@ -182,7 +182,7 @@ def test_the_layouts_are_a_permutation_of_each_other():
     assert not torch.equal(halves, pairs)
 
 
-def test_the_protocol_chooses_the_layout_unless_the_config_does():
+def test_the_preset_chooses_the_layout_unless_the_config_does():
     assert build(SinusoidalConfig(size=6), "interleaved").layout == "interleaved"
     assert build(SinusoidalConfig(size=6, layout="halves"), "interleaved").layout == "halves"
 
@@ -230,7 +230,7 @@ def test_gradients_reach_a_learned_code_only_where_it_is_heard():
     assert not encoding.weight.grad[5:].any()
 
 
-@pytest.mark.parametrize("values", [{"attach": "multiply"}, {"masked": "both"}, {"size": 0}])
+@pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": 0}])
 def test_values_outside_the_range_are_refused(values):
     for config in (SinusoidalConfig, LearnedConfig, RandomConfig):
         assert issubclass(config, CodeConfig)

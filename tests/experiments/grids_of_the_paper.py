@@ -76,14 +76,14 @@ PAPER = {
         {
             **row,
             "analysis.num_per_condition": 256,
-            "analysis.source": 23 if row["core.kind"] == "s4d" else 1,
+            "analysis.source_step": 23 if row["core.kind"] == "s4d" else 1,
         }
         for row in DUAL_FREQUENCY
     ],
     "variable_length": crossed(
         each("task.kind", "variable_length"),
         sizes((16_384, 64)),
-        each("task.shortest", 32),
+        each("task.min_length", 32),
         each("core.kind", "lstm"),
         each("encoding.kind", *CODES),
     ),
@@ -116,8 +116,11 @@ PAPER = {
         each("core.kind", "lstm"),
         each("encoding.kind", *CODES),
     ),
-    "alternative_codes": crossed(
-        [{"task.kind": "reverse_ordering"}, {"task.kind": "variable_length", "task.shortest": 32}],
+    "alternative_encodings": crossed(
+        [
+            {"task.kind": "reverse_ordering"},
+            {"task.kind": "variable_length", "task.min_length": 32},
+        ],
         sizes((16_384, 64)),
         each("core.kind", "lstm"),
         each("encoding.kind", "sinusoidal", "learned", "random", "none"),
@@ -127,7 +130,7 @@ PAPER = {
         each("task.length", 64),
         each("task.vocab_size", *POWERS),
         each("core.kind", "lstm"),
-        each("encoding.kind", "none", "double", "sinusoidal"),
+        each("encoding.kind", "none", "repeated_embedding", "sinusoidal"),
     ),
     "autoregressive": crossed(
         each("task.length", 64),
@@ -177,7 +180,7 @@ PAPER = {
 """The grids of the paper, spelt out a second time."""
 
 COMMON = {
-    "protocol": "as-run",
+    "preset": "as-run",
     "embedding_size": 512,
     "core.hidden_size": 512,
     "task.num_held_out": 1024,

@@ -153,8 +153,8 @@ def test_demo_trials_build():
 
 
 def test_overrides_reach_every_spec_and_drop_doubles():
-    specs = trials(EXPERIMENT, "demo", {"protocol": "as-written"})
-    assert {spec.protocol for spec in specs} == {"as-written"}
+    specs = trials(EXPERIMENT, "demo", {"preset": "as-written"})
+    assert {spec.preset for spec in specs} == {"as-written"}
     assert len(trials(EXPERIMENT, "demo", {"seed": 1})) == len(trials(EXPERIMENT, "demo")) // 5
 
 
@@ -213,7 +213,7 @@ def test_what_the_texts_do_not_say_is_no_claim():
         "gain_grows_gru",
         "distance_falls_elman",
     }
-    assert not names["variable_length"] & {"code_helps_gru"}
+    assert not names["variable_length"] & {"encoding_helps_gru"}
     assert not names["dual_frequency"] & {"encoded_nearly_perfect_s4d"}
     for (experiment, claim), versions in places.items():
         if "s4d" in claim:  # version 1 and 3 have none
@@ -244,7 +244,7 @@ MINIATURE = {
     "checkpoint_interval": lambda n: n // 25,
     "num_per_condition": lambda n: 2,
     "map_per_condition": lambda n: 1,
-    "shortest": lambda n: n // 2,
+    "min_length": lambda n: n // 2,
     "num_held_out": lambda n: 8,
 }
 """What becomes of a setting, by the last word of its path; what a grid varies still varies."""

@@ -12,14 +12,16 @@ from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from pernn.tasks import TASKS
 
 WIDTH, PHASE, HIDDEN, BATCH, TIME = 6, 4, 5, 3, 4
-PLACES = [("none", {}), ("double", {})] + [
-    (kind, {"attach": attach}) for kind in ("sinusoidal", "learned") for attach in ("concat", "add")
+PLACES = [("none", {}), ("repeated_embedding", {})] + [
+    (kind, {"combine": combine})
+    for kind in ("sinusoidal", "learned")
+    for combine in ("concat", "add")
 ]
 
 
 def build(core="lstm", encoding="none", vocab_size=7, layers=1, **place):
     generator = torch.Generator().manual_seed(1)
-    size = {} if encoding in ("none", "double") else {"size": WIDTH}
+    size = {} if encoding in ("none", "repeated_embedding") else {"size": WIDTH}
     code = ENCODINGS.validate({"kind": encoding, **size, **place})
     code = code.build(2 * TIME, "halves", generator)
     sizes = CORES.validate({"kind": core, "hidden_size": HIDDEN, "num_layers": layers})

@@ -172,8 +172,8 @@ def test_an_encoding_joins_vectors_when_called():
 
 
 def test_representations_say_what_matters():
-    code = ENCODINGS.validate({"kind": "learned", "size": 6, "attach": "add"}).build(9, "halves")
-    assert repr(code) == "Learned(6, attach='add')"
+    code = ENCODINGS.validate({"kind": "learned", "size": 6, "combine": "add"}).build(9, "halves")
+    assert repr(code) == "Learned(6, combine='add')"
     assert repr(PositionEncoded(GRU(10, 8, batch_first=False), Sinusoidal(6))).split("\n") == [
         "PositionEncoded(",
         "  (layer): GRU(10, 8, num_layers=1, batch_first=False)",

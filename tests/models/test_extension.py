@@ -5,7 +5,7 @@ import torch
 
 from pernn.errors import ConfigError
 from pernn.models import PlainRNN, PositionEncodedRNN, extend_vocabulary
-from pernn.training import PROTOCOLS, TrainState
+from pernn.training import PRESETS, TrainState
 
 CORES = ("elman", "gru", "lstm", "s4d")
 SIZES = {"embedding_size": 6, "hidden_size": 6, "num_positions": 20}
@@ -20,7 +20,7 @@ def grown(core="gru", encoding="sinusoidal", rows=1):
 
 
 def learn(model, updates=5):
-    state = TrainState.fresh(model, PROTOCOLS["as-run"])
+    state = TrainState.fresh(model, PRESETS["as-run"])
     for group in state.optimizer.param_groups:
         group["lr"] = 0.1
     for _ in range(updates):
@@ -35,7 +35,7 @@ def same_bits(left, right):
 
 
 @pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "double"])
+@pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "repeated_embedding"])
 def test_all_but_the_new_rows_stays_bit_by_bit(core, encoding):
     model, before = grown(core, encoding)
     new = model.embedding.weight[5:8].clone(), model.readout.weight[5:].clone()
@@ -85,7 +85,7 @@ def test_a_checkpoint_holds_the_frozen_rows():
     model, _ = grown()
     state = learn(model)
     other, _ = grown("gru")
-    twin = TrainState.fresh(other, PROTOCOLS["as-run"])
+    twin = TrainState.fresh(other, PRESETS["as-run"])
     twin.restore(state.dump(), 5)
     assert torch.equal(other.embedding.weight, model.embedding.weight)
 

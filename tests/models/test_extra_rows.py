@@ -30,7 +30,7 @@ def build(task, core="lstm", encoding="sinusoidal"):
 def small(kind, vocab_size):
     config = {"kind": kind, "vocab_size": vocab_size, "length": 4, "num_held_out": 5}
     if kind == "variable_length":
-        config["shortest"] = 2
+        config["min_length"] = 2
     if kind == "vocabulary_extension":
         config["num_known"] = 2
     if kind == "dual_frequency":
@@ -51,7 +51,7 @@ def measured(model, batch):
 
 # Of 5 ids every row is projected, of 500 only those that occur.
 @pytest.mark.parametrize("vocab_size", [5, 500])
-@pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "double"])
+@pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "repeated_embedding"])
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_folded_path_equals_the_plain_one(kind, core, encoding, vocab_size):

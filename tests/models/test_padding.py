@@ -11,7 +11,7 @@ from pernn.training.evaluation import predict
 from pernn.training.objective import mean_loss
 
 CORES = ["elman", "gru", "lstm", "s4d"]
-TASK = VariableLengthConfig(vocab_size=9, length=7, shortest=3, num_held_out=12).build()
+TASK = VariableLengthConfig(vocab_size=9, length=7, min_length=3, num_held_out=12).build()
 
 
 def network(core, encoding="sinusoidal"):

@@ -17,19 +17,19 @@ from pernn.models import PlainRNN
 
 WIDTH, HIDDEN, BATCH, TIME, QUERIES = 6, 5, 3, 4, 3
 PLACES = [
-    {"attach": attach, "masked": masked}
-    for attach, masked in product(["concat", "add"], [None, "input", "output"])
+    {"combine": combine, "masked": masked}
+    for combine, masked in product(["concat", "add"], [None, "input", "output"])
 ]
 ENCODED = [
     (kind, place)
     for kind in ENCODINGS.names()
-    for place in ([{}] if kind in ("none", "double") else PLACES)
+    for place in ([{}] if kind in ("none", "repeated_embedding") else PLACES)
 ]
 
 
 def build(core="lstm", encoding="sinusoidal", vocab_size=7, layers=1, hidden=HIDDEN, **place):
     generator = torch.Generator().manual_seed(1)
-    size = {} if encoding in ("none", "double") else {"size": WIDTH}
+    size = {} if encoding in ("none", "repeated_embedding") else {"size": WIDTH}
     code = ENCODINGS.validate({"kind": encoding, **size, **place})
     code = code.build(TIME + QUERIES, "halves", generator)
     sizes = CORES.validate({"kind": core, "hidden_size": hidden, "num_layers": layers})
@@ -168,7 +168,7 @@ def test_parameter_counts_of_the_paper(core, vocab_size, vanilla, encoded):
     assert PositionEncodedRNN(vocab_size, core, "none").num_parameters == vanilla
     assert PositionEncodedRNN(vocab_size, core, "sinusoidal").num_parameters == encoded
     # The parameter-matched control.
-    assert PositionEncodedRNN(vocab_size, core, "double").num_parameters == encoded
+    assert PositionEncodedRNN(vocab_size, core, "repeated_embedding").num_parameters == encoded
 
 
 def test_a_learned_code_adds_its_table():
@@ -206,7 +206,7 @@ def test_the_query_row_is_trained_by_the_sum_over_steps():
 
 def test_a_vanilla_network_has_no_clock_and_an_encoded_one_has():
     tokens = torch.full((1, 4), 3)
-    for encoding, differs in (("none", False), ("double", False), ("sinusoidal", True)):
+    for encoding, differs in (("none", False), ("repeated_embedding", False), ("sinusoidal", True)):
         gates = build(encoding=encoding).project(tokens, 2)
         assert torch.equal(gates[:, 0], gates[:, 3]) != differs
         assert torch.equal(gates[:, 4], gates[:, 5]) != differs

@@ -13,9 +13,9 @@ from pernn.interfaces import SequenceModel
 from pernn.models import PlainRNN, VectorRNN
 
 DIMENSION, WIDTH, HIDDEN, BATCH, TIME, QUERIES = 3, 6, 5, 2, 4, 3
-ENCODED = [("none", {}), ("double", {})] + [
-    (kind, {"attach": attach, "masked": masked})
-    for kind, attach, masked in product(
+ENCODED = [("none", {}), ("repeated_embedding", {})] + [
+    (kind, {"combine": combine, "masked": masked})
+    for kind, combine, masked in product(
         ("sinusoidal", "learned", "random"), ("concat", "add"), (None, "input", "output")
     )
 ]
@@ -23,7 +23,7 @@ ENCODED = [("none", {}), ("double", {})] + [
 
 def build(core="lstm", encoding="sinusoidal", layers=1, **place):
     generator = torch.Generator().manual_seed(1)
-    size = {} if encoding in ("none", "double") else {"size": WIDTH}
+    size = {} if encoding in ("none", "repeated_embedding") else {"size": WIDTH}
     code = ENCODINGS.validate({"kind": encoding, **size, **place})
     code = code.build(TIME + QUERIES, "halves", generator)
     sizes = CORES.validate({"kind": core, "hidden_size": HIDDEN, "num_layers": layers})
@@ -88,7 +88,7 @@ def test_it_is_a_sequence_model():
 
 
 @pytest.mark.parametrize(
-    ("encoding", "columns"), [("none", 16), ("sinusoidal", 32), ("double", 32)]
+    ("encoding", "columns"), [("none", 16), ("sinusoidal", 32), ("repeated_embedding", 32)]
 )
 def test_parameters_are_two_linear_maps_and_a_core(encoding, columns):
     model = VectorRNN(8, "gru", encoding, embedding_size=16, hidden_size=10)

@@ -41,7 +41,7 @@ CEILINGS = Ceilings(
 
 
 @pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("encoding", ["sinusoidal", "none", "double", "learned"])
+@pytest.mark.parametrize("encoding", ["sinusoidal", "none", "repeated_embedding", "learned"])
 def test_a_script_computes_what_we_do(core, encoding):
     trial = build(make_spec(core, SHAPE, encoding=encoding), CPU)
     batch = trial.stream.train(0, 6)
@@ -82,7 +82,7 @@ def test_the_phases_together_are_an_update(core):
     states = []
     for cut in (True, False):
         trial = build(spec, CPU)
-        state = TrainState.fresh(trial.model, trial.protocol)
+        state = TrainState.fresh(trial.model, trial.preset)
         for group in state.optimizer.param_groups:
             group["lr"] = 0.01
         watch = Stopwatch(spec, trial, state, CPU)
@@ -91,7 +91,7 @@ def test_the_phases_together_are_an_update(core):
             assert tuple(seconds) == PHASES
             assert all(value > 0 for value in seconds.values())
         else:
-            update = Update(state, spec.training, trial.protocol, CPU)
+            update = Update(state, spec.training, trial.preset, CPU)
             update.count = lambda: None
             update(trial.stream.train(0, spec.training.batch_size))
         states.append(state)

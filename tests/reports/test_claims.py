@@ -179,7 +179,7 @@ def test_diverged_trials_count_and_are_told() -> None:
     for record in records[-2:]:
         record |= {"diverged": 7, "m": 0.0}
     found = judge(differs(), records)
-    assert (found.verdict, found.num_lost) == ("inconclusive", 2)
+    assert (found.verdict, found.num_diverged) == ("inconclusive", 2)
     assert found.remark == "2 trials diverged and count as the worst"
 
 

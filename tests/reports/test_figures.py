@@ -146,7 +146,7 @@ def test_one_trial_and_no_pair_can_be_drawn() -> None:
 
 def test_the_footer_says_how_it_was_made() -> None:
     assert footer(experiment(), trials()) == (
-        "protocol as-run · precision fp32 · L = 32 · hidden size 128 · 1,000 iterations · "
+        "preset as-run · precision fp32 · L = 32 · hidden size 128 · 1,000 iterations · "
         "n = 5 seeds · error bars: 95 % percentile bootstrap over seeds"
     )
     drawn = [text.replace("\u00a0", " ") for text in texts(draw(experiment(), trials()))]
@@ -214,11 +214,13 @@ def test_encodings_look_the_same_in_every_figure() -> None:
         axes = draw(experiment(figure=layout, labels=names), records).axes[0]
         return {line.get_label(): line[0].get_color() for line in error_bars(axes)}
 
-    every = drawn(("none", "sinusoidal", "double", "learned", "random", "other"), CODE)
+    every = drawn(("none", "sinusoidal", "repeated_embedding", "learned", "random", "other"), CODE)
     assert len(set(every.values())) == 6
     assert (every["none"], every["sinusoidal"]) == ("#D55E00", "#0072B2")
-    some = drawn(("double", "none", "sinusoidal"), replace(CODE, treated="double"))
-    assert list(some) == ["none", "double", "sinusoidal"]
+    some = drawn(
+        ("repeated_embedding", "none", "sinusoidal"), replace(CODE, treated="repeated_embedding")
+    )
+    assert list(some) == ["none", "repeated_embedding", "sinusoidal"]
     turned = drawn(("random", "sinusoidal"), Contrast("encoding.kind", "random", "sinusoidal"))
     assert some.items() | turned.items() <= every.items()
 

@@ -252,11 +252,11 @@ def test_many_lines_have_a_legend_of_several_rows() -> None:
     assert box.y0 >= top.y1
 
 
-def test_the_footer_explains_the_form_and_mixed_protocols() -> None:
+def test_the_footer_explains_the_form_and_mixed_presets() -> None:
     records = by_length()
-    records[0]["protocol"] = "as-written"
+    records[0]["preset"] = "as-written"
     text = footer(experiment(figure=BANDS), records)
-    assert text.startswith("mixed protocols: as-run, as-written · ")
+    assert text.startswith("mixed presets: as-run, as-written · ")
     assert text.endswith("bands: 95 % percentile bootstrap over seeds · thin lines: trials")
     assert "violins: quantiles" in footer(experiment(figure=VIOLINS), distributions())
 

@@ -162,7 +162,7 @@ def test_nothing_finished_makes_a_report(tmp_path: Path) -> None:
 
 def test_hostile_words_are_shown_and_do_nothing(tmp_path: Path) -> None:
     records = [
-        {**record, "core.kind": HOSTILE, "protocol": HOSTILE, "run": HOSTILE, HOSTILE: HOSTILE}
+        {**record, "core.kind": HOSTILE, "preset": HOSTILE, "run": HOSTILE, HOSTILE: HOSTILE}
         for record in trials(cores=("gru",))
     ]
     hostile = Claim("x", HOSTILE, Place(HOSTILE, HOSTILE), CLAIMS[0].predicate, None, HOSTILE)
@@ -216,7 +216,7 @@ def test_lost_and_missing_trials_are_told(tmp_path: Path) -> None:
     text = " ".join(read(report).words)
     assert "79 of 80 trials finished, 1 of them diverged and counted as the worst" in text
     verdict = report.verdicts[0]
-    assert (verdict.num_lost, verdict.num_missing) == (1, 0)
+    assert (verdict.num_diverged, verdict.num_missing) == (1, 0)
     assert "1 trial diverged and counts as the worst" in text
 
 

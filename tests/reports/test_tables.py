@@ -53,7 +53,7 @@ def test_metrics_that_are_missing_stay_blank() -> None:
     assert rows[0].num_parameters == ()
     assert "m" not in rows[1].metrics
     assert to_csv(rows, ["m"]) == (
-        "k,num_seeds,num_parameters,protocol,m.mean,m.low,m.high,m.t_low,m.t_high,m.values\n"
+        "k,num_seeds,num_parameters,preset,m.mean,m.low,m.high,m.t_low,m.t_high,m.values\n"
         "2,2,,,0.5,,,,,1:0.5\n"
         "4,1,,,,,,,,\n"
     )
@@ -90,7 +90,7 @@ def test_markdown_is_short_and_labelled() -> None:
 
 def test_nothing_finished_is_said() -> None:
     assert to_markdown([], METRICS) == "No finished trials yet.\n"
-    assert to_csv([], ["m"]).startswith("num_seeds,num_parameters,protocol,m.mean")
+    assert to_csv([], ["m"]).startswith("num_seeds,num_parameters,preset,m.mean")
 
 
 @given(TEXTS)
@@ -118,14 +118,14 @@ def test_escapes() -> None:
     assert clean("a\x1b[31m\u202eb\u2028\ud800c–é") == "a [31m b  c–é"
 
 
-def test_mixed_networks_and_protocols_are_said() -> None:
+def test_mixed_networks_and_presets_are_said() -> None:
     records = [
-        trial(seed=1, k=2, m=0.5, num_parameters=2000, protocol="as-run"),
-        trial(seed=2, k=2, m=0.5, num_parameters=1000, protocol="as-written"),
-        trial(seed=3, k=2, m=0.5, num_parameters=1500, protocol="as-run"),
+        trial(seed=1, k=2, m=0.5, num_parameters=2000, preset="as-run"),
+        trial(seed=2, k=2, m=0.5, num_parameters=1000, preset="as-written"),
+        trial(seed=3, k=2, m=0.5, num_parameters=1500, preset="as-run"),
     ]
     rows = summarise(records, ["k"], ["m"])
-    assert rows[0].protocols == ("as-run", "as-written")
+    assert rows[0].presets == ("as-run", "as-written")
     assert "| 3 | 1000–2000 |" in to_markdown(rows, ["m"])
     assert "\n2,3,1000 1500 2000,as-run as-written,0.5" in to_csv(rows, ["m"])
 

@@ -76,7 +76,7 @@ def test_a_trial_without_the_table_contributes_nothing() -> None:
         ({"run": [1]}, "'run'"),
         ({"kind": ["test"]}, "'kind'"),
         ({"task.length": [1]}, "'task.length'"),
-        ({"protocol": ["as-run"]}, "'protocol'"),
+        ({"preset": ["as-run"]}, "'preset'"),
         ({"a": 1}, "must be a list"),
         ({"a": [[1]]}, "numbers and words"),
         ([1], "columns of values"),
@@ -179,7 +179,7 @@ LAYOUT = FigureLayout(
 
 def test_the_report_is_of_rows(tmp_path: Path) -> None:
     records = [
-        {**one, "protocol": "as-written"} if one["seed"] == 111 else one for one in by_condition()
+        {**one, "preset": "as-written"} if one["seed"] == 111 else one for one in by_condition()
     ]
     write_report(
         experiment(figure=LAYOUT), "demo", records, planned()[:20], tmp_path, "pernn run it"
@@ -193,20 +193,20 @@ def test_the_report_is_of_rows(tmp_path: Path) -> None:
         "position",
         "num_seeds",
         "num_parameters",
-        "protocol",
+        "preset",
     ]
     assert len(rows) == 2 * 2 * 2 * 2 * 5
-    assert {row["protocol"] for row in rows} == {"as-run as-written"}
+    assert {row["preset"] for row in rows} == {"as-run as-written"}
     assert "loss.mean" not in rows[0]  # which is the whole trial's
     assert "num_sequences.mean" in rows[0]
     table = (tmp_path / "table.md").read_text()
-    assert "mixed protocols: as-run, as-written" in table.splitlines()[0]
+    assert "mixed presets: as-run, as-written" in table.splitlines()[0]
     assert " | 1000–1002 | " not in table
     assert " | 1,000–1,002 | " in table
     page = (tmp_path / "index.html").read_text()
     assert "<summary>All 80 rows</summary>" in page
     assert "<summary>Every trial (20)</summary>" in page
-    assert page.count("mixed protocols: as-run, as-written") >= 2
+    assert page.count("mixed presets: as-run, as-written") >= 2
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

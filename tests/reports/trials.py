@@ -40,7 +40,7 @@ def trials(
                             core__kind=core,
                             core__hidden_size=128,
                             encoding__kind=code,
-                            protocol="as-run",
+                            preset="as-run",
                             training__precision="fp32",
                             training__iterations=1000,
                             seed=seed,

@@ -102,8 +102,8 @@ def test_a_checkpoint_that_is_gone_is_said(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"analysis\.source 5 lies beyond the input"):
-        SPEC.override({"analysis.source": 5})
+    with pytest.raises(ConfigError, match=r"analysis\.source_step 5 lies beyond the input"):
+        SPEC.override({"analysis.source_step": 5})
     other = tiny("language_modelling").override({"analysis": {"num_per_condition": 2}})
     with pytest.raises(ConfigError, match="measured on tokens"):
         execute(other, tmp_path, device="cpu")

@@ -41,16 +41,16 @@ def test_no_global_random_state_is_touched() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "layout"), [("as-run", "halves"), ("as-written", "interleaved")]
+    ("preset", "layout"), [("as-run", "halves"), ("as-written", "interleaved")]
 )
-def test_the_protocol_decides_the_layout(protocol: str, layout: str) -> None:
-    trial = build(SPEC.override({"protocol": protocol}), CPU)
+def test_the_preset_decides_the_layout(preset: str, layout: str) -> None:
+    trial = build(SPEC.override({"preset": preset}), CPU)
     assert trial.model.encoding.layout == layout
-    asked = SPEC.override({"protocol": protocol, "encoding.layout": "halves"})
+    asked = SPEC.override({"preset": preset, "encoding.layout": "halves"})
     assert build(asked, CPU).model.encoding.layout == "halves"
 
 
-@pytest.mark.parametrize("code", ["none", "double", "sinusoidal", "learned", "random"])
+@pytest.mark.parametrize("code", ["none", "repeated_embedding", "sinusoidal", "learned", "random"])
 def test_every_code_builds_for_the_tasks_length(code: str) -> None:
     trial = build(SPEC.override({"encoding.kind": code, "task.length": 70}), CPU)
     assert isinstance(trial.stream, BatchStream)

@@ -176,7 +176,7 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     wild = SPEC.override(
         {
             "training.learning_rate": 1e3,
-            "protocol": "as-written",
+            "preset": "as-written",
             "training.warmup_updates": 0,
             "core.kind": "elman",
             "core.hidden_size": 8,

@@ -11,14 +11,14 @@ from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
 CORES = st.sampled_from(["elman", "gru", "lstm", "s4d"])
-CODES = st.sampled_from(["none", "double", "sinusoidal", "learned", "random"])
+CODES = st.sampled_from(["none", "repeated_embedding", "sinusoidal", "learned", "random"])
 
 
 @st.composite
 def specs(draw: st.DrawFn) -> RunSpec:
     code = draw(CODES)
     encoding: dict[str, object] = {"kind": code}
-    if code not in ("none", "double"):
+    if code not in ("none", "repeated_embedding"):
         encoding["size"] = 2 * draw(st.integers(1, 300))
         encoding["masked"] = draw(st.sampled_from([None, "input", "output"]))
     return RunSpec.load(
@@ -30,7 +30,7 @@ def specs(draw: st.DrawFn) -> RunSpec:
             },
             "core": {"kind": draw(CORES), "hidden_size": draw(st.integers(1, 1024))},
             "encoding": encoding,
-            "protocol": draw(st.sampled_from(["as-run", "as-written"])),
+            "preset": draw(st.sampled_from(["as-run", "as-written"])),
             "training": {"learning_rate": draw(st.floats(1e-6, 1.0))},
             "seed": draw(st.integers(0, 2**63 - 1)),
         }
@@ -52,7 +52,7 @@ def test_what_differs_has_another_fingerprint(spec: RunSpec, seed: int) -> None:
 
 def test_defaults_are_the_papers() -> None:
     spec = RunSpec()
-    assert (spec.protocol, spec.seed, spec.embedding_size) == ("as-run", 111, 512)
+    assert (spec.preset, spec.seed, spec.embedding_size) == ("as-run", 111, 512)
     assert (spec.core.hidden_size, spec.training.batch_size) == (512, 512)
     assert (spec.training.iterations, spec.training.learning_rate) == (300_000, 1e-3)
     assert spec.training.precision == "fp32"
@@ -75,8 +75,8 @@ def test_defaults_are_the_papers() -> None:
         ({"training.learning_rate": float("nan")}, "training.learning_rate"),
         ({"training.learning_rate": float("inf")}, "training.learning_rate"),
         ({"training.precision": "fp16"}, "training.precision"),
-        ({"protocol": "as-imagined"}, "protocol"),
-        ({"encoding.attach": "add", "encoding.size": 128}, "make them equal"),
+        ({"preset": "as-imagined"}, "preset"),
+        ({"encoding.combine": "add", "encoding.size": 128}, "make them equal"),
         ({"task": "<b>"}, "no kind '<b>'"),
         ({"core": 7}, "needs a kind"),
         (

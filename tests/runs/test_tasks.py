@@ -19,7 +19,7 @@ SIZES = {"vocab_size": 6, "length": 4, "num_held_out": 32}
 OPTIONS = {
     "infinite_vocabulary": {"vocab_size": None, "dimension": 6},
     "dual_frequency": {"num_held_out": None, "num_per_cell": 3},
-    "variable_length": {"shortest": 2},
+    "variable_length": {"min_length": 2},
     "vocabulary_extension": {"num_known": 3},
     "language_modelling": {
         "vocab_size": 320,

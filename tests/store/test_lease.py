@@ -29,7 +29,7 @@ class OtherHost:
 
     def __enter__(self) -> RunDirectory:
         with self.patch.context() as patch:
-            patch.setattr(lease, "this_kernel", lambda: "another kernel")
+            patch.setattr(lease, "this_boot_id", lambda: "another kernel")
             patch.setattr("pernn.store.run_directory.fcntl.flock", lambda *_: None)
             self.lock = self.run.locked()
             self.lock.__enter__()
@@ -56,7 +56,7 @@ def test_terms_rise_and_only_the_newest_is_kept(run: RunDirectory) -> None:
 
 def test_a_dead_holder_of_this_host_is_followed_at_once(run: RunDirectory) -> None:
     run.path.mkdir(parents=True)
-    dead = lease.Holding(4, kernel=lease.this_kernel(), seconds=1000.0)
+    dead = lease.Holding(4, boot_id=lease.this_boot_id(), seconds=1000.0)
     (run.path / "lease-000004.json").write_bytes(dead.content())
     begun = time.monotonic()
     with run.locked():
@@ -155,7 +155,7 @@ def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(
     run.path.mkdir(parents=True)
     (run.path / "lease-000001.json").write_text(content)
     found = lease.newest_lease(run.path)
-    assert (found.term, found.released, found.kernel) == (1, False, "")
+    assert (found.term, found.released, found.boot_id) == (1, False, "")
     with run.locked():
         assert lease.newest_lease(run.path).term == 2
 

@@ -51,10 +51,10 @@ def naive_variable_length(config, tokens):
     """Every step after the shortest inputs has an answer or none."""
     query = config.vocab_size
     length = tokens.index(query) if query in tokens else len(tokens)
-    assert config.shortest <= length <= config.length
+    assert config.min_length <= length <= config.length
     assert tokens[length:] == [query] * (2 * config.length - length)
     answers = {length + step: tokens[length - 1 - step] for step in range(length)}
-    return [answers.get(step, UNSCORED) for step in range(config.shortest, 2 * config.length)]
+    return [answers.get(step, UNSCORED) for step in range(config.min_length, 2 * config.length)]
 
 
 def naive_autoregressive(config, tokens):
@@ -94,7 +94,7 @@ SPACES = {
     "delayed_addition": ({"vocab_size": 2, "length": 5}, 1024),
     "predecessor_query": ({"vocab_size": 6, "length": 4}, 6 * 5 * 4 * 3 * 3),
     "copying_memory": ({"vocab_size": 2, "length": 11, "hold_time": 3}, 2048),
-    "variable_length": ({"vocab_size": 2, "length": 10, "shortest": 8}, 256 + 512 + 1024),
+    "variable_length": ({"vocab_size": 2, "length": 10, "min_length": 8}, 256 + 512 + 1024),
     "dual_frequency": ({"vocab_size": 4, "length": 5, "rare_share": 0.4}, 1024),
     "autoregressive": ({"vocab_size": 2, "length": 11, "rule": "sort"}, 2048),
 }
@@ -108,7 +108,7 @@ def held(kind, number):
 def num_test(config):
     match config.kind:
         case "variable_length":
-            return (config.length - config.shortest + 1) * config.num_held_out
+            return (config.length - config.min_length + 1) * config.num_held_out
         case "dual_frequency":
             return 2 * 2 * config.length * config.num_per_cell
     return config.num_held_out
@@ -157,7 +157,7 @@ def tasks(draw):
         more["rule"] = draw(st.sampled_from(["reverse", "sort"]))
     fewest = length
     if kind == "variable_length":
-        fewest = more["shortest"] = draw(st.integers(1, length))
+        fewest = more["min_length"] = draw(st.integers(1, length))
     most = min(num_possible(kind, vocab_size, fewest) - 1, 40)
     return TASKS.find(kind)(
         vocab_size=vocab_size, length=length, num_held_out=draw(st.integers(1, most)), **more
@@ -185,7 +185,7 @@ def every_sequence(config):
         for row in itertools.product(ids, repeat=config.length):
             yield row, np.prod([share[token >= half] for token in row])
     else:
-        lengths = range(config.shortest, config.length + 1)
+        lengths = range(config.min_length, config.length + 1)
         for length in lengths:
             filling = (config.vocab_size,) * (2 * config.length - length)
             for row in itertools.product(ids, repeat=length):

@@ -1,4 +1,4 @@
-"""A vocabulary of two frequencies: shares, protocols, and the test set cell by cell."""
+"""A vocabulary of two frequencies: shares, presets, and the test set cell by cell."""
 
 from collections import Counter
 
@@ -24,9 +24,9 @@ from pernn.tasks import (
 SHARES = {"as-run": 1 / 8, "as-written": 1 / 4}
 
 
-def spec(protocol="as-run", **options):
+def spec(preset="as-run", **options):
     task = {"kind": "dual_frequency", **options}
-    return RunSpec.load({"task": task, "protocol": protocol})
+    return RunSpec.load({"task": task, "preset": preset})
 
 
 def shares_p_value(tokens, half, share):
@@ -35,22 +35,22 @@ def shares_p_value(tokens, half, share):
     return stats.chisquare([tokens.size - num_rare, num_rare], expected).pvalue
 
 
-@pytest.mark.parametrize(("protocol", "share"), SHARES.items())
+@pytest.mark.parametrize(("preset", "share"), SHARES.items())
 @pytest.mark.parametrize("vocab_size", [64, 1024, 2048])
-def test_both_protocols_have_their_shares(protocol, share, vocab_size):
-    stream = spec(protocol, vocab_size=vocab_size).build_task().stream(111)
+def test_both_presets_have_their_shares(preset, share, vocab_size):
+    stream = spec(preset, vocab_size=vocab_size).build_task().stream(111)
     tokens, half = stream.train(0, 5_000).tokens, vocab_size // 2
     assert shares_p_value(tokens, half, share) > 1e-3
-    # The test can tell the protocols apart.
+    # The test can tell the presets apart.
     (other,) = set(SHARES.values()) - {share}
     assert shares_p_value(tokens, half, other) < 1e-9
     for ids in (tokens[tokens < half], tokens[tokens >= half] - half):
         assert stats.chisquare(np.bincount(ids, minlength=half)).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(("protocol", "share"), SHARES.items())
-def test_every_position_has_the_share_and_knows_nothing_of_the_others(protocol, share):
-    stream = spec(protocol, vocab_size=8, length=6).build_task().stream(222)
+@pytest.mark.parametrize(("preset", "share"), SHARES.items())
+def test_every_position_has_the_share_and_knows_nothing_of_the_others(preset, share):
+    stream = spec(preset, vocab_size=8, length=6).build_task().stream(222)
     tokens = stream.train(3, 40_000).tokens
     for position in range(6):
         assert shares_p_value(tokens[:, position], 4, share) > 1e-3 / 6
@@ -60,15 +60,15 @@ def test_every_position_has_the_share_and_knows_nothing_of_the_others(protocol, 
         assert stats.chi2_contingency(table).pvalue > 1e-3 / 5
 
 
-def test_the_protocol_fills_in_what_is_left_open_and_nothing_else():
-    names = {spec(protocol).build_task().name for protocol in SHARES}
+def test_the_preset_fills_in_what_is_left_open_and_nothing_else():
+    names = {spec(preset).build_task().name for preset in SHARES}
     assert names == {
         f"dual_frequency K=64 L=64 rare_share={share} per_cell=16" for share in (0.125, 0.25)
     }
-    assert {spec(protocol, rare_share=0.4).build_task().name for protocol in SHARES} == {
+    assert {spec(preset, rare_share=0.4).build_task().name for preset in SHARES} == {
         "dual_frequency K=64 L=64 rare_share=0.4 per_cell=16"
     }
-    # Without a protocol, as when a spec is checked or a task shown, it is that of as-run.
+    # Without a preset, as when a spec is checked or a task shown, it is that of as-run.
     assert DualFrequencyConfig().build().name == spec().build_task().name
     assert spec().dump()["task"]["rare_share"] is None
 
@@ -98,9 +98,9 @@ def test_mixed_and_pure_conditions_differ_in_the_target_token_alone():
     np.testing.assert_array_equal(differs.argmax(axis=-1), np.broadcast_to(place, (2, 64, 16)))
 
 
-@pytest.mark.parametrize("protocol", SHARES)
-def test_frequent_and_rare_disturbants_stand_around_the_same_target_token(protocol):
-    batch = spec(protocol, vocab_size=64).build_task().stream(333).test()
+@pytest.mark.parametrize("preset", SHARES)
+def test_frequent_and_rare_disturbants_stand_around_the_same_target_token(preset):
+    batch = spec(preset, vocab_size=64).build_task().stream(333).test()
     asked = batch.targets[batch.targets != UNSCORED].reshape(2, 2, 64 * 16)
     np.testing.assert_array_equal(asked[:, 0], asked[:, 1])
     # Another position asks for other tokens.
@@ -160,7 +160,7 @@ def test_one_target_needs_reversed_inputs_of_one_length():
     source, one = DualFrequency(vocab_size=16, rare_share=0.5), OneTarget(num_per_cell=2)
     for rule, length, said in (
         (Sort(), Fixed(length=8), "got Sort and Fixed"),
-        (Reverse(), UniformRange(shortest=4, longest=8), "got Reverse and UniformRange"),
+        (Reverse(), UniformRange(min_length=4, longest=8), "got Reverse and UniformRange"),
         (Reverse(), Fixed(length=2), "of two tokens, nothing says which"),
     ):
         with pytest.raises(ConfigError, match=said):

@@ -137,7 +137,7 @@ def test_a_smaller_batch_is_a_prefix(config, seed, step):
 def test_every_part_of_the_address_matters(kind):
     sizes = {"kind": kind, "vocab_size": 1000, "length": 8, **held(kind, 64)}
     if kind == "variable_length":
-        sizes["shortest"] = 6
+        sizes["min_length"] = 6
     if kind == "dual_frequency":
         sizes["rare_share"] = 0.5
     task = TASKS.validate(sizes)

@@ -107,7 +107,7 @@ def test_the_parts_say_what_they_are():
         assert isinstance(feedback, Feedback)
     for source in (Uniform(vocab_size=3), Cued(source=NonRepeating(vocab_size=3))):
         assert isinstance(source, Source)
-    for length in (Fixed(length=3), UniformRange(shortest=2, longest=3)):
+    for length in (Fixed(length=3), UniformRange(min_length=2, longest=3)):
         assert isinstance(length, Length)
     for held_out in (Distinct(), OneTarget()):
         assert isinstance(held_out, HeldOut)
@@ -162,15 +162,15 @@ def test_parts_that_make_no_sense_with_several_lengths_are_refused(rule, source,
     ids = NonRepeating(vocab_size=9)
     source = Cued(source=ids) if source == "cued" else Uniform(vocab_size=9)
     with pytest.raises(ConfigError, match=said):
-        composed(rule, source, UniformRange(shortest=3, longest=5), feedback)
+        composed(rule, source, UniformRange(min_length=3, longest=5), feedback)
 
 
-@pytest.mark.parametrize(("shortest", "longest"), [(0, 3), (4, 3), (-1, -1)])
-def test_no_lengths_are_refused(shortest, longest):
+@pytest.mark.parametrize(("min_length", "longest"), [(0, 3), (4, 3), (-1, -1)])
+def test_no_lengths_are_refused(min_length, longest):
     with pytest.raises(
-        ConfigError, match=rf"shortest must lie in 1 … {longest}, .* got {shortest}"
+        ConfigError, match=rf"min_length must lie in 1 … {longest}, .* got {min_length}"
     ):
-        UniformRange(shortest=shortest, longest=longest)
+        UniformRange(min_length=min_length, longest=longest)
 
 
 @pytest.mark.parametrize("source", [Uniform, NonRepeating, "dual"])
@@ -181,7 +181,7 @@ def test_other_rules_and_sources_work_with_several_lengths(rule, source):
         if (source == "dual")
         else source
     )
-    lengths = UniformRange(shortest=2, longest=5)
+    lengths = UniformRange(min_length=2, longest=5)
     task = composed(rule, build(vocab_size=8), lengths, Query())
     batch = task.stream(1).train(0, 40)
     assert {*np.unique((batch.tokens[:, :5] < 8).sum(axis=1))} == {2, 3, 4, 5}

@@ -25,7 +25,7 @@ def test_lengths_are_uniform_and_say_nothing_of_the_tokens():
 
 
 def test_as_many_are_held_out_of_each_length():
-    config = VariableLengthConfig(vocab_size=2, shortest=6, length=9, num_held_out=50)
+    config = VariableLengthConfig(vocab_size=2, min_length=6, length=9, num_held_out=50)
     tokens = config.build().stream(1).test().tokens[:, :9]
     lengths, counts = np.unique((tokens < 2).sum(axis=1), return_counts=True)
     assert dict(zip(lengths.tolist(), counts.tolist(), strict=True)) == {
@@ -36,9 +36,12 @@ def test_as_many_are_held_out_of_each_length():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"shortest": 65}, "shortest must lie in 1 … 64, the longest length; got 65"),
-        ({"shortest": 0}, "shortest: Input should be greater than or equal to 1"),
-        ({"vocab_size": 2, "shortest": 8}, "num_held_out must lie in 1 … 255: only 256 sequences"),
+        ({"min_length": 65}, "min_length must lie in 1 … 64, the longest length; got 65"),
+        ({"min_length": 0}, "min_length: Input should be greater than or equal to 1"),
+        (
+            {"vocab_size": 2, "min_length": 8},
+            "num_held_out must lie in 1 … 255: only 256 sequences",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(options, said):

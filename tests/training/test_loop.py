@@ -43,20 +43,20 @@ SPEC = RunSpec.load(
 
 def start(spec: RunSpec = SPEC) -> tuple[Trial, TrainState]:
     trial = build(spec, CPU)
-    return trial, TrainState.fresh(trial.model, trial.protocol)
+    return trial, TrainState.fresh(trial.model, trial.preset)
 
 
 def events(trial: Trial, state: TrainState, spec: RunSpec = SPEC) -> list[Event]:
-    return list(advance(state, trial.stream, spec.training, trial.protocol, CPU))
+    return list(advance(state, trial.stream, spec.training, trial.preset, CPU))
 
 
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
-@pytest.mark.parametrize("protocol", ["as-run", "as-written"])
-def test_equals_a_plain_script(core: str, protocol: str) -> None:
-    spec = SPEC.override({"core.kind": core, "core.hidden_size": 12, "protocol": protocol})
+@pytest.mark.parametrize("preset", ["as-run", "as-written"])
+def test_equals_a_plain_script(core: str, preset: str) -> None:
+    spec = SPEC.override({"core.kind": core, "core.hidden_size": 12, "preset": preset})
     trial, state = start(spec)
     plain = PlainRNN(trial.model)
-    betas, eps = ((0.9, 0.98), 1e-9) if protocol == "as-run" else ((0.9, 0.999), 1e-8)
+    betas, eps = ((0.9, 0.98), 1e-9) if preset == "as-run" else ((0.9, 0.999), 1e-8)
     adam = torch.optim.Adam(plain.parameters(), betas=betas, eps=eps, foreach=False)
     losses = []
     for step in range(spec.training.iterations):
@@ -67,7 +67,7 @@ def test_equals_a_plain_script(core: str, protocol: str) -> None:
         loss = F.cross_entropy(logits.transpose(1, 2), torch.from_numpy(batch.targets))
         adam.zero_grad()
         loss.backward()
-        if protocol == "as-run":
+        if preset == "as-run":
             torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
         adam.step()
         losses.append(loss.item())
@@ -86,7 +86,7 @@ def test_cut_at_every_step_and_resumed_gives_the_same_bits() -> None:
     for cut in range(1, SPEC.training.iterations):
         trial, state = start()
         heard: list[Event] = []
-        for event in advance(state, trial.stream, SPEC.training, trial.protocol, CPU):
+        for event in advance(state, trial.stream, SPEC.training, trial.preset, CPU):
             heard.append(event)
             if event == Updated(cut):
                 break
@@ -111,7 +111,7 @@ def test_events_come_when_they_are_due() -> None:
 def test_first_update_has_rate_zero() -> None:
     trial, state = start()
     before = {name: value.clone() for name, value in trial.model.state_dict().items()}
-    next(advance(state, trial.stream, SPEC.training, trial.protocol, CPU))
+    next(advance(state, trial.stream, SPEC.training, trial.preset, CPU))
     after = trial.model.state_dict()
     assert all(torch.equal(after[name], before[name]) for name in before)
 

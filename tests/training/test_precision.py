@@ -55,9 +55,9 @@ def test_bf16_training_uses_the_weights_as_they_are() -> None:
     for precision in ("fp32", "bf16"):
         changed = spec.override({"training.precision": precision})
         trial = build(changed, CPU)
-        state = TrainState.fresh(trial.model, trial.protocol)
+        state = TrainState.fresh(trial.model, trial.preset)
         with computing(precision, CPU):
-            for _ in advance(state, trial.stream, changed.training, trial.protocol, CPU):
+            for _ in advance(state, trial.stream, changed.training, trial.preset, CPU):
                 pass
             metrics = evaluate(trial.model, trial.stream, CPU, precision).metrics
         accuracies[precision] = metrics["token_accuracy"]
@@ -170,10 +170,10 @@ def test_products_that_would_not_round_are_refused(generator: torch.Generator) -
     own = OwnProducts(trial.model.core.input_size, trial.model.core.hidden_size)
     for core, refused in ((trial.model.core, False), (own, True)):
         trial.model.core = core
-        state = TrainState.fresh(trial.model, trial.protocol)
+        state = TrainState.fresh(trial.model, trial.preset)
         expected = pytest.raises(
             MachineError, match="bf16 is not defined on the CPU for torch's `mm`"
         )
         with computing("bf16", CPU), expected if refused else contextlib.nullcontext():
-            for _ in advance(state, trial.stream, spec.training, trial.protocol, CPU):
+            for _ in advance(state, trial.stream, spec.training, trial.preset, CPU):
                 pass

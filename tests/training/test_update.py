@@ -51,14 +51,14 @@ def test_a_recording_ends_in_the_same_bits(core: str, resumed: int) -> None:
     recorder, states = Recorder(), []
     for way in ("written", "recorded"):
         trial, state = start(spec)
-        config, protocol = spec.training, trial.protocol
+        config, preset = spec.training, trial.preset
         rate_as_tensor(state)
-        first = Update(state, config, protocol, CPU)
+        first = Update(state, config, preset, CPU)
         for step in range(resumed):
             first(trial.stream.train(step, 8))
         later = first
         if way == "recorded":
-            later = RecordedUpdate(state, config, protocol, CPU, recorder)
+            later = RecordedUpdate(state, config, preset, CPU, recorder)
         for step in range(resumed, 8):
             later(trial.stream.train(step, 8))
         states.append(state)
@@ -71,7 +71,7 @@ def test_what_was_not_recorded_runs_as_it_is_written() -> None:
     trial, state = start()
     rate_as_tensor(state)
     recorder = Recorder()
-    update = RecordedUpdate(state, SPEC.training, trial.protocol, CPU, recorder)
+    update = RecordedUpdate(state, SPEC.training, trial.preset, CPU, recorder)
     batch = trial.stream.train(0, 8)
     targets = batch.targets.copy()
     targets[0, 0] = UNSCORED
@@ -88,7 +88,7 @@ def test_what_was_not_recorded_runs_as_it_is_written() -> None:
 
 def test_the_processor_needs_no_recording() -> None:
     trial, state = start()
-    assert type(make_update(state, SPEC.training, trial.protocol, CPU)) is Update
+    assert type(make_update(state, SPEC.training, trial.preset, CPU)) is Update
 
 
 @pytest.mark.gpu
@@ -101,16 +101,16 @@ def test_a_cuda_graph_trains_as_updates_that_are_not_recorded(core: str, precisi
     states = []
     for recorded in (True, False):
         trial = build(spec, device)
-        state = TrainState.fresh(trial.model, trial.protocol)
+        state = TrainState.fresh(trial.model, trial.preset)
         kind = RecordedUpdate if recorded else Update
-        update = kind(state, spec.training, trial.protocol, device)
+        update = kind(state, spec.training, trial.preset, device)
         for step in range(8):
             update(trial.stream.train(step, 8))
         states.append(state)
     one, other = (state.dump() for state in states)
     for name, value in one.items():
         np.testing.assert_allclose(value, other[name], rtol=1e-3, atol=1e-4, err_msg=name)
-    for event in advance(states[0], trial.stream, spec.training, trial.protocol, device):
+    for event in advance(states[0], trial.stream, spec.training, trial.preset, device):
         assert event is not None
 
 
@@ -121,5 +121,5 @@ def test_a_hook_on_the_core_hears_of_every_batch(core: str) -> None:
     trial.model.core.register_forward_hook(
         lambda core, inputs, outputs: heard.append(tuple(outputs[0].shape))
     )
-    make_update(state, SPEC.training, trial.protocol, CPU)(trial.stream.train(0, 8))
+    make_update(state, SPEC.training, trial.preset, CPU)(trial.stream.train(0, 8))
     assert heard == [(8, 5, 12)]

@@ -22,8 +22,9 @@ def analyze(
     pairs: Annotated[
         int, typer.Option("--pairs", min=1, help="Pairs of sequences per condition.")
     ] = 64,
-    source: Annotated[
-        int, typer.Option("--source", min=1, help="Step of the input at which the target stands.")
+    source_step: Annotated[
+        int,
+        typer.Option("--source-step", min=1, help="Step of the input at which the target stands."),
     ] = 1,
     map_pairs: Annotated[
         int,
@@ -44,7 +45,9 @@ def analyze(
 
     Example: pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
     """
-    config = StabilityAnalysis(num_per_condition=pairs, source=source, map_per_condition=map_pairs)
+    config = StabilityAnalysis(
+        num_per_condition=pairs, source_step=source_step, map_per_condition=map_pairs
+    )
     spec = _spec_of(run)
     spec = spec.override({"analysis": config.dump()})
     tables = _measure(spec, run, device, threads)

@@ -32,7 +32,7 @@ def export(
     """Write one flat record per finished trial: its spec beside its metrics.
 
     An address, such as s3://bucket/records.csv, needs the extra `remote` and the package of its
-    protocol.
+    preset.
 
     With --table one record per row of a table, for example by length or by position.
 

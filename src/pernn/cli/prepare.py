@@ -55,7 +55,7 @@ def prepare_data(
     Example: PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper
     """
     specs = trials(find_experiment(name), scale, overrides(assignments))
-    configs = (spec.task_under_protocol for spec in specs)
+    configs = (spec.task_under_preset for spec in specs)
     tasks = {config for config in configs if isinstance(config, LanguageModellingConfig)}
     if not tasks:
         raise ConfigError(f"{name}: its data are drawn, not read: there is nothing to prepare")

@@ -60,7 +60,7 @@ def run(
     checkpoint and end in the same bits. Several drivers may work on one results directory.
 
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
-    pernn run vocabulary_size -s small --set protocol=as-written --time-limit 11:30:00;
+    pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00;
     pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25;
     pernn run vocabulary_size -s paper --runner slurm --partition gpu --trials-per-job 10
     """

@@ -50,7 +50,7 @@ def show(
 ) -> None:
     """Show an experiment before it runs (grid, cost, claims, command), or what a task looks like.
 
-    Example: pernn show vocabulary_size --scale paper --set protocol=as-written
+    Example: pernn show vocabulary_size --scale paper --set preset=as-written
 
     Example: pernn show vocabulary_size --scale small --measure --price 0.10
 

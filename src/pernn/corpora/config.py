@@ -159,7 +159,7 @@ class LanguageModellingConfig(TaskConfig):
         vocab_size: Number of pieces; `as-written` the 256 bytes included.
         length: Most tokens of a paragraph that are used.
         corpus: Which text.
-        rules: What of the text is used and scored; the protocol's if absent.
+        rules: What of the text is used and scored; the preset's if absent.
     """
 
     kind: Literal["language_modelling"] = "language_modelling"
@@ -170,7 +170,7 @@ class LanguageModellingConfig(TaskConfig):
 
     @property
     def effective_rules(self) -> Rules:
-        """The rules; without any, and without a protocol, those of `as-run`."""
+        """The rules; without any, and without a preset, those of `as-run`."""
         return self.rules or "as-run"
 
     @property
@@ -185,7 +185,7 @@ class LanguageModellingConfig(TaskConfig):
         return f"{super().name} corpus={self.corpus.title}{rules}"
 
     def under(self, rare_share: float, text_rules: Rules) -> "LanguageModellingConfig":
-        """Take the protocol's rules where none are given."""
+        """Take the preset's rules where none are given."""
         return self if self.rules else self.model_copy(update={"rules": text_rules})
 
     def build(self) -> Task:

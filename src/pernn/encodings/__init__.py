@@ -8,16 +8,16 @@ from .config import (
     ENCODINGS,
     AnyEncoding,
     CodeConfig,
-    DoubleConfig,
     EncodingConfig,
     LearnedConfig,
     NoneConfig,
     RandomConfig,
+    RepeatedEmbeddingConfig,
     SinusoidalConfig,
 )
 
 if TYPE_CHECKING:
-    from .absent import Double, NoEncoding
+    from .absent import NoEncoding, RepeatedEmbedding
     from .encoding import Encoding
     from .sinusoidal import Sinusoidal
     from .tables import Learned, Random
@@ -26,8 +26,6 @@ __all__ = [
     "ENCODINGS",
     "AnyEncoding",
     "CodeConfig",
-    "Double",
-    "DoubleConfig",
     "Encoding",
     "EncodingConfig",
     "Learned",
@@ -36,6 +34,8 @@ __all__ = [
     "NoneConfig",
     "Random",
     "RandomConfig",
+    "RepeatedEmbedding",
+    "RepeatedEmbeddingConfig",
     "Sinusoidal",
     "SinusoidalConfig",
 ]
@@ -43,7 +43,7 @@ __all__ = [
 __getattr__ = exports(
     __name__,
     {
-        "Double": ".absent",
+        "RepeatedEmbedding": ".absent",
         "Encoding": ".encoding",
         "Learned": ".tables",
         "NoEncoding": ".absent",

@@ -18,7 +18,7 @@ class NoEncoding(Encoding):
         return torch.empty(num_steps, 0)
 
 
-class Double(NoEncoding):
+class RepeatedEmbedding(NoEncoding):
     """No code: the embedding concatenated with itself.
 
     As many input weights as an encoded network of the same code size, and no clock.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .encoding import Encoding
 
 Layout = Literal["interleaved", "halves"]
-Attach = Literal["concat", "add"]
+Combine = Literal["concat", "add"]
 Phase = Literal["input", "output"]
 
 
@@ -24,7 +24,7 @@ class EncodingConfig(Part):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module for up to `num_positions` steps; `layout` is the protocol's."""
+        """Make the module for up to `num_positions` steps; `layout` is the preset's."""
 
 
 ENCODINGS = Kinds(
@@ -34,7 +34,7 @@ ENCODINGS = Kinds(
         "sinusoidal": "pernn.encodings.config:SinusoidalConfig",
         "learned": "pernn.encodings.config:LearnedConfig",
         "random": "pernn.encodings.config:RandomConfig",
-        "double": "pernn.encodings.config:DoubleConfig",
+        "repeated_embedding": "pernn.encodings.config:RepeatedEmbeddingConfig",
     },
     EncodingConfig,
 )
@@ -45,17 +45,17 @@ class CodeConfig(EncodingConfig):
 
     Attributes:
         size: Width D of the code.
-        attach: Concatenate the code to the embedding, or add it.
+        combine: Concatenate the code to the embedding, or add it.
         masked: Phase in which the code is replaced by zeros; none if absent.
     """
 
     size: Annotated[int, Field(ge=1, le=2**20)] = 512
-    attach: Attach = "concat"
+    combine: Combine = "concat"
     masked: Phase | None = None
 
     def placement(self) -> dict[str, Any]:
         """Give what all codes take as keywords."""
-        return {"attach": self.attach, "masked": self.masked}
+        return {"combine": self.combine, "masked": self.masked}
 
 
 class NoneConfig(EncodingConfig):
@@ -72,25 +72,25 @@ class NoneConfig(EncodingConfig):
         return NoEncoding()
 
 
-class DoubleConfig(EncodingConfig):
+class RepeatedEmbeddingConfig(EncodingConfig):
     """No code: the embedding twice, the parameter-matched control."""
 
-    kind: Literal["double"] = "double"
+    kind: Literal["repeated_embedding"] = "repeated_embedding"
 
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
         """Make the module."""
-        from .absent import Double
+        from .absent import RepeatedEmbedding
 
-        return Double()
+        return RepeatedEmbedding()
 
 
 class SinusoidalConfig(CodeConfig):
     """Sines and cosines of unit norm.
 
     Attributes:
-        layout: Order of the features; the protocol's if absent.
+        layout: Order of the features; the preset's if absent.
     """
 
     kind: Literal["sinusoidal"] = "sinusoidal"

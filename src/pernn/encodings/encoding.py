@@ -18,7 +18,7 @@ class Encoding(nn.Module, ABC):
 
     Args:
         size: Width D of the code; 0 for none.
-        attach: Concatenate the code to the input, or add it.
+        combine: Concatenate the code to the input, or add it.
         masked: Phase in which the code is replaced by zeros; none if absent.
 
     Raises:
@@ -32,16 +32,17 @@ class Encoding(nn.Module, ABC):
         self,
         size: int,
         *,
-        attach: Literal["concat", "add"] = "concat",
+        combine: Literal["concat", "add"] = "concat",
         masked: Literal["input", "output"] | None = None,
     ) -> None:
         super().__init__()
-        if size < 0 or attach not in ("concat", "add") or masked not in ("input", "output", None):
+        if size < 0 or combine not in ("concat", "add") or masked not in ("input", "output", None):
             raise ConfigError(
-                f"{type(self).__name__}: needs size >= 0, attach 'concat' or 'add', masked 'input',"
-                f" 'output' or None; got size={size}, attach={attach!r}, masked={masked!r}"
+                f"{type(self).__name__}: needs size >= 0, combine 'concat' or 'add', masked "
+                f"'input', 'output' or None; got size={size}, combine={combine!r}, "
+                f"masked={masked!r}"
             )
-        self.size, self.attach, self.masked = size, attach, masked
+        self.size, self.combine, self.masked = size, combine, masked
 
     @abstractmethod
     def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
@@ -86,12 +87,12 @@ class Encoding(nn.Module, ABC):
         Raises:
             ConfigError: If the code is to be added but has another width.
         """
-        if self.size and self.attach == "add" and self.size != width:
+        if self.size and self.combine == "add" and self.size != width:
             raise ConfigError(
                 f"a code of size {self.size} cannot be added to vectors of {width}: "
-                "make the sizes equal or use attach='concat'"
+                "make the sizes equal or use combine='concat'"
             )
-        return width * self.embedding_copies + (self.size if self.attach == "concat" else 0)
+        return width * self.embedding_copies + (self.size if self.combine == "concat" else 0)
 
     def join(
         self,
@@ -129,12 +130,12 @@ class Encoding(nn.Module, ABC):
         codes = codes.to(vectors.dtype)
         if time_first:
             codes = codes.unsqueeze(1)
-        if self.attach == "add":
+        if self.combine == "add":
             return joined + codes
         return torch.cat([joined, codes.expand(*vectors.shape[:-1], -1)], dim=-1)
 
     def extra_repr(self) -> str:
         """Return the size, and what is not the default."""
-        attach = f", attach={self.attach!r}" if self.attach != "concat" else ""
+        combine = f", combine={self.combine!r}" if self.combine != "concat" else ""
         masked = f", masked={self.masked!r}" if self.masked is not None else ""
-        return f"{self.size}{attach}{masked}" if self.size else ""
+        return f"{self.size}{combine}{masked}" if self.size else ""

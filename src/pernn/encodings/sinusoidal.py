@@ -23,7 +23,7 @@ class Sinusoidal(Encoding):
         size: Width D, even.
         layout: `halves`, all sines then all cosines (the published runs), or `interleaved`
             pairs (the published texts): a permutation of each other.
-        attach: Concatenate the code to the input, or add it.
+        combine: Concatenate the code to the input, or add it.
         masked: Phase in which the code is replaced by zeros.
 
     Raises:
@@ -43,10 +43,10 @@ class Sinusoidal(Encoding):
         size: int,
         *,
         layout: Literal["interleaved", "halves"] = "halves",
-        attach: Literal["concat", "add"] = "concat",
+        combine: Literal["concat", "add"] = "concat",
         masked: Literal["input", "output"] | None = None,
     ) -> None:
-        super().__init__(size, attach=attach, masked=masked)
+        super().__init__(size, combine=combine, masked=masked)
         if size % 2 or not size:
             raise ConfigError(
                 f"Sinusoidal: size must be even and positive (a sine and a cosine per frequency),"

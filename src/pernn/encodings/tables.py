@@ -31,7 +31,7 @@ class Learned(_Table):
         size: Width D.
         num_positions: Longest sequence, both phases.
         normalize: Scale every row to unit norm, which removes that confound.
-        attach: Concatenate the code to the input, or add it.
+        combine: Concatenate the code to the input, or add it.
         masked: Phase in which the code is replaced by zeros.
         generator: Source of the initial values.
 
@@ -44,11 +44,11 @@ class Learned(_Table):
         num_positions: int,
         *,
         normalize: bool = False,
-        attach: Literal["concat", "add"] = "concat",
+        combine: Literal["concat", "add"] = "concat",
         masked: Literal["input", "output"] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(size, attach=attach, masked=masked)
+        super().__init__(size, combine=combine, masked=masked)
         self.normalize = normalize
         self.weight = nn.Parameter(torch.randn(num_positions, size, generator=generator))
 
@@ -68,7 +68,7 @@ class Random(_Table):
     Args:
         size: Width D.
         num_positions: Longest sequence, both phases.
-        attach: Concatenate the code to the input, or add it.
+        combine: Concatenate the code to the input, or add it.
         masked: Phase in which the code is replaced by zeros.
         generator: Source of the codes.
 
@@ -80,11 +80,11 @@ class Random(_Table):
         size: int,
         num_positions: int,
         *,
-        attach: Literal["concat", "add"] = "concat",
+        combine: Literal["concat", "add"] = "concat",
         masked: Literal["input", "output"] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(size, attach=attach, masked=masked)
+        super().__init__(size, combine=combine, masked=masked)
         points = torch.randn(num_positions, size, generator=generator)
         self.register_buffer("weight", F.normalize(points, dim=1))
 

@@ -111,9 +111,9 @@ LOWER_LOSS = Claim(
 )
 
 
-def _code_steadier(rule: str) -> Claim:
+def _encoding_steadier(rule: str) -> Claim:
     return Claim(
-        name=f"code_steadier_{rule}",
+        name=f"encoding_steadier_{rule}",
         statement=f"In {RULES[rule]}, the code is the steadier remedy: the encoded LSTM without "
         "feedback is above the one that is fed its own output.",
         source=_source(rule),
@@ -174,7 +174,7 @@ EXPERIMENT = Experiment(
         LOWER_LOSS,
         FALLS,
         POOR,
-        *map(_code_steadier, RULES),
+        *map(_encoding_steadier, RULES),
     ),
     figure=FigureLayout(
         x="task.vocab_size",
@@ -186,7 +186,7 @@ EXPERIMENT = Experiment(
         table=TABLE,
     ),
     more_figures={
-        "codes": FigureLayout(
+        "encodings": FigureLayout(
             x="task.vocab_size",
             panels=("task.kind", "task.rule"),
             lines="encoding.kind",
@@ -195,7 +195,7 @@ EXPERIMENT = Experiment(
         )
     },
     labels={
-        "codes": "The own output fed back, and networks without feedback",
+        "encodings": "The own output fed back, and networks without feedback",
         "task.vocab_size": "Vocabulary size K",
         "task.rule": "Rule",
         "feedback": "Fed back",

@@ -73,8 +73,8 @@ CATALOGUE = {
         "Does the code help where the time of an answer is not known beforehand?",
         "v3, Fig. 9; v1, Fig. 6",
     ),
-    "alternative_codes": Entry(
-        "pernn.experiments.alternative_codes",
+    "alternative_encodings": Entry(
+        "pernn.experiments.alternative_encodings",
         "Must the code be sinusoidal, or does any code help?",
         "v3, Figs. 10 and 11",
     ),

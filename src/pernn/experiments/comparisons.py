@@ -40,7 +40,7 @@ LABELS = {
     "lstm": "LSTM",
     "s4d": "S4D",
     "none": "Vanilla",
-    "double": "Double vanilla",
+    "repeated_embedding": "Double vanilla",
     "sinusoidal": "Position-encoded",
     "learned": "Learned",
     "random": "Random",
@@ -85,10 +85,10 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
     return {name: LABELS[name] for name in names}
 
 
-def code_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
+def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
     """Claim that the sinusoidal code raises a core's token accuracy, averaged over cells."""
     return Claim(
-        name=f"code_helps_{core}",
+        name=f"encoding_helps_{core}",
         statement=f"The sinusoidal code raises the {CORES[core]}'s token accuracy.",
         source=source,
         predicate=Differs("token_accuracy", {"core.kind": core}, CODE, cells=cells),

@@ -6,7 +6,7 @@ Source: Morita (2024), versions 2 and 3, appendix A.1 and figure 7.
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .comparisons import by_core, code_helps, gain_grows, labels
+from .comparisons import by_core, encoding_helps, gain_grows, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
 from .predicates import Place
@@ -49,7 +49,7 @@ EXPERIMENT = Experiment(
     question=CATALOGUE["delayed_addition"].question,
     source=CATALOGUE["delayed_addition"].source,
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(code_helps("lstm", SOURCE), gain_grows("lstm", SOURCE)),
+    claims=(encoding_helps("lstm", SOURCE), gain_grows("lstm", SOURCE)),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),
 )

@@ -138,7 +138,7 @@ def _worst(core: str, quarter: int, place: str, other: int) -> Claim:
 
 def _resists(core: str) -> Claim:
     return Claim(
-        name=f"code_gives_resilience_{core}",
+        name=f"encoding_gives_resilience_{core}",
         statement=f"Rare disturbants cost the encoded {CORES[core]} less accuracy than the vanilla "
         "one.",
         source=_source(core),

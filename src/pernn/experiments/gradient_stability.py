@@ -40,21 +40,21 @@ def demo() -> tuple[RunSpec, ...]:
 
 def small() -> tuple[RunSpec, ...]:
     """A night on two CPU cores, most of it training."""
-    return _analysed(dual_frequency.small(), s4d_source=12, num_per_condition=32)
+    return _analysed(dual_frequency.small(), s4d_source_step=12, num_per_condition=32)
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published trainings, every 5,000 updates; meant for GPUs."""
-    return _analysed(dual_frequency.paper(), s4d_source=23, num_per_condition=256)
+    return _analysed(dual_frequency.paper(), s4d_source_step=23, num_per_condition=256)
 
 
 def _analysed(
-    specs: tuple[RunSpec, ...], s4d_source: int = 1, **config: int
+    specs: tuple[RunSpec, ...], s4d_source_step: int = 1, **config: int
 ) -> tuple[RunSpec, ...]:
     """Put an analysis behind every training; S4D's target stands behind a shared prefix."""
-    sources = {"s4d": s4d_source}
+    steps = {"s4d": s4d_source_step}
     return tuple(
-        spec.override({"analysis": {"source": sources.get(spec.core.kind, 1), **config}})
+        spec.override({"analysis": {"source_step": steps.get(spec.core.kind, 1), **config}})
         for spec in specs
     )
 
@@ -94,7 +94,7 @@ def _falls(core: str, how: str) -> Claim:
 
 def _stabilises(core: str) -> Claim:
     return Claim(
-        name=f"code_stabilises_{core}",
+        name=f"encoding_stabilises_{core}",
         statement=f"After training, the code raises the {CORES[core]}'s similarity among Rare "
         "disturbants.",
         source=SOURCE,
@@ -166,7 +166,7 @@ def _s4d_stable(target: str) -> Claim:
 S4D = (
     *(_s4d_stable(target) for target in ("Frequent", "Rare")),
     Claim(
-        name="code_marginal_s4d",
+        name="encoding_marginal_s4d",
         statement="After training, the code changes the S4D model's similarity marginally in every "
         "condition.",
         source=S4D_SOURCE,
@@ -197,7 +197,7 @@ S4D = (
         table=TABLE,
     ),
     Claim(
-        name="code_helps_early_s4d",
+        name="encoding_helps_early_s4d",
         statement="Up to update 10,000, the code raises the S4D model's similarity among Rare "
         "disturbants, for Frequent targets.",
         source=S4D_SOURCE,

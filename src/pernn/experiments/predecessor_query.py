@@ -7,7 +7,7 @@ K = 512 … 1024 is kept, and the step of 128 is ours.
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE
-from .comparisons import by_core, code_helps, labels
+from .comparisons import by_core, encoding_helps, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
 from .predicates import Place
@@ -49,7 +49,7 @@ EXPERIMENT = Experiment(
     question=CATALOGUE["predecessor_query"].question,
     source=CATALOGUE["predecessor_query"].source,
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(code_helps("lstm", Place("v5", "appendix A.3")),),
+    claims=(encoding_helps("lstm", Place("v5", "appendix A.3")),),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),
 )

@@ -131,7 +131,7 @@ def _ascends(core: str, code: str) -> Claim:
 
 def _helps(core: str) -> Claim:
     return Claim(
-        name=f"code_helps_{core}",
+        name=f"encoding_helps_{core}",
         statement=f"In sorting, the code raises the {CORES[core]}'s token accuracy.",
         source=(V3, V1),
         predicate=Differs(

@@ -22,7 +22,7 @@ def demo() -> tuple[RunSpec, ...]:
         {
             "task.kind": "variable_length",
             "task.vocab_size": 16,
-            "task.shortest": 8,
+            "task.min_length": 8,
             "task.length": 16,
             "task.num_held_out": 64,
             **widths(128),
@@ -39,7 +39,7 @@ def small() -> tuple[RunSpec, ...]:
         {
             "task.kind": "variable_length",
             "task.vocab_size": 64,
-            "task.shortest": 16,
+            "task.min_length": 16,
             "task.length": 32,
             "task.num_held_out": 128,
             **widths(128),
@@ -61,7 +61,7 @@ def paper() -> tuple[RunSpec, ...]:
 
 
 CODE_HELPS = Claim(
-    name="code_helps_lstm",
+    name="encoding_helps_lstm",
     statement="The code raises the LSTM's token accuracy where the input length varies.",
     source=SOURCE,
     predicate=Differs("token_accuracy", {"core.kind": "lstm"}, CODE, cells="length"),

@@ -62,7 +62,7 @@ UP_TO_512 = {"task.vocab_size": tuple(size for size in POWERS if size <= 512)}
 """The text compares extension and training from scratch for 2K = 128 … 512."""
 CLAIMS = (
     Claim(
-        name="code_helps_extension",
+        name="encoding_helps_extension",
         statement="The code raises the accuracy on new tokens after an extension of the "
         "vocabulary.",
         source=V1,

@@ -11,7 +11,7 @@ from .comparisons import (
     PAPER_SETTING,
     Source,
     by_core,
-    code_helps,
+    encoding_helps,
     labels,
 )
 from .experiment import Experiment
@@ -117,7 +117,7 @@ def _limit(core: str, near: int) -> Claim:
 
 
 ELMAN_HELPS = Claim(
-    name="code_helps_elman",
+    name="encoding_helps_elman",
     statement="The code raises the Elman network's token accuracy, K = 8,192 apart.",
     source=V1,
     predicate=Differs(
@@ -158,9 +158,9 @@ EXPERIMENT = Experiment(
     claims=(
         _degrades("gru", (V3, V5)),
         _degrades("lstm", (V3, V5, V1)),
-        code_helps("gru", (V3, V5, V1)),
-        code_helps("lstm", (V3, V5, V1)),
-        code_helps("s4d", V5),
+        encoding_helps("gru", (V3, V5, V1)),
+        encoding_helps("lstm", (V3, V5, V1)),
+        encoding_helps("s4d", V5),
         ELMAN_HELPS,
         ELMAN_EXCEPTION,
         LSTM_GAIN_GROWS,

@@ -208,7 +208,7 @@ class EncodedNetwork(nn.Module, ABC):
         if not self.encoding.size:
             return None
         codes = self.encoding(num_steps, num_queries, position_offset=position_offset)
-        offset = width if self.encoding.attach == "concat" else 0
+        offset = width if self.encoding.combine == "concat" else 0
         return self.core.project(codes, offset=offset, bias=False)
 
 

@@ -25,7 +25,7 @@ class PositionEncodedRNN(EncodedNetwork):
         core: Module that recurs, its class or kind (`elman`, `gru`, `lstm`, `s4d`);
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
         encoding: Module that gives the codes, or the kind of one (`none`, `sinusoidal`, `learned`,
-            `random`, `double`); a kind is made with code size `embedding_size`.
+            `random`, `repeated_embedding`); a kind is made with code size `embedding_size`.
         embedding_size: Width of a token's vector; as wide as the state if absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.
@@ -128,5 +128,5 @@ class PositionEncodedRNN(EncodedNetwork):
         )
 
     def _rows(self) -> Float[Tensor, "rows width"]:
-        """The embedding as it stands in the input: twice for `double`."""
+        """The embedding as it stands in the input: twice for `repeated_embedding`."""
         return torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)

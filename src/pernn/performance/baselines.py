@@ -19,7 +19,7 @@ from pernn.errors import ConfigError
 from pernn.kernels import without_kernels
 from pernn.models import PositionEncodedRNN
 from pernn.runs import Trial
-from pernn.training import Protocol
+from pernn.training import Preset
 
 LEARNING_RATE = 1e-4
 
@@ -51,7 +51,7 @@ class ScriptedNetwork(nn.Module):
         self.readout = deepcopy(model.readout)
         self.query, self.num_queries = model.vocab_size, num_queries
         self.copies = model.encoding.embedding_copies
-        self.attach = model.encoding.attach
+        self.combine = model.encoding.combine
         with torch.no_grad():
             codes = model.encoding(num_steps, num_queries)
         self.register_buffer("codes", codes)
@@ -61,7 +61,7 @@ class ScriptedNetwork(nn.Module):
         queries = tokens.new_full((len(tokens), self.num_queries), self.query)
         vectors = self.embedding(torch.cat([tokens, queries], dim=1))
         vectors = torch.cat([vectors] * self.copies, dim=2)
-        if self.codes.shape[1] and self.attach == "add":
+        if self.codes.shape[1] and self.combine == "add":
             vectors = vectors + self.codes
         elif self.codes.shape[1]:
             vectors = torch.cat([vectors, self.codes.expand(len(tokens), -1, -1)], dim=2)
@@ -108,7 +108,7 @@ def usual_update(trial: Trial, batch_size: int, device: torch.device) -> Callabl
     held_out = {tuple(row) for row in trial.stream.test().tokens.tolist()}
     samples = Samples(network.query, length, held_out)
     batches = iter(DataLoader(samples, batch_size=batch_size))
-    step = _make_step(network, trial.protocol, all_logits=True)
+    step = _make_step(network, trial.preset, all_logits=True)
 
     def update() -> Tensor:
         tokens, targets = next(batches)
@@ -126,7 +126,7 @@ def good_update(trial: Trial, batch_size: int, device: torch.device) -> Callable
         ConfigError: If the trial is not to reverse ids.
     """
     network, length = _prepare(trial, device)
-    step = _make_step(network, trial.protocol, all_logits=False)
+    step = _make_step(network, trial.preset, all_logits=False)
     generator = torch.Generator().manual_seed(1)
 
     def update() -> Tensor:
@@ -147,11 +147,11 @@ def _prepare(trial: Trial, device: torch.device) -> tuple[ScriptedNetwork, int]:
 
 
 def _make_step(
-    network: ScriptedNetwork, protocol: Protocol, *, all_logits: bool
+    network: ScriptedNetwork, preset: Preset, *, all_logits: bool
 ) -> Callable[[Tensor, Tensor], Tensor]:
     parameters = list(network.parameters())
     optimizer = torch.optim.Adam(
-        parameters, lr=LEARNING_RATE, betas=protocol.betas, eps=protocol.epsilon
+        parameters, lr=LEARNING_RATE, betas=preset.betas, eps=preset.epsilon
     )
 
     def step(tokens: Tensor, targets: Tensor) -> Tensor:
@@ -159,8 +159,8 @@ def _make_step(
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
         loss.backward()
-        if protocol.clip_norm is not None:
-            nn.utils.clip_grad_norm_(parameters, protocol.clip_norm)
+        if preset.clip_norm is not None:
+            nn.utils.clip_grad_norm_(parameters, preset.clip_norm)
         optimizer.step()
         return loss.detach()
 

@@ -80,7 +80,7 @@ def make_spec(
         encoding: Kind of the code, as wide as the hidden state if it has a width.
     """
     hidden, batch, length, vocab = shape
-    sized = {} if encoding in ("none", "double") else {"size": hidden}
+    sized = {} if encoding in ("none", "repeated_embedding") else {"size": hidden}
     return RunSpec.load(
         {
             "task": {
@@ -160,7 +160,7 @@ def make_update_of(
     """Give what makes an update and says how long it took; ours also in phases."""
     trial = build(spec, device)
     if name == "ours":
-        stopwatch = Stopwatch(spec, trial, TrainState.fresh(trial.model, trial.protocol), device)
+        stopwatch = Stopwatch(spec, trial, TrainState.fresh(trial.model, trial.preset), device)
         return stopwatch.whole, stopwatch
     make = {"good": good_update, "usual": usual_update}[name]
     update = make(trial, spec.training.batch_size, device)

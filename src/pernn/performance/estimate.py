@@ -22,8 +22,8 @@ def time_update(spec: RunSpec, device: torch.device) -> float:
     """
     alone = spec.model_copy(update={"pretraining": None, "analysis": None})
     trial = build(alone, device)
-    state = TrainState.fresh(trial.model, trial.protocol)
-    update = make_update(state, spec.training, trial.protocol, device)
+    state = TrainState.fresh(trial.model, trial.preset)
+    update = make_update(state, spec.training, trial.preset, device)
     times: list[float] = []
     with computing(spec.training.precision, device):
         begun = now(device)

@@ -57,7 +57,7 @@ class Stopwatch:
     ) -> None:
         self._spec, self._trial, self._state, self._device = spec, trial, state, device
         self._model = cast(PositionEncodedRNN, trial.model)
-        self._update = make_update(state, spec.training, trial.protocol, device)
+        self._update = make_update(state, spec.training, trial.preset, device)
         self._step = 0
 
     def lap(self) -> dict[str, float]:

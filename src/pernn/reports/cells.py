@@ -28,7 +28,7 @@ class Sample:
         columns: Seed → cell → value; a difference if the predicate compares.
         cells: Those that are needed, in order; every one has a seed.
         name: Column whose values they are, as it is displayed.
-        num_lost: Trials among them that diverged, and count as the worst.
+        num_diverged: Trials among them that diverged, and count as the worst.
         num_missing: Planned trials that are not finished.
         label: Column or value → how it is displayed.
     """
@@ -36,7 +36,7 @@ class Sample:
     columns: Columns
     cells: tuple[Any, ...]
     name: str
-    num_lost: int
+    num_diverged: int
     num_missing: int
     label: Label
 

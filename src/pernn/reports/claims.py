@@ -36,7 +36,7 @@ class Verdict:
         p_supports: One-sided p-value of the test that would support the claim, uncorrected.
         p_contradicts: That of the test that would contradict it.
         num_seeds: Number of values behind them.
-        num_lost: Trials that diverged; they count, with the worst value of each metric.
+        num_diverged: Trials that diverged; they count, with the worst value of each metric.
         num_missing: Trials that the claim is about and that are not finished.
         cells: Every cell by itself.
         detail: One line on what was compared, or why nothing was.
@@ -52,7 +52,7 @@ class Verdict:
     p_supports: float | None = None
     p_contradicts: float | None = None
     num_seeds: int = 0
-    num_lost: int = 0
+    num_diverged: int = 0
     num_missing: int = 0
     cells: tuple[Cell, ...] = ()
     detail: str = ""
@@ -160,7 +160,7 @@ def _judge(
         None if evidence is None else float(evidence.supports),
         None if evidence is None else float(evidence.contradicts),
         found.num_seeds,
-        found.sample.num_lost,
+        found.sample.num_diverged,
         found.sample.num_missing,
         found.cells,
         found.detail,
@@ -170,7 +170,7 @@ def _judge(
 
 def _remarks(found: Finding) -> list[str]:
     sample, values = found.sample, found.values
-    lost, missing = sample.num_lost, sample.num_missing
+    lost, missing = sample.num_diverged, sample.num_missing
     constant = not found.interval and len(values) > 1 and max(values) - min(values) <= ROUNDING
     words = {
         f"{found.num_seeds} of the {MIN_SEEDS} seeds that a verdict needs": (

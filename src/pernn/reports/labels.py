@@ -87,12 +87,12 @@ class Labels:
         return [(self.places.get(str(part), last), rank(part)) for part in parts]
 
 
-def protocol_of(records: Sequence[Record], label: Labels) -> str:
-    """Say under which protocol the trials were run; empty if none says so."""
-    found = sorted({str(record["protocol"]) for record in records if "protocol" in record})
+def preset_of(records: Sequence[Record], label: Labels) -> str:
+    """Say under which preset the trials were run; empty if none says so."""
+    found = sorted({str(record["preset"]) for record in records if "preset" in record})
     if len(found) < 2:
-        return f"protocol {label(found[0])}" if found else ""
-    return f"mixed protocols: {', '.join(label(value) for value in found)}"
+        return f"preset {label(found[0])}" if found else ""
+    return f"mixed presets: {', '.join(label(value) for value in found)}"
 
 
 def footer(experiment: Experiment, records: Sequence[Record]) -> str:
@@ -103,7 +103,7 @@ def footer(experiment: Experiment, records: Sequence[Record]) -> str:
 def footer_items(experiment: Experiment, records: Sequence[Record]) -> list[str]:
     """Give the parts of the footer."""
     label = Labels(experiment.labels)
-    words = [protocol] if (protocol := protocol_of(records, label)) else []
+    words = [preset] if (preset := preset_of(records, label)) else []
     for column, text in SETTINGS:
         values = sorted({record[column] for record in records if column in record}, key=rank)
         if values and column != experiment.figure.x:

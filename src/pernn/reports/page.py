@@ -17,7 +17,7 @@ from .claims import Verdict, judge_all
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
 from .further import FORMATS, Further, draw_further
-from .labels import Labels, footer, names_of, protocol_of
+from .labels import Labels, footer, names_of, preset_of
 from .records import Record, rank
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
@@ -154,7 +154,7 @@ class Summary:
         others = [metric for metric in self._measured() if metric not in self.by]
         self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))
         self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
-        self.protocol = protocol_of(records, self.label)
+        self.preset = preset_of(records, self.label)
         self.verdicts = judge_all(experiment.claims, records, planned, self.label)
         self.progress = f"{len(records):,} of {len(planned):,} trials finished"
         lost = sum("diverged" in record for record in records)
@@ -213,7 +213,7 @@ class Summary:
             metrics=self.metrics,
             label=self.label,
             rows=self.rows,
-            protocol=self.protocol,
+            preset=self.preset,
             form=self.experiment.figure.form,
             folded=len(self.rows) > LONG,
             trial_columns=columns,
@@ -256,12 +256,12 @@ class Summary:
         if not self.rows:
             return table
         caption = "Mean \\[95 % bootstrap interval\\] over seeds"
-        caption += f"; {escape_markdown(self.protocol)}" if self.protocol else ""
+        caption += f"; {escape_markdown(self.preset)}" if self.preset else ""
         return f"{caption}.\n\n{table}"
 
     def about(self) -> list[str]:
-        """Name the experiment, its scale, source and protocol."""
-        parts = (self.experiment.name, self.scale, self.experiment.source, self.protocol)
+        """Name the experiment, its scale, source and preset."""
+        parts = (self.experiment.name, self.scale, self.experiment.source, self.preset)
         return [part for part in parts if part]
 
     def settings(self) -> list[tuple[str, str]]:

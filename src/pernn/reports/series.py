@@ -25,7 +25,7 @@ LINES = (
 )
 """Colours of Okabe and Ito (2008), told apart by marker and dash as well."""
 
-CODES = ("none", "sinusoidal", "double", "learned", "random")
+CODES = ("none", "sinusoidal", "repeated_embedding", "learned", "random")
 """Encodings whose look is the same in every figure, whichever of them it shows."""
 
 DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}

@@ -36,14 +36,14 @@ class Row:
         condition: Column → value.
         num_seeds: Finished trials.
         num_parameters: Sizes of their networks; one, unless the condition mixes networks.
-        protocols: Those that they were run under; one, unless the condition mixes protocols.
+        presets: Those that they were run under; one, unless the condition mixes presets.
         metrics: Name → what was measured; a metric that no trial has is absent.
     """
 
     condition: Mapping[str, Any]
     num_seeds: int
     num_parameters: tuple[int, ...]
-    protocols: tuple[str, ...]
+    presets: tuple[str, ...]
     metrics: Mapping[str, Measured]
 
     def size(self, label: Callable[[Any], str] = str) -> str:
@@ -83,14 +83,14 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
     for condition in sorted(groups, key=lambda condition: [rank(part) for part in condition]):
         group = dict(sorted(groups[condition].items(), key=lambda item: rank(item[0])))
         sizes = {record["num_parameters"] for record in group.values() if _sized(record)}
-        protocols = {str(one["protocol"]) for one in group.values() if "protocol" in one}
+        presets = {str(one["preset"]) for one in group.values() if "preset" in one}
         measured = {metric: _measure(group, metric) for metric in metrics}
         rows.append(
             Row(
                 condition=dict(zip(by, condition, strict=True)),
                 num_seeds=len(group),
                 num_parameters=tuple(sorted(sizes)),
-                protocols=tuple(sorted(protocols)),
+                presets=tuple(sorted(presets)),
                 metrics={name: found for name, found in measured.items() if found},
             )
         )
@@ -125,11 +125,11 @@ def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     named = [f"{metric}.{bound}" for metric in metrics for bound in bounds]
-    about = ("num_seeds", "num_parameters", "protocol")
+    about = ("num_seeds", "num_parameters", "preset")
     writer.writerow([*map(_cell, by), *about, *map(_cell, named)])
     for row in rows:
         line: list[Any] = [*row.condition.values(), row.num_seeds]
-        line += [" ".join(map(str, row.num_parameters)), " ".join(row.protocols)]
+        line += [" ".join(map(str, row.num_parameters)), " ".join(row.presets)]
         for metric in metrics:
             line += _csv_bounds(row.metrics.get(metric))
         writer.writerow([_cell(value) for value in line])

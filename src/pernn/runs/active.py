@@ -73,7 +73,7 @@ class ActiveRun:
             directory.write_environment(environment)
         else:
             _check_data(started, data, directory)
-        state = TrainState.fresh(trial.model, trial.protocol)
+        state = TrainState.fresh(trial.model, trial.preset)
         _restore(directory, state, started, environment, warn)
         directory.checkpoints.prune(spec.training.keep_interval)
         return cls(spec, directory, trial, state, state.update, warn)

@@ -53,7 +53,7 @@ def analyse(
     if config is None or not isinstance(task, SyntheticTask):
         raise ConfigError(f"gradient stability is measured on tokens, not on {first.task.kind}")
     pairs = dual_frequency_pairs(
-        task, spec.seed, num_per_condition=config.num_per_condition, source=config.source
+        task, spec.seed, num_per_condition=config.num_per_condition, source=config.source_step
     )
     folder = RunDirectory(root, first.fingerprint()).checkpoints
     local = threading.local()

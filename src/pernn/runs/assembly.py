@@ -10,7 +10,7 @@ import torch
 from pernn.interfaces import BatchStream
 from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN
 from pernn.randomness import RandomStream, Split
-from pernn.training import PROTOCOLS, Protocol
+from pernn.training import PRESETS, Preset
 
 from .global_randomness import seeded_globals
 from .spec import RunSpec
@@ -23,12 +23,12 @@ class Trial:
     Attributes:
         model: The network with its initial weights, on the device.
         stream: Its data.
-        protocol: The settings of its protocol.
+        preset: The settings of its preset.
     """
 
     model: PositionEncodedRNN | VectorRNN
     stream: BatchStream
-    protocol: Protocol
+    preset: Preset
 
 
 def build(
@@ -41,7 +41,7 @@ def build(
     depend on the device. A part that draws from a global generator instead finds it seeded, and
     `warn` is told.
     """
-    protocol = PROTOCOLS[spec.protocol]
+    preset = PRESETS[spec.preset]
 
     def seeded(part: str) -> AbstractContextManager[None]:
         return seeded_globals(spec.seed, part, getattr(spec, part).kind, device, warn)
@@ -51,7 +51,7 @@ def build(
         stream = task.stream(spec.seed)
     with seeded("encoding"):
         generator = _generator(spec, "encoding")
-        encoding = spec.encoding.build(task.num_steps, protocol.layout, generator)
+        encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
     # A task may say which network it is for; most do not.
     network = getattr(task, "network", "queried")
     # The phases' vectors are as wide as a token's.
@@ -71,7 +71,7 @@ def build(
     if isinstance(model, AutoregressiveRNN):
         model.reset_phase(_generator(spec, "phase"))
     model.reset_readout(_generator(spec, "readout"))
-    return Trial(model.to(device), stream, protocol)
+    return Trial(model.to(device), stream, preset)
 
 
 def _generator(spec: RunSpec, part: str) -> torch.Generator:

@@ -74,10 +74,10 @@ def estimate_work(spec: RunSpec) -> Work:
     task, core = spec.build_task(), spec.core
     batch, hidden = spec.training.batch_size, core.hidden_size
     code = spec.encoding
-    copies = 2 if code.kind == "double" else 1
+    copies = 2 if code.kind == "repeated_embedding" else 1
     width = spec.embedding_size * copies
     num_codes = code.size if isinstance(code, CodeConfig) else 0
-    if isinstance(code, CodeConfig) and code.attach == "concat":
+    if isinstance(code, CodeConfig) and code.combine == "concat":
         width += code.size
     network = getattr(task, "network", "queried")
     if network == "autoregressive":

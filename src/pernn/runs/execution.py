@@ -131,7 +131,7 @@ def train(run: ActiveRun, device: torch.device, on_update: OnUpdate) -> Outcome:
     before = spec.num_updates - spec.training.iterations
     with computing(spec.training.precision, device):
         try:
-            for event in advance(run.state, trial.stream, spec.training, trial.protocol, device):
+            for event in advance(run.state, trial.stream, spec.training, trial.preset, device):
                 run.take(event)
                 if isinstance(event, Updated) and not on_update(before + event.update):
                     return run.stop()

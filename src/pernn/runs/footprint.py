@@ -88,9 +88,9 @@ def count_parameters(spec: RunSpec) -> int:
     hidden, layers = core.hidden_size, core.num_layers
     gates = core.num_gates * hidden
     code = spec.encoding
-    copies = 2 if code.kind == "double" else 1
+    copies = 2 if code.kind == "repeated_embedding" else 1
     width = spec.embedding_size * copies
-    if isinstance(code, CodeConfig) and code.attach == "concat":
+    if isinstance(code, CodeConfig) and code.combine == "concat":
         width += code.size
     rows = task.vocab_size + len(task.extra_rows)
     biases = 2 * gates * layers

@@ -15,14 +15,14 @@ from pernn.interfaces import Task
 from pernn.randomness import MAX_SEED
 from pernn.store import check_format
 from pernn.tasks import AnyTask, ReverseOrderingConfig, TaskConfig
-from pernn.training import PROTOCOLS, ProtocolName, TrainingConfig
+from pernn.training import PRESETS, PresetName, TrainingConfig
 
 MAX_ANALYSED = 2**16
 """Checkpoints that one analysis may measure."""
 
 
 class Pretraining(Config):
-    """What a network learns first; core, code, widths, protocol and seed are the trial's.
+    """What a network learns first; core, code, widths, preset and seed are the trial's.
 
     Attributes:
         task: What is to be learnt first, with fewer ids than afterwards.
@@ -38,7 +38,7 @@ class StabilityAnalysis(Config):
 
     Attributes:
         num_per_condition: Pairs of sequences per condition.
-        source: Step of the input, from 1, at which a pair shares its target.
+        source_step: Step of the input, from 1, at which a pair shares its target.
         map_per_condition: Pairs per condition and step of the target in a map of all steps; no
             map if 0.
 
@@ -46,7 +46,7 @@ class StabilityAnalysis(Config):
     """
 
     num_per_condition: Annotated[int, Field(ge=1, le=2**20)] = 256
-    source: Annotated[int, Field(ge=1, le=2**16)] = 1
+    source_step: Annotated[int, Field(ge=1, le=2**16)] = 1
     map_per_condition: Annotated[int, Field(ge=0, le=2**20)] = 0
 
 
@@ -61,7 +61,7 @@ class RunSpec(Config):
         core: The recurrent layer.
         encoding: The position code.
         embedding_size: Width of a token's vector; `core.hidden_size` if not given.
-        protocol: `as-run` (the published runs) or `as-written` (the published texts).
+        preset: `as-run` (the published runs) or `as-written` (the published texts).
         training: How long and how fast.
         seed: Which data and which initial weights.
         pretraining: If given, the network is trained on this first, then frozen but for the
@@ -74,7 +74,7 @@ class RunSpec(Config):
     core: AnyCore = LSTMConfig()
     encoding: AnyEncoding = SinusoidalConfig()
     embedding_size: Annotated[int, Field(ge=1, le=2**20)] = 512
-    protocol: ProtocolName = "as-run"
+    preset: PresetName = "as-run"
     training: TrainingConfig = TrainingConfig()
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 111
     pretraining: Pretraining | None = None
@@ -106,10 +106,10 @@ class RunSpec(Config):
                 "encoding.masked needs an output phase of queries that begins at the same step in "
                 f"every sequence, and task {self.task.kind} has none"
             )
-        if code.attach == "add" and code.size != self.embedding_size:
+        if code.combine == "add" and code.size != self.embedding_size:
             raise ValueError(
                 f"encoding.size {code.size} cannot be added to embedding_size "
-                f"{self.embedding_size}: make them equal or use encoding.attach=concat"
+                f"{self.embedding_size}: make them equal or use encoding.combine=concat"
             )
         return self
 
@@ -146,9 +146,9 @@ class RunSpec(Config):
                 f"analysis of {len(self._analysed_before_the_end) + 1:,} checkpoints, more than "
                 f"{MAX_ANALYSED:,}: make training.keep_interval larger"
             )
-        if self.analysis.source > self.task.length:
+        if self.analysis.source_step > self.task.length:
             raise ValueError(
-                f"analysis.source {self.analysis.source} lies beyond the input of "
+                f"analysis.source_step {self.analysis.source_step} lies beyond the input of "
                 f"task.length {self.task.length}"
             )
         return self
@@ -194,14 +194,14 @@ class RunSpec(Config):
         return spec
 
     def build_task(self) -> Task:
-        """Make the task as the protocol has it."""
-        return self.task_under_protocol.build()
+        """Make the task as the preset has it."""
+        return self.task_under_preset.build()
 
     @property
-    def task_under_protocol(self) -> TaskConfig:
-        """The task's config with everything filled in that the protocol decides."""
-        protocol = PROTOCOLS[self.protocol]
-        return self.task.under(protocol.rare_share, protocol.text_rules)
+    def task_under_preset(self) -> TaskConfig:
+        """The task's config with everything filled in that the preset decides."""
+        preset = PRESETS[self.preset]
+        return self.task.under(preset.rare_share, preset.text_rules)
 
     def first_stage(self) -> "RunSpec | None":
         """Give the run that must be finished before; `None` if there is no such stage."""

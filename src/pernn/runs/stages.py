@@ -116,4 +116,4 @@ def build_extended(
     generator = torch.Generator().manual_seed(stream.seed_word())
     task = spec.build_task()
     extend_vocabulary(model, task.vocab_size, generator)
-    return Trial(model, task.stream(spec.seed), trial.protocol)
+    return Trial(model, task.stream(spec.seed), trial.preset)

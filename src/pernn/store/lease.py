@@ -49,10 +49,10 @@ class Holding:
         owner: Random name of the holder.
         host: Name of the host, for people.
         process: Process id there.
-        kernel: Start of that host's system, or its name: what a file lock reaches.
+        boot_id: Start of that host's system, or its name: what a file lock reaches.
         seconds: How long the file may stay as it is before the holder is taken for dead; 0 if not
             known, then as long as the observer's own.
-        beat: How often the holder has said that it lives.
+        heartbeat: How often the holder has said that it lives.
         released: Whether the holder has left.
     """
 
@@ -60,9 +60,9 @@ class Holding:
     owner: str = ""
     host: str = "an unknown host"
     process: int = 0
-    kernel: str = ""
+    boot_id: str = ""
     seconds: float = 0.0
-    beat: int = 0
+    heartbeat: int = 0
     released: bool = False
 
     @property
@@ -114,7 +114,7 @@ class Lease:
         while not self._leaving.wait(self._holding.seconds / NUM_BEATS):
             # What fails now is tried again; whoever took over has another file.
             with suppress(OSError):
-                self._write(replace(self._holding, beat=self._holding.beat + 1))
+                self._write(replace(self._holding, heartbeat=self._holding.heartbeat + 1))
 
     def _write(self, holding: Holding) -> None:
         """Change the file where it is; closing it makes other hosts see that, without fsync."""
@@ -151,7 +151,7 @@ class LeaseWatch:
             return ("another process" if is_locked else "", "")
         if is_locked:
             return found.holder, ""
-        if is_locked is False and found.kernel == this_kernel():
+        if is_locked is False and found.boot_id == this_boot_id():
             return "", ""
         before, since = self._seen.get(folder, (None, 0.0))
         if seen != before:
@@ -194,14 +194,18 @@ def claim(
     seconds = lease_seconds()
     seen = _look(folder)
     found = None if seen is None else _parse(*seen)
-    if found is not None and not found.released and not (locked and found.kernel == this_kernel()):
+    if (
+        found is not None
+        and not found.released
+        and not (locked and found.boot_id == this_boot_id())
+    ):
         if expired is None:
             _watch(folder, found, max(seconds, found.seconds), may_wait)
         elif seen is not None and _name(seen) != expired:
             raise BusyError(f"{folder}: {found.holder} may be working on this run")
     term = 1 if found is None else found.term + 1
     holding = Holding(
-        term, secrets.token_hex(8), socket.gethostname(), os.getpid(), this_kernel(), seconds
+        term, secrets.token_hex(8), socket.gethostname(), os.getpid(), this_boot_id(), seconds
     )
     if not _create(folder, holding) or max(_terms(folder)) != term:
         raise BusyError(f"{folder}: another process has just taken this run")
@@ -253,7 +257,7 @@ def lease_seconds() -> float:
 
 
 @cache
-def this_kernel() -> str:
+def this_boot_id() -> str:
     """Name the running system: a new name after every start where it has one."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

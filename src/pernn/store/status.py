@@ -11,7 +11,7 @@ from pernn.errors import CorruptError, StoreError, one_line
 
 from .collection import without_collection
 from .files import storing
-from .lease import LOCK, lock_state, newest_lease, this_kernel
+from .lease import LOCK, lock_state, newest_lease, this_boot_id
 from .run_directory import ENVIRONMENT, RESULT, RunDirectory, read_record
 
 RunState = Literal["finished", "running", "failed", "stopped", "waiting", "damaged"]
@@ -56,7 +56,7 @@ def read_status(root: Path, run: str) -> RunStatus:
         if lock_state(directory.path / LOCK):
             return RunStatus(run, "running", update)
         lease = newest_lease(directory.path)
-        if lease is not None and not lease.released and lease.kernel != this_kernel():
+        if lease is not None and not lease.released and lease.boot_id != this_boot_id():
             # Whether it lives shows only in time: whoever takes the run up will find out.
             return RunStatus(run, "running", update, f"held by {lease.holder}")
         last = (directory.read_journal() or [{}])[-1]

@@ -27,7 +27,7 @@ MEANING = "a row of this table of a finished trial, beside its columns"
 """What a row is of a table that a task has by a name of its own, `by_position` and the like."""
 
 FIRST = ("run", "state")
-LAST = ("position", "update", "event", "reason", "begun", "finished")
+LAST = ("position", "update", "event", "reason", "started", "finished")
 """A trial's columns before and after those that vary; what all trials share comes at the end."""
 
 
@@ -96,7 +96,7 @@ def _read_trial(root: Path, run: str) -> dict[str, Any]:
         "update": status.update or next((line.get("update") for line in done), None),
         "event": status.event,
         "reason": status.reason,
-        "begun": _moment(journal[:1]),
+        "started": _moment(journal[:1]),
         "finished": _moment(done),
     }
 

@@ -40,7 +40,7 @@ class TaskConfig(Part):
         return f"{self.kind} {self.sizes}"
 
     def under(self, rare_share: float, text_rules: Literal["as-run", "as-written"]) -> "TaskConfig":
-        """Fill in what the protocol decides where the config leaves it open.
+        """Fill in what the preset decides where the config leaves it open.
 
         Args:
             rare_share: Probability of a Rare token, for a task that has such tokens.

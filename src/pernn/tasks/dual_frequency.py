@@ -20,7 +20,7 @@ from .synthetic import SyntheticTask
 
 CLASSES = ("Frequent", "Rare")
 RARE_SHARE = 1 / 8
-"""What a task has that no protocol told otherwise: that of `as-run`."""
+"""What a task has that no preset told otherwise: that of `as-run`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +170,7 @@ class DualFrequencyConfig(TaskConfig):
 
     Attributes:
         vocab_size: Number of token ids, K, an even number.
-        rare_share: Probability of a Rare token; the protocol's if absent.
+        rare_share: Probability of a Rare token; the preset's if absent.
         num_per_cell: Test sequences per class of target, class of disturbants and position.
 
     Source: Morita (2024), section 2.2.
@@ -196,13 +196,13 @@ class DualFrequencyConfig(TaskConfig):
     def under(
         self, rare_share: float, text_rules: Literal["as-run", "as-written"]
     ) -> "DualFrequencyConfig":
-        """Take the protocol's share where none is given."""
+        """Take the preset's share where none is given."""
         if self.rare_share is not None:
             return self
         return self.model_copy(update={"rare_share": rare_share})
 
     def build(self) -> SyntheticTask:
-        """Make the task; without a share or a protocol, with that of `as-run`."""
+        """Make the task; without a share or a preset, with that of `as-run`."""
         share = RARE_SHARE if self.rare_share is None else self.rare_share
         return SyntheticTask(
             name=self.name,

@@ -84,7 +84,7 @@ class Fixed:
 
 @dataclass(frozen=True, kw_only=True)
 class UniformRange:
-    """Every input has a length of its own, drawn uniformly from shortest … longest.
+    """Every input has a length of its own, drawn uniformly from min_length … longest.
 
     In a batch each sequence starts at step 1: inputs, then as many queries, then padding up to the
     steps of the longest. Queries are given as tokens, since they begin at different steps; padding
@@ -94,19 +94,20 @@ class UniformRange:
         ConfigError: If the lengths are not positive or none lies between them.
     """
 
-    shortest: int
+    min_length: int
     longest: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shortest <= self.longest:
+        if not 1 <= self.min_length <= self.longest:
             raise ConfigError(
-                f"shortest must lie in 1 … {self.longest}, the longest length; got {self.shortest}"
+                f"min_length must lie in 1 … {self.longest}, the longest length; "
+                f"got {self.min_length}"
             )
 
     @property
     def possible(self) -> range:
         """All lengths."""
-        return range(self.shortest, self.longest + 1)
+        return range(self.min_length, self.longest + 1)
 
     @property
     def num_words(self) -> int:
@@ -142,18 +143,20 @@ class UniformRange:
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
         """Draw a length for every row; ids beyond it become padding."""
-        lengths = self.shortest + integers(words, len(self.possible))
+        lengths = self.min_length + integers(words, len(self.possible))
         return np.where(np.arange(ids.shape[1]) < lengths, ids, padding)
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
         """Put batches of one length each together, row by row; targets begin after the shortest."""
         tokens = np.full((len(inputs), 2 * self.longest), padding, dtype=np.int64)
-        targets = np.full((len(inputs), 2 * self.longest - self.shortest), UNSCORED, dtype=np.int64)
+        targets = np.full(
+            (len(inputs), 2 * self.longest - self.min_length), UNSCORED, dtype=np.int64
+        )
         lengths = (inputs != padding).sum(axis=1)
         for length in np.unique(lengths):
             rows = lengths == length
             alone = make(inputs[rows, :length])
             tokens[rows, :length] = alone.tokens
-            due = slice(length - self.shortest, 2 * length - self.shortest)
+            due = slice(length - self.min_length, 2 * length - self.min_length)
             targets[rows, due] = alone.targets
         return Batch(tokens, 0, targets)

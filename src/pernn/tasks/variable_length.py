@@ -16,17 +16,17 @@ from .synthetic import SyntheticTask
 class VariableLengthConfig(TokenTaskConfig):
     """Give input sequences of various lengths back in reverse order.
 
-    Picture (shortest = 2, L = 4):
+    Picture (min_length = 2, L = 4):
         input    8 29  2  ?  ?  ?
         target   .  .  .  2 29  8
 
-    Every sequence draws its length from shortest … L, all equally likely; this one has three
+    Every sequence draws its length from min_length … L, all equally likely; this one has three
     tokens. Time counts from its start; what fills it up in a batch comes after its last answer and
     is never scored.
 
     Attributes:
         length: Length of the longest inputs, L.
-        shortest: Length of the shortest inputs.
+        min_length: Length of the shortest inputs.
         num_held_out: Distinct test sequences of each length, never shown in training.
 
     Source: Morita (2024), versions 2 and 3, figure 9.
@@ -35,12 +35,12 @@ class VariableLengthConfig(TokenTaskConfig):
 
     kind: Literal["variable_length"] = "variable_length"
     vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 16_384
-    shortest: Annotated[int, Field(ge=1, le=2**16)] = 32
+    min_length: Annotated[int, Field(ge=1, le=2**16)] = 32
 
     @property
     def name(self) -> str:
         """Canonical description: what the data depend on beside the seed."""
-        return f"{super().name} shortest={self.shortest}"
+        return f"{super().name} shortest={self.min_length}"
 
     def build(self) -> SyntheticTask:
         """Make the task."""
@@ -48,7 +48,7 @@ class VariableLengthConfig(TokenTaskConfig):
             name=self.name,
             rule=Reverse(),
             source=Uniform(vocab_size=self.vocab_size),
-            length=UniformRange(shortest=self.shortest, longest=self.length),
+            length=UniformRange(min_length=self.min_length, longest=self.length),
             measures=(Sequences(), ByLength()),
             held_out=Distinct(num_held_out=self.num_held_out),
         )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .config import PROTOCOLS, Precision, Protocol, ProtocolName, TrainingConfig
+from .config import PRESETS, Precision, Preset, PresetName, TrainingConfig
 from .schedule import learning_rate
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from .update import Update, make_update
 
 __all__ = [
-    "PROTOCOLS",
+    "PRESETS",
     "CheckpointDue",
     "Event",
     "Measured",
     "Precision",
-    "Protocol",
-    "ProtocolName",
+    "Preset",
+    "PresetName",
     "Shown",
     "TrainState",
     "TrainingConfig",

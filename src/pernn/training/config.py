@@ -1,4 +1,4 @@
-"""Parameters of training, and the two protocols; never loads torch."""
+"""Parameters of training, and the two presets; never loads torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -8,11 +8,11 @@ from pydantic import Field
 from pernn.config import Config
 
 Precision = Literal["fp32", "tf32", "bf16"]
-ProtocolName = Literal["as-run", "as-written"]
+PresetName = Literal["as-run", "as-written"]
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Preset:
     """Settings in which the published runs and the published texts differ.
 
     Attributes:
@@ -29,11 +29,11 @@ class Protocol:
     clip_norm: float | None
     layout: Literal["interleaved", "halves"]
     rare_share: float
-    text_rules: ProtocolName
+    text_rules: PresetName
 
 
-PROTOCOLS: dict[ProtocolName, Protocol] = {
-    "as-run": Protocol(
+PRESETS: dict[PresetName, Preset] = {
+    "as-run": Preset(
         betas=(0.9, 0.98),
         epsilon=1e-9,
         clip_norm=1.0,
@@ -41,7 +41,7 @@ PROTOCOLS: dict[ProtocolName, Protocol] = {
         rare_share=1 / 8,
         text_rules="as-run",
     ),
-    "as-written": Protocol(
+    "as-written": Preset(
         betas=(0.9, 0.999),
         epsilon=1e-8,
         clip_norm=None,

@@ -9,7 +9,7 @@ import torch
 from pernn.errors import TrialError
 from pernn.interfaces import BatchStream
 
-from .config import Protocol, TrainingConfig
+from .config import Preset, TrainingConfig
 from .evaluation import evaluate
 from .schedule import learning_rate
 from .state import REMEDY, TrainState
@@ -46,7 +46,7 @@ def advance(
     state: TrainState,
     stream: BatchStream,
     config: TrainingConfig,
-    protocol: Protocol,
+    preset: Preset,
     device: torch.device,
 ) -> Iterator[Event]:
     """Train until `config.iterations`, yielding after every update what happened.
@@ -56,7 +56,7 @@ def advance(
     Raises:
         TrialError: If loss or gradients are not finite at the end of a log interval.
     """
-    update = make_update(state, config, protocol, device)
+    update = make_update(state, config, preset, device)
     while state.update < config.iterations:
         update(stream.train(state.update, config.batch_size))
         yield from _events(state, stream, config, device)

@@ -13,9 +13,9 @@ from pernn.errors import CorruptError, TrialError
 from pernn.interfaces import SequenceModel
 
 from .adam import FusedAdam
-from .config import Protocol
+from .config import Preset
 
-REMEDY = "lower training.learning_rate or clip gradients (protocol as-run)"
+REMEDY = "lower training.learning_rate or clip gradients (preset as-run)"
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
@@ -37,10 +37,10 @@ class TrainState:
     sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
 
     @classmethod
-    def fresh(cls, model: nn.Module, protocol: Protocol) -> "TrainState":
-        """Start training a model under a protocol."""
+    def fresh(cls, model: nn.Module, preset: Preset) -> "TrainState":
+        """Start training a model under a preset."""
         trainable = [p for p in model.parameters() if p.requires_grad]
-        optimizer = FusedAdam(trainable, betas=protocol.betas, eps=protocol.epsilon)
+        optimizer = FusedAdam(trainable, betas=preset.betas, eps=preset.epsilon)
         sums = torch.zeros(3, dtype=torch.float64, device=trainable[0].device)
         return cls(model, optimizer, sums=sums)
 

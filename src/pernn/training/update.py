@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pernn.interfaces import Batch
 
-from .config import Protocol, TrainingConfig
+from .config import Preset, TrainingConfig
 from .objective import Shown, batch_loss
 from .precision import RoundedOnly, rounding
 from .schedule import learning_rate
@@ -24,7 +24,7 @@ class Update:
     Args:
         state: What they change.
         config: How many and how fast.
-        protocol: Whether gradients are clipped.
+        preset: Whether gradients are clipped.
         device: Where.
     """
 
@@ -32,11 +32,11 @@ class Update:
         self,
         state: TrainState,
         config: TrainingConfig,
-        protocol: Protocol,
+        preset: Preset,
         device: torch.device,
     ) -> None:
         self.state, self.config, self.device = state, config, device
-        self.clip_norm = inf if protocol.clip_norm is None else protocol.clip_norm
+        self.clip_norm = inf if preset.clip_norm is None else preset.clip_norm
         # Of the first forward pass; it would slow all of them down.
         rounds = config.precision == "bf16" and device.type == "cpu"
         self._watch: AbstractContextManager[Any] = nullcontext()
@@ -89,7 +89,7 @@ class RecordedUpdate(Update):
     Args:
         state: What they change.
         config: How many and how fast.
-        protocol: Whether gradients are clipped.
+        preset: Whether gradients are clipped.
         device: Where.
         capture: What records; a CUDA graph if absent.
     """
@@ -98,11 +98,11 @@ class RecordedUpdate(Update):
         self,
         state: TrainState,
         config: TrainingConfig,
-        protocol: Protocol,
+        preset: Preset,
         device: torch.device,
         capture: Capture | None = None,
     ) -> None:
-        super().__init__(state, config, protocol, device)
+        super().__init__(state, config, preset, device)
         self._capture = capture or cuda_graph
         self._place: Shown | None = None
         self._repeat: Callable[[], None] | None = None
@@ -153,11 +153,11 @@ class RecordedUpdate(Update):
 
 
 def make_update(
-    state: TrainState, config: TrainingConfig, protocol: Protocol, device: torch.device
+    state: TrainState, config: TrainingConfig, preset: Preset, device: torch.device
 ) -> Update:
     """Give the fastest updates that a device has."""
     kind = RecordedUpdate if device.type == "cuda" else Update
-    return kind(state, config, protocol, device)
+    return kind(state, config, preset, device)
 
 
 def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:

@@ -23,15 +23,15 @@ V5 = Place("v5", "appendix D")
 CODES = ("sinusoidal", "learned", "random")
 
 
-def _lengths(shortest: int, num_held_out: int = 1024) -> list[Settings]:
+def _lengths(min_length: int, num_held_out: int = 1024) -> list[Settings]:
     """Give the two tasks: inputs of one length, and of any from `shortest` up to it.
 
     Args:
-        shortest: Length of the shortest inputs.
+        min_length: Length of the shortest inputs.
         num_held_out: Test sequences of each length where there are several.
     """
     fixed, variable = TASKS
-    several = {"task.shortest": shortest, "task.num_held_out": num_held_out}
+    several = {"task.min_length": min_length, "task.num_held_out": num_held_out}
     return [{"task.kind": fixed}, {"task.kind": variable, **several}]
 
 
@@ -125,9 +125,9 @@ FIGURE = FigureLayout(
 )
 
 EXPERIMENT = Experiment(
-    name="alternative_codes",
-    question=CATALOGUE["alternative_codes"].question,
-    source=CATALOGUE["alternative_codes"].source,
+    name="alternative_encodings",
+    question=CATALOGUE["alternative_encodings"].question,
+    source=CATALOGUE["alternative_encodings"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *(_helps("reverse_ordering", code) for code in CODES),
