@@ -6,10 +6,11 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from pernn.errors import StoreError
 from pernn.experiments import Experiment, find_experiment, trials
 from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
@@ -17,7 +18,10 @@ from pernn.store import (
     Sweep,
     describe_machines,
     is_done,
+    load_sweep,
+    read_json,
     read_records,
+    read_status,
     save_sweep,
     sweep_directory,
     without_collection,
@@ -83,15 +87,11 @@ def run(
     Example:
         `pernn.run("vocabulary_size", overrides={"core.hidden_size": 32}).load()`
     """
-    found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    root, changes = Path(results), dict(overrides or {})
-    specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
-    sweep = Sweep(name_sweep(found.name, scale, changes), found.name, scale, changes, list(specs))
-    save_sweep(root, sweep)
-    done = {run: spec for run, spec in specs.items() if is_done(root, run)}
-    for change in changed_parts(done, root):
-        warnings.warn(change, stacklevel=2)
+    plan, root = plan_sweep(experiment, scale, dict(overrides or {})), Path(results)
+    save_sweep(root, plan.sweep)
     failures: list[TrialEvent] = []
+    for change in plan.changes(root):
+        warnings.warn(change, stacklevel=2)
 
     def listen(event: TrialEvent) -> None:
         if event.state == "failed":
@@ -101,12 +101,83 @@ def run(
             warnings.warn(f"{event.run}: {event.message}", stacklevel=2)
         on_event(event)
 
-    missing = [spec for run, spec in specs.items() if run not in done]
+    missing = plan.missing(root)
     if missing:
         chosen = LocalRunner(jobs=os.cpu_count() or 1) if runner is None else runner
         chosen.run(missing, root, listen)
-    report = make_report(root, sweep, warnings.warn, found)
-    return SweepResult(sweep.name, root, failures, report.page, report.verdicts)
+    report = make_report(root, plan, warnings.warn)
+    return SweepResult(plan.sweep.name, root, failures, report.page, report.verdicts)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep with its experiment and the specs of its trials, expanded once.
+
+    Attributes:
+        sweep: Its list of runs.
+        experiment: What they answer.
+        specs: Run → spec, in the order of the grid.
+    """
+
+    sweep: Sweep
+    experiment: Experiment
+    specs: Mapping[str, RunSpec]
+
+    def missing(
+        self, root: Path, only: Sequence[str] = (), order: Literal["seed", "grid"] = "grid"
+    ) -> list[RunSpec]:
+        """Return the trials that have no result, those that failed included.
+
+        Args:
+            root: Results directory.
+            only: If given, other trials are left alone.
+            order: `seed` for one seed of everything first, so that early reports cover all.
+        """
+        runs = (run for run in self.specs if not only or run in only)
+        found = [self.specs[run] for run in runs if not is_done(root, run)]
+        return sorted(found, key=lambda one: one.seed) if order == "seed" else found
+
+    def changes(self, root: Path) -> list[str]:
+        """Return in a line each what has changed in the code of parts since trials finished."""
+        return changed_parts({r: s for r, s in self.specs.items() if is_done(root, r)}, root)
+
+    def find_failed(self, root: Path) -> list[str]:
+        """Return the runs whose last attempt failed."""
+        return [run for run in self.specs if read_status(root, run).state == "failed"]
+
+    def is_reported(self, root: Path) -> bool:
+        """Return whether the report on disk already has all trials."""
+        claims = sweep_directory(root, self.sweep.name) / "claims.json"
+        try:
+            return bool(read_json(claims).get("num_finished") == len(self.specs))
+        except StoreError:
+            return False
+
+
+def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
+    """Expand an experiment's grid at a scale, under a name.
+
+    Raises:
+        ConfigError: If there is no such experiment or scale, or an override fits no spec.
+    """
+    found = find_experiment(experiment) if isinstance(experiment, str) else experiment
+    changes = dict(overrides)
+    specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
+    name = name_sweep(found.name, scale, changes)
+    return Plan(Sweep(name, found.name, scale, changes, list(specs)), found, specs)
+
+
+def reload_plan(root: Path, name: str) -> Plan:
+    """Read a sweep and expand its grid anew: its experiment may have grown since."""
+    stored = load_sweep(root, name)
+    return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
+
+
+def read_plan(root: Path, name: str) -> Plan:
+    """Read a sweep as it was run, with the specs that its experiment has now."""
+    stored = load_sweep(root, name)
+    plan = plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
+    return replace(plan, sweep=stored)
 
 
 def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:
@@ -118,43 +189,41 @@ def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str
 
 
 def repeat_command(sweep: Sweep) -> str:
-    """Give the command that makes a sweep."""
+    """Return the command that makes a sweep."""
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
         words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 
 
-def find_trials(sweep: Sweep, experiment: Experiment | None = None) -> dict[str, RunSpec]:
-    """Return the specs of a sweep's trials by fingerprint, in the order of the grid."""
-    found = experiment or find_experiment(sweep.experiment)
-    return {spec.fingerprint(): spec for spec in trials(found, sweep.scale, dict(sweep.overrides))}
-
-
-def make_report(
-    root: Path,
-    sweep: Sweep,
-    complain: Callable[[str], None],
-    experiment: Experiment | None = None,
-) -> "Report":
+def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Report":
     """Write a sweep's figure, tables, verdicts and page.
 
     Args:
         root: Results directory.
-        sweep: What is reported.
+        plan: What is reported.
         complain: Told of each damaged run, which is left out.
-        experiment: That of the sweep, if it is not registered under its name.
     """
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import write_report
 
+    sweep = plan.sweep
     with without_collection():
         return write_report(
-            experiment or find_experiment(sweep.experiment),
+            plan.experiment,
             sweep.scale,
             read_records(root, sweep.runs, complain),
-            list(find_trials(sweep, experiment).values()),
+            list(plan.specs.values()),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),
             describe_machines(root, sweep.runs),
         )
+
+
+def judge_sweep(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Sequence[Verdict]":
+    """Return the verdicts on a sweep's claims, without writing anything."""
+    from pernn.reports import Labels, judge_all
+
+    records = read_records(root, plan.sweep.runs, complain)
+    labels = Labels(plan.experiment.labels)
+    return judge_all(plan.experiment.claims, records, list(plan.specs.values()), labels)

@@ -58,7 +58,6 @@ VERBS = {
     "retry": "retry:retry",
     "report": "report:report",
     "analyze": "analyze:analyze",
-    "claims": "claims:claims",
     "export": "export:export",
     "query": "query:ask",
     "prune": "prune:prune",

@@ -31,7 +31,9 @@ def prune(
             help="Also the last checkpoint and those of training.keep_interval.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     results: Results = RESULTS,
     as_json: Json = False,

@@ -18,19 +18,17 @@ def status(
     sweep: Annotated[
         str | None, typer.Argument(help="A sweep's name, to list its trials; all if absent.")
     ] = None,
-    again: Annotated[
-        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     every: Annotated[
         float | None,
         typer.Option(
-            min=0.2, help=f"Watch, with so many seconds between two looks ({EVERY_SECONDS:g})."
+            min=0.2, help=f"Watch, refreshed after this many seconds ({EVERY_SECONDS:g})."
         ),
     ] = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> None:
-    """Say how sweeps stand, or the trials of one.
+    """Show the progress of sweeps, or the trials of one.
 
     With --watch: a table that renews itself, with the trials that run and the time left; in a pipe
     one table after another, with --json one line after another.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .cache import may_compile_first
+from .cache import cache_directory, may_compile_first
 
 if TYPE_CHECKING:
     from .arithmetic import describe_arithmetic, set_variables
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Kernels",
+    "cache_directory",
     "describe_arithmetic",
     "describe_kernels",
     "find_kernels",

@@ -7,7 +7,6 @@ from pernn.lazy import exports
 if TYPE_CHECKING:
     from .ceilings import Ceilings, measure_ceilings
     from .comparison import SHAPES, Comparison, compare, make_spec
-    from .estimate import measure_seconds, time_update
     from .phases import PHASES, Phase
     from .processors import class_table, measure_classes
 
@@ -22,8 +21,6 @@ __all__ = [
     "make_spec",
     "measure_ceilings",
     "measure_classes",
-    "measure_seconds",
-    "time_update",
 ]
 
 __getattr__ = exports(
@@ -39,7 +36,5 @@ __getattr__ = exports(
         "make_spec": ".comparison",
         "measure_ceilings": ".ceilings",
         "measure_classes": ".processors",
-        "measure_seconds": ".estimate",
-        "time_update": ".estimate",
     },
 )

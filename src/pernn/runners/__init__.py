@@ -7,7 +7,6 @@ from pernn.lazy import exports
 from .runner import OnEvent, Runner, TrialEvent
 
 if TYPE_CHECKING:
-    from .capacity import Capacity, check_cores, measure_capacity, show_bytes
     from .inline import InlineRunner
     from .local import LocalRunner
     from .ray import RayRunner
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from .stopping import Limits
 
 __all__ = [
-    "Capacity",
     "InlineRunner",
     "Limits",
     "LocalRunner",
@@ -24,18 +22,11 @@ __all__ = [
     "Runner",
     "SlurmRunner",
     "TrialEvent",
-    "check_cores",
-    "measure_capacity",
-    "show_bytes",
 ]
 
 __getattr__ = exports(
     __name__,
     {
-        "Capacity": ".capacity",
-        "check_cores": ".capacity",
-        "measure_capacity": ".capacity",
-        "show_bytes": ".capacity",
         "InlineRunner": ".inline",
         "Limits": ".stopping",
         "LocalRunner": ".local",

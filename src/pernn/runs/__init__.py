@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     from .active import weights_digest
     from .analysing import analyse, tabulate
     from .assembly import Trial, build
-    from .cost import Cost, Work, estimate_cost, estimate_work, measure_bandwidth, measure_rate
     from .environment import describe_environment
+    from .estimates import Estimate, estimate, show_bytes, show_hours
     from .execution import execute
-    from .footprint import Footprint, estimate_footprint
     from .loading import load_model
     from .outcome import Outcome
     from .parts import changed_parts
@@ -21,15 +20,13 @@ if TYPE_CHECKING:
     from .versions import describe_commit, describe_versions
 
 __all__ = [
-    "Cost",
-    "Footprint",
+    "Estimate",
     "Leftovers",
     "Outcome",
     "Pretraining",
     "RunSpec",
     "StabilityAnalysis",
     "Trial",
-    "Work",
     "analyse",
     "build",
     "changed_parts",
@@ -37,14 +34,12 @@ __all__ = [
     "describe_commit",
     "describe_environment",
     "describe_versions",
-    "estimate_cost",
-    "estimate_footprint",
-    "estimate_work",
+    "estimate",
     "execute",
     "find_leftovers",
     "load_model",
-    "measure_bandwidth",
-    "measure_rate",
+    "show_bytes",
+    "show_hours",
     "tabulate",
     "weights_digest",
     "with_stages",
@@ -53,12 +48,10 @@ __all__ = [
 __getattr__ = exports(
     __name__,
     {
-        "Cost": ".cost",
-        "Footprint": ".footprint",
+        "Estimate": ".estimates",
         "Leftovers": ".pruning",
         "Outcome": ".outcome",
         "Trial": ".assembly",
-        "Work": ".cost",
         "analyse": ".analysing",
         "build": ".assembly",
         "changed_parts": ".parts",
@@ -66,14 +59,12 @@ __getattr__ = exports(
         "describe_commit": ".versions",
         "describe_environment": ".environment",
         "describe_versions": ".versions",
-        "estimate_cost": ".cost",
-        "estimate_footprint": ".footprint",
-        "estimate_work": ".cost",
+        "estimate": ".estimates",
         "execute": ".execution",
         "find_leftovers": ".pruning",
         "load_model": ".loading",
-        "measure_bandwidth": ".cost",
-        "measure_rate": ".cost",
+        "show_bytes": ".estimates",
+        "show_hours": ".estimates",
         "tabulate": ".analysing",
         "weights_digest": ".active",
         "with_stages": ".pruning",

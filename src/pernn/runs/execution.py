@@ -13,7 +13,7 @@ from pernn.training import Updated, advance, choose_device, computing
 
 from .active import ActiveRun, check_device, kernels_of, read_start
 from .environment import describe_environment
-from .limits import check_memory
+from .memory import check_memory
 from .outcome import OnUpdate, Outcome
 from .parts import changed_parts, describe_parts
 from .spec import RunSpec

@@ -7,7 +7,7 @@ import torch
 
 from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
 from pernn.runs import RunSpec, execute
-from pernn.runs.limits import least_bytes
+from pernn.runs.memory import least_bytes
 from pernn.store import RunDirectory
 from runs.test_execute import SPEC
 
