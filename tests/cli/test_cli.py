@@ -119,7 +119,7 @@ def test_json_is_all_that_scripts_read(finished: Path) -> None:
     assert json.loads(pernn("status", "-r", finished, "--json").stdout) == {name: {"finished": 5}}
     rows = json.loads(pernn("status", name, "-r", finished, "--json").stdout)[name]
     assert {row["state"] for row in rows} == {"finished"}
-    claims = json.loads(pernn("claims", name, "-r", finished, "--json").stdout)
+    claims = json.loads(pernn("report", "--claims", name, "-r", finished, "--json").stdout)
     assert len(claims) == len(summary["verdicts"])
     report = json.loads(pernn("report", name, "-r", finished, "--json").stdout)
     assert Path(report["page"]).exists()
@@ -201,7 +201,7 @@ def test_a_second_run_never_loads_torch(finished: Path) -> None:
 def test_show_tells_grid_cost_claims_and_command() -> None:
     shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
     assert shown["num_trials"] == 560
-    assert shown["estimated_hours"] > 1000
+    assert (shown["num_kinds"], len(shown["specs"])) == (112, 560)
     assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
     text = pernn("show", "vocabulary_size").stdout
     assert "30 trials" in text
@@ -237,7 +237,7 @@ def blocked(tmp_path: Path) -> Path:
         (["train", "{trial}", "-r", "{blocked}"], 4, "Not a directory"),
         (["run", "vocabulary_size", "-r", "{blocked}"], 4, "Not a directory"),
         (["status", "nothing", "-r", "{here}"], 2, "no sweep 'nothing'"),
-        (["claims", "../../etc", "-r", "{here}"], 2, "not a sweep's name"),
+        (["report", "--claims", "../../etc", "-r", "{here}"], 2, "not a sweep's name"),
         (["export", "x", "-o", "records.xls", "-r", "{here}"], 2, "no sweep 'x'"),
         (["lst"], 2, "No such command"),
         (["run", "vocabulary_size", "--jobs", "0"], 2, "jobs"),

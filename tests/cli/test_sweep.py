@@ -95,7 +95,7 @@ def test_more_than_a_day_is_asked_for(
     monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(ConfigError if said else KeyboardInterrupt, match=said):
         run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "runs").exists()
     launch = Launch(device="cpu", max_trials=1)
     assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     assert run_sweep(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
@@ -148,7 +148,7 @@ def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path, measured: d
     measured["memory"] = 10**15
     with pytest.raises(MachineError, match=r"are free: [\d,.e+]+ TB too little.*--force"):
         run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "runs").exists()
     launch = Launch(device="cpu", force=True, max_trials=1)
     assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
 

@@ -81,6 +81,6 @@ def read_duration(text: str) -> float:
         seconds = 0.0
     if not seconds:
         raise ConfigError(
-            f"a time is invalid: expected 90s, 55m, 12h or 11:30:00, got {text[:40]!r}"
+            f"a time is invalid: expected one such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}"
         )
     return seconds

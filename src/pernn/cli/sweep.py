@@ -46,10 +46,10 @@ def run_sweep(
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     wanted = plan.missing(root, only, launch.order)
-    if wanted and launch.is_here:
-        _check_room(wanted, root, launch, console)
     save_sweep(root, plan.sweep)
     withdraw_pause(root, name)
+    if wanted and launch.is_here:
+        _check_room(wanted, root, launch, console)
     for change in plan.changes(root):
         typer.echo(f"pernn: {change}", err=True)
     if not wanted:

@@ -70,12 +70,16 @@ class Tasks:
         if "PERNN_DATA" in os.environ:
             variables["PERNN_DATA"] = str(Path(os.environ["PERNN_DATA"]).resolve())
         address = self.order["address"]
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            runtime_env={"env_vars": variables},
-            **(own if address == "local" else {}),
-        )
+        try:
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                runtime_env={"env_vars": variables},
+                **(own if address == "local" else {}),
+            )
+        except Exception as error:  # noqa: BLE001
+            # Ray raises what it likes, plain `Exception` among it.
+            raise LookupError(f"Ray does not start: {_first_line(error)}") from error
         # Ray repeats tasks of dead workers and nodes; our exceptions are not to be repeated.
         self.remote = ray.remote(task).options(
             num_cpus=self.order["cpus"],
