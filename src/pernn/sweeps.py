@@ -6,17 +6,19 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import StoreError
+from pernn.errors import PernnError, StoreError
 from pernn.experiments import Experiment, find_experiment, trials
 from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
     Sweep,
     describe_machines,
+    gc_paused,
     is_done,
     load_sweep,
     read_json,
@@ -24,7 +26,6 @@ from pernn.store import (
     read_status,
     save_sweep,
     sweep_directory,
-    without_collection,
 )
 
 if TYPE_CHECKING:
@@ -180,6 +181,13 @@ def read_plan(root: Path, name: str) -> Plan:
     return replace(plan, sweep=stored)
 
 
+def label_trials(root: Path, name: str) -> dict[str, str]:
+    """Return which trial each run of a sweep is; nothing of an experiment that is not here."""
+    with suppress(PernnError):
+        return {run: spec.label for run, spec in reload_plan(root, name).specs.items()}
+    return {}
+
+
 def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:
     """Name a sweep: experiment and scale, and a digest of what was overridden."""
     if not overrides:
@@ -208,7 +216,7 @@ def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Rep
     from pernn.reports import write_report
 
     sweep = plan.sweep
-    with without_collection():
+    with gc_paused():
         return write_report(
             plan.experiment,
             sweep.scale,

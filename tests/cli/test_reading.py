@@ -153,8 +153,8 @@ def test_long_tables_are_lines(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
     lines = pernn(tmp_path, "status", "long-demo").stdout.splitlines()
-    assert lines[0].split() == ["Run", "State", "Update", "Last", "event", "Reason"]
-    assert [line.split() for line in lines[1:]] == [[run, "waiting"] for run in runs]
+    assert lines[0].split() == ["Trial", "State", "Update", "Last", "event", "Reason", "Run"]
+    assert [line.split() for line in lines[1:]] == [[run, "waiting", run] for run in runs]
 
 
 def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:

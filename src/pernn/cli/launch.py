@@ -156,7 +156,7 @@ class Launch:
 
 
 def with_launch(verb: Callable[..., int]) -> Callable[..., int]:
-    """Give a verb every option of `Launch`; it takes them together, as its parameter `launch`."""
+    """Return a verb every option of `Launch`; it takes them together, as its parameter `launch`."""
     hints = get_type_hints(Launch, include_extras=True)
     signature = inspect.signature(verb, eval_str=True)
     own = [one for one in signature.parameters.values() if one.name != "launch"]

@@ -72,7 +72,7 @@ def prune(
 
 
 def _owners(root: Path, names: Sequence[str]) -> dict[str, str]:
-    """Give the sweep to which each run counts, earlier stages included."""
+    """Return the sweep to which each run counts, earlier stages included."""
     owners: dict[str, str] = {}
     for name in names:
         for run in with_stages(root, load_sweep(root, name).runs):
@@ -81,7 +81,7 @@ def _owners(root: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _waiting(root: Path) -> list[RunSpec]:
-    """Give the specs of all planned trials that have no result; they may need earlier stages."""
+    """Return the specs of all planned trials that have no result; they may need earlier stages."""
     waiting: list[RunSpec] = []
     for sweep in (load_sweep(root, name) for name in list_sweeps(root)):
         if all(is_done(root, run) for run in sweep.runs):

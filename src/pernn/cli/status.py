@@ -1,6 +1,7 @@
 """`pernn status`."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,10 +9,11 @@ from rich.console import Console
 
 from pernn.errors import one_line
 from pernn.store import RunStatus, list_sweeps, load_sweep, read_statuses
+from pernn.sweeps import label_trials
 
 from .options import RESULTS, Json, Results
+from .sweep_tables import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
 from .terminal import print_rows
-from .watching import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
 
 
 def status(
@@ -62,18 +64,20 @@ def status(
         _print(look(), sweep, results)
 
 
-def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: object) -> None:
+def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: Path) -> None:
     console = Console()
     if not found:
         console.print(
             one_line(f"No sweeps in {results}: start one with `pernn run`."), markup=False
         )
     elif sweep:
-        columns = ("Run", "State", "Update", "Last event", "Reason")
-        rows = [
-            (one.run, one.state, f"{one.update:,}" if one.update else "", one.event, one.reason)
-            for one in found[sweep]
-        ]
+        columns = ("Trial", "State", "Update", "Last event", "Reason", "Run")
+        labels = label_trials(results, sweep)
+        rows = []
+        for one in found[sweep]:
+            update = f"{one.update:,}" if one.update else ""
+            label = labels.get(one.run, one.run)
+            rows.append((label, one.state, update, one.event, one.reason, one.run))
         print_rows(columns, rows, console)
     else:
         console.print(table_of_sweeps(found))

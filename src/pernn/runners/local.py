@@ -90,7 +90,7 @@ class _Pool:
         return len(self.schedule.running) < self.runner.jobs
 
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
-        """Give a free worker a trial."""
+        """Return a free worker a trial."""
         root, threads = self.schedule.root, self.runner.threads
         worker = next((worker for worker, run in self.trials.items() if not run), None)
         if worker is None:

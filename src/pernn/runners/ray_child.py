@@ -77,7 +77,7 @@ class Tasks:
                 runtime_env={"env_vars": variables},
                 **(own if address == "local" else {}),
             )
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             # Ray raises what it likes, plain `Exception` among it.
             raise LookupError(f"Ray does not start: {_first_line(error)}") from error
         # Ray repeats tasks of dead workers and nodes; our exceptions are not to be repeated.

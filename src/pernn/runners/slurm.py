@@ -97,7 +97,7 @@ class SlurmRunner:
             )
 
     def describe(self) -> str:
-        """Say where trials run."""
+        """Return where trials run."""
         return (
             f"in jobs of {self.trials_per_job} trial(s) on {self.executor}, {self.threads} "
             f"thread(s) and {self.gpus_per_trial:g} GPU each"

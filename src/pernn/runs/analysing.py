@@ -127,7 +127,7 @@ def _worst(line: Mapping[str, Any], update: int) -> dict[str, Any]:
 
 
 def summarise(line: Mapping[str, Any]) -> dict[str, float]:
-    """Give the mean similarity of a checkpoint, and apart by the disturbants where they differ."""
+    """Return the mean similarity of a checkpoint, and by disturbants where they differ."""
     table = line[TABLE]
     groups: dict[str, list[float]] = {"similarity": table["similarity"]}
     for word, value in zip(table["disturbants"], table["similarity"], strict=True):

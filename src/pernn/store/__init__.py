@@ -2,7 +2,6 @@
 
 from .archives import Archived, Fate, Unpacked, read_archive, write_archive
 from .checkpoints import NUM_LATEST, Checkpoint, CheckpointFolder
-from .collection import without_collection
 from .files import (
     FORMAT,
     num_bytes_below,
@@ -15,6 +14,7 @@ from .files import (
     to_json,
     write_atomically,
 )
+from .gc_pause import gc_paused
 from .lease import NUM_BEATS, LeaseWatch, lease_seconds
 from .progress import Progress, read_progress, read_update, seconds_left
 from .queries import query
@@ -51,6 +51,7 @@ __all__ = [
     "create_archive",
     "describe_machines",
     "flatten",
+    "gc_paused",
     "hide_credentials",
     "is_done",
     "is_pause_requested",
@@ -80,7 +81,6 @@ __all__ = [
     "sweep_directory",
     "to_json",
     "withdraw_pause",
-    "without_collection",
     "write_anywhere",
     "write_archive",
     "write_atomically",

@@ -67,11 +67,11 @@ class Holding:
 
     @property
     def holder(self) -> str:
-        """Say who it is."""
+        """Process and host, for people."""
         return f"process {self.process} on {self.host}"
 
     def content(self) -> bytes:
-        """Give the file's bytes, equally many however often it has beaten."""
+        """Return the file's bytes, equally many however often it has beaten."""
         return json.dumps(asdict(self)).encode().ljust(SIZE - 1) + b"\n"
 
 
@@ -104,7 +104,7 @@ class Lease:
         raise BusyError(f"{self._folder}: lost the lease to {other}; this process leaves the run")
 
     def release(self) -> None:
-        """Say that the run is free."""
+        """Release the run."""
         self._leaving.set()
         self._beating.join()
         with suppress(OSError):
@@ -229,7 +229,7 @@ def _parse(term: int, content: bytes) -> Holding:
 
 
 def _is_sound(holding: Holding) -> bool:
-    """Say whether every value is of its kind: anything may stand in a file."""
+    """Return whether every value is of its kind: anything may stand in a file."""
     model = vars(Holding(0))
     return (
         all(type(value) is type(model[key]) for key, value in vars(holding).items())
@@ -239,7 +239,7 @@ def _is_sound(holding: Holding) -> bool:
 
 
 def lease_seconds() -> float:
-    """Give the length of a lease, from the environment if it is set there.
+    """Return the length of a lease, from the environment if it is set there.
 
     Raises:
         ConfigError: If it is no such number.
@@ -289,7 +289,7 @@ def _name(seen: tuple[int, bytes]) -> str:
 
 
 def _look(folder: Path) -> tuple[int, bytes] | None:
-    """Give the newest term and its file's bytes."""
+    """Return the newest term and its file's bytes."""
     for _ in range(NUM_READ_TRIES):
         terms = _terms(folder)
         if not terms:

@@ -39,7 +39,7 @@ class Progress:
 
 
 def read_progress(root: Path, status: RunStatus) -> Progress:
-    """Say how far a run is that began; what cannot be read is unknown."""
+    """Return how far a run is that began; what cannot be read is unknown."""
     directory = RunDirectory(root, status.run)
     spec: dict[str, Any] = {}
     journal: list[dict[str, Any]] = []
@@ -82,7 +82,7 @@ def seconds_left(statuses: Sequence[RunStatus], running: Sequence[Progress]) -> 
 
 
 def _last_measured(path: Path) -> tuple[int, float]:
-    """Give the update of the last whole line of metrics, and when it was written."""
+    """Return the update of the last whole line of metrics, and when it was written."""
     with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
         found = os.fstat(file.fileno())
         file.seek(max(0, found.st_size - TAIL))

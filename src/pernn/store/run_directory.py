@@ -348,7 +348,7 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Give nested values by dotted path.
+    """Return nested values by dotted path.
 
     Example:
         >>> flatten({"core": {"kind": "lstm"}, "seed": 1})

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pernn.errors import CorruptError, StoreError, one_line
 
-from .collection import without_collection
 from .files import storing
+from .gc_pause import gc_paused
 from .lease import LOCK, lock_state, newest_lease, this_boot_id
 from .run_directory import ENVIRONMENT, RESULT, RunDirectory, read_record
 
@@ -37,12 +37,12 @@ class RunStatus:
 
 
 def is_done(root: Path, run: str) -> bool:
-    """Say whether a run has a result, without reading it."""
+    """Return whether a run has a result, without reading it."""
     return (RunDirectory(root, run).path / RESULT).exists()
 
 
 def read_status(root: Path, run: str) -> RunStatus:
-    """Say where a run stands."""
+    """Return where a run stands."""
     directory = RunDirectory(root, run)
     try:
         result = directory.read_result()
@@ -81,7 +81,7 @@ def read_statuses(
         before: What was found at the last look; a result that is still there is not read again.
     """
     before = before or {}
-    with without_collection():
+    with gc_paused():
         return {
             run: before[run]
             if run in before and before[run].state == "finished" and is_done(root, run)
@@ -104,7 +104,7 @@ def read_records(
         CorruptError: If a run is damaged and nobody is told.
     """
     records = []
-    with without_collection():
+    with gc_paused():
         for run in runs:
             try:
                 record = read_record(RunDirectory(root, run))
@@ -118,7 +118,7 @@ def read_records(
 
 
 def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
-    """Say on what the finished ones of these runs ran, a sentence per kind of machine."""
+    """Return on what the finished ones of these runs ran, a sentence per kind of machine."""
     # Most files are alike, and one of each kind is enough to be read.
     kinds: dict[bytes, list[RunDirectory]] = {}
     for run in runs:

@@ -26,7 +26,7 @@ def count(runs: Sequence[RunStatus]) -> Counter[str]:
 
 
 def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Table:
-    """Give a row per sweep.
+    """Return a row per sweep.
 
     Args:
         found: Sweep → its trials.
@@ -45,7 +45,7 @@ def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Tabl
 
 
 def overview(root: Path, found: Found) -> RenderableType:
-    """Give the sweeps with the time that they have left, and the trials that run."""
+    """Return the sweeps with the time that they have left, and the trials that run."""
     left, rows = {}, []
     for name, runs in found.items():
         running = {one: read_progress(root, one) for one in runs if one.state == "running"}
@@ -64,7 +64,7 @@ def overview(root: Path, found: Found) -> RenderableType:
 
 
 def span(seconds: float) -> str:
-    """Give a time in two units at most."""
+    """Return a time in two units at most."""
     minutes, hours = seconds / 60, seconds / 3600
     if hours >= 48:
         return f"{hours / 24:.1f} days"
@@ -74,7 +74,7 @@ def span(seconds: float) -> str:
 
 
 def watch(root: Path, look: Callable[[], Found], seconds: float) -> None:
-    """Show what is found, every so many seconds, until Ctrl-C.
+    """Show what is found, refreshed at this interval, until Ctrl-C.
 
     On a terminal one table is renewed in its place; elsewhere each is printed below the last.
     """
