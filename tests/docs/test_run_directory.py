@@ -62,6 +62,7 @@ def results(tmp_path_factory):
             execute(LOST, root, device="cpu")
     with pytest.warns(UserWarning, match="damaged checkpoint set aside"):
         execute(SPEC, root, device="cpu", on_update=lambda update: False)
+    run.note_failure("no space left", "StoreError")
     (run.path / "metrics.jsonl").unlink()
     with pytest.warns(UserWarning, match="metrics restored from the newest checkpoint"):
         assert execute(SPEC, root, device="cpu").state == "finished"

@@ -268,3 +268,17 @@ def test_a_look_reads_only_the_results_that_are_new(
     found = read_statuses(tmp_path, [first, second, other], before)
     assert read == [second, other]
     assert [found[run].state for run in found] == ["finished", "waiting", "waiting"]
+
+
+def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(
+    tmp_path: Path,
+) -> None:
+    RunDirectory(tmp_path / "results", RUN).note_failure("no GPU", "MachineError")
+    status = read_status(tmp_path / "results", RUN)
+    assert (status.state, status.reason) == ("failed", "no GPU")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "runs").symlink_to(tmp_path / "outside")
+    with pytest.raises(StoreError, match="symbolic link"):
+        RunDirectory(tmp_path / "linked", RUN).note_failure("no GPU")
+    assert not list((tmp_path / "outside").iterdir())

@@ -23,6 +23,7 @@ from pernn.store import (
     is_done,
     read_json,
     read_update,
+    refuse_links,
     storing,
     to_json,
     write_atomically,
@@ -55,6 +56,7 @@ class DriverFolder:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.path = self.root / "drivers" / secrets.token_hex(8)
+        refuse_links(self.path.parent)
         with storing(self.path):
             self.path.mkdir(parents=True)
         content = {"format": FORMAT, "versions": describe_code()}
@@ -170,7 +172,8 @@ class JournalWatch:
             if run not in self._updates:
                 self.on_event(TrialEvent("running", run))
             self._updates[run] = update
-            self.on_event(TrialEvent("running", run, update))
+            if update:
+                self.on_event(TrialEvent("running", run, update))
 
     def find_end(self, spec: RunSpec) -> TrialEvent | None:
         """Return how an attempt that is over ended; `None` if its files do not tell."""

@@ -311,6 +311,9 @@ class _Jobs:
 
     def stop(self) -> None:
         """Tell running jobs by a file, and have SLURM drop those that wait."""
+        for spec, _ in self.pending:
+            del self.schedule.running[spec.fingerprint()]
+        self.pending = []
         (self.folder.path / STOP).touch()
         if self.runner.executor == "slurm" and self.sent:
             identifiers = [job.job_id for job, _ in self.sent]

@@ -92,10 +92,8 @@ def run_trial(
 
 def journal_failure(root: Path, event: TrialEvent) -> None:
     """Write into a run's journal why it failed, if anything can be written there."""
-    directory = RunDirectory(root, event.run)
-    with suppress(StoreError, OSError):
-        directory.path.mkdir(parents=True, exist_ok=True)
-        directory.note("failed", reason=event.message, error=event.error)
+    with suppress(StoreError):
+        RunDirectory(root, event.run).note_failure(event.message, event.error)
 
 
 def _failure(run: str, root: Path, error: Exception) -> TrialEvent:

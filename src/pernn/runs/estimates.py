@@ -130,8 +130,7 @@ def estimate(
         num_measured=len({kinds[run] for run in mine}),
         disk=sum(disk for disk, _ in sizes) + sum(sorted(d for _, d in sizes)[-jobs:]),
         memory=sum(largest),
-        free_disk=shutil.disk_usage(place).free
-        + sum(num_bytes_below(path) for path in there if path.is_dir()),
+        free_disk=shutil.disk_usage(place).free + sum(map(_bytes_below, there)),
         free_memory=measure_free_memory(),
         failures=failures,
     )
@@ -237,6 +236,13 @@ def count_checkpoints(spec: RunSpec) -> int:
     if training.keep_interval is not None:
         kept |= set(range(0, last + 1, math.lcm(interval, training.keep_interval))) - {0}
     return len(kept)
+
+
+def _bytes_below(folder: Path) -> int:
+    """Add up a folder's files; nothing if one vanishes meanwhile."""
+    with suppress(StoreError):
+        return num_bytes_below(folder) if folder.is_dir() else 0
+    return 0
 
 
 def _known_path() -> Path:

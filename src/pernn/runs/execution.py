@@ -84,19 +84,32 @@ def execute(
         result = directory.read_result()
         if result is not None:
             return Outcome("finished", result, is_new=False)
-        directory.write_spec(spec.dump())
-        started = read_start(directory)
-        torch.set_num_threads(threads if started is None else started["threads"])
-        if started is not None:
-            check_device(started, chosen, directory)
-        with kernels_of(started, directory):
-            if first is not None and spec.analysis is not None:
-                return _run_analysis(spec, first, directory, started, root, chosen, on_update)
-            run = ActiveRun.begin(spec, directory, started, root, chosen, warn)
-            lost = None if first is None else read_divergence(first, root)
-            if lost is not None:
-                return run.diverge(f"its pretraining diverged: {lost['reason']}")
-            return train(run, chosen, on_update)
+        return _run_held(spec, directory, root, chosen, threads, on_update, warn)
+
+
+def _run_held(
+    spec: RunSpec,
+    directory: RunDirectory,
+    root: Path,
+    device: torch.device,
+    threads: int,
+    on_update: OnUpdate,
+    warn: Callable[[str], None],
+) -> Outcome:
+    """Begin or go on with a run that this process holds; its earlier stages are finished."""
+    directory.write_spec(spec.dump())
+    started, first = read_start(directory), spec.first_stage()
+    torch.set_num_threads(threads if started is None else started["threads"])
+    if started is not None:
+        check_device(started, device, directory)
+    with kernels_of(started, directory):
+        if first is not None and spec.analysis is not None:
+            return _run_analysis(spec, first, directory, started, root, device, on_update)
+        run = ActiveRun.begin(spec, directory, started, root, device, warn)
+        lost = None if first is None else read_divergence(first, root)
+        if lost is not None:
+            return run.diverge(f"its pretraining diverged: {lost['reason']}")
+        return train(run, device, on_update)
 
 
 def _run_analysis(

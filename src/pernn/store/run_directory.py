@@ -283,6 +283,17 @@ class RunDirectory:
             content = to_json(line, indent=None)
             _require_all(os.write(file.fileno(), content), content)
 
+    def note_failure(self, reason: str, error: str = "") -> None:
+        """Add to the journal why the run failed, whether it was begun or not.
+
+        Raises:
+            StoreError: If it cannot be written, or leads elsewhere.
+        """
+        refuse_links(self.path.parent, self.path, self.path / JOURNAL)
+        with storing(self.path):
+            make_directory(self.path)
+        self.note("failed", reason=reason, error=error)
+
     def read_journal(self) -> list[dict[str, Any]]:
         """Read what happened; a damaged line is left out, as no result depends on it."""
         return read_lines(self.path / JOURNAL, strict=False)
