@@ -83,7 +83,7 @@ def test_a_deleted_run_is_redone_alone_in_the_same_bits(finished: Path) -> None:
     before = {path.name: (path / "result.json").read_bytes() for path in runs}
     times = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
     shutil.rmtree(victim)
-    assert "Running 1 trials (4 are done)" in tiny_run(finished).stdout
+    assert "Running 1 trials (4 are finished)" in tiny_run(finished).stdout
     after = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
     assert {name for name in times if times[name] != after[name]} == {victim.name}
     assert {path.name: (path / "result.json").read_bytes() for path in runs} == before

@@ -222,7 +222,7 @@ def test_the_pages_python_runs(results, monkeypatch, capsys):
     for block in blocks:
         exec(block, {})  # noqa: S102
     printed = capsys.readouterr().out
-    assert "vocabulary_size-test ['done']" in printed
+    assert "vocabulary_size-test ['finished']" in printed
     assert f"{SPEC.fingerprint()} gru 111 0." in printed
 
 

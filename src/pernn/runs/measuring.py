@@ -104,6 +104,7 @@ def main() -> None:
     context = multiprocessing.get_context("fork")
     deadline = time.monotonic() + where["seconds"]
     running: dict[Connection, tuple[ForkProcess, str]] = {}
+    parent = os.getppid()
     while orders or running:
         while orders and len(running) < where["jobs"]:
             order = orders.pop(0)
@@ -113,7 +114,7 @@ def main() -> None:
             theirs.close()
             running[ours] = process, order["key"]
         left = deadline - time.monotonic()
-        over = wait(list(running), timeout=max(0.0, left))
+        over = wait(list(running), timeout=max(0.0, min(left, 1.0)))
         for ours in [one for one in running if one in over]:
             process, key = running.pop(ours)
             try:
@@ -123,7 +124,8 @@ def main() -> None:
             process.join()
             sys.stdout.write(json.dumps({"key": key, **found}) + "\n")
             sys.stdout.flush()
-        if left <= 0:
+        if left <= 0 or os.getppid() != parent:
+            # Time is up, or nobody is there any more to be told.
             for process, _ in running.values():
                 process.kill()
             break
