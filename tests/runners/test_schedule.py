@@ -138,6 +138,15 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) ->
     assert ear.ends() == {run: "finished"}
 
 
+def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu")
+    schedule, ear = make([SPEC], tmp_path)
+    schedule.fail(SPEC.fingerprint(), "last with signal 9")
+    assert ear.ends() == {SPEC.fingerprint(): "finished"}
+    events = [line["event"] for line in RunDirectory(tmp_path, SPEC.fingerprint()).read_journal()]
+    assert events == ["started", "finished"]
+
+
 def test_what_was_stopped_unasked_is_started_again(tmp_path: Path) -> None:
     schedule, ear = make([SPEC], tmp_path)
     engine = Here(schedule)

@@ -103,7 +103,10 @@ class Schedule:
             self.fail(run, reason)
 
     def fail(self, run: str, reason: str) -> None:
-        """Report a trial whose worker died too often."""
+        """Report a trial whose worker died too often, unless it was finished before that."""
+        if is_done(self.root, run):
+            self.on_event(TrialEvent("finished", run, elsewhere=True))
+            return
         event = TrialEvent("failed", run, message=f"its worker died {MAX_DEATHS} times, {reason}")
         journal_failure(self.root, event)
         self.on_event(event)

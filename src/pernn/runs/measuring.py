@@ -101,6 +101,9 @@ def main() -> None:
     keep_freed_memory()
     where = json.loads(sys.stdin.readline())
     orders = [json.loads(line) for line in sys.stdin]
+    # Whatever a process leaves that is ended lies in here.
+    scratch = tempfile.TemporaryDirectory(prefix="pernn-")
+    tempfile.tempdir = scratch.name
     context = multiprocessing.get_context("fork")
     deadline = time.monotonic() + where["seconds"]
     running: dict[Connection, tuple[ForkProcess, str]] = {}
@@ -129,6 +132,7 @@ def main() -> None:
             for process, _ in running.values():
                 process.kill()
             break
+    scratch.cleanup()
 
 
 if __name__ == "__main__":
