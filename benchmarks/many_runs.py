@@ -103,7 +103,7 @@ def verbs(root: Path) -> dict[str, list[str]]:
         "query": ["query", SWEEP, sql],
         "query, all columns": ["query", SWEEP, "SELECT * FROM trials", "--csv"],
         "query, curves": ["query", SWEEP, 'SELECT "update", avg(loss) FROM curves GROUP BY ALL'],
-        "claims": ["claims", SWEEP],
+        "claims": ["report", "--claims", SWEEP],
         "export": ["export", SWEEP, "-o", str(root / "records.csv")],
         "report": ["report", SWEEP],
     }

@@ -13,13 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
-from pernn.performance import time_update
 from pernn.runners import LocalRunner, TrialEvent
 from pernn.runs import RunSpec
+from pernn.runs.measuring import measure
 from pernn.store import RunDirectory
 
 GOAL = 0.03
@@ -36,8 +35,8 @@ def make_trials(number: int, seconds: float) -> list[RunSpec]:
             "training": {"batch_size": 64},
         }
     )
-    torch.set_num_threads(1)
-    count = max(10, round(seconds / time_update(spec, torch.device("cpu"))))
+    update_seconds = min(measure(spec, "cpu", 1)["update_seconds"])
+    count = max(10, round(seconds / update_seconds))
     interval = max(1, count // 5)
     lengths = {
         "iterations": count,
@@ -48,18 +47,20 @@ def make_trials(number: int, seconds: float) -> list[RunSpec]:
     return [spec.override({"seed": seed}) for seed in range(number)]
 
 
-def measure(number: int, seconds: float, jobs: int) -> dict[str, float]:
+def measure_overhead(number: int, seconds: float, jobs: int) -> dict[str, float]:
     """Run a sweep and take its time apart; all seconds are per worker."""
     specs = make_trials(number, seconds)
     moments: dict[str, list[float]] = {}
 
-    def hear(event: TrialEvent) -> None:
-        if event.kind != "progress":
-            moments.setdefault(event.kind, []).append(time.perf_counter())
+    def on_event(event: TrialEvent) -> None:
+        if event.is_end or not event.update:
+            moments.setdefault("finished" if event.is_end else "started", []).append(
+                time.perf_counter()
+            )
 
     with tempfile.TemporaryDirectory(prefix="pernn-overhead-") as folder:
         root, begun = Path(folder), time.perf_counter()
-        LocalRunner(jobs=jobs, device="cpu").run(specs, root, hear)
+        LocalRunner(jobs=jobs, device="cpu").run(specs, root, on_event)
         wall = time.perf_counter() - begun
         journals = [RunDirectory(root, spec.fingerprint()).read_journal() for spec in specs]
     own = [
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = measure(options.trials, options.seconds, options.jobs)
+    found = measure_overhead(options.trials, options.seconds, options.jobs)
     if options.json:
         print(json.dumps({"trials": options.trials, "jobs": options.jobs, **found}, indent=2))
         return

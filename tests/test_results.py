@@ -35,7 +35,7 @@ def ran(tmp_path_factory):
         overrides=TINY,
         results=root,
         runner=runner,
-        hear=lambda event: ends.append(event.kind),
+        on_event=lambda event: ends.append(event.state),
     )
     assert ends.count("finished") == 2
     again = pernn.run("vocabulary_size", overrides=TINY, results=str(root), runner=runner)

@@ -339,7 +339,12 @@ def foreign_versions(directory: Path) -> dict[str, int | float | str]:
     sweep = run_sweep(source)
     run = min((source / "runs").iterdir()).name
     names = [f"sweeps/{sweep}/sweep.json", f"runs/{run}/spec.json", f"runs/{run}/result.json"]
-    commands = [("status", sweep), ("report", sweep), ("resume", sweep), ("claims", sweep)]
+    commands = [
+        ("status", sweep),
+        ("report", sweep),
+        ("resume", sweep),
+        ("report", "--claims", sweep),
+    ]
     for name in names:
         shutil.copytree(source, work)
         content = json.loads((work / name).read_text())

@@ -14,7 +14,7 @@ from pernn.runs import RunSpec
 
 def tell(event: TrialEvent) -> None:
     """Print an event."""
-    if event.kind != "progress":
+    if event.is_end or event.elsewhere or not event.update:
         print(json.dumps(asdict(event)), flush=True)
 
 

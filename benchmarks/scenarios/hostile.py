@@ -145,7 +145,7 @@ def hostile_names(directory: Path) -> dict[str, int | float | str]:
         "a" * 5000,
     ]
     for name in names:
-        for verb in ("status", "resume", "report", "claims", "prune", "archive", "export"):
+        for verb in ("status", "resume", "report", "pause", "prune", "archive", "export"):
             more = {"archive": ["-o", outside / "x.tar"], "export": ["-o", outside / "x.csv"]}
             refused(pernn(verb, name, "-r", root, *more.get(verb, [])), f"{verb} {name[:20]!r}")
             count += 1

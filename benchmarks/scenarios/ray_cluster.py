@@ -99,11 +99,11 @@ class _Killer:
         self.num_workers = self.num_nodes = 0
 
     def __call__(self, event: TrialEvent) -> None:
-        if event.kind in ("finished", "already done", "failed", "busy", "stopped"):
+        if event.is_end:
             assert event.run not in self.ends, f"{event.run} ended twice"
-            self.ends[event.run] = event.kind
+            self.ends[event.run] = event.state
         busy = [node for node in (1, 2) if self.nodes.workers(node)]
-        if not busy or event.kind != "progress":
+        if not busy or event.is_end or not event.update:
             return
         if not self.num_workers and len(self.ends) >= self.worker_after:
             os.kill(self.nodes.workers(busy[0])[0], signal.SIGKILL)

@@ -137,7 +137,10 @@ def two_drivers(
         for driver in drivers:
             driver.finish()
     said = [[json.loads(line) for line in d.said.read_text().splitlines()] for d in drivers]
-    finished = [sum(event["kind"] == "finished" for event in one) for one in said]
+    finished = [
+        sum(event["state"] == "finished" and not event["elsewhere"] for event in one)
+        for one in said
+    ]
     begun, off = 0, 0
     for spec in specs:
         journal = RunDirectory(root, spec.fingerprint()).read_journal()
@@ -175,7 +178,7 @@ def stopped_workers(
                 driver.process.wait()
                 driver = Driver(root, [spec], 1, short)
                 stack.callback(driver.end)
-                wait_until(lambda: '"busy"' in driver.said.read_text())  # noqa: B023
+                wait_until(lambda: '"elsewhere": true' in driver.said.read_text())  # noqa: B023
                 time.sleep(1.5 * lease)
                 assert not all_done(root, [spec])
                 send(worker, signal.SIGCONT)

@@ -86,7 +86,9 @@ class Config(BaseModel):
                 if not isinstance(node.get(key), dict):
                     known = ", ".join(node)
                     here = ".".join(parents[:depth]) or "the spec"
-                    raise ConfigError(f"--set {path}: {here} has no part {key!r} (known: {known})")
+                    raise ConfigError(
+                        f"{path} is invalid: {here} has no part {key!r} (known: {known})"
+                    )
                 node = node[key]
             if leaf == "kind" and node.get("kind") != value:
                 part: Any = self

@@ -1,7 +1,7 @@
 """The exception tree.
 
 PernnError
-├── ConfigError        a value, key or combination that cannot be meant (also a ValueError)
+├── ConfigError        an invalid value, key or combination (also a ValueError)
 ├── MachineError       this machine lacks what was asked for: a device, an optional package
 ├── StoreError         results directories
 │   ├── CorruptError   a file whose content is not what was written
@@ -39,12 +39,12 @@ class PernnError(Exception):
     """Whatever pernn raises on purpose; the message is one line and says what to do."""
 
     def __str__(self) -> str:
-        """Give the message; names and values that it quotes cannot break out of their line."""
+        """Return the message; names and values that it quotes cannot break out of their line."""
         return one_line(super().__str__())
 
 
 class ConfigError(PernnError, ValueError):
-    """A value, key or combination of values that cannot be meant."""
+    """An invalid value, key or combination of values."""
 
 
 class MachineError(PernnError):

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError, PernnError, StoreError
-from pernn.experiments import find_experiment
 from pernn.reports import (
     NUM_POINTS,
     Study,
@@ -21,14 +20,14 @@ from pernn.store import (
     Sweep,
     describe_publication,
     describe_published,
+    gc_paused,
     list_publications,
     publish,
     read_published,
     storing,
-    without_collection,
     write_atomically,
 )
-from pernn.sweeps import find_trials, repeat_command
+from pernn.sweeps import plan_sweep, repeat_command
 
 PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
@@ -67,32 +66,32 @@ def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list
     paths = list_publications(folder)
     if not paths:
         raise ConfigError(f"{folder}: no published trials: see `pernn publish`")
-    with without_collection():
+    with gc_paused():
         published = {one.run: one for one in read_published(folder)}
         studies, written = [], []
         for path in paths:
             sweep = describe_publication(path)
             try:
-                experiment, planned = find_experiment(sweep.experiment), find_trials(sweep)
+                plan = plan_sweep(sweep.experiment, sweep.scale, dict(sweep.overrides))
             except PernnError as error:
                 complain(f"{path}: {error}")
                 continue
-            if odd := len(set(sweep.runs) - planned.keys()):
+            if odd := len(set(sweep.runs) - plan.specs.keys()):
                 complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
-            trials = [published[run] for run in planned if run in published]
+            trials = [published[run] for run in plan.specs if run in published]
             records = [one.record() for one in trials]
             report = write_report(
-                experiment,
+                plan.experiment,
                 sweep.scale,
                 records,
-                list(planned.values()),
+                list(plan.specs.values()),
                 target / sweep.name,
                 repeat_command(sweep),
                 describe_published(trials),
                 curves=curve_rows(records, _lines_of(published), NUM_POINTS),
                 formats=("svg",),
             )
-            studies.append(Study(sweep, len(planned), trials, report.verdicts))
+            studies.append(Study(sweep, len(plan.specs), trials, report.verdicts))
             written.append(target / sweep.name / PAGE)
         return written + _fill_report(target / PAGE, studies)
 

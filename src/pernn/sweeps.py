@@ -6,13 +6,14 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, PernnError, StoreError
 from pernn.experiments import Experiment, find_experiment, trials
-from pernn.runners import Hear, LocalRunner, Runner, TrialEvent
+from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
     Published,
@@ -21,13 +22,15 @@ from pernn.store import (
     describe_machines,
     describe_published,
     find_published,
+    gc_paused,
     is_done,
     list_sweeps,
     load_sweep,
+    read_json,
     read_records,
+    read_status,
     save_sweep,
     sweep_directory,
-    without_collection,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +72,7 @@ def run(
     results: str | Path = "results",
     evidence: str | Path | None = "evidence",
     runner: Runner | None = None,
-    hear: Hear = lambda event: None,
+    on_event: OnEvent = lambda event: None,
 ) -> SweepResult:
     """Run what is missing of an experiment, then write its report, as `pernn run` does.
 
@@ -83,7 +86,7 @@ def run(
         results: Results directory.
         evidence: Folder of published trials, which count as done; `None` to run them all here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
-        hear: Told of each trial's progress and end.
+        on_event: Told of each trial's progress and end.
 
     Raises:
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
@@ -92,31 +95,121 @@ def run(
     Example:
         `pernn.run("vocabulary_size", overrides={"core.hidden_size": 32}).load()`
     """
-    found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    root, changes = Path(results), dict(overrides or {})
-    specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
-    sweep = Sweep(name_sweep(found.name, scale, changes), found.name, scale, changes, list(specs))
-    save_sweep(root, sweep)
-    done = {run: spec for run, spec in specs.items() if is_done(root, run)}
-    published = find_published(Path(evidence) if evidence else None, specs, warnings.warn)
-    for change in changed_parts(done, root):
-        warnings.warn(change, stacklevel=2)
+    plan, root = plan_sweep(experiment, scale, dict(overrides or {})), Path(results)
+    plan = plan.with_published(Path(evidence) if evidence else None, warnings.warn)
+    save_sweep(root, plan.sweep)
     failures: list[TrialEvent] = []
+    for change in plan.changes(root):
+        warnings.warn(change, stacklevel=2)
 
     def listen(event: TrialEvent) -> None:
-        if event.kind == "failed":
+        if event.state == "failed":
             failures.append(event)
             warnings.warn(f"{event.run} failed: {event.message}", stacklevel=2)
-        elif event.kind == "warning":
+        elif event.is_warning:
             warnings.warn(f"{event.run}: {event.message}", stacklevel=2)
-        hear(event)
+        on_event(event)
 
-    missing = [spec for run, spec in specs.items() if run not in done and run not in published]
+    missing = plan.missing(root)
     if missing:
         chosen = LocalRunner(jobs=os.cpu_count() or 1) if runner is None else runner
         chosen.run(missing, root, listen)
-    report = make_report(root, sweep, warnings.warn, published, found)
-    return SweepResult(sweep.name, root, failures, report.page, report.verdicts)
+    report = make_report(root, plan, warnings.warn)
+    return SweepResult(plan.sweep.name, root, failures, report.page, report.verdicts)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep with its experiment and the specs of its trials, expanded once.
+
+    Attributes:
+        sweep: Its list of runs.
+        experiment: What they answer.
+        specs: Run → spec, in the order of the grid.
+        published: Run → trial, for those that count as finished although they are not in the
+            results directory.
+    """
+
+    sweep: Sweep
+    experiment: Experiment
+    specs: Mapping[str, RunSpec]
+    published: Mapping[str, Published] = field(default_factory=dict)
+
+    def with_published(self, folder: Path | None, complain: Callable[[str], None]) -> "Plan":
+        """Return the plan with its published trials.
+
+        Args:
+            folder: Where these are; `None` to count none.
+            complain: Told if they cannot be read.
+        """
+        return replace(self, published=find_published(folder, self.specs, complain))
+
+    def is_finished(self, root: Path, run: str) -> bool:
+        """Return whether a trial has a result, here or published."""
+        return run in self.published or is_done(root, run)
+
+    def missing(
+        self, root: Path, only: Sequence[str] = (), order: Literal["seed", "grid"] = "grid"
+    ) -> list[RunSpec]:
+        """Return the trials that have no result, those that failed included.
+
+        Args:
+            root: Results directory.
+            only: If given, other trials are left alone, and these are run if published, too.
+            order: `seed` for one seed of everything first, so that early reports cover all.
+        """
+        runs = only or [run for run in self.specs if run not in self.published]
+        found = [self.specs[run] for run in runs if run in self.specs and not is_done(root, run)]
+        return sorted(found, key=lambda one: one.seed) if order == "seed" else found
+
+    def changes(self, root: Path) -> list[str]:
+        """Return in a line each what has changed in the code of parts since trials finished."""
+        return changed_parts({r: s for r, s in self.specs.items() if is_done(root, r)}, root)
+
+    def find_failed(self, root: Path) -> list[str]:
+        """Return the runs whose last attempt failed."""
+        return [run for run in self.specs if read_status(root, run).state == "failed"]
+
+    def is_reported(self, root: Path) -> bool:
+        """Return whether the report on disk already has all trials."""
+        claims = sweep_directory(root, self.sweep.name) / "claims.json"
+        try:
+            return bool(read_json(claims).get("num_finished") == len(self.specs))
+        except StoreError:
+            return False
+
+
+def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
+    """Expand an experiment's grid at a scale, under a name.
+
+    Raises:
+        ConfigError: If there is no such experiment or scale, or an override fits no spec.
+    """
+    found = find_experiment(experiment) if isinstance(experiment, str) else experiment
+    changes = dict(overrides)
+    specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
+    name = name_sweep(found.name, scale, changes)
+    return Plan(Sweep(name, found.name, scale, changes, list(specs)), found, specs)
+
+
+def reload_plan(root: Path, name: str) -> Plan:
+    """Read a sweep and expand its grid anew: its experiment may have grown since."""
+    stored = load_sweep(root, name)
+    return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
+
+
+def read_plan(root: Path, name: str) -> Plan:
+    """Read a sweep as it was run, with the specs that its experiment has now."""
+    stored = load_sweep(root, name)
+    plan = plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
+    return replace(plan, sweep=stored)
+
+
+def label_trials(root: Path, name: str) -> dict[str, str]:
+    """Return which trial each run of a sweep is; nothing of an experiment that is not here."""
+    with suppress(PernnError):
+        return {run: spec.label for run, spec in reload_plan(root, name).specs.items()}
+    return {}
 
 
 def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:
@@ -128,66 +221,59 @@ def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str
 
 
 def repeat_command(sweep: Sweep) -> str:
-    """Give the command that makes a sweep."""
+    """Return the command that makes a sweep."""
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
         words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 
 
-def find_trials(sweep: Sweep, experiment: Experiment | None = None) -> dict[str, RunSpec]:
-    """Return the specs of a sweep's trials by fingerprint, in the order of the grid."""
-    found = experiment or find_experiment(sweep.experiment)
-    return {spec.fingerprint(): spec for spec in trials(found, sweep.scale, dict(sweep.overrides))}
-
-
 def read_finished(
-    root: Path,
-    sweep: Sweep,
-    complain: Callable[[str], None],
-    published: Mapping[str, Published],
+    root: Path, plan: Plan, complain: Callable[[str], None]
 ) -> tuple[list[dict[str, Any]], list[Published]]:
     """Return the records of a sweep's finished trials, and which of them are published ones.
 
-    A trial that finished here counts as it did here. Arguments are those of `make_report`.
+    A trial that finished here counts as it did here.
     """
-    records = read_records(root, sweep.runs, complain)
+    records = read_records(root, plan.sweep.runs, complain)
     here = {record["run"] for record in records}
-    taken = [published[run] for run in sweep.runs if run in published and run not in here]
+    taken = [one for run, one in plan.published.items() if run not in here]
     return [*records, *(one.record() for one in taken)], taken
 
 
-def make_report(
-    root: Path,
-    sweep: Sweep,
-    complain: Callable[[str], None],
-    published: Mapping[str, Published] | None = None,
-    experiment: Experiment | None = None,
-) -> "Report":
+def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Report":
     """Write a sweep's figure, tables, verdicts and page.
 
     Args:
         root: Results directory.
-        sweep: What is reported.
+        plan: What is reported.
         complain: Told of each damaged run, which is left out.
-        published: Trials that count although they are not in the results directory.
-        experiment: That of the sweep, if it is not registered under its name.
     """
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import write_report
 
-    with without_collection():
-        records, taken = read_finished(root, sweep, complain, published or {})
+    sweep = plan.sweep
+    with gc_paused():
+        records, taken = read_finished(root, plan, complain)
         return write_report(
-            experiment or find_experiment(sweep.experiment),
+            plan.experiment,
             sweep.scale,
             records,
-            list(find_trials(sweep, experiment).values()),
+            list(plan.specs.values()),
             sweep_directory(root, sweep.name),
             repeat_command(sweep),
             [*describe_machines(root, sweep.runs), *describe_published(taken)],
             curves=read_curves(root, records, taken),
         )
+
+
+def judge_sweep(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Sequence[Verdict]":
+    """Return the verdicts on a sweep's claims, without writing anything."""
+    from pernn.reports import Labels, judge_all
+
+    records, _ = read_finished(root, plan, complain)
+    labels = Labels(plan.experiment.labels)
+    return judge_all(plan.experiment.claims, records, list(plan.specs.values()), labels)
 
 
 def read_curves(
@@ -219,14 +305,14 @@ def make_study(root: Path, path: Path, complain: Callable[[str], None]) -> int:
     from pernn.reports import Chapter, draw_curves, write_study
 
     chapters = []
-    with without_collection():
+    with gc_paused():
         for name in list_sweeps(root):
-            sweep = load_sweep(root, name)
             try:
-                experiment, planned = find_experiment(sweep.experiment), find_trials(sweep)
+                plan = read_plan(root, name)
             except ConfigError as error:
                 complain(f"sweep {name}: {error}")
                 continue
+            sweep, experiment = plan.sweep, plan.experiment
             records = read_records(root, sweep.runs, complain)
             drawn = draw_curves(experiment, read_curves(root, records), sweep.scale, ("svg",))
             origin, hours = _provenance(root, [record["run"] for record in records])
@@ -235,7 +321,7 @@ def make_study(root: Path, path: Path, complain: Callable[[str], None]) -> int:
                     experiment,
                     sweep.scale,
                     records,
-                    list(planned.values()),
+                    list(plan.specs.values()),
                     repeat_command(sweep),
                     [*describe_machines(root, sweep.runs), *hours],
                     origin,

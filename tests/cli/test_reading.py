@@ -62,7 +62,7 @@ def test_long_answers_are_cut_and_wide_ones_say_what_is_missing(results: Path) -
     assert [line.strip() for line in done.stdout.splitlines()[1:]] == [*map(str, range(1000))]
     assert done.stderr.startswith("the first 1,000 rows")
     done = pernn(results, "query", "study-demo", "SELECT * FROM trials", columns=80)
-    assert "done" in done.stdout
+    assert "finished" in done.stdout
     assert "┃ ┃" not in done.stdout
     shown = done.stdout.splitlines()[1].count("┃") - 1
     schema = json.loads(pernn(results, "query", "study-demo", "--schema", "--json").stdout)
@@ -145,7 +145,7 @@ def test_status_says_why_and_what_happened_last(results: Path) -> None:
     ]
     assert "asked to" in pernn(results, "status", "other-demo").stdout
     counts = json.loads(pernn(results, "status", "--json").stdout)
-    assert counts["study-demo"] == {"done": 3, "failed": 1, "waiting": 1}
+    assert counts["study-demo"] == {"finished": 3, "failed": 1, "waiting": 1}
 
 
 def test_long_tables_are_lines(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_long_tables_are_lines(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
     lines = pernn(tmp_path, "status", "long-demo").stdout.splitlines()
-    assert lines[0].split() == ["Run", "RunState", "Update", "Last", "event", "Reason"]
-    assert [line.split() for line in lines[1:]] == [[run, "waiting"] for run in runs]
+    assert lines[0].split() == ["Trial", "State", "Update", "Last", "event", "Reason", "Run"]
+    assert [line.split() for line in lines[1:]] == [[run, "waiting", run] for run in runs]
 
 
 def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
@@ -202,7 +202,7 @@ def test_watching_in_a_pipe_prints_snapshots(results: Path, more: list[str]) -> 
     assert (process.returncode, complaints) == (0, "")
     assert "\x1b" not in "".join(lines) + rest
     if more:
-        assert json.loads(lines[0])["study-demo"]["done"] == 3
+        assert json.loads(lines[0])["study-demo"]["finished"] == 3
 
 
 def test_curves_and_the_page_of_all(results: Path, tmp_path: Path) -> None:

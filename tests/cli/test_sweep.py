@@ -1,22 +1,24 @@
-"""Control of a sweep: limits, priorities, pause, what failed for good, and a grid that grows."""
+"""Control of a sweep: limits, priorities, pause, what failed, and a grid that grows."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 
 from cli.test_cli import TINY
-from pernn.cli import placing
-from pernn.cli import sweep as sweeps
+from pernn import sweeps
+from pernn.cli import launch as launching
+from pernn.cli.launch import RUNNERS_OF, Launch, check_cores
 from pernn.cli.options import read_duration
 from pernn.cli.pause import pause
 from pernn.cli.retry import retry
 from pernn.cli.statuses import LEFT_EARLY
-from pernn.cli.sweep import Launch, carry_out, plan_sweep
+from pernn.cli.sweep import run_sweep
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import InlineRunner, LocalRunner
+from pernn.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner, SlurmRunner
 from pernn.store import RunDirectory, is_done, is_pause_requested, read_status, save_sweep
-from pernn.sweeps import find_trials
+from pernn.sweeps import plan_sweep, reload_plan
 
 OVERRIDES = dict(
     parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]
@@ -24,40 +26,84 @@ OVERRIDES = dict(
 
 
 class InThisProcess(LocalRunner):
-    def run(self, specs, root, hear) -> None:
-        InlineRunner(self.device, self.threads, self.limits).run(specs, root, hear)
+    def run(self, specs, root, on_event) -> None:
+        InlineRunner(self.device, self.threads, self.limits).run(specs, root, on_event)
 
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch, one_format: None) -> None:
     """Starting processes takes longer than these trials, and is tested elsewhere."""
-    monkeypatch.setattr(placing, "LocalRunner", InThisProcess)
+    monkeypatch.setattr(launching, "LocalRunner", InThisProcess)
+
+
+@pytest.fixture(autouse=True)
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What measuring would find; it is tested with the estimates."""
+    found = {"update_seconds": [0.001, 0.002], "memory": 1000, "checkpoint": 10, "line": 1.0}
+    known = tmp_path_factory.mktemp("cache") / "measurements.json"
+    monkeypatch.setattr("pernn.runs.estimates._known_path", lambda: known)
+    monkeypatch.setattr(
+        "pernn.runs.estimates.measure_kinds", lambda kinds, **_: dict.fromkeys(kinds, found)
+    )
+    return found
+
+
+ASKED = pytest.raises(KeyboardInterrupt)
 
 
 def counted(root: Path, runs) -> int:
     return sum(is_done(root, run) for run in runs)
 
 
-def test_a_failed_trial_is_left_out_until_it_is_retried(
+def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sweep = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    spec = find_trials(sweep)[sweep.runs[1]]
-    directory = RunDirectory(tmp_path, sweep.runs[1])
-    with directory.locked():
-        directory.write_spec(spec.dump())
-        directory.note("failed", update=3, reason="the loss became nan")
-    launch = Launch(device="cpu")
-    assert carry_out(sweep, tmp_path, launch, as_json=True) == 1
-    said = capsys.readouterr().err
-    assert f"{sweep.runs[1]} failed before and was left out: the loss became nan" in said
-    assert f"pernn retry {sweep.name} --failed" in said
-    assert counted(tmp_path, sweep.runs) == 4
-    status = retry(sweep.name, failed=True, device="cpu", results=tmp_path, as_json=True)
-    assert status == 0
-    assert counted(tmp_path, sweep.runs) == 5
-    assert retry(sweep.name, failed=True, results=tmp_path) == 0
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    for run in plan.sweep.runs[1:3]:
+        directory = RunDirectory(tmp_path, run)
+        with directory.locked():
+            directory.write_spec(plan.specs[run].dump())
+            directory.note("failed", update=3, reason="no space left")
+    save_sweep(tmp_path, plan.sweep)
+    name, more = plan.sweep.name, {"device": "cpu", "results": tmp_path, "as_json": True}
+    one = plan.sweep.runs[2]
+    assert call(retry, sweep=name, failed=False, run=one, **more) == 0
+    assert [is_done(tmp_path, run) for run in plan.sweep.runs[:3]] == [False, False, True]
+    assert call(retry, sweep=name, failed=True, run=None, **more) == 0
+    assert counted(tmp_path, plan.sweep.runs) == 2
+    capsys.readouterr()
+    assert call(retry, sweep=name, failed=True, run=None, **more | {"as_json": False}) == 0
     assert "No trial" in capsys.readouterr().out
+    directory = RunDirectory(tmp_path, plan.sweep.runs[0])
+    directory.path.mkdir(parents=True)
+    directory.note("failed", reason="its worker died 3 times")
+    assert read_status(tmp_path, plan.sweep.runs[0]).state == "failed"
+    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
+    assert counted(tmp_path, plan.sweep.runs) == 5
+
+
+def call(verb, **values: object) -> int:
+    """Call a verb as the command line does, with the defaults of all options."""
+    options = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
+    return verb(**{**options, **values})
+
+
+@pytest.mark.parametrize(
+    ("tty", "expected"), [(False, pytest.raises(ConfigError, match="say --yes")), (True, ASKED)]
+)
+def test_more_than_a_day_is_asked_for(
+    tmp_path: Path, measured: dict, monkeypatch: pytest.MonkeyPatch, tty: bool, expected: object
+) -> None:
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    measured["update_seconds"] = [1e5]
+    monkeypatch.setattr("sys.stdin.isatty", lambda: tty, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    with expected:
+        run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
+    assert not (tmp_path / "runs").exists()
+    launch = Launch(device="cpu", max_trials=1)
+    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
+    assert run_sweep(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
 
 
 @pytest.mark.parametrize(
@@ -69,54 +115,56 @@ def test_a_failed_trial_is_left_out_until_it_is_retried(
     ],
 )
 def test_what_to_retry_must_be_said(tmp_path: Path, words: dict[str, object], said: str) -> None:
-    sweep = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    save_sweep(tmp_path, sweep)
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    save_sweep(tmp_path, plan.sweep)
+    words = {"failed": False, "run": None, **words}
     with pytest.raises(ConfigError, match=said):
-        retry(sweep.name, results=tmp_path, **{"failed": False, "run": None, **words})
+        call(retry, sweep=plan.sweep.name, results=tmp_path, **words)
 
 
 def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     launch = Launch(device="cpu", max_trials=2)
-    assert carry_out(sweep, tmp_path, launch, as_json=True) == LEFT_EARLY
+    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     said = capsys.readouterr().err
-    assert "2 of 5 trials are done" in said
-    assert f"pernn resume {sweep.name}" in said
-    pause(sweep.name, results=tmp_path)
-    assert is_pause_requested(tmp_path, sweep.name)
-    assert carry_out(sweep, tmp_path, launch, as_json=True) == LEFT_EARLY
-    assert not is_pause_requested(tmp_path, sweep.name)
-    assert counted(tmp_path, sweep.runs) == 4
+    assert "2 of 5 trials are finished" in said
+    assert f"pernn resume {plan.sweep.name}" in said
+    pause(plan.sweep.name, results=tmp_path)
+    assert is_pause_requested(tmp_path, plan.sweep.name)
+    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
+    assert not is_pause_requested(tmp_path, plan.sweep.name)
+    assert counted(tmp_path, plan.sweep.runs) == 4
 
     class Paused(InThisProcess):
-        def run(self, specs, root, hear) -> None:
-            pause(sweep.name, results=tmp_path)
-            super().run(specs, root, hear)
+        def run(self, specs, root, on_event) -> None:
+            pause(plan.sweep.name, results=tmp_path)
+            super().run(specs, root, on_event)
 
-    monkeypatch.setattr(placing, "LocalRunner", Paused)
-    assert carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
+    monkeypatch.setattr(launching, "LocalRunner", Paused)
+    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
     assert "a pause was asked for" in capsys.readouterr().err
-    assert counted(tmp_path, sweep.runs) == 4
+    assert counted(tmp_path, plan.sweep.runs) == 4
 
 
-def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path) -> None:
-    sweep = plan_sweep("vocabulary_size", "demo", OVERRIDES | {"core.hidden_size": 1_000_000})
-    with pytest.raises(MachineError, match=r"are free: [\d.]+ TB too little.*--force"):
-        carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True)
+def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path, measured: dict) -> None:
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    measured["memory"] = 10**15
+    with pytest.raises(MachineError, match=r"are free: [\d,.e+]+ TB too little.*--force"):
+        run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
     assert not (tmp_path / "runs").exists()
+    launch = Launch(device="cpu", force=True, max_trials=1)
+    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
 
 
-def test_one_seed_of_everything_comes_first() -> None:
-    specs = list(find_trials(plan_sweep("vocabulary_size", "demo", {})).values())
-    by_cell = sorted(specs, key=lambda spec: (spec.encoding.kind, spec.task.name, spec.seed))
-    by_seed = Launch().sort(by_cell)
-    assert by_seed != by_cell
-    assert [spec.seed for spec in by_seed] == sorted(spec.seed for spec in specs)
-    for seed in {spec.seed for spec in specs}:
-        assert [s for s in by_seed if s.seed == seed] == [s for s in by_cell if s.seed == seed]
-    assert Launch(order="grid").sort(by_cell) == by_cell
+def test_one_seed_of_everything_comes_first(tmp_path: Path) -> None:
+    plan = plan_sweep("vocabulary_size", "demo", {})
+    by_grid, by_seed = (plan.missing(tmp_path, order=order) for order in ("grid", "seed"))
+    assert by_grid == list(plan.specs.values())
+    assert [spec.seed for spec in by_seed] == sorted(spec.seed for spec in by_grid)
+    for seed in {spec.seed for spec in by_grid}:
+        assert [s for s in by_seed if s.seed == seed] == [s for s in by_grid if s.seed == seed]
 
 
 def test_a_grid_that_grows_keeps_what_is_finished(
@@ -126,17 +174,17 @@ def test_a_grid_that_grows_keeps_what_is_finished(
     monkeypatch.setattr(sweeps, "trials", lambda *words: whole(*words)[1::2])
     small = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     launch = Launch(device="cpu")
-    assert carry_out(small, tmp_path, launch, as_json=True) == 0
+    assert run_sweep(small, tmp_path, launch, as_json=True) == 0
     before = {
         path: (path.read_bytes(), path.stat().st_mtime_ns)
         for path in (tmp_path / "runs").rglob("*")
         if path.is_file()
     }
     monkeypatch.setattr(sweeps, "trials", whole)
-    large = sweeps.reload_sweep(tmp_path, small.name)
-    assert set(large.runs) > set(small.runs)
-    assert carry_out(large, tmp_path, launch, as_json=True) == 0
-    assert all(read_status(tmp_path, run).state == "done" for run in large.runs)
+    large = reload_plan(tmp_path, small.sweep.name)
+    assert set(large.specs) > set(small.specs)
+    assert run_sweep(large, tmp_path, launch, as_json=True) == 0
+    assert all(read_status(tmp_path, run).state == "finished" for run in large.specs)
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in before} == before
 
 
@@ -150,19 +198,61 @@ def test_times_are_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="expected a time"):
+    with pytest.raises(ConfigError, match="a time is invalid"):
         read_duration(text)
 
 
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
-    sweep = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    launch = Launch(device="cpu", runner_name="ray", placing={"--partition": "gpu"})
-    with pytest.raises(ConfigError, match="--partition does not concern --runner ray"):
-        carry_out(sweep, tmp_path, launch, as_json=True)
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    launch = Launch(device="cpu", runner="ray", partition="gpu")
+    with pytest.raises(ConfigError, match="--partition applies only to --runner slurm, not ray"):
+        run_sweep(plan, tmp_path, launch, as_json=True)
     assert not list(tmp_path.iterdir())
     # Also where nothing is left to run.
-    assert carry_out(sweep, tmp_path, Launch(device="cpu"), as_json=True) == 0
-    with pytest.raises(ConfigError, match="--partition does not concern --runner ray"):
-        carry_out(sweep, tmp_path, launch, as_json=True)
+    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
+    with pytest.raises(ConfigError, match="--partition applies only to --runner slurm, not ray"):
+        run_sweep(plan, tmp_path, launch, as_json=True)
+
+
+def make(runner: str, **given: object) -> Runner:
+    return Launch(runner=runner, threads=2, oversubscribe=runner in HERE, **given).make_runner(
+        LIMITS
+    )
+
+
+LIMITS, HERE = Limits(), ("local", "inline")
+VALUES = {"force": True, "oversubscribe": True, "no_wait": True, "address": "auto"}
+VALUES |= {"partition": "gpu", "job_time": "4h", "cpus_per_trial": 0.0, "gpus_per_trial": 0.0}
+
+
+def test_each_runner_gets_what_was_given() -> None:
+    assert make("inline") == InlineRunner(threads=2, limits=LIMITS)
+    assert make("ray") == RayRunner(threads=2, limits=LIMITS)
+    assert make(
+        "ray", address="host:1", jobs=9, gpus_per_trial=0.25, cpus_per_trial=0.5
+    ) == RayRunner("host:1", 9, "auto", 2, cpus_per_trial=0.5, gpus_per_trial=0.25, limits=LIMITS)
+    assert make("slurm").wait
+    assert make(
+        "slurm", jobs=4, partition="gpu", job_time="4h", trials_per_job=10, gpus_per_trial=1.0,
+        cpus_per_trial=4.0, no_wait=True,
+    ) == SlurmRunner(
+        "gpu", 240, 4, "auto", 2, cpus_per_trial=4, gpus_per_trial=1, trials_per_job=10, wait=False,
+        limits=LIMITS,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("runner", ["local", "inline", "ray", "slurm"])
+def test_an_option_of_another_runner_is_refused(runner: str) -> None:
+    for name, runners in RUNNERS_OF.items():
+        if runner not in runners:
+            option = f"--{name.replace('_', '-')}"
+            with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
+                Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner(LIMITS)
+
+
+def test_no_more_threads_than_cores_unless_asked() -> None:
+    check_cores(2, 2, 4)
+    with pytest.raises(ConfigError, match="need 6 cores, and this process may use 4"):
+        check_cores(3, 2, 4)

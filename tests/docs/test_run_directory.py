@@ -15,8 +15,8 @@ from pernn.errors import BusyError, TrialError
 from pernn.experiments import find_experiment
 from pernn.interfaces import Answers
 from pernn.reports import write_report
-from pernn.runners.jobs import JobFolder, carry
-from pernn.runners.slots import LOG
+from pernn.runners.cluster import DriverFolder
+from pernn.runners.processes import LOG
 from pernn.runners.slurm import STOP
 from pernn.runs import RunSpec, execute
 from pernn.store import FORMAT, RunDirectory, Sweep, read_records, request_pause, save_sweep
@@ -52,7 +52,7 @@ def results(tmp_path_factory):
     """A directory in which everything that can happen to a run has happened."""
     root = tmp_path_factory.mktemp("results")
     run = RunDirectory(root, SPEC.fingerprint())
-    execute(SPEC, root, device="cpu", listener=lambda update: update != 9)
+    execute(SPEC, root, device="cpu", on_update=lambda update: update != 9)
     (run.path / "checkpoints" / "update-000000009" / "manifest.json").write_text("{}")
     environment = run.read_environment()
     run.write_environment({**environment, "processor": "another"})
@@ -61,10 +61,11 @@ def results(tmp_path_factory):
         with pytest.warns(UserWarning, match="diverged after update 0"):
             execute(LOST, root, device="cpu")
     with pytest.warns(UserWarning, match="damaged checkpoint set aside"):
-        execute(SPEC, root, device="cpu", listener=lambda update: False)
+        execute(SPEC, root, device="cpu", on_update=lambda update: False)
+    run.note_failure("no space left", "StoreError")
     (run.path / "metrics.jsonl").unlink()
     with pytest.warns(UserWarning, match="metrics restored from the newest checkpoint"):
-        assert execute(SPEC, root, device="cpu").status == "finished"
+        assert execute(SPEC, root, device="cpu").state == "finished"
     sweep = Sweep("vocabulary_size-test", "vocabulary_size", "demo", {}, [SPEC.fingerprint()])
     folder = save_sweep(root, sweep)
     experiment = find_experiment("vocabulary_size")
@@ -73,8 +74,7 @@ def results(tmp_path_factory):
     write_report(experiment, "demo", read_records(root, sweep.runs), [SPEC], folder, "pernn run")
     request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
-    driver = JobFolder(root)
-    carry(driver.order([SPEC], "cpu", 1), lambda: True)
+    driver = DriverFolder(root)
     (driver.path / STOP).touch()  # by the runner of SLURM, as submitit's folder
     (driver.path / "submitit").mkdir()
     return root
@@ -85,8 +85,7 @@ def general(name):
     name = re.sub(r"update-\d{9}", "update-<n>", name)
     name = re.sub(r"lease-\d{6}", "lease-<term>", name)
     name = re.sub(r"runs/[0-9a-f]{16}", "runs/<run>", name)
-    name = re.sub(r"jobs/[0-9a-f]{16}", "jobs/<driver>", name)
-    name = re.sub(r"\d{6}\.jsonl", "<job>.jsonl", name)
+    name = re.sub(r"drivers/[0-9a-f]{16}", "drivers/<driver>", name)
     name = name.replace("sweeps/vocabulary_size-test", "sweeps/<sweep>")
     return name.replace("over_time.", "<name>.")
 
@@ -223,7 +222,7 @@ def test_the_pages_python_runs(results, monkeypatch, capsys):
     for block in blocks:
         exec(block, {})  # noqa: S102
     printed = capsys.readouterr().out
-    assert "vocabulary_size-test ['done']" in printed
+    assert "vocabulary_size-test ['finished']" in printed
     assert f"{SPEC.fingerprint()} gru 111 0." in printed
 
 

@@ -24,11 +24,11 @@ from pernn.performance import (
 )
 from pernn.performance.baselines import Samples, ScriptedNetwork, good_update, usual_update
 from pernn.performance.ceilings import best_time
-from pernn.performance.estimate import kinds_of_updates, measure_seconds
 from pernn.performance.phases import Stopwatch, limits
 from pernn.performance.processor_classes import CLASSES
 from pernn.performance.processors import measure_class
-from pernn.runs import RunSpec, build, estimate_work
+from pernn.performance.work import estimate_work
+from pernn.runs import RunSpec, build
 from pernn.training import TrainState
 from pernn.training.objective import Shown, batch_loss
 from pernn.training.update import Update
@@ -174,19 +174,6 @@ def test_a_class_is_measured_in_a_process_of_its_own():
     table = class_table(["tiny"], [found])
     assert f"{statistics.median(ratios):.2f} ({min(ratios):.2f}" in table
     assert "| (b) / ours | no compiler |" in table
-
-
-def test_kinds_of_updates_are_timed_once():
-    specs = [
-        make_spec("gru", SHAPE).override({"seed": seed, "training.iterations": count})
-        for seed, count in ((1, 5), (2, 7), (1, 5))
-    ] + [make_spec("lstm", SHAPE).override({"training.iterations": 11})]
-    kinds = kinds_of_updates(specs)
-    # The third trial is the first one.
-    assert sorted(count for _, count in kinds.values()) == [11, 12]
-    heard = []
-    assert measure_seconds(specs, CPU, lambda *progress: heard.append(progress)) > 0
-    assert heard == [(0, 2), (1, 2), (2, 2)]
 
 
 def bench(*words):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import RayRunner, TrialEvent, jobs
+from pernn.runners import RayRunner, TrialEvent, cluster
 from pernn.runners import ray as ray_runner
-from pernn.runners.local import MAX_DEATHS
+from pernn.runners.schedule import MAX_DEATHS
 from pernn.store import RunDirectory
 from runners.test_runners import LONG, SPECS, Ear
 
@@ -29,19 +29,19 @@ def nodes() -> Iterator["object"]:
 def test_an_interrupt_checkpoints_what_runs(nodes, tmp_path: Path) -> None:
     heard: list[TrialEvent] = []
 
-    def hear(event: TrialEvent) -> None:
-        if event.kind == "progress" and all(one.kind != "progress" for one in heard):
+    def on_event(event: TrialEvent) -> None:
+        if event.update and not any(one.update for one in heard):
             signal.raise_signal(signal.SIGINT)
         heard.append(event)
 
     with pytest.raises(KeyboardInterrupt):
-        RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, hear)
-    assert heard[-1].kind == "stopped"
+        RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, on_event)
+    assert heard[-1].state == "stopped"
     run = RunDirectory(tmp_path, LONG.fingerprint())
     last = run.read_journal()[-1]
     assert last["event"] == "stopped"
     assert run.checkpoints.updates()[-1] == last["update"]
-    assert not list((tmp_path / "jobs").iterdir())
+    assert not list((tmp_path / "drivers").iterdir())
 
 
 @pytest.mark.slow
@@ -49,13 +49,13 @@ def test_a_trial_whose_worker_keeps_dying_fails(nodes, tmp_path: Path) -> None:
     ear = Ear()
     killed: set[int] = set()
 
-    def hear(event: TrialEvent) -> None:
+    def on_event(event: TrialEvent) -> None:
         ear(event)
-        for worker in nodes.workers(1) if event.kind == "progress" else []:
+        for worker in nodes.workers(1) if event.update else []:
             os.kill(worker, signal.SIGKILL)
             killed.add(worker)
 
-    RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, hear)
+    RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, on_event)
     assert len(killed) == MAX_DEATHS
     assert ear.ends() == {LONG.fingerprint(): "failed"}
     assert f"its worker died {MAX_DEATHS} times, last: WorkerCrashedError" in ear[-1].message
@@ -63,8 +63,8 @@ def test_a_trial_whose_worker_keeps_dying_fails(nodes, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path: Path, monkeypatch) -> None:
-    code = {**jobs.describe_code(), "pernn": "9.9"}
-    monkeypatch.setattr(jobs, "describe_code", lambda: code)
+    code = {**cluster.describe_code(), "pernn": "9.9"}
+    monkeypatch.setattr(cluster, "describe_code", lambda: code)
     ear = Ear()
     with pytest.raises(MachineError, match=r"has pernn .* where the driver has 9\.9"):
         RayRunner(address=nodes.address, device="cpu").run(SPECS, tmp_path, ear)

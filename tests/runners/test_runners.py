@@ -12,7 +12,7 @@ import pytest
 
 from pernn.errors import ConfigError, MachineError
 from pernn.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent
-from pernn.runners.local import MAX_DEATHS
+from pernn.runners.schedule import MAX_DEATHS
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, read_status
 
@@ -36,19 +36,19 @@ class Ear(list[TrialEvent]):
         self.append(event)
 
     def ends(self) -> dict[str, str]:
-        return {e.run: e.kind for e in self if e.kind not in ("started", "progress")}
+        return {e.run: e.state for e in self if e.is_end}
 
 
 class Both(Ear):
     """Remembers what it hears, and tells it on."""
 
-    def __init__(self, hear) -> None:
+    def __init__(self, on_event) -> None:
         super().__init__()
-        self.hear = hear
+        self.on_event = on_event
 
     def __call__(self, event: TrialEvent) -> None:
         self.append(event)
-        self.hear(event)
+        self.on_event(event)
 
 
 def results(root: Path, specs: list[RunSpec]) -> list[bytes]:
@@ -89,25 +89,27 @@ def test_a_failed_trial_does_not_end_the_others(tmp_path: Path, inline: list[byt
     assert ends.pop(bad.fingerprint()) == "failed"
     assert set(ends.values()) == {"finished"}
     assert results(tmp_path, SPECS) == inline
-    assert "tf32 needs a CUDA device" in next(e.message for e in ear if e.kind == "failed")
+    assert "tf32 needs a CUDA device" in next(e.message for e in ear if e.state == "failed")
 
 
 def test_what_nobody_foresaw_ends_one_trial_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from pernn.runners import inline
+    from pernn import runs
 
     def broken(spec: RunSpec, *words: object, **more: object) -> object:
         if spec.seed == 1:
             raise RuntimeError("a part of another package\nis broken")
         return execute(spec, *words, **more)
 
-    monkeypatch.setattr(inline, "execute", broken)
+    monkeypatch.setattr(runs, "execute", broken, raising=False)
     ear = Ear()
     InlineRunner(device="cpu").run(SPECS, tmp_path, ear)
     assert list(ear.ends().values()) == ["finished", "failed", "finished", "finished"]
-    failed = next(event for event in ear if event.kind == "failed")
+    failed = next(event for event in ear if event.state == "failed")
     assert failed.message == "RuntimeError: a part of another package"
+    status = read_status(tmp_path, failed.run)
+    assert (status.state, status.reason) == ("failed", failed.message)
     # What pernn did not foresee is logged whole.
     assert "Traceback" in capfd.readouterr().err
 
@@ -129,13 +131,13 @@ def test_a_trial_of_another_process_is_tried_again_after_all_others(
     with ExitStack() as stack:
         stack.enter_context(RunDirectory(tmp_path, busy).locked())
 
-        def hear(event: TrialEvent) -> None:
+        def on_event(event: TrialEvent) -> None:
             ear(event)
-            if [e.run for e in ear if e.kind == "finished"] == others:
+            if [e.run for e in ear if e.state == "finished"] == others:
                 stack.close()
 
-        runner.run(SPECS, tmp_path, hear)
-    assert [e.kind for e in ear if e.run == busy].count("busy") == 1
+        runner.run(SPECS, tmp_path, on_event)
+    assert sum(e.elsewhere for e in ear if e.run == busy) == 1
     assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS}
     assert results(tmp_path, SPECS) == inline
 
@@ -146,7 +148,7 @@ def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner])
     limits = Limits(trials=2)
     runner(device="cpu", limits=limits).run(SPECS, tmp_path, ear)
     assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS[:2]}
-    assert limits.reason == "2 trials were to be finished"
+    assert limits.reason == "--max-trials 2 reached"
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -170,13 +172,13 @@ def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, a
 def test_signals_checkpoint_and_leave(tmp_path: Path, number: signal.Signals) -> None:
     ear = Ear()
 
-    def hear(event: TrialEvent) -> None:
+    def on_event(event: TrialEvent) -> None:
         ear(event)
         if event.update == 7:
             os.kill(os.getpid(), number)
 
     with pytest.raises(KeyboardInterrupt):
-        InlineRunner(device="cpu").run([LONG, SPEC], tmp_path, hear)
+        InlineRunner(device="cpu").run([LONG, SPEC], tmp_path, on_event)
     assert ear.ends() == {LONG.fingerprint(): "stopped"}
     assert RunDirectory(tmp_path, LONG.fingerprint()).checkpoints.updates() == [7]
 
@@ -224,9 +226,9 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path: Path) -> 
     ear = Ear()
     killed: list[int] = []
 
-    def hear(event: TrialEvent) -> None:
+    def on_event(event: TrialEvent) -> None:
         ear(event)
-        if event.kind == "started":
+        if event.update == 0 and not event.is_end:
             # The journal's line is written before the first update of a life.
             directory = RunDirectory(tmp_path, LONG.fingerprint())
             deadline = time.monotonic() + 240
@@ -238,12 +240,12 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path: Path) -> 
             os.kill(worker, signal.SIGKILL)
             killed.append(worker)
 
-    LocalRunner(jobs=1, device="cpu").run([LONG], tmp_path, hear)
+    LocalRunner(jobs=1, device="cpu").run([LONG], tmp_path, on_event)
     assert len(killed) == MAX_DEATHS
     assert ear.ends() == {LONG.fingerprint(): "failed"}
     assert "signal 9" in ear[-1].message
     events = [line["event"] for line in RunDirectory(tmp_path, LONG.fingerprint()).read_journal()]
-    assert events == ["started", "resumed", "resumed"]
+    assert events == ["started", "resumed", "resumed", "failed"]
 
 
 @pytest.mark.slow
@@ -254,12 +256,12 @@ def test_a_stopped_worker_and_one_that_is_sent_away_are_replaced(
     spec = LONG.override({"training.iterations": 2000})
     sent = iter([signal.SIGSTOP, signal.SIGUSR1])
 
-    def hear(event: TrialEvent) -> None:
-        if event.kind == "progress" and (number := next(sent, None)):
+    def on_event(event: TrialEvent) -> None:
+        if event.update and not event.is_end and (number := next(sent, None)):
             (worker,) = workers_of(os.getpid())
             os.kill(worker, number)
 
-    LocalRunner(device="cpu").run([spec], tmp_path, ear := Both(hear))
+    LocalRunner(device="cpu").run([spec], tmp_path, ear := Both(on_event))
     assert ear.ends() == {spec.fingerprint(): "finished"}
     events = [line["event"] for line in RunDirectory(tmp_path, spec.fingerprint()).read_journal()]
     assert events == ["started", "resumed", "stopped", "resumed", "finished"]
@@ -293,5 +295,5 @@ def test_a_signal_to_the_driver_checkpoints_and_leaves(
 
 @pytest.mark.parametrize("values", [{"jobs": 0}, {"threads": 0}])
 def test_no_processes_or_threads_is_refused(values: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match="at least 1"):
+    with pytest.raises(ConfigError, match="expected at least 1"):
         LocalRunner(**values)

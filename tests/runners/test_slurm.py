@@ -14,7 +14,7 @@ import pytest
 from pernn.errors import ConfigError, MachineError, StoreError
 from pernn.runners import Limits, LocalRunner, SlurmRunner, TrialEvent
 from pernn.runners import slurm as slurm_runner
-from pernn.runners.jobs import JobFolder
+from pernn.runners.cluster import DriverFolder
 from pernn.store import RunDirectory
 from runners.test_runners import LONG, SPEC, SPECS, Ear, results
 
@@ -58,36 +58,36 @@ def test_a_job_that_must_leave_goes_on_from_where_it_was(
     ear = Ear()
     signalled: list[int] = []
 
-    def hear(event: TrialEvent) -> None:
+    def on_event(event: TrialEvent) -> None:
         ear(event)
-        if event.kind == "progress" and not signalled:
+        if event.update and not signalled:
             signalled.extend(jobs_of(os.getpid()))
             for job in signalled:
                 os.kill(job, number)
 
-    SlurmRunner(executor="local", device="cpu").run([MEDIUM], tmp_path, hear)
+    SlurmRunner(executor="local", device="cpu").run([MEDIUM], tmp_path, on_event)
     assert len(signalled) == 1
-    assert ear[-1].kind == "finished"
+    assert ear[-1].state == "finished"
     run = RunDirectory(tmp_path, MEDIUM.fingerprint())
     events = [line["event"] for line in run.read_journal()]
     left = [] if number == signal.SIGKILL else ["stopped"]
     assert events == ["started", *left, "resumed", "finished"]
     assert results(tmp_path, [MEDIUM]) == alone
-    assert not list((tmp_path / "jobs").iterdir())
+    assert not list((tmp_path / "drivers").iterdir())
 
 
 def test_an_interrupt_checkpoints_what_runs(tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason=NEEDS_SUBMITIT)
     heard: list[TrialEvent] = []
 
-    def hear(event: TrialEvent) -> None:
-        if event.kind == "progress" and all(one.kind != "progress" for one in heard):
+    def on_event(event: TrialEvent) -> None:
+        if event.update and not any(one.update for one in heard):
             signal.raise_signal(signal.SIGINT)
         heard.append(event)
 
     with pytest.raises(KeyboardInterrupt):
-        SlurmRunner(executor="local", device="cpu").run([LONG], tmp_path, hear)
-    assert heard[-1].kind == "stopped"
+        SlurmRunner(executor="local", device="cpu").run([LONG], tmp_path, on_event)
+    assert heard[-1].state == "stopped"
     run = RunDirectory(tmp_path, LONG.fingerprint())
     assert run.checkpoints.updates()[-1] == run.read_journal()[-1]["update"]
 
@@ -106,7 +106,7 @@ def test_the_submission_has_what_was_asked_for(tmp_path: Path, monkeypatch) -> N
         partition="gpu", time_limit=120, jobs=1, gpus_per_trial=1, cpus_per_trial=4,
         trials_per_job=2, wait=False,
     ).run(SPECS[:3], root, ear)  # fmt: skip
-    (script,) = root.glob("jobs/*/submitit/*_submission.sh")
+    (script,) = root.glob("drivers/*/submitit/*_submission.sh")
     asked = dict(re.findall(r"^#SBATCH --([a-z-]+)=(\S+)$", script.read_text(), re.MULTILINE))
     wanted = {
         "partition": "gpu", "time": "120", "array": "0-1%1", "gpus-per-node": "1",
@@ -155,7 +155,7 @@ def test_what_jobs_unpickle_is_written_by_nobody_else(
     tmp_path: Path, mode: int, is_refused: bool
 ) -> None:
     tmp_path.chmod(mode)
-    place = JobFolder(tmp_path).path / "submitit"
+    place = DriverFolder(tmp_path).path / "submitit"
     place.parent.chmod(0o777)
     if is_refused:
         with pytest.raises(StoreError, match=r"can be written by everybody.*chmod o-w"):
@@ -167,7 +167,7 @@ def test_what_jobs_unpickle_is_written_by_nobody_else(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
-    place = JobFolder(tmp_path).path / "submitit"
+    place = DriverFolder(tmp_path).path / "submitit"
     place.mkdir()
     os.chown(place, 54321, 54321)
     with pytest.raises(StoreError, match="belongs to another user"):

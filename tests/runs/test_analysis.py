@@ -9,7 +9,7 @@ import torch
 
 from command_line import call
 from pernn.errors import ConfigError, CorruptError, TrialError
-from pernn.runs import RunSpec, estimate_cost, execute, execution
+from pernn.runs import RunSpec, execute, execution
 from pernn.store import RunDirectory
 from pernn.training import advance
 from runs.test_tasks import tiny
@@ -30,20 +30,19 @@ def test_the_training_is_an_ordinary_run() -> None:
     assert "analysis" not in TRAINING.dump()
     assert SPEC.analysed_updates == (0, 4, 8, 10)
     assert SPEC.num_updates == 10 + 4
-    assert estimate_cost(SPEC).operations > estimate_cost(TRAINING).operations
     sparse = SPEC.override({"training.keep_interval": None})
     assert sparse.analysed_updates == (0, 10)
 
 
 def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     heard: list[int] = []
-    outcome = execute(SPEC, tmp_path / "a", device="cpu", listener=lambda n: not heard.append(n))
-    assert outcome.status == "finished"
+    outcome = execute(SPEC, tmp_path / "a", device="cpu", on_update=lambda n: not heard.append(n))
+    assert outcome.state == "finished"
     assert heard == list(range(1, 15))
     for cut in (5, 10, 11, 13):
-        stop = execute(SPEC, tmp_path / "b", device="cpu", listener=lambda n, cut=cut: n != cut)
-        assert stop.status == "stopped", cut
-    assert execute(SPEC, tmp_path / "b", device="cpu").status == "finished"
+        stop = execute(SPEC, tmp_path / "b", device="cpu", on_update=lambda n, cut=cut: n != cut)
+        assert stop.state == "stopped", cut
+    assert execute(SPEC, tmp_path / "b", device="cpu").state == "finished"
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     assert contents(tmp_path / "a", TRAINING) == contents(tmp_path / "b", TRAINING)
 
@@ -61,10 +60,10 @@ def test_checkpoints_side_by_side_give_the_same_bits(tmp_path: Path, threads: in
         tmp_path / "b",
         device="cpu",
         threads=threads,
-        listener=lambda n: (heard.append(n), n < 12)[1],
+        on_update=lambda n: (heard.append(n), n < 12)[1],
     )
-    assert stop.status == "stopped"
-    execute(SPEC, tmp_path / "b", device="cpu", listener=lambda n: not heard.append(n))
+    assert stop.state == "stopped"
+    execute(SPEC, tmp_path / "b", device="cpu", on_update=lambda n: not heard.append(n))
     assert heard == [11, 12, 13, 14]
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     torch.set_num_threads(before)
@@ -73,7 +72,7 @@ def test_checkpoints_side_by_side_give_the_same_bits(tmp_path: Path, threads: in
 def test_a_result_has_accuracy_and_stability(tmp_path: Path) -> None:
     execute(TRAINING, tmp_path, device="cpu")
     heard: list[int] = []
-    result = execute(SPEC, tmp_path, device="cpu", listener=lambda n: not heard.append(n)).result
+    result = execute(SPEC, tmp_path, device="cpu", on_update=lambda n: not heard.append(n)).result
     assert result is not None
     assert heard == [11, 12, 13, 14]  # the training was done before
     metrics, tables = result["metrics"], result["tables"]
@@ -114,7 +113,7 @@ def analyze(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_analyses_a_half_finished_run(tmp_path: Path) -> None:
-    execute(TRAINING, tmp_path, device="cpu", listener=lambda n: n != 9)
+    execute(TRAINING, tmp_path, device="cpu", on_update=lambda n: n != 9)
     run = RunDirectory(tmp_path, TRAINING.fingerprint()).path
     before = sorted(run.rglob("*"))
     output = tmp_path / "rows.csv"

@@ -14,7 +14,7 @@ def test_a_run_is_not_resumed_on_another_corpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = tiny("language_modelling")
-    execute(spec, tmp_path, device="cpu", listener=lambda n: n != 3)
+    execute(spec, tmp_path, device="cpu", on_update=lambda n: n != 3)
     environment = RunDirectory(tmp_path, spec.fingerprint()).read_environment()
     assert environment is not None
     assert len(environment["data_sha256"]) == 64
@@ -22,7 +22,7 @@ def test_a_run_is_not_resumed_on_another_corpus(
         patch.setattr("pernn.corpora.language_modelling.ParagraphStream.digest", "another")
         with pytest.raises(StoreError, match=r"began on data with SHA-256 .* now it is another"):
             execute(spec, tmp_path, device="cpu")
-    assert execute(spec, tmp_path, device="cpu").status == "finished"
+    assert execute(spec, tmp_path, device="cpu").state == "finished"
 
 
 def test_drawn_data_have_no_digest(tmp_path: Path) -> None:

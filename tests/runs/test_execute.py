@@ -46,7 +46,7 @@ def contents(root: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     root = tmp_path_factory.mktemp("undisturbed")
-    assert execute(SPEC, root, device="cpu").status == "finished"
+    assert execute(SPEC, root, device="cpu").state == "finished"
     return contents(root)
 
 
@@ -54,7 +54,7 @@ def test_a_done_run_is_not_done_again(tmp_path: Path) -> None:
     first = execute(SPEC, tmp_path, device="cpu")
     before = {p: p.stat().st_mtime_ns for p in RunDirectory(tmp_path, RUN).path.rglob("*")}
     second = execute(SPEC, tmp_path, device="cpu")
-    assert second.status == "already done"
+    assert second.is_new is False
     assert second.result == {"format": 1, **(first.result or {})}
     after = {p: p.stat().st_mtime_ns for p in RunDirectory(tmp_path, RUN).path.rglob("*")}
     assert after == before
@@ -67,12 +67,12 @@ def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
 
     def late(run: RunDirectory, *may_wait: Callable[[], bool]) -> AbstractContextManager[None]:
         monkeypatch.undo()
-        assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+        assert execute(SPEC, tmp_path, device="cpu").state == "finished"
         return locked(run, *may_wait)
 
     monkeypatch.setattr(RunDirectory, "locked", late)
     end = execute(SPEC, tmp_path, device="cpu")
-    assert end.status == "already done"
+    assert end.is_new is False
     events = [line["event"] for line in RunDirectory(tmp_path, RUN).read_journal()]
     assert events == ["started", "finished"]
 
@@ -82,21 +82,21 @@ def test_stopped_and_resumed_ends_in_the_same_bits(
     tmp_path: Path, undisturbed: dict[str, bytes], cuts: list[int]
 ) -> None:
     for cut in cuts:
-        outcome = execute(SPEC, tmp_path, device="cpu", listener=lambda n, cut=cut: n != cut)
-        assert outcome.status == "stopped"
-    assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+        outcome = execute(SPEC, tmp_path, device="cpu", on_update=lambda n, cut=cut: n != cut)
+        assert outcome.state == "stopped"
+    assert execute(SPEC, tmp_path, device="cpu").state == "finished"
     assert contents(tmp_path) == undisturbed
 
 
 def test_a_damaged_checkpoint_costs_time_only(
     tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
-    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 12)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
     folder = RunDirectory(tmp_path, RUN).path
     newest = folder / "checkpoints" / "update-000000012" / "tensors.safetensors"
     newest.write_bytes(newest.read_bytes()[:100])
     said: list[str] = []
-    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).status == "finished"
+    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).state == "finished"
     assert len(said) == 1
     assert "update-000000012" in said[0]
     assert "\n" not in said[0]
@@ -108,11 +108,11 @@ def test_a_damaged_checkpoint_costs_time_only(
 def test_a_lost_log_is_restored_from_the_checkpoint(
     tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
-    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 12)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
     directory = RunDirectory(tmp_path, RUN)
     (directory.path / "metrics.jsonl").unlink()
     said: list[str] = []
-    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).status == "finished"
+    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).state == "finished"
     assert contents(tmp_path) == undisturbed
     (line,) = (line for line in directory.read_journal() if "metrics" in line["event"])
     assert len(said) == 1
@@ -137,16 +137,16 @@ def test_what_a_kill_kept_from_being_pruned_is_pruned_later(
 def test_no_sound_checkpoint_means_from_the_beginning(
     tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
-    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 12)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
     for manifest in RunDirectory(tmp_path, RUN).path.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{}")
     with pytest.warns(UserWarning, match="damaged checkpoint set aside"):
-        assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+        assert execute(SPEC, tmp_path, device="cpu").state == "finished"
     assert contents(tmp_path) == undisturbed
 
 
 def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
-    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 3)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 3)
     path = RunDirectory(tmp_path, RUN).path / "spec.json"
     path.write_text(path.read_text().replace('"batch_size": 4', '"batch_size": 5'))
     with pytest.raises(CorruptError, match="was changed"):
@@ -154,9 +154,9 @@ def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path: Path) -> None:
-    execute(SPEC, tmp_path, device="cpu", threads=2, listener=lambda n: n != 3)
+    execute(SPEC, tmp_path, device="cpu", threads=2, on_update=lambda n: n != 3)
     try:
-        execute(SPEC, tmp_path, device="cpu", threads=1, listener=lambda n: n != 4)
+        execute(SPEC, tmp_path, device="cpu", threads=1, on_update=lambda n: n != 4)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
@@ -183,18 +183,18 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
         }
     )
     # Rates this large saturate the units rather than overflow; damage a weight instead.
-    execute(wild, tmp_path, device="cpu", listener=lambda n: n != 1)
+    execute(wild, tmp_path, device="cpu", on_update=lambda n: n != 1)
     directory = RunDirectory(tmp_path, wild.fingerprint())
     checkpoint = directory.checkpoints.load(1)
     arrays = {name: array.copy() for name, array in checkpoint.arrays.items()}
     arrays["model.readout.bias"][:] = float("nan")
     directory.checkpoints.set_aside(1)
     directory.checkpoints.save(type(checkpoint)(1, arrays, checkpoint.state))
-    execute(wild, tmp_path / "other", device="cpu", listener=lambda n: n != 1)
+    execute(wild, tmp_path / "other", device="cpu", on_update=lambda n: n != 1)
     copytree(tmp_path / "runs", tmp_path / "other" / "runs", dirs_exist_ok=True)
     with pytest.warns(UserWarning, match="diverged after update 3 and counts as the worst"):
         outcome = execute(wild, tmp_path, device="cpu")
-    assert outcome.status == "finished"
+    assert outcome.state == "finished"
     assert directory.read_journal()[-1]["event"] == "diverged"
     result = directory.read_result()
     assert result["diverged"]["update"] == 3
@@ -212,10 +212,10 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     (record,) = read_records(tmp_path, [wild.fingerprint()])
     assert (record["diverged"], record["token_accuracy"]) == (3, 0.0)
     status = read_status(tmp_path, wild.fingerprint())
-    assert (status.state, status.reason[:10]) == ("done", "diverged: ")
-    assert execute(wild, tmp_path, device="cpu").status == "already done"
+    assert (status.state, status.reason[:10]) == ("finished", "diverged: ")
+    assert execute(wild, tmp_path, device="cpu").is_new is False
     # Wherever it is stopped meanwhile, the same is found at the same update.
-    execute(wild, tmp_path / "other", device="cpu", listener=lambda n: n != 2)
+    execute(wild, tmp_path / "other", device="cpu", on_update=lambda n: n != 2)
     with pytest.warns(UserWarning, match="diverged after update 3"):
         execute(wild, tmp_path / "other", device="cpu")
     assert RunDirectory(tmp_path / "other", wild.fingerprint()).read_result() == result
@@ -254,12 +254,12 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     def full(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 6)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 6)
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StoreError, match="No space left on device"):
         execute(SPEC, tmp_path, device="cpu")
     monkeypatch.undo()
-    assert execute(SPEC, tmp_path, device="cpu").status == "finished"
+    assert execute(SPEC, tmp_path, device="cpu").state == "finished"
 
 
 def test_a_run_goes_on_without_kernels_if_it_began_so(
@@ -268,7 +268,7 @@ def test_a_run_goes_on_without_kernels_if_it_began_so(
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     with without_kernels():
         execute(SPEC, whole, device="cpu")
-        execute(SPEC, cut, device="cpu", listener=lambda update: update < 6)
+        execute(SPEC, cut, device="cpu", on_update=lambda update: update < 6)
     execute(SPEC, cut, device="cpu")
     assert contents(cut) == contents(whole)
     if find_kernels() is not None:
@@ -279,7 +279,7 @@ def test_a_run_goes_on_without_kernels_if_it_began_so(
 def test_a_run_that_began_with_kernels_wants_them(
     tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
-    execute(SPEC, tmp_path, device="cpu", listener=lambda update: update < 6)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update < 6)
     with without_kernels(), pytest.raises(MachineError, match="began with compiled kernels"):
         execute(SPEC, tmp_path, device="cpu")
     execute(SPEC, tmp_path, device="cpu")

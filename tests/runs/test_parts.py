@@ -160,16 +160,16 @@ def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tm
     root, lines = tmp_path / "results", []
     spec, other = module(), module().override({"seed": 222})
     execute(spec, root, device="cpu", warn=lines.append)
-    execute(other, root, device="cpu", warn=lines.append, listener=lambda update: update < 3)
+    execute(other, root, device="cpu", warn=lines.append, on_update=lambda update: update < 3)
     run = spec.fingerprint()
     digest = RunDirectory(root, run).read_environment()["parts"]["core"]
     assert len(digest) == 64
     lines.clear()
-    assert execute(spec, root, device="cpu", warn=lines.append).status == "already done"
+    assert execute(spec, root, device="cpu", warn=lines.append).is_new is False
     assert lines == []
     changed = module(SOURCE.replace("torch.tanh", "torch.sigmoid"))
     assert changed.fingerprint() == run
-    assert execute(changed, root, device="cpu", warn=lines.append).status == "already done"
+    assert execute(changed, root, device="cpu", warn=lines.append).is_new is False
     (line,) = lines
     assert line.startswith(f"core 'plainparts:PlainConfig' was changed since run {run} began: ")
     assert f"delete {root / 'runs' / run}" in line
@@ -187,6 +187,6 @@ def test_a_source_in_no_file_is_unknown(module, tmp_path):
     module_of_it = sys.modules["plainparts"]
     module_of_it.__file__ = None
     run = execute(spec, tmp_path / "results", device="cpu", warn=lambda line: None)
-    assert run.status == "finished"
+    assert run.state == "finished"
     environment = RunDirectory(tmp_path / "results", spec.fingerprint()).read_environment()
     assert environment["parts"] == {"core": "unknown"}

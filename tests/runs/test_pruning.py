@@ -76,11 +76,11 @@ def test_the_last_and_the_kept_ones_stay_unless_all_are_to_go(tmp_path: Path) ->
     assert prune(tmp_path) == []
     assert len(prune(tmp_path, all_checkpoints=True)) == 3
     assert list(folder.iterdir()) == []
-    assert execute(TRAINING, tmp_path, device="cpu").status == "already done"
+    assert execute(TRAINING, tmp_path, device="cpu").is_new is False
 
 
 def test_unfinished_and_running_runs_are_left_alone(tmp_path: Path) -> None:
-    execute(TRAINING, tmp_path, device="cpu", listener=lambda update: update != 11)
+    execute(TRAINING, tmp_path, device="cpu", on_update=lambda update: update != 11)
     before = updates(tmp_path, TRAINING)
     assert prune(tmp_path, all_checkpoints=True) == []
     assert updates(tmp_path, TRAINING) == before
@@ -102,7 +102,7 @@ def test_what_a_later_stage_needs_stays(
     assert first is not None
     num_first = first.num_updates
     if begun:
-        execute(second, tmp_path, device="cpu", listener=lambda update: update <= num_first)
+        execute(second, tmp_path, device="cpu", on_update=lambda update: update <= num_first)
         assert with_stages(tmp_path, [second.fingerprint()]) == [
             first.fingerprint(),
             second.fingerprint(),
@@ -121,7 +121,7 @@ def test_what_a_later_stage_needs_stays(
 
 def test_a_run_whose_needs_are_unknown_stops_everything(tmp_path: Path) -> None:
     execute(TRAINING, tmp_path, device="cpu")
-    execute(ANALYSIS, tmp_path, device="cpu", listener=lambda update: update <= 13)
+    execute(ANALYSIS, tmp_path, device="cpu", on_update=lambda update: update <= 13)
     spec = RunDirectory(tmp_path, ANALYSIS.fingerprint()).path / "spec.json"
     spec.write_text(spec.read_text()[:-20])
     with pytest.raises(PernnError, match=r"spec\.json"):

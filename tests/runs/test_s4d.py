@@ -37,11 +37,11 @@ def contents(root: Path, spec: RunSpec) -> dict[str, bytes]:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path: Path, precision: str) -> None:
     spec = SPEC.override({"training.precision": precision})
-    assert execute(spec, tmp_path / "whole", device="cpu").status == "finished"
+    assert execute(spec, tmp_path / "whole", device="cpu").state == "finished"
     for cut in (1, 4, 10):
         outcome = execute(
-            spec, tmp_path / "cut", device="cpu", listener=lambda n, cut=cut: n != cut
+            spec, tmp_path / "cut", device="cpu", on_update=lambda n, cut=cut: n != cut
         )
-        assert outcome.status == "stopped"
-    assert execute(spec, tmp_path / "cut", device="cpu").status == "finished"
+        assert outcome.state == "stopped"
+    assert execute(spec, tmp_path / "cut", device="cpu").state == "finished"
     assert contents(tmp_path / "cut", spec) == contents(tmp_path / "whole", spec)

@@ -54,13 +54,13 @@ def test_a_spec_without_pretraining_does_not_mention_it() -> None:
 
 def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     heard: list[int] = []
-    execute(SPEC, tmp_path / "whole", device="cpu", listener=lambda n: not heard.append(n))
+    execute(SPEC, tmp_path / "whole", device="cpu", on_update=lambda n: not heard.append(n))
     assert heard == list(range(1, 17))
     # In the first stage, at its end, at the beginning of the second, in it.
     for cut in (3, 9, 10, 14):
-        stop = execute(SPEC, tmp_path / "cut", device="cpu", listener=lambda n, cut=cut: n != cut)
-        assert stop.status == "stopped", cut
-    assert execute(SPEC, tmp_path / "cut", device="cpu").status == "finished"
+        stop = execute(SPEC, tmp_path / "cut", device="cpu", on_update=lambda n, cut=cut: n != cut)
+        assert stop.state == "stopped", cut
+    assert execute(SPEC, tmp_path / "cut", device="cpu").state == "finished"
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
@@ -86,7 +86,7 @@ def test_trials_share_a_pretraining(tmp_path: Path) -> None:
     execute(SPEC, tmp_path, device="cpu")
     heard: list[int] = []
     other = SPEC.override({"training.iterations": 5})
-    execute(other, tmp_path, device="cpu", listener=lambda n: not heard.append(n))
+    execute(other, tmp_path, device="cpu", on_update=lambda n: not heard.append(n))
     assert heard == list(range(10, 15))
 
 
@@ -94,8 +94,8 @@ def test_a_pretraining_that_is_busy_is_waited_for(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, SPEC.first_stage().fingerprint())
     asked: list[int] = []
     with directory.locked():
-        stop = execute(SPEC, tmp_path, device="cpu", listener=lambda n: bool(asked.append(n)))
-    assert stop.status == "stopped"
+        stop = execute(SPEC, tmp_path, device="cpu", on_update=lambda n: bool(asked.append(n)))
+    assert stop.state == "stopped"
     assert asked == [0]
     released = threading.Event()
 
@@ -106,16 +106,16 @@ def test_a_pretraining_that_is_busy_is_waited_for(tmp_path: Path) -> None:
     holder = threading.Thread(target=hold)
     holder.start()
 
-    def listener(update: int) -> bool:
+    def on_update(update: int) -> bool:
         released.set()
         return True
 
-    assert execute(SPEC, tmp_path, device="cpu", listener=listener).status == "finished"
+    assert execute(SPEC, tmp_path, device="cpu", on_update=on_update).state == "finished"
     holder.join()
 
 
 def test_a_pretraining_without_its_checkpoint_is_said(tmp_path: Path) -> None:
-    execute(SPEC, tmp_path, device="cpu", listener=lambda n: n != 10)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 10)
     folder = RunDirectory(tmp_path, SPEC.first_stage().fingerprint()).path / "checkpoints"
     for file in (folder / "update-000000009").iterdir():
         file.write_bytes(b"")

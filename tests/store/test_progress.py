@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, name: str, content: byte
 
 def test_a_sweep_goes_on_at_the_pace_of_what_runs() -> None:
     statuses = [
-        RunStatus("a", "done", 0),
+        RunStatus("a", "finished", 0),
         RunStatus("b", "running", 40),
         RunStatus("c", "running", 60),
         RunStatus("d", "stopped", 30),

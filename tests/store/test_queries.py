@@ -45,7 +45,7 @@ def answer(connection: Any, statement: str) -> list[Any]:
 
 REFUSED = [
     "INSERT INTO status BY NAME SELECT 1 AS seed",
-    "UPDATE status SET state = 'done'",
+    "UPDATE status SET state = 'finished'",
     "DELETE FROM status",
     "DROP TABLE status",
     "CREATE TABLE x (y INT)",
@@ -145,7 +145,7 @@ def test_what_is_not_finished_or_damaged_is_not_among_the_trials(tmp_path: Path)
         assert answer(connection, "SELECT run FROM trials")[1:] == [[done.fingerprint]]
         sql = 'SELECT state, seed, loss IS NULL FROM status ORDER BY "position"'
         assert answer(connection, sql)[1:] == [
-            ["done", 1, False],
+            ["finished", 1, False],
             ["damaged", 2, True],
             ["stopped", 3, True],
             ["waiting", None, True],

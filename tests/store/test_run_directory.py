@@ -240,14 +240,14 @@ def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory) -> None:
     assert record["tables"] == {"by_length": table}
 
 
-def test_standings(run: RunDirectory, tmp_path: Path) -> None:
+def test_states(run: RunDirectory, tmp_path: Path) -> None:
     assert read_status(tmp_path, RUN).state == "stopped"
     assert read_status(tmp_path, "f" * 16).state == "waiting"
     run.note("failed", update=3, reason="nan")
     status = read_status(tmp_path, RUN)
     assert (status.state, status.reason) == ("failed", "nan")
     run.write_result({"fingerprint": RUN, "metrics": {}})
-    assert read_status(tmp_path, RUN).state == "done"
+    assert read_status(tmp_path, RUN).state == "finished"
 
 
 def test_a_look_reads_only_the_results_that_are_new(
@@ -267,4 +267,18 @@ def test_a_look_reads_only_the_results_that_are_new(
     )
     found = read_statuses(tmp_path, [first, second, other], before)
     assert read == [second, other]
-    assert [found[run].state for run in found] == ["done", "waiting", "waiting"]
+    assert [found[run].state for run in found] == ["finished", "waiting", "waiting"]
+
+
+def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(
+    tmp_path: Path,
+) -> None:
+    RunDirectory(tmp_path / "results", RUN).note_failure("no GPU", "MachineError")
+    status = read_status(tmp_path / "results", RUN)
+    assert (status.state, status.reason) == ("failed", "no GPU")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "runs").symlink_to(tmp_path / "outside")
+    with pytest.raises(StoreError, match="symbolic link"):
+        RunDirectory(tmp_path / "linked", RUN).note_failure("no GPU")
+    assert not list((tmp_path / "outside").iterdir())

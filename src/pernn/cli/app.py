@@ -40,7 +40,9 @@ def _print_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Position-encoded recurrent networks: rerun the study, trust its numbers, extend it."""
@@ -58,7 +60,6 @@ VERBS = {
     "retry": "retry:retry",
     "report": "report:report",
     "analyze": "analyze:analyze",
-    "claims": "claims:claims",
     "publish": "publish:publish",
     "evidence": "evidence:evidence",
     "export": "export:export",

@@ -77,7 +77,7 @@ def _memory() -> Finding:
 
 
 def _arithmetic() -> Finding:
-    """Say what computes here; kernels are compiled now if that was never done."""
+    """Return what computes here; kernels are compiled now if that was never done."""
     remedy = "a C++ compiler with OpenMP, such as g++; without one, training is slower"
     try:
         from pernn.kernels import describe_arithmetic, find_kernels

@@ -12,7 +12,7 @@ from .options import RESULTS, Json, Results
 
 
 def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
-    """Say what this machine has, what is missing and how to get it.
+    """Show what this machine has, what is missing and how to get it.
 
     Example: pernn doctor
     """

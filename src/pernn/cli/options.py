@@ -2,15 +2,14 @@
 
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError
-from pernn.store import Published, evidence_folder, find_published
+from pernn.store import evidence_folder
 
 Results = Annotated[
     Path,
@@ -46,60 +45,13 @@ TimeLimit = Annotated[
     typer.Option(
         "--time-limit",
         metavar="TIME",
-        help="Checkpoint and leave before so much time is over: 90s, 55m, 12h or 11:30:00. "
-        "A tenth of it, at most a minute, is kept for that.",
+        help="Stop cleanly after this wall-clock time: 90s, 55m, 12h or 11:30:00. "
+        "A tenth of it, at most a minute, is kept for checkpoints.",
     ),
-]
-MaxTrials = Annotated[
-    int | None,
-    typer.Option("--max-trials", min=1, help="Leave when so many trials are newly finished."),
-]
-Order = Annotated[
-    Literal["seed", "grid"],
-    typer.Option(
-        "--order", help="One seed of everything first, so that early reports cover all; or by grid."
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Begin even if disk or memory seem not to suffice.")
 ]
 Oversubscribe = Annotated[
     bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
 ]
-RunnerName = Annotated[
-    Literal["local", "inline", "ray", "slurm"],
-    typer.Option(
-        "--runner",
-        help="Where trials happen: processes here, this process, a Ray cluster or SLURM.",
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--address", help="Ray: HOST:PORT, auto (the default: the cluster of this machine), local."
-    ),
-]
-CPUsPerTrial = Annotated[
-    float | None, typer.Option("--cpus-per-trial", help="Ray, SLURM: by default one per thread.")
-]
-GPUsPerTrial = Annotated[
-    float | None,
-    typer.Option("--gpus-per-trial", help="Ray, SLURM: 0 or 1; on Ray also a fraction."),
-]
-Partition = Annotated[str | None, typer.Option("--partition", help="SLURM: the partition.")]
-JobTime = Annotated[
-    str | None,
-    typer.Option(
-        "--job-time", metavar="TIME", help="SLURM: limit of each job, such as 4h; by default 1h."
-    ),
-]
-TrialsPerJob = Annotated[
-    int | None, typer.Option("--trials-per-job", help="SLURM: trials in turn, by default 1.")
-]
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="SLURM: submit the jobs and leave them to themselves.")
-]
-
 RESULTS = Path("results")
 
 
@@ -109,7 +61,7 @@ def overrides(assignments: list[str] | None) -> dict[str, object]:
 
 
 def number_of_jobs(jobs: int | None, threads: int) -> int:
-    """Give the jobs asked for, or as many as there are cores for."""
+    """Return the jobs asked for, or as many as there are cores for."""
     return jobs or max(1, num_cores() // threads)
 
 
@@ -136,11 +88,17 @@ def read_duration(text: str) -> float:
     else:
         seconds = 0.0
     if not seconds:
-        raise ConfigError(f"expected a time such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}")
+        raise ConfigError(
+            f"a time is invalid: expected one such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}"
+        )
     return seconds
 
 
-def published_among(runs: Iterable[str], *, ignore: bool) -> dict[str, Published]:
-    """Return the published ones of some runs; none if they are to be ignored."""
-    folder = None if ignore else evidence_folder()
-    return find_published(folder, runs, lambda text: typer.echo(f"pernn: {text}", err=True))
+def published_folder(*, ignore: bool) -> Path | None:
+    """Return where published trials are looked for; nowhere if they are to be ignored."""
+    return None if ignore else evidence_folder()
+
+
+def warn(text: str) -> None:
+    """Print a warning to standard error."""
+    typer.echo(f"pernn: {text}", err=True)

@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from pernn.runners import ENDS, Hear, TrialEvent
+from pernn.runners import OnEvent, TrialEvent
 from pernn.runs import RunSpec
 from pernn.store import read_status
 
@@ -37,12 +37,12 @@ class Tally:
         self.ended: dict[str, TrialEvent] = {}
         self.begun = time.monotonic()
 
-    def hear(self, event: TrialEvent) -> None:
+    def on_event(self, event: TrialEvent) -> None:
         """Take note of an event."""
         self.updates[event.run] = max(self.updates[event.run], event.update)
-        if event.kind in ENDS and event.kind != "busy":
+        if event.is_end:
             self.ended[event.run] = event
-            if event.kind in ("finished", "already done"):
+            if event.state == "finished":
                 self.updates[event.run] = self.specs[event.run].num_updates
 
     @property
@@ -58,7 +58,7 @@ class Tally:
     @property
     def failures(self) -> list[TrialEvent]:
         """Trials that cannot go on; those that were stopped can."""
-        return [event for event in self.ended.values() if event.kind == "failed"]
+        return [event for event in self.ended.values() if event.state == "failed"]
 
     def seconds_left(self) -> float | None:
         """Estimate the time left from the updates done since the start."""
@@ -68,7 +68,7 @@ class Tally:
 
 
 @contextmanager
-def showing(tally: Tally, console: Console) -> Iterator[Hear]:
+def showing(tally: Tally, console: Console) -> Iterator[OnEvent]:
     """Show progress while the block runs; gives what the runner is to call."""
     if not console.is_terminal:
         yield lambda event: _print_line(tally, event)
@@ -87,30 +87,36 @@ def showing(tally: Tally, console: Console) -> Iterator[Hear]:
         )
         bars: dict[str, TaskID] = {}
 
-        def hear(event: TrialEvent) -> None:
-            tally.hear(event)
+        def on_event(event: TrialEvent) -> None:
+            tally.on_event(event)
             progress.update(overall, completed=tally.done)
             spec = tally.specs[event.run]
-            if event.kind == "started":
+            if event.state == "running" and not event.elsewhere and event.run not in bars:
                 bars[event.run] = progress.add_task(spec.label, total=spec.num_updates)
             if event.run in bars:
                 progress.update(bars[event.run], completed=tally.updates[event.run])
-            if event.kind in ENDS and event.run in bars:
+            if event.is_end and event.run in bars:
                 progress.remove_task(bars.pop(event.run))
             if event.message:
-                progress.console.print(f"{event.kind}: {spec.label}: {event.message}", markup=False)
+                line = f"{_word(event)}: {spec.label}: {event.message}"
+                progress.console.print(line, markup=False)
 
-        yield hear
+        yield on_event
 
 
 def _print_line(tally: Tally, event: TrialEvent) -> None:
-    tally.hear(event)
-    if event.kind == "warning":
+    tally.on_event(event)
+    if event.is_warning:
         typer.echo(f"warning: {tally.specs[event.run].label}: {event.message}", err=True)
-    if event.kind not in ENDS:
+    if not (event.is_end or event.elsewhere):
         return
     left = tally.seconds_left()
     ahead = f", about {left / 60:.1f} min left" if left else ""
     reason = f": {event.message}" if event.message else ""
     count = f"[{len(tally.ended)}/{len(tally.specs)}]"
-    typer.echo(f"{count} {event.kind}: {tally.specs[event.run].label}{reason}{ahead}", err=True)
+    label = tally.specs[event.run].label
+    typer.echo(f"{count} {_word(event)}: {label}{reason}{ahead}", err=True)
+
+
+def _word(event: TrialEvent) -> str:
+    return "warning" if event.is_warning else event.state

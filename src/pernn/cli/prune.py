@@ -31,7 +31,9 @@ def prune(
             help="Also the last checkpoint and those of training.keep_interval.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     results: Results = RESULTS,
     as_json: Json = False,
@@ -70,7 +72,7 @@ def prune(
 
 
 def _owners(root: Path, names: Sequence[str]) -> dict[str, str]:
-    """Give the sweep to which each run counts, earlier stages included."""
+    """Return the sweep to which each run counts, earlier stages included."""
     owners: dict[str, str] = {}
     for name in names:
         for run in with_stages(root, load_sweep(root, name).runs):
@@ -79,7 +81,7 @@ def _owners(root: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _waiting(root: Path) -> list[RunSpec]:
-    """Give the specs of all planned trials that have no result; they may need earlier stages."""
+    """Return the specs of all planned trials that have no result; they may need earlier stages."""
     waiting: list[RunSpec] = []
     for sweep in (load_sweep(root, name) for name in list_sweeps(root)):
         if all(is_done(root, run) for run in sweep.runs):

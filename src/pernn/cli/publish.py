@@ -11,9 +11,9 @@ from pernn.errors import ConfigError, one_line
 from pernn.evidence import publish_sweep
 from pernn.experiments import experiment_names
 from pernn.store import FOLDER, load_sweep
+from pernn.sweeps import plan_sweep
 
 from .options import RESULTS, Assignments, Json, Results, Scale, overrides
-from .sweep import plan_sweep
 
 
 def publish(
@@ -38,7 +38,7 @@ def publish(
     """
     changes = overrides(assignments)
     found = {
-        name: plan_sweep(name, scale, changes)
+        name: plan_sweep(name, scale, changes).sweep
         if name in experiment_names()
         else load_sweep(results, name)
         for name in sweeps

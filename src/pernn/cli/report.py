@@ -1,25 +1,31 @@
 """`pernn report`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from pernn.errors import ConfigError
 from pernn.experiments import experiment_names
-from pernn.store import load_sweep
-from pernn.sweeps import make_report, make_study
+from pernn.reports import Verdict
+from pernn.sweeps import judge_sweep, make_report, make_study, read_plan
 
-from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_among
+from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
 from .statuses import left_out
 from .sweep import summary
+from .verdicts import print_verdicts
 
 
 def report(
     sweep: Annotated[
         str | None, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")
     ] = None,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Only judge the paper's claims; write nothing.")
+    ] = False,
     scale: Scale = "demo",
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
@@ -34,32 +40,32 @@ def report(
 ) -> int:
     """Write figure, tables, verdicts and page from what is finished.
 
-    Example: pernn report vocabulary_size --scale demo
-
-    Example: pernn report --all --out study.html
+    Examples: pernn report vocabulary_size --scale demo; pernn report vocabulary_size --claims;
+    pernn report --all --out study.html
     """
     if every:
-        return _study(results, output, given=sweep is not None or as_json)
+        return _study(results, output, given=sweep is not None or as_json or claims)
     if sweep is None or output is not None:
-        raise ConfigError("name a sweep, or give --all (and then --out FILE) for a page of all")
-    found = load_sweep(results, sweep_name(sweep, scale))
+        raise ConfigError("expected a sweep, or --all (and then --out FILE) for a page of all")
+    plan = read_plan(results, sweep_name(sweep, scale))
+    plan = plan.with_published(published_folder(ignore=ignore_published), warn)
     damage: list[str] = []
-    published = published_among(found.runs, ignore=ignore_published)
-    made = make_report(results, found, damage.append, published)
-    if as_json:
-        typer.echo(
-            json.dumps(summary(found, results, made, published), indent=2, ensure_ascii=False)
-        )
+    if claims:
+        _print_claims(judge_sweep(results, plan, damage.append), as_json=as_json)
     else:
-        for path in made.paths:
-            typer.echo(str(path))
+        made = make_report(results, plan, damage.append)
+        if as_json:
+            typer.echo(json.dumps(summary(plan, results, made), indent=2, ensure_ascii=False))
+        else:
+            for path in made.paths:
+                typer.echo(str(path))
     return left_out(damage)
 
 
 def _study(results: Path, output: Path | None, *, given: bool) -> int:
     """Write the page of all sweeps."""
     if given:
-        raise ConfigError("--all takes no sweep and no --json")
+        raise ConfigError("--all takes no sweep, no --claims and no --json")
     if not results.is_dir():
         raise ConfigError(f"no results in {results.absolute()}: start with `pernn run`")
     path, damage = output or results / "study.html", list[str]()
@@ -68,6 +74,14 @@ def _study(results: Path, output: Path | None, *, given: bool) -> int:
     return left_out(damage)
 
 
+def _print_claims(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
+    if as_json:
+        rows = [verdict.dump() for verdict in verdicts]
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        print_verdicts(verdicts, Console(), brief=False)
+
+
 def sweep_name(word: str, scale: str) -> str:
-    """Take an experiment's name for its sweep at a scale; a sweep's name stays."""
+    """Return the sweep of an experiment at a scale; a sweep's name stays."""
     return f"{word}-{scale}" if word in experiment_names() else word

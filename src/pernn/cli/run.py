@@ -4,57 +4,22 @@ from typing import Annotated
 
 import typer
 
-from .options import (
-    RESULTS,
-    Address,
-    Assignments,
-    CPUsPerTrial,
-    Device,
-    Force,
-    GPUsPerTrial,
-    IgnorePublished,
-    Jobs,
-    JobTime,
-    Json,
-    MaxTrials,
-    NoWait,
-    Order,
-    Oversubscribe,
-    Partition,
-    Results,
-    RunnerName,
-    Scale,
-    Threads,
-    TimeLimit,
-    TrialsPerJob,
-    overrides,
-)
-from .sweep import Launch, carry_out, plan_sweep
+from pernn.sweeps import plan_sweep
+
+from .launch import Launch, with_launch
+from .options import RESULTS, Assignments, Json, Results, Scale, overrides
+from .sweep import run_sweep
 
 
+@with_launch
 def run(
     experiment: Annotated[str, typer.Argument(help="Name of an experiment, see `pernn list`.")],
     scale: Scale = "demo",
     assignments: Assignments = None,
-    jobs: Jobs = None,
-    threads: Threads = 1,
-    device: Device = "auto",
-    time_limit: TimeLimit = None,
-    max_trials: MaxTrials = None,
-    order: Order = "seed",
-    force: Force = False,
-    oversubscribe: Oversubscribe = False,
-    ignore_published: IgnorePublished = False,
-    runner: RunnerName = "local",
-    address: Address = None,
-    cpus_per_trial: CPUsPerTrial = None,
-    gpus_per_trial: GPUsPerTrial = None,
-    partition: Partition = None,
-    job_time: JobTime = None,
-    trials_per_job: TrialsPerJob = None,
-    no_wait: NoWait = False,
     results: Results = RESULTS,
     as_json: Json = False,
+    *,
+    launch: Launch,
 ) -> int:
     """Run what is missing of an experiment, then write its report.
 
@@ -66,7 +31,5 @@ def run(
     pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25;
     pernn run vocabulary_size -s paper --runner slurm --partition gpu --trials-per-job 10
     """
-    # Nothing but the parameters yet.
-    launch = Launch.of(locals())
-    sweep = plan_sweep(experiment, scale, overrides(assignments))
-    return carry_out(sweep, results, launch, as_json=as_json)
+    plan = plan_sweep(experiment, scale, overrides(assignments))
+    return run_sweep(plan, results, launch, as_json=as_json)

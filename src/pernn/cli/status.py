@@ -1,6 +1,7 @@
 """`pernn status`."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,29 +9,28 @@ from rich.console import Console
 
 from pernn.errors import one_line
 from pernn.store import RunStatus, list_sweeps, load_sweep, read_statuses
+from pernn.sweeps import label_trials
 
 from .options import RESULTS, Json, Results
+from .sweep_tables import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
 from .terminal import print_rows
-from .watching import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
 
 
 def status(
     sweep: Annotated[
         str | None, typer.Argument(help="A sweep's name, to list its trials; all if absent.")
     ] = None,
-    again: Annotated[
-        bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     every: Annotated[
         float | None,
         typer.Option(
-            min=0.2, help=f"Watch, with so many seconds between two looks ({EVERY_SECONDS:g})."
+            min=0.2, help=f"Watch, refreshed after this many seconds ({EVERY_SECONDS:g})."
         ),
     ] = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> None:
-    """Say how sweeps stand, or the trials of one.
+    """Show the progress of sweeps, or the trials of one.
 
     With --watch: a table that renews itself, with the trials that run and the time left; in a pipe
     one table after another, with --json one line after another.
@@ -64,18 +64,20 @@ def status(
         _print(look(), sweep, results)
 
 
-def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: object) -> None:
+def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: Path) -> None:
     console = Console()
     if not found:
         console.print(
             one_line(f"No sweeps in {results}: start one with `pernn run`."), markup=False
         )
     elif sweep:
-        columns = ("Run", "RunState", "Update", "Last event", "Reason")
-        rows = [
-            (one.run, one.state, f"{one.update:,}" if one.update else "", one.event, one.reason)
-            for one in found[sweep]
-        ]
+        columns = ("Trial", "State", "Update", "Last event", "Reason", "Run")
+        labels = label_trials(results, sweep)
+        rows = []
+        for one in found[sweep]:
+            update = f"{one.update:,}" if one.update else ""
+            label = labels.get(one.run, one.run)
+            rows.append((label, one.state, update, one.event, one.reason, one.run))
         print_rows(columns, rows, console)
     else:
         console.print(table_of_sweeps(found))

@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 LEFT_EARLY, INTERRUPTED = 5, 130
 EXIT_STATUSES = {
-    0: "done",
-    1: "some trials failed or are still to do; the others are kept",
-    2: "the command, a spec or a value cannot be meant",
+    0: "everything is finished",
+    1: "some trials failed; the others are kept",
+    2: "the command, a spec or a value is invalid",
     3: "this machine lacks a device or an optional package",
     4: "a results directory cannot be read or written",
-    LEFT_EARLY: "left early, as a limit or a pause asked for; `pernn resume` goes on",
+    LEFT_EARLY: "stopped by a limit or a pause; `pernn resume` goes on",
     INTERRUPTED: "interrupted; everything is checkpointed, the same command goes on",
 }
 
 
 def exit_status(error: type[Exception]) -> int:
-    """Give the exit status of an exception's class."""
+    """Return the exit status of an exception's class."""
     classes = {ConfigError: 2, MachineError: 3, StoreError: 4}
     return next((n for parent, n in classes.items() if issubclass(error, parent)), 1)
 
 
 def failure_status(failures: "Sequence[TrialEvent]") -> int:
-    """Give the exit status of trials that failed: their common reason's, else 1; 0 if none did."""
+    """Return the exit status of failed trials: their common reason's, else 1; 0 if none failed."""
     if not failures:
         return 0
     statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}

@@ -23,12 +23,12 @@ MAX_NAMED = 10
 
 
 def plain(value: Any) -> Text:
-    """Give a value of a file as text that does nothing but be read."""
+    """Return a value of a file as text that does nothing but be read."""
     return Text(clean("" if value is None else str(value)), overflow="fold")
 
 
 def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]], least: int = 1) -> Table:
-    """Give a table with a frame, whose columns are not narrower than `least` if they are full."""
+    """Return a table with a frame, whose columns are not narrower than `least` if they are full."""
     lines = [[plain(value) for value in row] for row in (columns, *rows)]
     widths = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
     table = Table(

@@ -10,6 +10,7 @@ from rich.console import Console
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory
 
+from .launch import Launch
 from .options import (
     RESULTS,
     Assignments,
@@ -23,7 +24,6 @@ from .options import (
 )
 from .progress import Tally, showing
 from .statuses import LEFT_EARLY, failure_status
-from .sweep import Launch
 
 
 def train(
@@ -41,19 +41,25 @@ def train(
     Example: pernn train trial.toml --set seed=222
     """
     one = RunSpec.read(spec).override(overrides(assignments))
-    launch = Launch(1, threads, device, time_limit, oversubscribe=oversubscribe)
+    launch = Launch(
+        jobs=1,
+        threads=threads,
+        device=device,
+        time_limit=time_limit,
+        oversubscribe=oversubscribe,
+    )
     limits = launch.limits()
     tally = Tally([one], results)
-    with showing(tally, Console(stderr=True)) as hear:
-        launch.runner(limits).run([one], results, hear)
+    with showing(tally, Console(stderr=True)) as on_event:
+        launch.make_runner(limits).run([one], results, on_event)
     directory = RunDirectory(results, one.fingerprint())
     for failure in tally.failures:
-        typer.echo(f"pernn: {failure.kind}: {failure.message}", err=True)
+        typer.echo(f"pernn: {failure.state}: {failure.message}", err=True)
     if tally.failures:
         return failure_status(tally.failures)
     result = directory.read_result()
     if result is None:
-        typer.echo(f"pernn: left early, {limits.reason}; the same command goes on", err=True)
+        typer.echo(f"pernn: stopped: {limits.reason}; the same command goes on", err=True)
         return LEFT_EARLY
     if as_json:
         typer.echo(json.dumps({"directory": str(directory.path), **result}, indent=2))

@@ -38,7 +38,7 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
     if shown:
         console.print(table)
     if len(shown) < len(verdicts):
-        console.print(f"{len(verdicts) - len(shown)} claims need trials that are not here.")
+        console.print(f"{len(verdicts) - len(shown)} claims not testable with these runs.")
 
 
 def _estimates(verdict: Verdict) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .cache import may_compile_first as may_compile_first
+from .cache import cache_directory as cache_directory, may_compile_first as may_compile_first
 
 if TYPE_CHECKING:
     from .arithmetic import (

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         compare as compare,
         make_spec as make_spec,
     )
-    from .estimate import measure_seconds as measure_seconds, time_update as time_update
     from .phases import PHASES as PHASES, Phase as Phase
     from .processors import class_table as class_table, measure_classes as measure_classes
 

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from pernn.cores import Projected
 from pernn.models import PositionEncodedRNN, run_core
-from pernn.runs import RunSpec, Trial, estimate_work
+from pernn.runs import RunSpec, Trial
 from pernn.training import Shown, TrainState, computing, linear_cross_entropy, make_update
 
 from .ceilings import Ceilings, now
+from .work import estimate_work
 
 PHASES = ("data", "projection", "recurrence", "readout", "optimizer")
 

@@ -1,8 +1,8 @@
 """Trials in parallel local processes: one spawned worker per slot, each running many trials."""
 
+import os
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty
@@ -11,14 +11,12 @@ from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 from pernn.store import lease_seconds, storing
 
-from .leaving import POLL_SECONDS, Limits, deferred_interrupt
-from .runner import ENDS, STOP, Hear, TrialEvent
-from .slots import LOG, Events, Slot
+from .processes import LOG, Child, Events, spawn
+from .runner import STOP, OnEvent
+from .schedule import Schedule, drive
+from .stopping import POLL_SECONDS, Limits
+from .trial import make_order
 
-MAX_DEATHS = 3
-"""Times that a trial's worker may die before the trial counts as failed."""
-BUSY_SECONDS = 1.0
-"""Least time between two attempts at a trial that another driver works on."""
 ABSENT_SECONDS = 5.0
 """A driver that looked away for longer was stopped itself: its workers' silence proves nothing."""
 
@@ -27,8 +25,8 @@ ABSENT_SECONDS = 5.0
 class LocalRunner:
     """Runs trials in spawned processes; one that dies or falls silent is replaced.
 
-    Its trial is taken up again. A trial that another driver works on is tried again later, until
-    somebody finishes it.
+    Its trial is taken up again. A trial that another process works on is looked at again later,
+    until somebody finishes it.
 
     Attributes:
         jobs: Number of processes.
@@ -48,14 +46,14 @@ class LocalRunner:
     def __post_init__(self) -> None:
         least = min(self.jobs, self.threads)
         if least < 1:
-            raise ConfigError(f"jobs and threads must be at least 1, got {least}")
+            raise ConfigError(f"jobs and threads are invalid: expected at least 1, got {least}")
 
     def describe(self) -> str:
-        """Say where trials run."""
+        """Return where trials run."""
         return f"{self.jobs} at a time on {self.device}, {self.threads} thread(s) each"
 
-    def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
-        """Carry every trial to its end, as many at a time as there are jobs, or to a limit.
+    def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
+        """Run every trial to its end, as many at a time as there are jobs, or to a limit.
 
         Raises:
             MachineError: If the device was named and is missing.
@@ -63,131 +61,81 @@ class LocalRunner:
             KeyboardInterrupt: After a signal, when every trial has a checkpoint.
         """
         if self.device not in ("auto", "cpu"):
-            # Said once, before the start, rather than by every trial.
+            # Checked once, before the start, rather than by every trial.
             from pernn.training import choose_device
 
             choose_device(self.device)
         with storing(root):
             root.mkdir(parents=True, exist_ok=True)
-        drive = _Drive(self, specs, root, hear)
-        with deferred_interrupt() as interrupted:
-            try:
-                while drive.is_open() and not self.limits.reached() and not interrupted.is_set():
-                    drive.give_out()
-                    drive.look()
-                if drive.is_open():
-                    drive.stop()
-            finally:
-                drive.close()
-        if interrupted.is_set():
-            raise KeyboardInterrupt
+        schedule = Schedule(specs, root, self.limits, on_event)
+        pool = _Pool(self, schedule)
+        try:
+            drive(pool, schedule)
+        finally:
+            pool.close()
 
 
-class _Drive:
-    """The state of one `LocalRunner.run`."""
+class _Pool:
+    """The worker processes of one `LocalRunner.run`."""
 
-    def __init__(
-        self, runner: LocalRunner, specs: Sequence[RunSpec], root: Path, hear: Hear
-    ) -> None:
-        self.runner, self.root, self.hear = runner, root, hear
-        self.waiting, self.deaths = deque(specs), dict[str, int]()
-        self.not_before: dict[str, float] = {}
-        self.slots: list[Slot] = []
+    def __init__(self, runner: LocalRunner, schedule: Schedule) -> None:
+        self.runner, self.schedule = runner, schedule
+        self.trials: dict[Child, str] = {}
+        """Worker → the run that it is at, empty if none."""
         self.events = Events()
         self.silence = lease_seconds()
         self.looked = time.monotonic()
-        self.stopping = False
 
-    @property
-    def running(self) -> int:
-        """Number of workers that are at work."""
-        return sum(slot.trial is not None for slot in self.slots)
+    def has_room(self) -> bool:
+        return len(self.schedule.running) < self.runner.jobs
 
-    def is_open(self) -> bool:
-        """Say whether a trial has not ended yet."""
-        return bool(self.waiting) or self.running > 0
-
-    def give_out(self) -> None:
-        """Give every free slot a trial, those first that nobody else was busy with lately."""
-        while self.running < self.runner.jobs:
-            now = time.monotonic()
-            due = (s for s in self.waiting if self.not_before.get(s.fingerprint(), now) <= now)
-            spec = next(due, None)
-            if spec is None or not self.runner.limits.leave_room(self.running):
-                return
-            slot = next((slot for slot in self.slots if slot.trial is None), None)
-            if slot is None:
-                slot = Slot.spawn(self.root, self.runner.threads, self.events)
-                self.slots.append(slot)
-            self.waiting.remove(spec)
-            slot.trial = spec
-            where = {"device": self.runner.device, "threads": self.runner.threads}
-            what = {"run": spec.fingerprint(), "spec": spec.dump()}
-            slot.order({**what, "root": str(self.root), **where})
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        """Return a free worker a trial."""
+        root, threads = self.schedule.root, self.runner.threads
+        worker = next((worker for worker, run in self.trials.items() if not run), None)
+        if worker is None:
+            libraries = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
+            worker = spawn("worker", root, self.events, libraries)
+        self.trials[worker] = spec.fingerprint()
+        device = self.runner.device
+        worker.order(make_order(spec, root, device=device, threads=threads, expired=expired))
 
     def look(self) -> None:
         """Take the next event, if one comes before it is time to look at limits again."""
-        self._end_the_silent()
+        self._kill_unresponsive()
         try:
-            slot, event = self.events.get(timeout=POLL_SECONDS)
+            worker, event = self.events.get(timeout=POLL_SECONDS)
         except Empty:
             return
         if event is None:
-            self.slots.remove(slot)
-            self._bury(slot)
-        elif event.kind in ENDS and slot.trial and slot.trial.fingerprint() == event.run:
-            spec, slot.trial = slot.trial, None
-            self._end(spec, event)
+            self._handle_dead(worker)
+        elif self.trials[worker] != event.run or not (event.is_end or event.elsewhere):
+            self.schedule.on_event(event)
         else:
-            self.hear(event)
+            self.trials[worker] = ""
+            self.schedule.end(event)
 
     def stop(self) -> None:
         """Have every running trial checkpoint."""
-        self.stopping = True
-        self.waiting.clear()
-        for slot in self.slots:
-            slot.order(STOP)
-        while self.running:
-            self.look()
+        for worker in self.trials:
+            worker.order(STOP)
 
     def close(self) -> None:
         """End all workers."""
-        for slot in self.slots:
-            slot.close()
+        for worker in self.trials:
+            worker.close()
 
-    def _end(self, spec: RunSpec, event: TrialEvent) -> None:
-        run = spec.fingerprint()
-        self.runner.limits.hear(event)
-        if event.kind == "busy" and not self.stopping:
-            if run not in self.not_before:
-                self.hear(event)
-            self.not_before[run] = time.monotonic() + BUSY_SECONDS
-            self.waiting.append(spec)
-        elif event.kind == "stopped" and not self.stopping:
-            # A signal reached the worker alone.
-            self.waiting.appendleft(spec)
-        else:
-            self.hear(event)
-
-    def _end_the_silent(self) -> None:
+    def _kill_unresponsive(self) -> None:
         now = time.monotonic()
         absent, self.looked = now - self.looked > ABSENT_SECONDS, now
-        for slot in self.slots:
+        for worker in self.trials:
             if absent:
-                slot.forgive()
-            elif slot.silent_seconds > self.silence:
-                slot.kill()
+                worker.reset_heartbeat()
+            elif worker.silent_seconds > self.silence:
+                worker.kill()
 
-    def _bury(self, slot: Slot) -> None:
-        """Take a dead worker's trial up again, unless it keeps killing its workers."""
-        status = slot.close()
-        if self.stopping or slot.trial is None:
-            return
-        run = slot.trial.fingerprint()
-        self.deaths[run] = self.deaths.get(run, 0) + 1
-        if self.deaths[run] < MAX_DEATHS:
-            self.waiting.appendleft(slot.trial)
-            return
-        reason = f"signal {-status}" if status < 0 else f"status {status}"
-        message = f"its worker died {MAX_DEATHS} times, last with {reason}; see {LOG}"
-        self.hear(TrialEvent("failed", run, message=message))
+    def _handle_dead(self, worker: Child) -> None:
+        status, run = worker.close(), self.trials.pop(worker)
+        if run:
+            reason = f"signal {-status}" if status < 0 else f"status {status}"
+            self.schedule.die(run, f"last with {reason}; see {LOG}")

@@ -17,16 +17,17 @@ from pernn.ownership import make_private
 from pernn.runs import RunSpec
 from pernn.store import storing
 
-from .dispatch import Ended, device_of_job, dispatch
-from .jobs import JobFolder, carry, ends_among
-from .leaving import Limits
-from .runner import Hear, TrialEvent
+from .cluster import DriverFolder, JournalWatch, device_of_trial, run_orders
+from .runner import OnEvent
+from .schedule import Schedule, drive
+from .stopping import Limits
+from .trial import make_order
 
 if TYPE_CHECKING:
     from submitit import Job
     from submitit.core.utils import DelayedSubmission
 
-WAIT_SECONDS, BUSY_SECONDS = 1.0, 60.0
+WAIT_SECONDS = 0.5
 SIGNAL_SECONDS = 90
 """Time before its limit at which a job is told to checkpoint."""
 
@@ -76,20 +77,19 @@ class SlurmRunner:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        device_of_job(self.device, self.gpus_per_trial)
+        device_of_trial(self.device, self.gpus_per_trial)
         if self.gpus_per_trial not in (0, 1) or (self.cpus_per_trial or 1) % 1:
             raise ConfigError(
                 "SLURM gives whole CPUs and GPUs, and a trial uses at most one GPU, got "
                 f"{self.cpus_per_trial or 1:g} and {self.gpus_per_trial:g}"
             )
         if not self.wait and (self.limits.seconds, self.limits.trials) != (None, None):
-            raise ConfigError(
-                "who does not wait keeps no --time-limit or --max-trials: omit --no-wait"
-            )
+            raise ConfigError("--no-wait is incompatible with --time-limit and --max-trials")
         counts = (self.time_limit, self.jobs, self.threads, self.cpus_per_trial)
         if any(count is not None and count < 1 for count in (*counts, self.trials_per_job)):
             raise ConfigError(
-                "time limit, jobs, threads, CPUs per trial and trials per job must be at least 1"
+                "time limit, jobs, threads, CPUs per trial or trials per job are invalid: expected "
+                "at least 1"
             )
         if self.time_limit * 60 <= SIGNAL_SECONDS:
             raise ConfigError(
@@ -97,18 +97,19 @@ class SlurmRunner:
             )
 
     def describe(self) -> str:
-        """Say where trials run."""
+        """Return where trials run."""
         return (
             f"in jobs of {self.trials_per_job} trial(s) on {self.executor}, {self.threads} "
             f"thread(s) and {self.gpus_per_trial:g} GPU each"
         )
 
-    def run(self, specs: Sequence[RunSpec], root: Path, hear: Hear) -> None:
-        """Carry every trial to its end, or only submit the jobs.
+    def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
+        """Run every trial to its end, or only submit the jobs.
 
         Raises:
             MachineError: If submitit or SLURM is missing, or refuses the jobs.
             StoreError: If the results directory cannot be written.
+            KeyboardInterrupt: After a signal, when every running trial is checkpointed.
         """
         if find_spec("submitit") is None:
             raise MachineError("the package submitit is missing: pip install 'pernn[slurm]'")
@@ -117,30 +118,20 @@ class SlurmRunner:
                 "no SLURM here (sbatch and srun are not on the PATH): submit from a login node, "
                 "or use --runner local"
             )
-        folder = JobFolder(root)
-        cluster = _Slurm(self, folder)
-        device = device_of_job(self.device, self.gpus_per_trial)
+        folder = DriverFolder(root)
+        schedule = Schedule(specs, folder.root, self.limits, on_event)
+        jobs = _Jobs(self, folder, schedule)
         if not self.wait:
-            size = self.trials_per_job
-            batches = [specs[first : first + size] for first in range(0, len(specs), size)]
-            cluster.send([folder.order(batch, device, self.threads) for batch in batches])
+            while trial := schedule.next():
+                jobs.start(*trial)
+            jobs.submit()
             return
         try:
-            dispatch(
-                cluster,
-                specs,
-                folder,
-                hear,
-                device=device,
-                threads=self.threads,
-                trials_per_job=self.trials_per_job,
-                busy_seconds=BUSY_SECONDS,
-                limits=self.limits,
-            )
+            drive(jobs, schedule)
         finally:
-            if cluster.sent:
-                # They read their orders in the folder, and that they are to leave.
-                cluster.stop()
+            if jobs.sent:
+                # They read in the folder that they are to leave.
+                jobs.stop()
             else:
                 folder.remove()
 
@@ -152,39 +143,40 @@ class SlurmJob:
     and SIGUSR1 checkpoint and leave, submitit's own (SIGUSR2) checkpoints and requeues.
 
     Args:
-        order: What to carry out, as plain values.
+        folder: The driver's.
+        orders: Its trials, as plain values.
     """
 
-    def __init__(self, order: Mapping[str, Any]) -> None:
-        self.order = dict(order)
+    def __init__(self, folder: str, orders: Sequence[Mapping[str, Any]]) -> None:
+        self.folder, self.orders = folder, list(orders)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"order": self.order}
+        return {"folder": self.folder, "orders": self.orders}
 
     def __call__(self) -> None:
-        """Carry the trials to their ends, or to checkpoints if told to leave."""
+        """Run the trials to their ends, or to checkpoints if told to leave."""
         self.leaving = threading.Event()
         self.errors: list[Exception] = []
         self.looked = float("-inf")
         for number in (signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, lambda number, frame: self.leaving.set())
-        self.thread = threading.Thread(target=self._carry)
+        self.thread = threading.Thread(target=self._run)
         self.thread.start()
         self.thread.join()
         for error in self.errors:
             raise error
 
     def checkpoint(self) -> "DelayedSubmission":
-        """Have the running trial checkpoint, and give what is to be done after the requeue."""
+        """Have the running trial checkpoint; return what is to be done after the requeue."""
         from submitit.helpers import DelayedSubmission
 
         self.leaving.set()
         self.thread.join()
-        return DelayedSubmission(SlurmJob(self.order))
+        return DelayedSubmission(SlurmJob(self.folder, self.orders))
 
-    def _carry(self) -> None:
+    def _run(self) -> None:
         try:
-            carry(self.order, self._may_go_on)
+            run_orders(self.folder, self.orders, self._may_go_on)
         except Exception as error:  # noqa: BLE001 raised again in the main thread
             self.errors.append(error)
 
@@ -192,7 +184,7 @@ class SlurmJob:
         now = time.monotonic()
         if now - self.looked > STOP_SECONDS:
             self.looked = now
-            if (Path(self.order["folder"]) / STOP).exists():
+            if (Path(self.folder) / STOP).exists():
                 self.leaving.set()
         return not self.leaving.is_set()
 
@@ -220,19 +212,23 @@ def _make_trusted(folder: Path, root: Path) -> None:
                 )
 
 
-class _Slurm:
-    """Jobs through submitit.
+class _Jobs:
+    """The jobs of one sweep, through submitit.
 
     Args:
         runner: What was asked for.
         folder: The driver's folder; submitit keeps its own files there, too.
+        schedule: The trials.
     """
 
-    def __init__(self, runner: SlurmRunner, folder: JobFolder) -> None:
+    def __init__(self, runner: SlurmRunner, folder: DriverFolder, schedule: Schedule) -> None:
         from submitit import AutoExecutor
 
-        self.runner, self.folder = runner, folder
-        self.sent: dict[str, Job[None]] = {}
+        self.runner, self.folder, self.schedule = runner, folder, schedule
+        self.device = device_of_trial(runner.device, runner.gpus_per_trial)
+        self.watch = JournalWatch(schedule.root, schedule.on_event)
+        self.pending: list[tuple[RunSpec, dict[str, Any]]] = []
+        self.sent: list[tuple[Job[None], list[RunSpec]]] = []
         place = folder.path / "submitit"
         _make_trusted(place, folder.root)
         self.executor = AutoExecutor(
@@ -251,47 +247,74 @@ class _Slurm:
         if runner.partition is not None:
             self.executor.update_parameters(slurm_partition=runner.partition)
 
-    def room(self) -> int:
+    def has_room(self) -> bool:
         """Leave the queueing to SLURM; processes of this machine run as many as were asked for."""
-        if self.runner.executor == "slurm":
-            return 2**31
-        return self.runner.jobs or 1
+        room = (self.runner.jobs or 1) - len(self.sent)
+        return (
+            self.runner.executor == "slurm" or len(self.pending) < room * self.runner.trials_per_job
+        )
 
-    def send(self, orders: Sequence[Mapping[str, Any]]) -> None:
-        """Submit jobs as arrays.
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        """Have a trial submitted with the next array."""
+        root, threads = self.schedule.root, self.runner.threads
+        order = make_order(spec, root, device=self.device, threads=threads, expired=expired)
+        self.watch.begin(order["run"])
+        self.pending.append((spec, order))
+
+    def submit(self) -> None:
+        """Submit what is pending, as arrays of jobs.
 
         Raises:
             MachineError: If SLURM refuses them.
         """
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-        for first in range(0, len(orders), ARRAY_SIZE):
-            some = orders[first : first + ARRAY_SIZE]
+        size = self.runner.trials_per_job
+        batches = [self.pending[i : i + size] for i in range(0, len(self.pending), size)]
+        self.pending = []
+        for first in range(0, len(batches), ARRAY_SIZE):
+            some = batches[first : first + ARRAY_SIZE]
+            made = [SlurmJob(str(self.folder.path), [order for _, order in one]) for one in some]
             try:
-                jobs = self.executor.submit_array([SlurmJob(order) for order in some])
+                jobs = self.executor.submit_array(made)
             except (FailedJobError, FailedSubmissionError) as error:
                 reason = str(error).strip().partition("\n")[0]
                 raise MachineError(f"SLURM refuses the jobs: {reason}") from None
-            self.sent |= {order["job"]: job for order, job in zip(some, jobs, strict=True)}
+            specs = ([spec for spec, _ in one] for one in some)
+            self.sent += zip(jobs, specs, strict=True)
 
-    def ended(self) -> Sequence[Ended]:
-        """Give the jobs that are over; what their trials came to stands in the jobs' files."""
-        over = []
-        for name, job in list(self.sent.items()):
-            if job.done():
-                del self.sent[name]
-                reason = f"SLURM job {job.job_id} ended as {job.state}; see {job.paths.stderr}"
-                over.append(Ended(name, ends_among(self._all_told(name)), reason))
+    def look(self) -> None:
+        """See from their files how trials get on, and how those of jobs that are over ended."""
+        self.submit()
+        over = [(job, specs) for job, specs in self.sent if job.done()]
+        self.watch.look(self.schedule.running)
+        for job, specs in over:
+            self.sent.remove((job, specs))
+            self._settle(job, specs)
         if not over:
             time.sleep(WAIT_SECONDS)
-        return over
 
-    def _all_told(self, job: str) -> list[TrialEvent]:
-        return JobFolder(self.folder.root, self.folder.path).news(job)
+    def _settle(self, job: "Job[None]", specs: Sequence[RunSpec]) -> None:
+        """Tell how a job's trials ended, and put back those that are to be run again."""
+        ends = [self.watch.find_end(spec) for spec in specs]
+        lost = [spec for spec, end in zip(specs, ends, strict=True) if end is None]
+        if lost and not any(end is not None and end.state == "stopped" for end in ends):
+            # A job runs its trials in turn: the first without an end was the one it was at.
+            reason = f"SLURM job {job.job_id} ended as {job.state}; see {job.paths.stderr}"
+            self.schedule.die(lost.pop(0).fingerprint(), f"last: {reason}")
+        for spec in lost:
+            del self.schedule.running[spec.fingerprint()]
+        self.schedule.put_back(lost)
+        for end in ends:
+            if end is not None:
+                self.schedule.end(end)
 
     def stop(self) -> None:
         """Tell running jobs by a file, and have SLURM drop those that wait."""
+        for spec, _ in self.pending:
+            del self.schedule.running[spec.fingerprint()]
+        self.pending = []
         (self.folder.path / STOP).touch()
         if self.runner.executor == "slurm" and self.sent:
-            identifiers = [job.job_id for job in self.sent.values()]
+            identifiers = [job.job_id for job, _ in self.sent]
             subprocess.run(["scancel", "--state=PENDING", *identifiers], check=False)

@@ -10,17 +10,15 @@ import sys
 import threading
 import time
 from dataclasses import asdict
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
-from pernn.errors import ConfigError
-from pernn.runs import RunSpec
 from pernn.store import NUM_BEATS, lease_seconds
 
-from .inline import failure, run_one
-from .leaving import SIGNALS
+from .processes import serve
 from .runner import BEAT, STOP, TrialEvent
+from .stopping import SIGNALS
+from .trial import run_order
 
 PROGRESS_SECONDS = 0.25
 """Least time between two progress events."""
@@ -55,7 +53,7 @@ class Worker:
         self.orders.put(None)
 
     def beat(self, seconds: float) -> None:
-        """Say again and again that this process lives, until it ends."""
+        """Tell the driver at this period that this process lives, until it ends."""
         while True:
             self._say(BEAT)
             time.sleep(seconds)
@@ -63,7 +61,7 @@ class Worker:
     def tell(self, event: TrialEvent) -> None:
         """Send an event; progress only now and then."""
         now = time.monotonic()
-        if event.kind == "progress":
+        if event.update and not (event.is_end or event.message):
             if now - self.last_progress.get(event.run, 0.0) < PROGRESS_SECONDS:
                 return
             self.last_progress[event.run] = now
@@ -81,30 +79,12 @@ class Worker:
     def work(self) -> None:
         """Carry out orders until there are no more."""
         while (order := self.orders.get()) is not None and not self.stopping.is_set():
-            try:
-                spec = RunSpec.load(order["spec"])
-            except ConfigError as error:
-                # A part of another package that the driver has and this process has not.
-                self.tell(failure(order["run"], error))
-                continue
-            end = run_one(
-                spec,
-                Path(order["root"]),
-                self.tell,
-                device=order["device"],
-                threads=order["threads"],
-                may_go_on=lambda: not self.stopping.is_set(),
-            )
-            self.tell(end)
+            self.tell(run_order(order, self.tell, lambda: not self.stopping.is_set()))
 
 
 def main() -> None:
     """Serve the driver that started this process."""
-    # Whatever a library prints must not mix with the events.
-    output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    # The driver starts it with -P; a part of one's own may be a file here, but hides nothing.
-    sys.path.append("")
+    output = serve()
     # Torch is needed anyway, and takes a second to load.
     from pernn.training import keep_freed_memory
 

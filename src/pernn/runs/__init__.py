@@ -11,21 +11,18 @@ from .spec import (
 )
 
 if TYPE_CHECKING:
+    from .active import weights_digest as weights_digest
     from .analysing import analyse as analyse, tabulate as tabulate
     from .assembly import Trial as Trial, build as build
-    from .cost import (
-        Cost as Cost,
-        Work as Work,
-        estimate_cost as estimate_cost,
-        estimate_work as estimate_work,
-        measure_bandwidth as measure_bandwidth,
-        measure_rate as measure_rate,
-    )
     from .environment import describe_environment as describe_environment
+    from .estimates import (
+        Estimate as Estimate,
+        estimate as estimate,
+        show_bytes as show_bytes,
+        show_hours as show_hours,
+    )
     from .execution import execute as execute
-    from .footprint import Footprint as Footprint, estimate_footprint as estimate_footprint
     from .loading import load_model as load_model
-    from .member import weights_digest as weights_digest
     from .outcome import Outcome as Outcome
     from .parts import changed_parts as changed_parts
     from .pruning import (

@@ -14,7 +14,7 @@ from pernn.errors import ConfigError, CorruptError
 from pernn.store import RunDirectory, sealed
 from pernn.tasks import SyntheticTask
 
-from .outcome import Listener, Outcome
+from .outcome import OnUpdate, Outcome
 from .spec import RunSpec
 from .stages import build_stage, restore_weights
 
@@ -127,7 +127,7 @@ def _worst(line: Mapping[str, Any], update: int) -> dict[str, Any]:
 
 
 def summarise(line: Mapping[str, Any]) -> dict[str, float]:
-    """Give the mean similarity of a checkpoint, and apart by the disturbants where they differ."""
+    """Return the mean similarity of a checkpoint, and by disturbants where they differ."""
     table = line[TABLE]
     groups: dict[str, list[float]] = {"similarity": table["similarity"]}
     for word, value in zip(table["disturbants"], table["similarity"], strict=True):
@@ -136,13 +136,13 @@ def summarise(line: Mapping[str, Any]) -> dict[str, float]:
     return {name: math.fsum(values) / len(values) for name, values in groups.items()}
 
 
-def carry_analysis(
+def run_analysis(
     spec: RunSpec,
     first: RunSpec,
     directory: RunDirectory,
     root: Path,
     device: torch.device,
-    listener: Listener,
+    on_update: OnUpdate,
 ) -> Outcome:
     """Measure what is not measured yet; the run's directory is locked by the caller.
 
@@ -161,7 +161,7 @@ def carry_analysis(
     for line in analyse(spec, first, root, open_updates, device):
         directory.append_metrics(sealed(line))
         lines[line["update"]] = line
-        if not listener(before + len(lines)) and len(lines) < len(measured):
+        if not on_update(before + len(lines)) and len(lines) < len(measured):
             directory.note("stopped", checkpoints=len(lines))
             return Outcome("stopped", None)
     for update in sorted({*spec.analysed_updates} - {*measured}):

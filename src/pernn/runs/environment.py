@@ -15,7 +15,7 @@ PACKAGES = ("pernn", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz")
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
-    """Give versions, commit, device and threads as plain values."""
+    """Return versions, commit, device and threads as plain values."""
     return {
         "python": platform.python_version(),
         "packages": describe_versions(PACKAGES),

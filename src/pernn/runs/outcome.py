@@ -1,10 +1,10 @@
-"""How a run is heard of while it lasts, and how it ended."""
+"""What is reported of a run while it lasts, and how it ended."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Listener = Callable[[int], bool]
+OnUpdate = Callable[[int], bool]
 """Told the number of updates done after each, those of earlier stages included; returns false to
 have the run stop there."""
 
@@ -14,9 +14,11 @@ class Outcome:
     """How an execution ended.
 
     Attributes:
-        status: `finished` now, `already done` before, or `stopped` with a checkpoint.
+        state: `finished`, or `stopped` with a checkpoint.
         result: The content of `result.json`; `None` if stopped.
+        is_new: Whether this execution did something; false if the run was finished before.
     """
 
-    status: Literal["finished", "already done", "stopped"]
+    state: Literal["finished", "stopped"]
     result: Mapping[str, Any] | None
+    is_new: bool = True

@@ -84,7 +84,7 @@ def with_stages(root: Path, runs: Iterable[str]) -> list[str]:
 
 
 def needed_checkpoints(root: Path, waiting: Sequence[RunSpec]) -> Mapping[str, set[int]]:
-    """Say which checkpoints of earlier stages unfinished runs still need: run → updates.
+    """Return which checkpoints of earlier stages unfinished runs still need: run → updates.
 
     Raises:
         PernnError: If the spec of a run that was begun cannot be read: nobody knows its needs.

@@ -211,7 +211,7 @@ class RunSpec(Config):
         return self.task.under(preset.rare_share, preset.text_rules)
 
     def first_stage(self) -> "RunSpec | None":
-        """Give the run that must be finished before; `None` if there is no such stage."""
+        """Return the run that must be finished before; `None` if there is no such stage."""
         if self.analysis is not None:
             return self.model_copy(update={"analysis": None})
         if self.pretraining is None:
@@ -242,7 +242,7 @@ class RunSpec(Config):
 
     @property
     def label(self) -> str:
-        """Say which trial this is, short, for people."""
+        """Return which trial this is, short, for people."""
         words = [self.task.kind, self.core.kind, self.encoding.kind]
         known = "" if self.pretraining is None else f" after {self.pretraining.task.sizes}"
         analysed = "" if self.analysis is None else " analysed"

@@ -49,7 +49,7 @@ def wait_for(attempt: Callable[[], bool], may_go_on: Callable[[], bool]) -> bool
 def restore_weights(
     model: nn.Module, arrays: Mapping[str, Shaped[np.ndarray, "..."]], source: Path
 ) -> None:
-    """Give a network the weights of a checkpoint.
+    """Return a network the weights of a checkpoint.
 
     Raises:
         CorruptError: If names, shapes or types are not those of the network.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def describe_versions(packages: tuple[str, ...]) -> dict[str, str | None]:
-    """Give the versions of packages, `None` for those that are absent."""
+    """Return the versions of packages, `None` for those that are absent."""
     return {name: _version(name) for name in packages}
 
 

@@ -14,7 +14,6 @@ from .checkpoints import (
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
 )
-from .collection import without_collection as without_collection
 from .files import (
     FORMAT as FORMAT,
     num_bytes_below as num_bytes_below,
@@ -27,10 +26,16 @@ from .files import (
     to_json as to_json,
     write_atomically as write_atomically,
 )
-from .lease import NUM_BEATS as NUM_BEATS, lease_seconds as lease_seconds
+from .gc_pause import gc_paused as gc_paused
+from .lease import (
+    NUM_BEATS as NUM_BEATS,
+    LeaseWatch as LeaseWatch,
+    lease_seconds as lease_seconds,
+)
 from .progress import (
     Progress as Progress,
     read_progress as read_progress,
+    read_update as read_update,
     seconds_left as seconds_left,
 )
 from .published import (

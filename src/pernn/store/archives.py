@@ -228,7 +228,7 @@ def _inside(error: StoreError, stage: Path) -> str:
 
 @contextmanager
 def _staging(root: Path) -> Iterator[Path]:
-    """Give a folder beside the runs, on the same disk, that is gone afterwards."""
+    """Return a folder beside the runs, on the same disk, that is gone afterwards."""
     stage = root / f".unpacking.{os.getpid()}.{time.monotonic_ns()}.partial"
     refuse_links(root / "runs", root / "sweeps")
     with storing(root):
@@ -303,7 +303,7 @@ def _admit(root: Path, stage: Path, run: str) -> Fate:
 
 
 def _ends_alike(one: RunDirectory, other: RunDirectory) -> bool:
-    """Say whether two directories of one run hold the same spec and the same result, or none."""
+    """Return whether two directories of one run hold the same spec and the same result, or none."""
     try:
         specs = one.read_spec(), other.read_spec()
         results = one.read_result(), other.read_result()

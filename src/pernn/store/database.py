@@ -52,7 +52,7 @@ def fill(database: "Database", root: Path, sweep: str | None, statement: str | N
     """Make a view of each table that a statement names, or of all tables; return all names."""
     tables = read_tables(root, sweep)
     columns = _load(database, "status", tables.pop("status"))
-    database.execute("CREATE VIEW trials AS FROM status WHERE state = 'done'")
+    database.execute("CREATE VIEW trials AS FROM status WHERE state = 'finished'")
     database.execute("CREATE SCHEMA loaded")
     for name, rows in tables.items():
         if statement is None or name.casefold() in statement.casefold():

@@ -65,7 +65,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def draft_of(path: Path) -> Path:
-    """Give the place where a file is written before it is renamed; no two writers share one."""
+    """Return the place where a file is written before it is renamed; no two writers share one."""
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
@@ -89,7 +89,7 @@ def make_directory(path: Path) -> None:
 
 
 def to_json(values: Mapping[str, Any], *, indent: int | None = 2) -> bytes:
-    """Give a mapping as JSON text with a final newline; NaN and infinity are refused."""
+    """Return a mapping as JSON text with a final newline; NaN and infinity are refused."""
     text = json.dumps(values, indent=indent, allow_nan=False, ensure_ascii=False)
     return text.encode() + b"\n"
 
@@ -100,7 +100,7 @@ def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checksum(values: Mapping[str, Any]) -> str:
-    """Give the SHA-256 of values as JSON with sorted keys and without spaces."""
+    """Return the SHA-256 of values as JSON with sorted keys and without spaces."""
     return hashlib.sha256(_CANONICAL.encode(values).encode()).hexdigest()
 
 
@@ -129,7 +129,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
 
 
 def is_newer(values: Mapping[str, Any]) -> bool:
-    """Say whether values are of a format that only a newer version reads."""
+    """Return whether values are of a format that only a newer version reads."""
     found = values.get("format")
     return isinstance(found, int) and found > FORMAT
 
@@ -169,7 +169,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 
 
 def physical_memory() -> int:
-    """Give the bytes of memory of this machine."""
+    """Return the bytes of memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -7,6 +7,8 @@ with another one.
 """
 
 import errno
+import fcntl
+import hashlib
 import json
 import os
 import re
@@ -33,6 +35,8 @@ NUM_READ_TRIES = 10
 SIZE = 512
 """Bytes of a lease, so that it is always rewritten in place."""
 PATTERN = "lease-{:06d}.json"
+LOCK = "lock"
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -63,11 +67,11 @@ class Holding:
 
     @property
     def holder(self) -> str:
-        """Say who it is."""
+        """Process and host, for people."""
         return f"process {self.process} on {self.host}"
 
     def content(self) -> bytes:
-        """Give the file's bytes, equally many however often it has beaten."""
+        """Return the file's bytes, equally many however often it has beaten."""
         return json.dumps(asdict(self)).encode().ljust(SIZE - 1) + b"\n"
 
 
@@ -100,7 +104,7 @@ class Lease:
         raise BusyError(f"{self._folder}: lost the lease to {other}; this process leaves the run")
 
     def release(self) -> None:
-        """Say that the run is free."""
+        """Release the run."""
         self._leaving.set()
         self._beating.join()
         with suppress(OSError):
@@ -122,25 +126,83 @@ class Lease:
             os.close(descriptor)
 
 
-def claim(folder: Path, *, locked: bool, may_wait: Callable[[], bool] = lambda: True) -> Lease:
+class LeaseWatch:
+    """What one observer has seen of other processes' leases, by its own clock; it never waits."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Path, tuple[tuple[int, bytes], float]] = {}
+
+    def look(self, folder: Path) -> tuple[str, str]:
+        """Look at a run's lock and lease.
+
+        Args:
+            folder: The run's directory.
+
+        Returns:
+            Who holds the run, empty if nobody does; and, if a lease of another host was seen
+            unchanged for its whole length, what `claim` needs to take it over.
+        """
+        now = time.monotonic()
+        is_locked = lock_state(folder / LOCK)
+        seen = _look(folder)
+        found = None if seen is None else _parse(*seen)
+        if seen is None or found is None or found.released:
+            self._seen.pop(folder, None)
+            return ("another process" if is_locked else "", "")
+        if is_locked:
+            return found.holder, ""
+        if is_locked is False and found.boot_id == this_boot_id():
+            return "", ""
+        before, since = self._seen.get(folder, (None, 0.0))
+        if seen != before:
+            self._seen[folder] = seen, time.monotonic()
+        elif now - since > max(lease_seconds(), found.seconds):
+            return "", _name(seen)
+        return found.holder, ""
+
+
+def lock_state(lock: Path) -> bool | None:
+    """Return whether a process holds a lock file; `None` where there are no locks."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        return None if error.errno in NO_LOCKS else False
+    return False
+
+
+def claim(
+    folder: Path,
+    *,
+    locked: bool,
+    may_wait: Callable[[], bool] = lambda: True,
+    expired: str | None = None,
+) -> Lease:
     """Take a run's next term, if the newest one was released or its holder is dead.
 
     Args:
         folder: The run's directory.
         locked: Whether this process holds a lock that excludes every process of this system.
         may_wait: Asked while another host's lease is watched; `False` gives up.
+        expired: If given, no lease is watched: taken over is the one that a `LeaseWatch` named so.
 
     Raises:
         BusyError: If the holder lives or somebody else was faster.
     """
     seconds = lease_seconds()
-    found = newest_lease(folder)
+    seen = _look(folder)
+    found = None if seen is None else _parse(*seen)
     if (
         found is not None
         and not found.released
         and not (locked and found.boot_id == this_boot_id())
     ):
-        _watch(folder, found, max(seconds, found.seconds), may_wait)
+        if expired is None:
+            _watch(folder, found, max(seconds, found.seconds), may_wait)
+        elif seen is not None and _name(seen) != expired:
+            raise BusyError(f"{folder}: {found.holder} may be working on this run")
     term = 1 if found is None else found.term + 1
     holding = Holding(
         term, secrets.token_hex(8), socket.gethostname(), os.getpid(), this_boot_id(), seconds
@@ -154,10 +216,11 @@ def claim(folder: Path, *, locked: bool, may_wait: Callable[[], bool] = lambda: 
 
 def newest_lease(folder: Path) -> Holding | None:
     """Read the newest term; one that cannot be read has a holder of whom nothing is known."""
-    found = _look(folder)
-    if found is None:
-        return None
-    term, content = found
+    seen = _look(folder)
+    return None if seen is None else _parse(*seen)
+
+
+def _parse(term: int, content: bytes) -> Holding:
     try:
         holding = Holding(**json.loads(content))
     except (ValueError, TypeError, RecursionError):
@@ -166,7 +229,7 @@ def newest_lease(folder: Path) -> Holding | None:
 
 
 def _is_sound(holding: Holding) -> bool:
-    """Say whether every value is of its kind: anything may stand in a file."""
+    """Return whether every value is of its kind: anything may stand in a file."""
     model = vars(Holding(0))
     return (
         all(type(value) is type(model[key]) for key, value in vars(holding).items())
@@ -176,7 +239,7 @@ def _is_sound(holding: Holding) -> bool:
 
 
 def lease_seconds() -> float:
-    """Give the length of a lease, from the environment if it is set there.
+    """Return the length of a lease, from the environment if it is set there.
 
     Raises:
         ConfigError: If it is no such number.
@@ -220,8 +283,13 @@ def _watch(folder: Path, holding: Holding, seconds: float, may_wait: Callable[[]
         time.sleep(seconds / NUM_LOOKS)
 
 
+def _name(seen: tuple[int, bytes]) -> str:
+    """Name what was seen; it has another name after every beat."""
+    return f"{seen[0]}-{hashlib.sha256(seen[1]).hexdigest()}"
+
+
 def _look(folder: Path) -> tuple[int, bytes] | None:
-    """Give the newest term and its file's bytes."""
+    """Return the newest term and its file's bytes."""
     for _ in range(NUM_READ_TRIES):
         terms = _terms(folder)
         if not terms:

@@ -39,7 +39,7 @@ class Progress:
 
 
 def read_progress(root: Path, status: RunStatus) -> Progress:
-    """Say how far a run is that began; what cannot be read is unknown."""
+    """Return how far a run is that began; what cannot be read is unknown."""
     directory = RunDirectory(root, status.run)
     spec: dict[str, Any] = {}
     journal: list[dict[str, Any]] = []
@@ -58,6 +58,13 @@ def read_progress(root: Path, status: RunStatus) -> Progress:
     return Progress(update, total if isinstance(total, int) else 0, rate)
 
 
+def read_update(root: Path, run: str) -> int:
+    """Return how many updates a run has done, as far as its files tell."""
+    directory = RunDirectory(root, run)
+    measured, _ = _last_measured(directory.path / METRICS)
+    return max(measured, max(directory.checkpoints.updates(), default=0))
+
+
 def seconds_left(statuses: Sequence[RunStatus], running: Sequence[Progress]) -> float | None:
     """Estimate the time to the end of a sweep, at the pace of what runs now.
 
@@ -69,13 +76,13 @@ def seconds_left(statuses: Sequence[RunStatus], running: Sequence[Progress]) -> 
     length = sum(one.total for one in running) / len(running)
     left: float = sum(max(0, one.total - one.update) for one in running)
     left += sum(
-        max(0, length - one.update) for one in statuses if one.state not in ("done", "running")
+        max(0, length - one.update) for one in statuses if one.state not in ("finished", "running")
     )
     return left / rate
 
 
 def _last_measured(path: Path) -> tuple[int, float]:
-    """Give the update of the last whole line of metrics, and when it was written."""
+    """Return the update of the last whole line of metrics, and when it was written."""
     with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
         found = os.fstat(file.fileno())
         file.seek(max(0, found.st_size - TAIL))

@@ -78,7 +78,7 @@ def _one_select(database: "Database", statement: str) -> "Statement":
 
 
 def _hint(said: str, database: "Database", tables: Sequence[str]) -> str:
-    """Say which tables there are, or how a name with a dot is written."""
+    """Return which tables there are, or how a name with a dot is written."""
     if "Table with name" in said:
         return f" (there: {', '.join(tables)})"
     word = re.search(r'Referenced table "(\w+)" not found', said)
@@ -126,7 +126,7 @@ def _send(row: Any) -> None:
 
 
 def main() -> None:
-    """Answer; after so many seconds of DuckDB's work the system ends the process."""
+    """Answer; after this many seconds of DuckDB's work the system ends the process."""
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     request = json.loads(sys.argv[1])

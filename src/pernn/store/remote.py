@@ -20,7 +20,7 @@ class ByteStream(Protocol):
     """An open file, here or far away."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Give the next bytes, fewer only at the end."""
+        """Return the next bytes, fewer only at the end."""
 
     def write(self, data: bytes, /) -> int:
         """Take bytes."""

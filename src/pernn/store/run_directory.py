@@ -33,14 +33,13 @@ from .files import (
     to_json,
     write_atomically,
 )
-from .lease import Lease, claim, newest_lease
+from .lease import LOCK, NO_LOCKS, Lease, claim, newest_lease
 from .result_types import check_result
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
 FINGERPRINT = re.compile(r"[0-9a-f]{16}")
-METRICS, JOURNAL, LOCK = "metrics.jsonl", "journal.jsonl", "lock"
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+METRICS, JOURNAL = "metrics.jsonl", "journal.jsonl"
 
 
 class RunDirectory:
@@ -71,13 +70,16 @@ class RunDirectory:
         return CheckpointFolder(self.path / "checkpoints", self._writing)
 
     @contextmanager
-    def locked(self, may_wait: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    def locked(
+        self, may_wait: Callable[[], bool] = lambda: True, expired: str | None = None
+    ) -> Iterator[None]:
         """Be the only writer; the system frees the lock however the process ends.
 
         Other hosts, which may not see the lock, see the lease.
 
         Args:
             may_wait: Asked while a silent holder on another host is watched; `False` gives up.
+            expired: See `claim`.
 
         Raises:
             BusyError: If another process holds it.
@@ -90,7 +92,7 @@ class RunDirectory:
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             locked = self._acquire(descriptor)
-            self._lease = claim(self.path, locked=locked, may_wait=may_wait)
+            self._lease = claim(self.path, locked=locked, may_wait=may_wait, expired=expired)
             self._metrics_end = None
             try:
                 for remains in self.path.glob(".*.partial"):
@@ -281,6 +283,17 @@ class RunDirectory:
             content = to_json(line, indent=None)
             _require_all(os.write(file.fileno(), content), content)
 
+    def note_failure(self, reason: str, error: str = "") -> None:
+        """Add to the journal why the run failed, whether it was begun or not.
+
+        Raises:
+            StoreError: If it cannot be written, or leads elsewhere.
+        """
+        refuse_links(self.path.parent, self.path, self.path / JOURNAL)
+        with storing(self.path):
+            make_directory(self.path)
+        self.note("failed", reason=reason, error=error)
+
     def read_journal(self) -> list[dict[str, Any]]:
         """Read what happened; a damaged line is left out, as no result depends on it."""
         return read_lines(self.path / JOURNAL, strict=False)
@@ -346,7 +359,7 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Give nested values by dotted path.
+    """Return nested values by dotted path.
 
     Example:
         >>> flatten({"core": {"kind": "lstm"}, "seed": 1})

@@ -1,20 +1,20 @@
 """Where a run stands, from its files alone."""
 
-import fcntl
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pernn.errors import CorruptError, StoreError, one_line
 
-from .collection import without_collection
-from .files import MAX_SMALL_BYTES, read_whole
-from .lease import newest_lease, this_boot_id
-from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
+from .files import MAX_SMALL_BYTES, read_whole, storing
+from .gc_pause import gc_paused
+from .lease import LOCK, lock_state, newest_lease, this_boot_id
+from .run_directory import ENVIRONMENT, RESULT, RunDirectory, read_record
 
-RunState = Literal["done", "running", "failed", "stopped", "waiting", "damaged"]
+RunState = Literal["finished", "running", "failed", "stopped", "waiting", "damaged"]
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,23 @@ class RunStatus:
 
 
 def is_done(root: Path, run: str) -> bool:
-    """Say whether a run has a result, without reading it."""
+    """Return whether a run has a result, without reading it."""
     return (RunDirectory(root, run).path / RESULT).exists()
 
 
 def read_status(root: Path, run: str) -> RunStatus:
-    """Say where a run stands."""
+    """Return where a run stands."""
     directory = RunDirectory(root, run)
     try:
         result = directory.read_result()
         if result is not None:
             lost = result.get("diverged")
-            return RunStatus(run, "done", reason=f"diverged: {lost['reason']}" if lost else "")
-        if not (directory.path / SPEC).exists():
+            return RunStatus(run, "finished", reason=f"diverged: {lost['reason']}" if lost else "")
+        if not directory.path.is_dir():
             return RunStatus(run, "waiting")
-        directory.read_spec()
+        begun = directory.read_spec() is not None
         update = max(directory.checkpoints.updates(), default=0)
-        if is_held(directory.path / LOCK):
+        if lock_state(directory.path / LOCK):
             return RunStatus(run, "running", update)
         lease = newest_lease(directory.path)
         if lease is not None and not lease.released and lease.boot_id != this_boot_id():
@@ -61,7 +61,11 @@ def read_status(root: Path, run: str) -> RunStatus:
             return RunStatus(run, "running", update, f"held by {lease.holder}")
         last = (directory.read_journal() or [{}])[-1]
         event, reason = str(last.get("event", "")), one_line(str(last.get("reason", "")))
-        return RunStatus(run, "failed" if event == "failed" else "stopped", update, reason, event)
+        if event == "failed":
+            return RunStatus(run, "failed", update, reason, event)
+        return (
+            RunStatus(run, "stopped", update, reason, event) if begun else RunStatus(run, "waiting")
+        )
     except (StoreError, OSError) as error:
         return RunStatus(run, "damaged", reason=str(error))
 
@@ -77,25 +81,13 @@ def read_statuses(
         before: What was found at the last look; a result that is still there is not read again.
     """
     before = before or {}
-    with without_collection():
+    with gc_paused():
         return {
             run: before[run]
-            if run in before and before[run].state == "done" and is_done(root, run)
+            if run in before and before[run].state == "finished" and is_done(root, run)
             else read_status(root, run)
             for run in runs
         }
-
-
-def is_held(lock: Path) -> bool:
-    """Say whether a process holds a lock file."""
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def read_records(
@@ -112,7 +104,7 @@ def read_records(
         CorruptError: If a run is damaged and nobody is told.
     """
     records = []
-    with without_collection():
+    with gc_paused():
         for run in runs:
             try:
                 record = read_record(RunDirectory(root, run))

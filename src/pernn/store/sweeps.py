@@ -45,7 +45,7 @@ class Sweep:
 
 
 def sweep_directory(root: Path, name: str) -> Path:
-    """Give a sweep's folder.
+    """Return a sweep's folder.
 
     Raises:
         ConfigError: If the name could lead elsewhere.
@@ -133,5 +133,5 @@ def withdraw_pause(root: Path, name: str) -> None:
 
 
 def is_pause_requested(root: Path, name: str) -> bool:
-    """Say whether somebody asked for a pause."""
+    """Return whether somebody asked for a pause."""
     return (sweep_directory(root, name) / PAUSE).exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 from pernn.errors import StoreError
 
-from .collection import without_collection
+from .gc_pause import gc_paused
 from .run_directory import RunDirectory, flatten, list_runs, read_record
 from .status import RunStatus, read_status
 from .sweeps import Sweep, list_sweeps, load_sweep
@@ -46,7 +46,7 @@ def read_tables(root: Path, sweep: str | None) -> dict[str, Iterable[Row]]:
     sweeps = [load_sweep(root, name) for name in names]
     planned = dict.fromkeys(run for one in sweeps for run in one.runs)
     alone = [run for run in list_runs(root) if run not in planned] if sweep is None else []
-    with without_collection():
+    with gc_paused():
         found = {run: _read_trial(root, run) for run in (*planned, *alone)}
     tables = {run: trial.pop("tables", {}) for run, trial in found.items()}
     trials = [
@@ -83,12 +83,12 @@ def _read_trial(root: Path, run: str) -> dict[str, Any]:
     with suppress(StoreError, OSError):
         record = read_record(directory)
     # A record is of a finished trial; of any other the status says what is wrong.
-    status = RunStatus(run, "done") if record is not None else read_status(root, run)
+    status = RunStatus(run, "finished") if record is not None else read_status(root, run)
     with suppress(StoreError, OSError):
         journal = directory.read_journal()
         record = flatten(directory.read_spec() or {}) if record is None else record
     ended = [line for line in journal if line.get("event") == "finished"][-1:]
-    done = ended if status.state == "done" else []
+    done = ended if status.state == "finished" else []
     return {
         **(record or {}),
         "run": run,

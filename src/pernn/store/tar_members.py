@@ -99,7 +99,7 @@ def read_members(file: Readable, source: str) -> Iterator[tarfile.TarInfo]:
 
 
 def read_exactly(file: Readable, size: int, source: str) -> bytes:
-    """Read so many bytes.
+    """Read this many bytes.
 
     Raises:
         CorruptError: If there are fewer.

@@ -16,7 +16,7 @@ from pernn.store import Progress, RunStatus, read_progress, seconds_left
 from .terminal import framed
 
 EVERY_SECONDS = 2.0
-STANDINGS = ("done", "running", "stopped", "waiting", "failed", "damaged")
+STATES = ("finished", "running", "stopped", "waiting", "failed", "damaged")
 Found = Mapping[str, Sequence[RunStatus]]
 
 
@@ -26,7 +26,7 @@ def count(runs: Sequence[RunStatus]) -> Counter[str]:
 
 
 def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Table:
-    """Give a row per sweep.
+    """Return a row per sweep.
 
     Args:
         found: Sweep → its trials.
@@ -34,18 +34,18 @@ def table_of_sweeps(found: Found, more: Mapping[str, str] | None = None) -> Tabl
     """
     # What another version may call a state has a column of its own.
     others = dict.fromkeys(one.state for runs in found.values() for one in runs)
-    standings = dict.fromkeys([*STANDINGS, *others])
+    states = dict.fromkeys([*STATES, *others])
     rows = []
     for name, runs in found.items():
         counts = count(runs)
-        row = [name, str(len(runs)), *(str(counts[key] or "") for key in standings)]
+        row = [name, str(len(runs)), *(str(counts[key] or "") for key in states)]
         rows.append([*row, more.get(name, "")] if more is not None else row)
     last = [] if more is None else ["Left"]
-    return framed(["Sweep", "Trials", *standings, *last], rows)
+    return framed(["Sweep", "Trials", *states, *last], rows)
 
 
 def overview(root: Path, found: Found) -> RenderableType:
-    """Give the sweeps with the time that they have left, and the trials that run."""
+    """Return the sweeps with the time that they have left, and the trials that run."""
     left, rows = {}, []
     for name, runs in found.items():
         running = {one: read_progress(root, one) for one in runs if one.state == "running"}
@@ -64,7 +64,7 @@ def overview(root: Path, found: Found) -> RenderableType:
 
 
 def span(seconds: float) -> str:
-    """Give a time in two units at most."""
+    """Return a time in two units at most."""
     minutes, hours = seconds / 60, seconds / 3600
     if hours >= 48:
         return f"{hours / 24:.1f} days"
@@ -74,7 +74,7 @@ def span(seconds: float) -> str:
 
 
 def watch(root: Path, look: Callable[[], Found], seconds: float) -> None:
-    """Show what is found, every so many seconds, until Ctrl-C.
+    """Show what is found, refreshed at this interval, until Ctrl-C.
 
     On a terminal one table is renewed in its place; elsewhere each is printed below the last.
     """

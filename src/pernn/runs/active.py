@@ -28,7 +28,7 @@ from .stages import build_stage
 
 
 @dataclass
-class Member:
+class ActiveRun:
     """A run under way.
 
     Attributes:
@@ -58,7 +58,7 @@ class Member:
         root: Path,
         device: torch.device,
         warn: Callable[[str], None],
-    ) -> "Member":
+    ) -> "ActiveRun":
         """Make the parts and restore the newest checkpoint; earlier stages are finished.
 
         Raises:
@@ -82,7 +82,7 @@ class Member:
         """Store what an event says.
 
         Raises:
-            TrialError: If a checkpoint would hold what is no number.
+            TrialError: If a checkpoint would contain NaN or infinity.
         """
         if isinstance(event, Measured):
             values = {"update": event.update, "kind": event.kind, **event.values}
@@ -113,7 +113,7 @@ class Member:
         return Outcome("finished", result)
 
     def diverge(self, reason: str) -> Outcome:
-        """Write the result of a run whose numbers are none any more, as it is a result too.
+        """Write the result of a run that diverged, as it is a result too.
 
         Whatever would have been measured from here on has its worst value.
         """
@@ -153,7 +153,7 @@ class Member:
         return result
 
     def _save(self) -> None:
-        """Write a checkpoint, which never holds what is no number: the last good one stays."""
+        """Write a checkpoint, which never contains NaN or infinity: the last good one stays."""
         arrays = self.state.dump()
         self.state.check(arrays)
         metrics = self.directory.metrics_so_far()
@@ -284,7 +284,7 @@ def _training_losses(
 
 
 def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:
-    """Give the SHA-256 of all model tensors, in the order of their names."""
+    """Return the SHA-256 of all model tensors, in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         if name.startswith("model."):

@@ -1,4 +1,4 @@
-"""When trials are left before they are done: signals, limits, and requests to pause."""
+"""When trials are stopped before they are done: signals, limits, and requests to pause."""
 
 import signal
 import time
@@ -13,19 +13,18 @@ from .runner import TrialEvent
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 """Ask for a checkpoint and to leave: Ctrl-C, and what queues send before their limit."""
 POLL_SECONDS = 0.5
-MARGIN_SHARE, MOST_MARGIN_SECONDS = 0.1, 60.0
+MARGIN_SHARE, MAX_MARGIN_SECONDS = 0.1, 60.0
 """Part of a time limit that is kept for checkpoints and the report."""
 
 
 @contextmanager
-def deferred_interrupt() -> Iterator[Event]:
-    """Turn signals into an event to be looked at between updates; the main thread's only.
+def deferred_interrupt(interrupted: Event) -> Iterator[None]:
+    """Turn signals into an event to be looked at between updates; in the main thread only.
 
     A second signal does not wait: it raises `KeyboardInterrupt`.
     """
-    interrupted = Event()
     if current_thread() is not main_thread():
-        yield interrupted
+        yield
         return
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -35,7 +34,7 @@ def deferred_interrupt() -> Iterator[Event]:
 
     previous = {number: signal.signal(number, interrupt) for number in SIGNALS}
     try:
-        yield interrupted
+        yield
     finally:
         for number, handler in previous.items():
             # Of a handler that is not Python's nothing is known.
@@ -49,9 +48,9 @@ class Limits:
     Attributes:
         seconds: Since the beginning, the time to leave included.
         trials: Newly finished ones.
-        paused: Says whether somebody asked for a pause; asked twice a second.
+        paused: Whether somebody asked for a pause; asked twice a second.
         begun: The beginning, on the clock of `time.monotonic`.
-        reason: Why the runner left early; empty if it did not.
+        reason: Why the runner stopped early; empty if it did not.
     """
 
     seconds: float | None = None
@@ -62,23 +61,23 @@ class Limits:
     _asked: float = 0.0
     _finished: int = 0
 
-    def hear(self, event: TrialEvent) -> None:
-        """Count what is finished."""
-        self._finished += event.kind == "finished"
+    def count(self, event: TrialEvent) -> None:
+        """Count what was finished here."""
+        self._finished += event.state == "finished" and not event.elsewhere
 
     def leave_room(self, running: int) -> bool:
-        """Say whether one more trial may begin beside those that run."""
+        """Return whether one more trial may begin beside those that run."""
         return self.trials is None or self._finished + running < self.trials
 
     def reached(self) -> bool:
-        """Say whether it is time to leave; `reason` then says why."""
+        """Return whether it is time to leave; `reason` then says why."""
         now = time.monotonic()
         if self.reason:
             return True
         if self.trials is not None and self._finished >= self.trials:
-            self.reason = f"{self._finished} trials were to be finished"
+            self.reason = f"--max-trials {self.trials} reached"
         elif self.seconds is not None:
-            margin = min(MARGIN_SHARE * self.seconds, MOST_MARGIN_SECONDS)
+            margin = min(MARGIN_SHARE * self.seconds, MAX_MARGIN_SECONDS)
             if now - self.begun >= self.seconds - margin:
                 self.reason = f"the time limit of {self.seconds:g} s is near"
         if not self.reason and now - self._asked >= POLL_SECONDS:

@@ -7,7 +7,7 @@ import torch
 
 from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
 from pernn.runs import RunSpec, execute
-from pernn.runs.limits import least_bytes
+from pernn.runs.memory import least_bytes
 from pernn.store import RunDirectory
 from runs.test_execute import SPEC
 
@@ -66,7 +66,7 @@ def test_an_edited_spec_file_is_not_another_trial(tmp_path: Path) -> None:
 
 
 def test_a_run_that_does_not_say_how_it_began_is_refused(tmp_path: Path) -> None:
-    execute(SPEC, tmp_path, device="cpu", listener=lambda update: update != 5)
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update != 5)
     directory = RunDirectory(tmp_path, SPEC.fingerprint())
     environment = directory.read_environment()
     for threads in ("1", 0, 2**20, None):

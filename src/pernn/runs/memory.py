@@ -13,8 +13,12 @@ INDEX = 8
 """Bytes of an id."""
 
 
+class TooLargeError(MachineError):
+    """A trial needs more memory than this machine has."""
+
+
 def least_bytes(spec: RunSpec, device: torch.device) -> int:
-    """Give bytes of memory that a trial cannot do without, a lower bound.
+    """Return bytes of memory that a trial cannot do without, a lower bound.
 
     Counted are weights with both of Adam's moments (a checkpoint holds them all), ids of one batch
     and of the held-out sequences, and on the CPU the hidden states of one batch or piece.
@@ -34,11 +38,11 @@ def check_memory(spec: RunSpec, device: torch.device) -> None:
     """Refuse a trial that needs more than there is.
 
     Raises:
-        MachineError: If the least it needs is more than the memory of this machine.
+        TooLargeError: If the least it needs is more than the memory of this machine.
     """
     needed, there = least_bytes(spec, device), physical_memory()
     if needed > there:
-        raise MachineError(
+        raise TooLargeError(
             f"{spec.label} needs at least {needed / 2**30:,.1f} GiB of memory, this machine has "
             f"{there / 2**30:,.1f}: choose smaller sizes"
         )

@@ -1,0 +1,197 @@
+"""How the trials of a sweep are run: the options of `run`, `resume` and `retry`, declared once."""
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from pernn.errors import ConfigError
+from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
+
+from .options import (
+    Device,
+    IgnorePublished,
+    Jobs,
+    Oversubscribe,
+    Threads,
+    TimeLimit,
+    num_cores,
+    number_of_jobs,
+    read_duration,
+)
+
+RUNNERS_OF = {
+    "jobs": ("local", "ray", "slurm"),
+    "force": ("local", "inline"),
+    "oversubscribe": ("local", "inline"),
+    "address": ("ray",),
+    "cpus_per_trial": ("ray", "slurm"),
+    "gpus_per_trial": ("ray", "slurm"),
+    "partition": ("slurm",),
+    "job_time": ("slurm",),
+    "trials_per_job": ("slurm",),
+    "no_wait": ("slurm",),
+}
+"""Option → the runners that it applies to; the others apply to all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How trials are to be run; every field is an option, with its help."""
+
+    jobs: Jobs = None
+    threads: Threads = 1
+    device: Device = "auto"
+    time_limit: TimeLimit = None
+    max_trials: Annotated[
+        int | None, typer.Option("--max-trials", min=1, help="Stop after N trials finish.")
+    ] = None
+    order: Annotated[
+        Literal["seed", "grid"],
+        typer.Option(
+            "--order",
+            help="One seed of everything first, so that early reports cover all; or by grid.",
+        ),
+    ] = "seed"
+    force: Annotated[bool, typer.Option("--force", help="Skip the disk and memory check.")] = False
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before more than a day of work.")
+    ] = False
+    oversubscribe: Oversubscribe = False
+    ignore_published: IgnorePublished = False
+    runner: Annotated[
+        Literal["local", "inline", "ray", "slurm"],
+        typer.Option(
+            "--runner",
+            help="Where trials run: processes here, this process, a Ray cluster or SLURM.",
+        ),
+    ] = "local"
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            help="Ray: HOST:PORT, auto (the default: the cluster of this machine), local.",
+        ),
+    ] = None
+    cpus_per_trial: Annotated[
+        float | None,
+        typer.Option("--cpus-per-trial", help="Ray, SLURM: by default one per thread."),
+    ] = None
+    gpus_per_trial: Annotated[
+        float | None,
+        typer.Option("--gpus-per-trial", help="Ray, SLURM: 0 or 1; on Ray also a fraction."),
+    ] = None
+    partition: Annotated[str | None, typer.Option("--partition", help="SLURM: the partition.")] = (
+        None
+    )
+    job_time: Annotated[
+        str | None,
+        typer.Option(
+            "--job-time",
+            metavar="TIME",
+            help="SLURM: limit of each job, such as 4h; by default 1h.",
+        ),
+    ] = None
+    trials_per_job: Annotated[
+        int | None,
+        typer.Option("--trials-per-job", help="SLURM: trials in turn, by default 1."),
+    ] = None
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="SLURM: submit the jobs and leave.")
+    ] = False
+    begun: float = field(default_factory=time.monotonic, init=False)
+    """When the command began: a time limit holds for all its sweeps together."""
+
+    def limits(self, paused: Callable[[], bool] = lambda: False) -> Limits:
+        """Start to count what limits the work."""
+        seconds = None if self.time_limit is None else read_duration(self.time_limit)
+        return Limits(seconds, self.max_trials, paused, self.begun)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether trials run on this machine."""
+        return self.runner in ("local", "inline")
+
+    @property
+    def jobs_here(self) -> int:
+        """Number of trials at a time, if they run on this machine."""
+        return 1 if self.runner == "inline" else number_of_jobs(self.jobs, self.threads)
+
+    def make_runner(self, limits: Limits) -> Runner:
+        """Make what runs the trials.
+
+        Raises:
+            ConfigError: If an option does not apply to this runner, or its value is invalid.
+        """
+        for name, runners in RUNNERS_OF.items():
+            value = getattr(self, name)
+            if value is not None and value is not False and self.runner not in runners:
+                option = f"--{name.replace('_', '-')}"
+                users = " or ".join(runners)
+                raise ConfigError(f"{option} applies only to --runner {users}, not {self.runner}")
+        if self.is_here and not self.oversubscribe:
+            check_cores(self.jobs_here, self.threads, num_cores())
+        where: dict[str, Any] = {"device": self.device, "threads": self.threads, "limits": limits}
+        if self.runner == "local":
+            return LocalRunner(jobs=self.jobs_here, **where)
+        if self.runner == "inline":
+            # The only one that computes in this process, and so loads torch into it.
+            from pernn.runners import InlineRunner
+
+            return InlineRunner(**where)
+        where |= {"jobs": self.jobs, "cpus_per_trial": self.cpus_per_trial}
+        where["gpus_per_trial"] = self.gpus_per_trial or 0.0
+        if self.runner == "ray":
+            return RayRunner(address=self.address or "auto", **where)
+        if self.job_time is not None:
+            where["time_limit"] = int(read_duration(self.job_time) // 60)
+        return SlurmRunner(
+            partition=self.partition,
+            trials_per_job=1 if self.trials_per_job is None else self.trials_per_job,
+            wait=not self.no_wait,
+            **where,
+        )
+
+
+def with_launch(verb: Callable[..., int]) -> Callable[..., int]:
+    """Return a verb every option of `Launch`; it takes them together, as its parameter `launch`."""
+    hints = get_type_hints(Launch, include_extras=True)
+    signature = inspect.signature(verb, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.name != "launch"]
+    options = [one for one in fields(Launch) if one.init]
+    added = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=one.default,
+            annotation=hints[one.name],
+        )
+        for one in options
+    ]
+
+    @wraps(verb)
+    def call(**values: Any) -> int:
+        launch = Launch(**{one.name: values.pop(one.name) for one in options})
+        return verb(**values, launch=launch)
+
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own] + added
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+def check_cores(jobs: int, threads: int, cores: int) -> None:
+    """Make sure that trials do not take cores from one another.
+
+    Raises:
+        ConfigError: If they would.
+    """
+    if jobs * threads > cores:
+        raise ConfigError(
+            f"--jobs {jobs} of {threads} thread(s) need {jobs * threads} cores, and this process "
+            f"may use {cores}: use fewer, or --oversubscribe"
+        )

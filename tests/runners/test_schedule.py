@@ -1,0 +1,178 @@
+"""The next trial: finished and held ones are passed over without waiting, dead workers counted."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pernn.runners import Limits
+from pernn.runners.schedule import MAX_DEATHS, Schedule, drive
+from pernn.runners.trial import run_trial
+from pernn.runs import RunSpec, execute
+from pernn.store import RunDirectory, lease, read_status
+from runners.test_runners import LONG, SPEC, SPECS, Ear
+from store.test_lease import OtherHost, silence
+
+STAGED = SPEC.override({"analysis": {}})
+
+
+def make(specs, root: Path, **limits) -> tuple[Schedule, Ear]:
+    ear = Ear()
+    return Schedule(specs, root, Limits(**limits), ear), ear
+
+
+def start(schedule: Schedule) -> RunSpec | None:
+    trial = schedule.next()
+    return None if trial is None else trial[0]
+
+
+class Here:
+    """Runs two trials in turn per look, and can let the first ones' machines burn."""
+
+    def __init__(self, schedule: Schedule, deaths: int = 0) -> None:
+        self.schedule, self.deaths, self.stopped = schedule, deaths, False
+
+    def has_room(self) -> bool:
+        return len(self.schedule.running) < 2
+
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        assert set(expired) >= {spec.fingerprint()}
+
+    def look(self) -> None:
+        for run, spec in list(self.schedule.running.items()):
+            if self.deaths:
+                self.deaths -= 1
+                self.schedule.die(run, "the machine burnt")
+                continue
+            more = {"device": "cpu", "threads": 1, "may_go_on": lambda: not self.stopped}
+            end = run_trial(spec, self.schedule.root, self.schedule.on_event, expired={}, **more)
+            self.schedule.end(end)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def test_what_somebody_else_finished_is_not_started(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu")
+    schedule, ear = make([SPEC, SPECS[1]], tmp_path)
+    assert start(schedule) == SPECS[1]
+    assert [(event.run, event.state, event.elsewhere) for event in ear] == [
+        (SPEC.fingerprint(), "finished", True)
+    ]
+
+
+def test_a_held_trial_is_passed_over_at_once_and_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pernn.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
+    schedule, ear = make([SPEC, SPECS[1]], tmp_path)
+    with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
+        assert start(schedule) == SPECS[1]
+        assert start(schedule) is None
+        time.sleep(0.1)
+        assert start(schedule) is None
+    # It was told once, with who holds it.
+    (event,) = ear
+    assert (event.run, event.elsewhere, event.is_end) == (SPEC.fingerprint(), True, False)
+    assert "process" in event.message
+    time.sleep(0.1)
+    assert start(schedule) == SPEC
+
+
+def test_a_trial_whose_earlier_stage_is_held_is_passed_over(tmp_path: Path) -> None:
+    schedule, _ = make([STAGED, SPECS[1]], tmp_path)
+    with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
+        assert start(schedule) == SPECS[1]
+
+
+def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(lease.VARIABLE, "0.6")
+    monkeypatch.setattr("pernn.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
+    schedule, _ = make([SPEC], tmp_path)
+    monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
+    with OtherHost(RunDirectory(tmp_path, SPEC.fingerprint()), monkeypatch) as other:
+        begun = time.monotonic()
+        for _ in range(8):
+            # It beats: however long it is looked at, it is held.
+            assert schedule.next() is None
+            time.sleep(0.1)
+        silence(other)
+        since = time.monotonic()
+        while (trial := schedule.next()) is None:
+            assert time.monotonic() - begun < 10
+            time.sleep(0.05)
+        assert time.monotonic() - since > 0.4
+        spec, expired = trial
+        # The lease that was seen to expire is taken over without another wait.
+        begun = time.monotonic()
+        with RunDirectory(tmp_path, spec.fingerprint()).locked(expired=expired[spec.fingerprint()]):
+            assert time.monotonic() - begun < 0.3
+
+
+def test_a_lease_that_was_not_seen_to_expire_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
+    with OtherHost(RunDirectory(tmp_path, SPEC.fingerprint()), monkeypatch):
+        begun = time.monotonic()
+        end = run_trial(SPEC, tmp_path, Ear(), device="cpu", threads=1, expired={})
+    assert (end.state, end.elsewhere) == ("running", True)
+    # A lease beats every ten seconds: nobody waited for it.
+    assert time.monotonic() - begun < 5
+
+
+def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) -> None:
+    schedule, ear = make([SPEC], tmp_path)
+    drive(Here(schedule, deaths=MAX_DEATHS), schedule)
+    run = SPEC.fingerprint()
+    message = f"its worker died {MAX_DEATHS} times, the machine burnt"
+    assert [(event.run, event.state, event.message) for event in ear] == [(run, "failed", message)]
+    status = read_status(tmp_path, run)
+    assert (status.state, status.reason) == ("failed", message)
+    # The next driver takes it up again.
+    schedule, ear = make([SPEC], tmp_path)
+    drive(Here(schedule, deaths=MAX_DEATHS - 1), schedule)
+    assert ear.ends() == {run: "finished"}
+
+
+def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path: Path) -> None:
+    execute(SPEC, tmp_path, device="cpu")
+    schedule, ear = make([SPEC], tmp_path)
+    schedule.fail(SPEC.fingerprint(), "last with signal 9")
+    assert ear.ends() == {SPEC.fingerprint(): "finished"}
+    events = [line["event"] for line in RunDirectory(tmp_path, SPEC.fingerprint()).read_journal()]
+    assert events == ["started", "finished"]
+
+
+def test_what_was_stopped_unasked_is_started_again(tmp_path: Path) -> None:
+    schedule, ear = make([SPEC], tmp_path)
+    engine = Here(schedule)
+    engine.stopped = True
+    assert start(schedule) == SPEC
+    engine.look()
+    assert not ear.ends()
+    engine.stopped = False
+    drive(engine, schedule)
+    assert ear.ends() == {SPEC.fingerprint(): "finished"}
+
+
+def test_a_limit_of_trials_leaves_no_room_for_more(tmp_path: Path) -> None:
+    schedule, ear = make(SPECS, tmp_path, trials=3)
+    drive(Here(schedule), schedule)
+    assert list(ear.ends().values()) == ["finished"] * 3
+    assert schedule.limits.reason == "--max-trials 3 reached"
+
+
+def test_a_pause_stops_what_runs(tmp_path: Path) -> None:
+    ear = Ear()
+    limits = Limits(paused=lambda: bool(ear))
+    schedule = Schedule([LONG], tmp_path, limits, ear)
+    engine = Here(schedule)
+    original = engine.look
+    engine.look = lambda: original() if engine.stopped else ear.append(None)
+    drive(engine, schedule)
+    assert ear[-1].state == "stopped"
+    assert limits.reason == "a pause was asked for"
