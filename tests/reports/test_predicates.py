@@ -90,7 +90,7 @@ def test_differs_more(more: float, less: float, verdict: str) -> None:
     assert found.verdict == verdict
     assert found.interval is not None
     assert found.interval.estimate == pytest.approx(more - less)
-    assert found.quantity == ("m, sinusoidal − none, more with task reverse than sort, mean over k")
+    assert found.quantity == ("m, sinusoidal − none, more with task reverse than sort at k = 4")
     other = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="down")
     assert judge(about, other).verdict == "not run"
 

@@ -22,7 +22,8 @@ def chart_library() -> str:
         import vl_convert
     except ImportError:
         return ""
-    bundle: str = vl_convert.javascript_bundle(None)
+    # Its stub demands the snippet that the program itself does without.
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     # Nothing in a script may look like its end.
     return bundle.replace("</script", "<\\/script")
 
@@ -31,7 +32,7 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
     """Return where a chart stands and its Vega-Lite specification.
 
     Means with their intervals and every trial, a panel per condition as in the drawing. Values show
-    under the pointer, the legend hides and shows lines, and a menu picks the metric.
+    under the pointer, and menus pick the metric and the line.
 
     Args:
         experiment: Its layout says what is an axis, a panel and a line.
@@ -72,7 +73,6 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         "scale": {"domain": lines, "range": [styles[value]["color"] for value in order]},
     }
     y = {"type": "quantitative", "title": None, "scale": {"zero": False}}
-    opacity = {"condition": {"param": "shown", "value": 1}, "value": 0.05}
     tooltip = [
         {"field": "line", "title": "Line"},
         {"field": "x", "title": label(layout.x)},
@@ -88,8 +88,6 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         },
     }
     mean = {
-        "params": [{"name": "shown", "select": {"type": "point", "fields": ["line"]},
-                    "bind": "legend"}],
         "mark": {"type": "line", "point": True} if numeric else {"type": "point", "filled": True},
         "encoding": {"y": {**y, "field": "mean"}, "tooltip": tooltip},
     }  # fmt: skip
@@ -102,16 +100,22 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         "data": {"values": values},
         "params": [{
             "name": "metric",
-            "value": label(layout.metrics[0]) if layout.form != "scatter" else metrics[:1],
+            "value": label(layout.metrics[0]) if layout.form != "scatter" else metrics[0],
             "bind": {"input": "select", "options": metrics, "name": "Metric "},
+        }, {
+            "name": "line",
+            "value": "all",
+            "bind": {"input": "select", "options": ["all", *lines], "name": "Shown "},
         }],
-        "transform": [{"filter": "datum.metric === metric"}],
+        "transform": [
+            {"filter": "datum.metric === metric && (line === 'all' || datum.line === line)"}
+        ],
         "facet": {"field": "panel", "type": "nominal", "title": None, "sort": None},
         "columns": 3,
         "spec": {
             "width": 260,
             "height": 190,
-            "encoding": {"x": x, "color": colour, "opacity": opacity},
+            "encoding": {"x": x, "color": colour},
             "layer": [spread, mean, seeds],
         },
         "resolve": {"scale": {"y": "shared"}},

@@ -28,9 +28,13 @@
   addEventListener("afterprint", () => { for (const one of opened) one.open = false; });
   if (typeof vegaEmbed === "undefined") return;
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const draw = (one) => vegaEmbed(at(one.place), one.spec, {
+  // The compiler tells of steps it would skip; only its errors concern a reader.
+  const quiet = { level: () => quiet, warn: () => quiet, info: () => quiet, debug: () => quiet,
+    error: (...words) => { console.error(...words); return quiet; } };
+  const draw = (one) => vegaEmbed(at(one.place), vegaLite.compile(one.spec, { logger: quiet }).spec, {
+    mode: "vega",
     actions: false, renderer: "svg", theme: dark.matches ? "dark" : undefined,
-    config: { background: "transparent" }, logLevel: 1,
+    config: { background: "transparent" },
   });
   const charts = new Map(JSON.parse(at("charts").textContent).map((one) => [one.place, one]));
   const drawn = new Set();
