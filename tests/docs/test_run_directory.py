@@ -170,6 +170,7 @@ def test_the_events_are_those_of_the_page(results):
                 "stopped": set(),
                 "diverged": {"reason"},
                 "finished": {"updates", "seconds"},
+                "failed": {"reason", "error"},
                 "damaged checkpoint set aside": {"reason"},
                 "metrics restored": {"reason"},
             }[line["event"]]

@@ -80,8 +80,8 @@ class _Pool:
 
     def __init__(self, runner: LocalRunner, schedule: Schedule) -> None:
         self.runner, self.schedule = runner, schedule
-        self.trials: dict[Child, str] = {}
-        """Worker → the run that it is at, empty if none."""
+        self.trials: dict[Child, str | None] = {}
+        """Worker → the run that it is at, empty if none; `None` once it leaves."""
         self.events = Events()
         self.silence = lease_seconds()
         self.looked = time.monotonic()
@@ -92,7 +92,7 @@ class _Pool:
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
         """Return a free worker a trial."""
         root, threads = self.schedule.root, self.runner.threads
-        worker = next((worker for worker, run in self.trials.items() if not run), None)
+        worker = next((worker for worker, run in self.trials.items() if run == ""), None)
         if worker is None:
             libraries = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
             worker = spawn("worker", root, self.events, libraries)
@@ -112,7 +112,8 @@ class _Pool:
         elif self.trials[worker] != event.run or not (event.is_end or event.elsewhere):
             self.schedule.on_event(event)
         else:
-            self.trials[worker] = ""
+            # Only a worker that leaves stops a trial.
+            self.trials[worker] = None if event.state == "stopped" else ""
             self.schedule.end(event)
 
     def stop(self) -> None:
