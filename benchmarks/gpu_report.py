@@ -19,7 +19,7 @@ TITLES = {
 NOTES = {
     "times": "(a): the usual script; (b): a good script; both in float32, or TensorFloat-32 where "
     "ours is. The limit: the products at the highest rate that was measured. Layer alone: "
-    "PyTorch's own layer (on a GPU cuDNN's), forward and back, without embedding, read-out and "
+    "PyTorch's own layer (on a GPU cuDNN's), forward and back, without embedding, output layer and "
     "optimiser.",
 }
 GOALS: Sequence[tuple[str, str, str, str, Callable[[float], bool]]] = (

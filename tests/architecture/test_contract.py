@@ -1,4 +1,4 @@
-"""The architecture tests itself: rooms, sizes and names of files."""
+"""The architecture tests itself: packages, sizes and names of files."""
 
 import ast
 import re
@@ -28,14 +28,14 @@ def test_imports_go_downwards():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_contract_lists_every_room():
+def test_the_contract_lists_every_package():
     (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
     assert contract["exhaustive"] is True
     assert "ignore_imports" not in contract
-    listed = {room for row in contract["layers"] for room in row.split(" | ")}
-    rooms = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
-    rooms |= {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert rooms == listed
+    listed = {package for row in contract["layers"] for package in row.split(" | ")}
+    packages = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
+    packages |= {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert packages == listed
 
 
 def imported(path):
@@ -47,14 +47,14 @@ def imported(path):
 
 
 @pytest.mark.parametrize("path", FILES, **name)
-def test_across_rooms_only_the_room_itself_is_imported(path):
-    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+def test_across_rooms_only_the_package_itself_is_imported(path):
+    package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     for module in imported(path):
         parts = module.split(".")
         assert not module.startswith("..")
         if parts[0] == "pernn" and len(parts) > 1:
             assert len(parts) == 2, f"{module}: import pernn.{parts[1]} instead"
-            assert parts[1] != room, f"{module}: inside a room, from .file import"
+            assert parts[1] != package, f"{module}: inside a package, from .file import"
 
 
 PLACE = re.compile(r"pernn\.(\w+)[.:][\w.:]*")
@@ -63,25 +63,27 @@ PLACE = re.compile(r"pernn\.(\w+)[.:][\w.:]*")
 def rows_of_rooms():
     (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
     return {
-        room: row for row, rooms in enumerate(contract["layers"]) for room in rooms.split(" | ")
+        package: row
+        for row, packages in enumerate(contract["layers"])
+        for package in packages.split(" | ")
     }
 
 
-def test_no_string_names_a_module_of_a_higher_room():
+def test_no_string_names_a_module_of_a_higher_package():
     # An import by name would pass the contract unseen.
     rows, upwards = rows_of_rooms(), []
     for path in FILES:
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
         for node in ast.walk(ast.parse(path.read_text())):
             text = node.value if isinstance(node, ast.Constant) else None
             found = PLACE.fullmatch(text) if isinstance(text, str) else None
-            if found and room in rows and rows.get(found[1], -1) < rows[room]:
+            if found and package in rows and rows.get(found[1], -1) < rows[package]:
                 upwards.append(f"{path.relative_to(ROOT)}: {text}")
     assert not upwards
 
 
-@pytest.mark.parametrize("room", sorted({p.parent for p in FILES} - {SOURCE}), **name)
-def test_no_room_has_files_in_a_circle(room):
+@pytest.mark.parametrize("package", sorted({p.parent for p in FILES} - {SOURCE}), **name)
+def test_no_package_has_files_in_a_circle(package):
     # Imports within functions and for types count: who reads one file must read the other.
     graph = {
         path.stem: {
@@ -89,7 +91,7 @@ def test_no_room_has_files_in_a_circle(room):
             for node in ast.walk(ast.parse(path.read_text()))
             if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
         }
-        for path in room.glob("*.py")
+        for path in package.glob("*.py")
         if path.stem != "__init__"
     }
     TopologicalSorter(graph).prepare()
@@ -114,12 +116,12 @@ def test_annotations_are_live(path):
     assert not any(isinstance(node, ast.Name) and node.id == "Self" for node in ast.walk(tree))
 
 
-@pytest.mark.parametrize("room", sorted(SOURCE.glob("*/__init__.py")), **name)
-def test_no_public_name_is_also_a_file_of_its_room(room):
+@pytest.mark.parametrize("package", sorted(SOURCE.glob("*/__init__.py")), **name)
+def test_no_public_name_is_also_a_file_of_its_package(package):
     # Importing the file would put the module where the name was promised.
-    files = {path.stem for path in room.parent.glob("*.py")}
-    public = getattr(import_module(f"pernn.{room.parent.name}"), "__all__", ())
-    assert public or room.parent.name == "cli"
+    files = {path.stem for path in package.parent.glob("*.py")}
+    public = getattr(import_module(f"pernn.{package.parent.name}"), "__all__", ())
+    assert public or package.parent.name == "cli"
     assert not files & set(public)
 
 

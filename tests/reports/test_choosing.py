@@ -10,12 +10,12 @@ from pernn.experiments.grids import VALIDATION_SEEDS
 from pernn.experiments.learning_rate import COLUMN, RATES, tuned
 from pernn.reports import judge
 from pernn.store import flatten
-from reports.trials import CODE, SEEDS, trial
+from reports.trials import ENCODING, SEEDS, trial
 
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}
 CHOICE = Choice(COLUMN, "token_accuracy", VALIDATION_SEEDS)
 CLAIM = Claim(
-    "helps", "It helps.", Place("v3", "x"), Differs("token_accuracy", {}, CODE, "core.kind"),
+    "helps", "It helps.", Place("v3", "x"), Differs("token_accuracy", {}, ENCODING, "core.kind"),
     choice=CHOICE,
 )  # fmt: skip
 

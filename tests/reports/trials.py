@@ -7,7 +7,7 @@ from typing import Any
 from pernn.experiments import Contrast, Experiment, FigureLayout
 from pernn.runs import RunSpec
 
-CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
+ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 SEEDS = (111, 222, 333, 444, 555)
 CLASSES = ("frequent", "rare")
 VARIED = ("task.vocab_size", "core.kind", "encoding.kind", "seed")
@@ -23,7 +23,7 @@ def trials(
     vocab_sizes: tuple[int, ...] = (4, 8, 16, 32),
     seeds: tuple[int, ...] = SEEDS,
 ) -> list[dict[str, Any]]:
-    """A grid in which the code helps, more so for large vocabularies."""
+    """A grid in which the encoding helps, more so for large vocabularies."""
     noise = random.Random(1)
     records = []
     for seed in seeds:
@@ -74,7 +74,7 @@ def experiment(**changes: Any) -> Experiment:
             panels="core.kind",
             lines="encoding.kind",
             metrics=("token_accuracy", "damerau_levenshtein"),
-            contrast=CODE,
+            contrast=ENCODING,
             x_base=2,
         ),
         "labels": {

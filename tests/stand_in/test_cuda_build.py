@@ -14,7 +14,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pernn.runs import build
-from pernn.training.objective import Shown, batch_loss
+from pernn.training.objective import DeviceBatch, batch_loss
 from pernn.training.precision import rounding
 from stand_in.device import RefusedError, StandIn
 from stand_in.test_updates import (
@@ -42,7 +42,7 @@ def run_forward(patch, spec, change=lambda states: states):
     patch.setattr("torch.cuda.amp.common.amp_definitely_not_available", lambda: False)
     patch.setattr(torch.cuda, "is_bf16_supported", lambda *_, **__: True)
     trial = build(spec, torch.device("cpu"))
-    shown = Shown.of(trial.stream.train(0, spec.training.batch_size), torch.device("cpu"))
+    shown = DeviceBatch.of(trial.stream.train(0, spec.training.batch_size), torch.device("cpu"))
     model, real = trial.model, trial.model.states
     model.states = lambda *args, **more: change(real(*args, **more))
     factors = factors_of(spec)
@@ -54,7 +54,7 @@ def run_forward(patch, spec, change=lambda states: states):
                 module._buffers[name] = mode.from_tensor(value).to(CUDA)
         moved = [mode.from_tensor(tensor).to(CUDA) for tensor in shown.tensors()]
         rows = moved[2] if shown.rows is not None else None
-        on_device = Shown(*moved[:2], shown.num_queries, shown.num_scored, rows)
+        on_device = DeviceBatch(*moved[:2], shown.num_queries, shown.num_scored, rows)
         for way in (nullcontext(), watch.recording()):  # tables are made at first
             with way, rounding(spec.training.precision, CUDA):
                 assert torch.is_autocast_enabled("cuda") == (spec.training.precision == "bf16")

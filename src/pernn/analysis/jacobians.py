@@ -63,7 +63,7 @@ def jacobian(
     memory_budget: int = 2**29,
     closed: bool = True,
 ) -> Float[Tensor, "batch rows state"]:
-    """Give the Jacobians of the outputs of one step in the latent state after an earlier one.
+    """Return the Jacobians of the outputs of one step in the latent state after an earlier one.
 
     The state is what the core calls its state, its tensors one after another, flattened: h for
     Elman and GRU, [h; c] for the LSTM, each with all layers; for S4D layers × channels × modes ×

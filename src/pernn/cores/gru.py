@@ -36,8 +36,8 @@ class GRU(RecurrentCore):
         early = self.bias_of("hh", layer)[: 2 * self.hidden_size]
         return self.bias_of("ih", layer) + F.pad(early, (0, self.hidden_size))
 
-    def late_bias(self, layer: int) -> Tensor:
-        """Give the new gate's recurrent bias."""
+    def bias_hn(self, layer: int) -> Tensor:
+        """Return the new gate's recurrent bias."""
         if not self.bias:
             return self.weight("hh", layer).new_zeros(self.hidden_size)
         return self.bias_of("hh", layer)[2 * self.hidden_size :]
@@ -46,8 +46,8 @@ class GRU(RecurrentCore):
         self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run one layer with the hand-written backward pass."""
-        weight, late = self.weight("hh", layer), self.late_bias(layer)
-        outputs = _Scan.apply(gates, weight, late, *state)  # type: ignore[no-untyped-call]
+        weight, bias_hn = self.weight("hh", layer), self.bias_hn(layer)
+        outputs = _Scan.apply(gates, weight, bias_hn, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 
     def factors(self, layer: int, gates: Tensor, before: Tensor, source: int) -> LayerFactors:
@@ -55,7 +55,7 @@ class GRU(RecurrentCore):
         gates, before = gates[source:], before[source:]
         inner = F.linear(before, self.weight("hh", layer)).unflatten(2, (3, -1))
         early = gates.unflatten(2, (3, -1))
-        raw = inner[:, :, 2] + self.late_bias(layer)
+        raw = inner[:, :, 2] + self.bias_hn(layer)
         reset, keep = torch.sigmoid(inner[:, :, :2] + early[:, :, :2]).unbind(2)
         new = torch.tanh(early[:, :, 2] + reset * raw)
         fresh = (1 - keep) * (1 - new * new)
@@ -73,13 +73,13 @@ class _Scan(torch.autograd.Function):
     """The recurrence and its adjoint; weight gradients in one product over all steps."""
 
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor, late: Tensor, hidden: Tensor) -> Tensor:
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias_hn: Tensor, hidden: Tensor) -> Tensor:
         factor = factors_of(weight)
         gates = gates.to(hidden.dtype)
         size = hidden.shape[-1]
         transposed = factor(weight.mT)
         # The recurrent bias of the new gate rides on the product: zero for the other two.
-        shift = F.pad(late, (2 * size, 0)).unsqueeze(-2)
+        shift = F.pad(bias_hn, (2 * size, 0)).unsqueeze(-2)
         active = torch.empty_like(gates)
         raw = gates.new_empty(gates.shape[0], *hidden.shape)
         outputs = torch.empty_like(raw)
@@ -139,7 +139,7 @@ class _Scan(torch.autograd.Function):
             grad.addcmul_(steps[step], leak[step])
             add_product(grad, factor(inners[step]), recurrent, grad)
         grad_weight = recurrent_gradient(grad_inner, hidden, outputs, factor)
-        grad_late = grad_inner[..., 2 * size :].sum((0, -2))
+        grad_bias_hn = grad_inner[..., 2 * size :].sum((0, -2))
         grad_gates = grad_inner
         torch.mul(grads, fresh, out=grad_gates[..., 2 * size :])
-        return grad_gates, grad_weight, grad_late, grad
+        return grad_gates, grad_weight, grad_bias_hn, grad

@@ -115,12 +115,12 @@ class RecurrentCore(Core):
         return self.bias_of("ih", layer) + self.bias_of("hh", layer) if self.bias else None
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
-        """Give a layer's weights of its input (`ih`) or of its own state (`hh`)."""
+        """Return a layer's weights of its input (`ih`) or of its own state (`hh`)."""
         # A parametrization or `torch.func.functional_call` may have put a plain tensor there.
         return cast(Tensor, getattr(self, f"weight_{side}_l{layer}"))
 
     def bias_of(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
-        """Give a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
+        """Return a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
         return cast(Tensor, getattr(self, f"bias_{side}_l{layer}"))
 
     num_states: int = 1
@@ -176,7 +176,7 @@ class RecurrentCore(Core):
         """Run one layer: by the compiled kernels where there are any and they fit."""
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
         if kind is not None and kernels_fit(inputs, weight):
-            return scan(kind, inputs, weight, self.late_bias(layer), state, num_outputs)
+            return scan(kind, inputs, weight, self.bias_hn(layer), state, num_outputs)
         if kind is not None and torch.compiler.is_exporting() and torch.is_grad_enabled():
             raise ConfigError(
                 f"{type(self).__name__} without compiled kernels is exported without gradients: "
@@ -187,14 +187,14 @@ class RecurrentCore(Core):
         values, final = self.scan(layer, inputs.gates().contiguous(), state)
         return values[len(values) - num_outputs :], final
 
-    def late_bias(self, layer: int) -> Tensor | None:
-        """Give the bias that stands behind the recurrent product; `None` in most cores."""
+    def bias_hn(self, layer: int) -> Tensor | None:
+        """Return the bias that stands behind the recurrent product; `None` in most cores."""
         return None
 
     def split_state(
         self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
     ) -> "list[tuple[Tensor, ...] | None]":
-        """Give each layer its part of a state.
+        """Return each layer its part of a state.
 
         Raises:
             ConfigError: If there is no time step, or the state has another shape.

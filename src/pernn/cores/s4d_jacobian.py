@@ -59,7 +59,7 @@ class StateSpaceJacobian:
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Give the rows of outputs `first … last − 1`; all exponents are 0."""
+        """Return the rows of outputs `first … last − 1`; all exponents are 0."""
         gate, value = (part[:, first:last, None] for part in (self._gate, self._value))
         rows = (
             gate * self._mix[0, first:last]
@@ -69,7 +69,7 @@ class StateSpaceJacobian:
         return rows, torch.zeros(rows.shape[:2], dtype=torch.int32, device=rows.device)
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
-        """Give the derivatives by every mode's real and imaginary part."""
+        """Return the derivatives by every mode's real and imaginary part."""
         expanded: Tensor = (rows.unsqueeze(3) * self._directions).flatten(2)
         return expanded
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
-from pernn.config import Kinds, Part
+from pernn.config import Part, Registry
 from pernn.randomness import MAX_SEED
 
 from .text import Corpus
@@ -42,7 +42,7 @@ class CorpusConfig(Part):
         """Make the reader; it opens no file yet."""
 
 
-CORPORA = Kinds(
+CORPORA = Registry(
     "pernn.corpora",
     {
         "wikitext": "pernn.corpora.config:WikitextConfig",

@@ -100,7 +100,7 @@ def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) ->
 
 
 def folder_of(config: Preparable) -> Path:
-    """Give the folder of a task's prepared corpus, whether it is there or not."""
+    """Return the folder of a task's prepared corpus, whether it is there or not."""
     rules = config.effective_rules
     parameters = {
         "format": FORMAT,

@@ -7,7 +7,7 @@ from pernn.lazy import exports
 from .config import (
     ENCODINGS as ENCODINGS,
     AnyEncoding as AnyEncoding,
-    CodeConfig as CodeConfig,
+    PositionalEncodingConfig as PositionalEncodingConfig,
     EncodingConfig as EncodingConfig,
     LearnedConfig as LearnedConfig,
     NoneConfig as NoneConfig,

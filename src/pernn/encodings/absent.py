@@ -1,4 +1,4 @@
-"""The two controls that have no code: nothing, and the embedding twice."""
+"""The two controls that have no encoding: nothing, and the embedding twice."""
 
 import torch
 from jaxtyping import Float
@@ -8,20 +8,20 @@ from .encoding import Encoding
 
 
 class NoEncoding(Encoding):
-    """No code: the vanilla network."""
+    """No encoding: the vanilla network."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
-    def codes(self, num_steps: int) -> Float[Tensor, "time 0"]:
-        """Give codes of width 0."""
+    def vectors(self, num_steps: int) -> Float[Tensor, "time 0"]:
+        """Return encodings of width 0."""
         return torch.empty(num_steps, 0)
 
 
 class RepeatedEmbedding(NoEncoding):
-    """No code: the embedding concatenated with itself.
+    """No encoding: the embedding concatenated with itself.
 
-    As many input weights as an encoded network of the same code size, and no clock.
+    As many input weights as an encoded network of the same encoding size, and no clock.
 
     Source: Morita (2024), version 5, appendix C.
     """

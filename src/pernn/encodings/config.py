@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_serializer, model_validator
 
-from pernn.config import Kinds, Part
+from pernn.config import Part, Registry
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +29,7 @@ class EncodingConfig(Part):
         """Make the module for up to `num_positions` steps; `layout` is the preset's."""
 
 
-ENCODINGS = Kinds(
+ENCODINGS = Registry(
     "pernn.encodings",
     {
         "none": "pernn.encodings.config:NoneConfig",
@@ -42,13 +42,13 @@ ENCODINGS = Kinds(
 )
 
 
-class CodeConfig(EncodingConfig):
-    """An encoding that has a code.
+class PositionalEncodingConfig(EncodingConfig):
+    """An encoding that has an encoding.
 
     Attributes:
-        size: Width D of the code.
-        combine: Concatenate the code to the embedding, or add it.
-        masked: Phase in which the code is replaced by zeros; none if absent.
+        size: Width D of the encoding.
+        combine: Concatenate the encoding to the embedding, or add it.
+        masked: Phase in which the encoding is replaced by zeros; none if absent.
     """
 
     size: Annotated[int, Field(ge=1, le=2**20)] = 512
@@ -56,12 +56,12 @@ class CodeConfig(EncodingConfig):
     masked: Phase | None = None
 
     def placement(self) -> dict[str, Any]:
-        """Give what all codes take as keywords."""
+        """Return what all encodings take as keywords."""
         return {"combine": self.combine, "masked": self.masked}
 
 
 class NoneConfig(EncodingConfig):
-    """No code: the vanilla network."""
+    """No encoding: the vanilla network."""
 
     kind: Literal["none"] = "none"
 
@@ -75,7 +75,7 @@ class NoneConfig(EncodingConfig):
 
 
 class RepeatedEmbeddingConfig(EncodingConfig):
-    """No code: the embedding twice, the parameter-matched control."""
+    """No encoding: the embedding twice, the parameter-matched control."""
 
     kind: Literal["repeated_embedding"] = "repeated_embedding"
 
@@ -122,7 +122,7 @@ def oscillator_problem(
     return ""
 
 
-class SinusoidalConfig(CodeConfig):
+class SinusoidalConfig(PositionalEncodingConfig):
     """Sines and cosines of unit norm.
 
     Attributes:
@@ -180,11 +180,11 @@ class SinusoidalConfig(CodeConfig):
         )
 
 
-class LearnedConfig(CodeConfig):
+class LearnedConfig(PositionalEncodingConfig):
     """A trainable table.
 
     Attributes:
-        normalize: Scale every row to unit norm, as the other codes have.
+        normalize: Scale every row to unit norm, as the other encodings have.
     """
 
     kind: Literal["learned"] = "learned"
@@ -205,7 +205,7 @@ class LearnedConfig(CodeConfig):
         )
 
 
-class RandomConfig(CodeConfig):
+class RandomConfig(PositionalEncodingConfig):
     """A fixed table of random unit vectors."""
 
     kind: Literal["random"] = "random"

@@ -20,14 +20,14 @@ from .encoding import Encoding
 
 
 class Sinusoidal(Encoding):
-    """Sinusoidal code of unit norm, for any number of steps.
+    """Sinusoidal encoding of unit norm, for any number of steps.
 
     Args:
         size: Width D, even; twice the number of frequencies if those are given.
         layout: `halves`, all sines then all cosines (the published runs), or `interleaved`
             pairs (the published texts): a permutation of each other.
-        combine: Concatenate the code to the input, or add it.
-        masked: Phase in which the code is replaced by zeros.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros.
         frequencies: Of each pair, in radians per step, positive; geometrically spaced if absent.
         phases: Of each pair at step 0, in radians; 0 if absent.
         base: Of the geometric spacing, above 1; 10,000 if absent.
@@ -73,8 +73,8 @@ class Sinusoidal(Encoding):
         self.register_buffer("anchor", torch.empty(0), persistent=False)
         self._table = torch.empty(0, size)
 
-    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
-        """Give the codes, computed in float64 and rounded once; the longest table is kept."""
+    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
+        """Return the encodings, computed in float64 and rounded once; the longest table is kept."""
         table = self._table
         if len(table) < num_steps or (table.device, table.dtype) != (
             self.anchor.device,

@@ -1,7 +1,7 @@
 """What the experiments' claims and figures share: cores by name, claims of gain, labels."""
 
 from .experiment import FigureLayout
-from .grids import CODE, Settings
+from .grids import ENCODING, Settings
 from .predicates import Claim, Contrast, Differs, Grows, Place, Where
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D model"}
@@ -33,7 +33,7 @@ LABELS = {
     "task.kind": "Task",
     "core.kind": "Core",
     "core.hidden_size": "Hidden size",
-    "encoding.kind": "Code",
+    "encoding.kind": "Encoding",
     "training.iterations": "Updates",
     "training.batch_size": "Batch size",
     "training.learning_rate": "Peak learning rate",
@@ -80,13 +80,13 @@ def by_core(x: str, *metrics: str, x_base: int | None = None) -> FigureLayout:
         panels="core.kind",
         lines="encoding.kind",
         metrics=metrics,
-        contrast=CODE,
+        contrast=ENCODING,
         x_base=x_base,
     )
 
 
 def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
-    """Give the display names that a figure needs, in the order in which it shows the values."""
+    """Return the display names that a figure needs, in the order in which it shows the values."""
     shown = (figure.x, figure.panels, figure.lines, figure.rows)
     columns = [
         name for some in shown for name in ((some,) if isinstance(some, str) else some or ())
@@ -100,22 +100,22 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
 
 
 def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
-    """Claim that the sinusoidal code raises a core's token accuracy, averaged over cells."""
+    """Claim that the sinusoidal encoding raises a core's token accuracy, averaged over cells."""
     return Claim(
         name=f"encoding_helps_{core}",
-        statement=f"The sinusoidal code raises the {CORES[core]}'s token accuracy.",
+        statement=f"The sinusoidal encoding raises the {CORES[core]}'s token accuracy.",
         source=source,
-        predicate=Differs("token_accuracy", {"core.kind": core}, CODE, cells=cells),
+        predicate=Differs("token_accuracy", {"core.kind": core}, ENCODING, cells=cells),
     )
 
 
 def gain_grows(core: str, source: Source) -> Claim:
-    """Claim that a core's gain from the code grows with the vocabulary."""
+    """Claim that a core's gain from the encoding grows with the vocabulary."""
     return Claim(
         name=f"gain_grows_{core}",
-        statement=f"The {CORES[core]}'s gain from the code grows with the vocabulary.",
+        statement=f"The {CORES[core]}'s gain from the encoding grows with the vocabulary.",
         source=source,
-        predicate=Grows("token_accuracy", {"core.kind": core}, CODE, along="task.vocab_size"),
+        predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Does the code help more with many different tokens than with long inputs, at equal information?
+"""Does the encoding help more with many different tokens than with long inputs, at equal information?
 
 The number of possible inputs, K^L, is the same everywhere: 2^768 at paper scale, as 768 = 2·384 =
 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first one: a slip, as 4^384 is 2^768.)
@@ -11,14 +11,14 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import by_core, gain_grows, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, encodings, grid, widths
 from .predicates import Place
 
 PAPER_BITS = 768
 
 
 def _vocabularies(bits: int, *sizes: int) -> list[Settings]:
-    """Give each vocabulary the length at which K^L is 2^bits."""
+    """Return each vocabulary the length at which K^L is 2^bits."""
     return [
         {"task.vocab_size": size, "task.length": bits // (size.bit_length() - 1)} for size in sizes
     ]
@@ -29,7 +29,7 @@ def demo() -> tuple[RunSpec, ...]:
     return grid(
         {"core.kind": "lstm", **widths(128), **DEMO_TRAINING, "training.iterations": 450},
         _vocabularies(PAPER_BITS // 8, 4, 8, 64),
-        codes(),
+        encodings(),
     )
 
 
@@ -38,13 +38,13 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {"core.kind": "lstm", **widths(128), **SMALL_TRAINING},
         _vocabularies(PAPER_BITS // 4, 2, 4, 8, 64, 4096),
-        codes(),
+        encodings(),
     )
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published grid; meant for GPUs."""
-    return grid({"core.kind": "lstm"}, _vocabularies(PAPER_BITS, 2, 4, 8, 64, 4096), codes())
+    return grid({"core.kind": "lstm"}, _vocabularies(PAPER_BITS, 2, 4, 8, 64, 4096), encodings())
 
 
 FIGURE = by_core("task.vocab_size", "token_accuracy", x_base=2)

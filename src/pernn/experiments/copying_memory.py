@@ -1,4 +1,4 @@
-"""Does the code help to remember for longer?
+"""Does the encoding help to remember for longer?
 
 Source: Morita (2024), version 1, appendix C.1 and figure 11.
 """
@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import by_core, labels, no_gain
 from .experiment import Experiment
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Claim, EveryTrial, Place
 
 TASK = {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"}
@@ -20,7 +20,7 @@ def demo() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 4, **widths(128), **DEMO_TRAINING, "training.iterations": 1_000},
         each("task.hold_time", [5, 10, 20]),
-        codes(),
+        encodings(),
     )
 
 
@@ -29,32 +29,32 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 10, **widths(128), **SMALL_TRAINING},
         each("task.hold_time", HOLD_TIMES),
-        codes(),
+        encodings(),
     )
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published grid; meant for GPUs."""
-    return grid({**TASK, "task.length": 10}, each("task.hold_time", HOLD_TIMES), codes())
+    return grid({**TASK, "task.length": 10}, each("task.hold_time", HOLD_TIMES), encodings())
 
 
 V1 = Place("v1", "appendix C.1 and Fig. 11")
 NO_HELP = Claim(
     name="no_help_lstm",
-    statement="The code does not improve the LSTM's token accuracy.",
+    statement="The encoding does not improve the LSTM's token accuracy.",
     source=V1,
-    predicate=no_gain({"core.kind": "lstm"}, CODE, "task.hold_time"),
+    predicate=no_gain({"core.kind": "lstm"}, ENCODING, "task.hold_time"),
 )
 
 
-def _all_or_nothing(code: str, title: str) -> Claim:
+def _all_or_nothing(encoding: str, title: str) -> Claim:
     return Claim(
-        name=f"all_or_nothing_{code}",
+        name=f"all_or_nothing_{encoding}",
         statement=f"Every {title} LSTM ends perfect or at chance, 0.125.",
         source=V1,
         predicate=EveryTrial(
             "token_accuracy",
-            {"encoding.kind": code, "task.length": 10},
+            {"encoding.kind": encoding, "task.length": 10},
             cells="task.hold_time",
             required=HOLD_TIMES,
             values=(1.0, 1 / 8),

@@ -150,10 +150,10 @@ def find_experiment(name: str) -> Experiment:
 def trials(
     experiment: Experiment, scale: str, overrides: Mapping[str, Any] | None = None
 ) -> tuple[RunSpec, ...]:
-    """Give the specs of an experiment at a scale, with values overridden by dotted path.
+    """Return the specs of an experiment at a scale, with values overridden by dotted path.
 
-    A value that only some of the specs have (the width of a code) is overridden in those. Specs
-    that the overrides made equal are listed once. A list of seeds takes the place of the
+    A value that only some of the specs have (the width of an encoding) is overridden in those.
+    Specs that the overrides made equal are listed once. A list of seeds takes the place of the
     experiment's own: `{"seed": [111, 222, 999]}`.
 
     Raises:

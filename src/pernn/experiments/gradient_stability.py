@@ -1,4 +1,4 @@
-"""Do rare tokens make the gradients of networks without a code point anywhere?
+"""Do rare tokens make the gradients of networks without an encoding point anywhere?
 
 The trainings are those of `dual_frequency`: whoever has run it has only the analysis left to do.
 
@@ -13,7 +13,7 @@ from .catalogue import CATALOGUE
 from .comparisons import CORES, LABELS, OURS, PAPER_SETTING
 from .dual_frequency import CONDITIONS, DISTURBANTS
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, Settings
+from .grids import ENCODING, Settings
 from .predicates import AtLeast, Claim, Differs, Equivalent, Grows, Place
 
 TABLE = "gradient_stability"
@@ -60,7 +60,7 @@ def _analysed(
 
 
 def _vanilla(core: str, **more: object) -> Settings:
-    return {"core.kind": core, "encoding.kind": CODE.baseline, **more}
+    return {"core.kind": core, "encoding.kind": ENCODING.baseline, **more}
 
 
 def _lower(core: str) -> Claim:
@@ -95,13 +95,13 @@ def _falls(core: str, how: str) -> Claim:
 def _stabilises(core: str) -> Claim:
     return Claim(
         name=f"encoding_stabilises_{core}",
-        statement=f"After training, the code raises the {CORES[core]}'s similarity among Rare "
+        statement=f"After training, the encoding raises the {CORES[core]}'s similarity among Rare "
         "disturbants.",
         source=SOURCE,
         predicate=Differs(
             "similarity",
             {"core.kind": core, "disturbants": "Rare", "percent": 100},
-            CODE,
+            ENCODING,
             cells="target",
         ),
         table=TABLE,
@@ -116,7 +116,7 @@ def _stays_high(core: str) -> Claim:
         source=SOURCE,
         predicate=AtLeast(
             "similarity",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated, "percent": 100},
+            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated, "percent": 100},
             cells="condition",
             required=CONDITIONS,
             threshold=HIGH,
@@ -167,13 +167,13 @@ S4D = (
     *(_s4d_stable(target) for target in ("Frequent", "Rare")),
     Claim(
         name="encoding_marginal_s4d",
-        statement="After training, the code changes the S4D model's similarity marginally in every "
-        "condition.",
+        statement="After training, the encoding changes the S4D model's similarity marginally in "
+        "every condition.",
         source=S4D_SOURCE,
         predicate=Equivalent(
             "similarity",
             {"core.kind": "s4d", "percent": 100},
-            CODE,
+            ENCODING,
             cells="condition",
             required=CONDITIONS,
             margin=MARGINAL,
@@ -198,7 +198,7 @@ S4D = (
     ),
     Claim(
         name="encoding_helps_early_s4d",
-        statement="Up to update 10,000, the code raises the S4D model's similarity among Rare "
+        statement="Up to update 10,000, the encoding raises the S4D model's similarity among Rare "
         "disturbants, for Frequent targets.",
         source=S4D_SOURCE,
         predicate=Differs(
@@ -209,7 +209,7 @@ S4D = (
                 "condition": "Frequent among Rare",
                 "update": FIRST,
             },
-            CODE,
+            ENCODING,
             cells="update",
             required=FIRST,
         ),

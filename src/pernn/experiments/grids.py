@@ -17,7 +17,7 @@ VALIDATION_SEEDS = (1_009, 2_003, 3_001)
 SMALL_SEEDS = (*SEEDS, 666, 777, 888)
 """The seeds of published evidence: the paper's and three more."""
 
-CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
+ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 """Vanilla against position-encoded: the comparison of most experiments."""
 
 POWERS = tuple(2**exponent for exponent in range(1, 15))
@@ -59,7 +59,7 @@ MASTERY_TRAINING: Settings = {
 
 
 def widths(size: int) -> Settings:
-    """Give embedding, state and code one width, as the paper does."""
+    """Return embedding, state and encoding one width, as the paper does."""
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 
@@ -68,9 +68,9 @@ def each(path: str, values: Sequence[Any]) -> list[Settings]:
     return [{path: value} for value in values]
 
 
-def codes(*kinds: str) -> list[Settings]:
-    """Make one condition per position code; by default vanilla and sinusoidal."""
-    return each("encoding.kind", kinds or (CODE.baseline, CODE.treated))
+def encodings(*kinds: str) -> list[Settings]:
+    """Make one condition per positional encoding; by default vanilla and sinusoidal."""
+    return each("encoding.kind", kinds or (ENCODING.baseline, ENCODING.treated))
 
 
 def grid(
@@ -79,7 +79,7 @@ def grid(
     """Cross seeds and conditions over common settings; the first axis varies slowest.
 
     Seeds are outermost, so that an unfinished sweep is a whole study with fewer seeds. Settings
-    that a condition's parts do not have (a width of no code) are left out for it.
+    that a condition's parts do not have (a width of no encoding) are left out for it.
     """
     start = RunSpec().override(base)
     return tuple(

@@ -1,4 +1,4 @@
-"""Does the code help with vectors, of which there are infinitely many?
+"""Does the encoding help with vectors, of which there are infinitely many?
 
 Source: Morita (2024), version 1, appendix B.3 and figure 9.
 """
@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import OURS
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import PLANNED, Claim, Differs, Equivalent, Grows, Place
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
@@ -31,7 +31,7 @@ def demo() -> tuple[RunSpec, ...]:
         },
         each("task.dimension", [8, 64]),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -41,7 +41,7 @@ def small() -> tuple[RunSpec, ...]:
         {"task.kind": "infinite_vocabulary", "task.length": 32, **widths(128), **SMALL_TRAINING},
         each("task.dimension", [8, 16, 32, 64, 128]),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -51,20 +51,20 @@ def paper() -> tuple[RunSpec, ...]:
         {"task.kind": "infinite_vocabulary", "task.length": 64},
         each("task.dimension", DIMENSIONS),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
 def _no_effect(core: str) -> Claim:
     return Claim(
         name=f"no_effect_{core}",
-        statement=f"The code has no discernible effect on the {CORES[core]}'s cosine similarity, "
-        "in any dimension.",
+        statement=f"The encoding has no discernible effect on the {CORES[core]}'s cosine "
+        "similarity, in any dimension.",
         source=V1,
         predicate=Equivalent(
             "cosine_similarity",
             {"core.kind": core},
-            CODE,
+            ENCODING,
             cells="task.dimension",
             required=PLANNED,
             margin=MARGIN,
@@ -73,15 +73,15 @@ def _no_effect(core: str) -> Claim:
     )
 
 
-def _falls(core: str, code: str) -> Claim:
-    title = "vanilla" if code == CODE.baseline else "encoded"
+def _falls(core: str, encoding: str) -> Claim:
+    title = "vanilla" if encoding == ENCODING.baseline else "encoded"
     return Claim(
-        name=f"falls_{core}_{code}",
+        name=f"falls_{core}_{encoding}",
         statement=f"The {title} {CORES[core]}'s cosine similarity falls with the dimension.",
         source=V1,
         predicate=Grows(
             "cosine_similarity",
-            {"core.kind": core, "encoding.kind": code},
+            {"core.kind": core, "encoding.kind": encoding},
             None,
             along="task.dimension",
             sign=-1,
@@ -91,12 +91,12 @@ def _falls(core: str, code: str) -> Claim:
 
 HARM = Claim(
     name="harm_elman",
-    statement="From 64 dimensions on, the code lowers the Elman network's cosine similarity.",
+    statement="From 64 dimensions on, the encoding lowers the Elman network's cosine similarity.",
     source=V1,
     predicate=Differs(
         "cosine_similarity",
         {"core.kind": "elman", "task.dimension": HIGH},
-        CODE,
+        ENCODING,
         cells="task.dimension",
         sign=-1,
     ),
@@ -110,14 +110,18 @@ EXPERIMENT = Experiment(
     claims=(
         *map(_no_effect, ("gru", "lstm")),
         HARM,
-        *(_falls(core, code) for core in ("gru", "lstm") for code in ("none", "sinusoidal")),
+        *(
+            _falls(core, encoding)
+            for core in ("gru", "lstm")
+            for encoding in ("none", "sinusoidal")
+        ),
     ),
     figure=FigureLayout(
         x="task.dimension",
         panels="core.kind",
         lines="encoding.kind",
         metrics=("cosine_similarity",),
-        contrast=CODE,
+        contrast=ENCODING,
         x_base=2,
         table="cosine",
         form="violins",
@@ -125,7 +129,7 @@ EXPERIMENT = Experiment(
     labels={
         "task.dimension": "Dimension d",
         "core.kind": "Core",
-        "encoding.kind": "Code",
+        "encoding.kind": "Encoding",
         "elman": "Elman",
         "gru": "GRU",
         "lstm": "LSTM",

@@ -21,7 +21,7 @@ from .grids import (
     SMALL_SEEDS,
     VALIDATION_SEEDS,
     Settings,
-    codes,
+    encodings,
     grid,
     widths,
 )
@@ -137,18 +137,18 @@ def _cores(**vocabularies: int) -> list[Settings]:
 def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores."""
     training = {**DEMO_TRAINING, "training.iterations": 500}
-    return grid({"task.length": 16, **widths(128), **training}, _cores(gru=16), codes())
+    return grid({"task.length": 16, **widths(128), **training}, _cores(gru=16), encodings())
 
 
 def small() -> tuple[RunSpec, ...]:
     """Hours on two CPU cores: the sizes of `vocabulary_size`, at its largest K."""
     base = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
-    return grid(base, _cores(elman=16, gru=64, lstm=256), codes(), seeds=SMALL_SEEDS)
+    return grid(base, _cores(elman=16, gru=64, lstm=256), encodings(), seeds=SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published sizes, where the vanilla networks fall short; meant for GPUs."""
-    return grid({}, _cores(elman=8, gru=64, lstm=1_024), codes())
+    return grid({}, _cores(elman=8, gru=64, lstm=1_024), encodings())
 
 
 FIGURE = by_core("task.vocab_size", "token_accuracy", x_base=2)

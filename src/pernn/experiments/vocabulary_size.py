@@ -1,4 +1,4 @@
-"""How large a vocabulary can a recurrent network handle, with and without a position code?
+"""How large a vocabulary can a recurrent network handle, with and without a positional encoding?
 
 Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 5, section 4.1.
 """
@@ -16,13 +16,13 @@ from .comparisons import (
 )
 from .experiment import Experiment
 from .grids import (
-    CODE,
     DEMO_TRAINING,
+    ENCODING,
     MASTERY_TRAINING,
     POWERS,
     SMALL_SEEDS,
-    codes,
     each,
+    encodings,
     grid,
     widths,
 )
@@ -41,7 +41,7 @@ def demo() -> tuple[RunSpec, ...]:
         {"task.length": 32, **widths(128), **DEMO_TRAINING},
         each("task.vocab_size", [4, 8, 16]),
         each("core.kind", ["gru"]),
-        codes(),
+        encodings(),
     )
 
 
@@ -63,7 +63,7 @@ def small() -> tuple[RunSpec, ...]:
             for core, sizes in SMALL_VOCABULARIES.items()
             for size in sizes
         ],
-        codes(),
+        encodings(),
         seeds=SMALL_SEEDS,
     )
 
@@ -74,7 +74,7 @@ def paper() -> tuple[RunSpec, ...]:
         {},
         each("task.vocab_size", POWERS),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -85,7 +85,7 @@ def _degrades(core: str, source: Source) -> Claim:
         source=source,
         predicate=Grows(
             "token_accuracy",
-            {"core.kind": core, "encoding.kind": CODE.baseline},
+            {"core.kind": core, "encoding.kind": ENCODING.baseline},
             None,
             along="task.vocab_size",
             sign=-1,
@@ -96,10 +96,10 @@ def _degrades(core: str, source: Source) -> Claim:
 def _distance_falls(core: str) -> Claim:
     return Claim(
         name=f"distance_falls_{core}",
-        statement=f"The code lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
+        statement=f"The encoding lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
         source=V5,
         predicate=Differs(
-            "damerau_levenshtein", {"core.kind": core}, CODE, cells="task.vocab_size", sign=-1
+            "damerau_levenshtein", {"core.kind": core}, ENCODING, cells="task.vocab_size", sign=-1
         ),
     )
 
@@ -113,7 +113,7 @@ def _masters(core: str, smallest: int, largest: int, source: Source) -> Claim:
         source=source,
         predicate=AtLeast(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated},
+            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
             cells="task.vocab_size",
             required=tuple(size for size in POWERS if smallest <= size <= largest),
             threshold=0.95,
@@ -129,7 +129,7 @@ def _limit(core: str, near: int) -> Claim:
         source=V1,
         predicate=LimitNear(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated},
+            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
             along="task.vocab_size",
             required=POWERS,
             threshold=0.95,
@@ -141,12 +141,12 @@ def _limit(core: str, near: int) -> Claim:
 
 ELMAN_HELPS = Claim(
     name="encoding_helps_elman",
-    statement="The code raises the Elman network's token accuracy, K = 8,192 apart.",
+    statement="The encoding raises the Elman network's token accuracy, K = 8,192 apart.",
     source=V1,
     predicate=Differs(
         "token_accuracy",
         {"core.kind": "elman", "task.vocab_size": tuple(k for k in POWERS if k != EXCEPTION)},
-        CODE,
+        ENCODING,
         cells="task.vocab_size",
     ),
 )
@@ -157,7 +157,7 @@ ELMAN_EXCEPTION = Claim(
     predicate=Differs(
         "token_accuracy",
         {**PAPER_SETTING, "core.kind": "elman", "task.vocab_size": EXCEPTION},
-        CODE,
+        ENCODING,
         cells="task.vocab_size",
         required=(EXCEPTION,),
         sign=-1,
@@ -168,10 +168,10 @@ ELMAN_EXCEPTION = Claim(
 def _gain_grows(core: str, source: Source) -> Claim:
     return Claim(
         name=f"gain_grows_{core}",
-        statement=f"The {CORES[core]}'s gain from the code grows with the vocabulary (our reading: "
-        "one condition stays above 95 % and the other degrades).",
+        statement=f"The {CORES[core]}'s gain from the encoding grows with the vocabulary (our "
+        "reading: one condition stays above 95 % and the other degrades).",
         source=source,
-        predicate=Grows("token_accuracy", {"core.kind": core}, CODE, along="task.vocab_size"),
+        predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
     )
 
 

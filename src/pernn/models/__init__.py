@@ -1,4 +1,4 @@
-"""Models: embedding + code + core + read-out put together."""
+"""Models: embedding + encoding + core + output layer put together."""
 
 from pernn.lazy import exports
 

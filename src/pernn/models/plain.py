@@ -35,7 +35,7 @@ class PlainRNN(nn.Module):
         if not isinstance(model.core, Core):
             raise ConfigError(f"no plain twin is known of the core {type(model.core).__name__}")
         self.core = model.core.to_plain()
-        self.readout = deepcopy(model.readout)
+        self.output_layer = deepcopy(model.output_layer)
         self.vocab_size = model.vocab_size
         self.phase = deepcopy(model.phase) if isinstance(model, AutoregressiveRNN) else None
 
@@ -61,6 +61,6 @@ class PlainRNN(nn.Module):
             phases = self.phase[is_output.long()].expand(len(tokens), -1, -1)
             inputs = torch.cat([inputs, phases], dim=2)
         outputs, _ = self.core(inputs)
-        logits: Tensor = self.readout(outputs)
+        logits: Tensor = self.output_layer(outputs)
         logits = logits[:, -count_outputs(logits.shape[1], num_queries, num_scored) :]
         return logits if scored is None else logits[scored]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pernn.encodings import CodeConfig
+from pernn.encodings import PositionalEncodingConfig
 from pernn.runs import RunSpec
 
 FLOAT_SIZE = 4
@@ -23,7 +23,7 @@ class Work:
 
 
 def estimate_work(spec: RunSpec) -> Work:
-    """Count the work of one update: data, projection, recurrence, read-out, optimiser.
+    """Count the work of one update: data, projection, recurrence, output layer, optimiser.
 
     A product costs two operations per weight and row, and twice that again backwards. Traffic is
     what has to be written and read once: inputs, outputs and gradients of a phase, and what its way
@@ -31,12 +31,12 @@ def estimate_work(spec: RunSpec) -> Work:
     """
     task, core = spec.build_task(), spec.core
     batch, hidden = spec.training.batch_size, core.hidden_size
-    code = spec.encoding
+    encoding = spec.encoding
     copies = 2 if code.kind == "repeated_embedding" else 1
     width = spec.embedding_size * copies
-    num_codes = code.size if isinstance(code, CodeConfig) else 0
-    if isinstance(code, CodeConfig) and code.combine == "concat":
-        width += code.size
+    num_codes = encoding.size if isinstance(encoding, PositionalEncodingConfig) else 0
+    if isinstance(encoding, PositionalEncodingConfig) and encoding.combine == "concat":
+        width += encoding.size
     network = getattr(task, "network", "queried")
     if network == "autoregressive":
         width += spec.embedding_size
@@ -57,11 +57,11 @@ def estimate_work(spec: RunSpec) -> Work:
     if core.kind == "s4d":
         # One product per layer; the top one only where it is read out.
         recurrence = batch * hidden * gates * (steps * (layers - 1) + scored)
-    readout = batch * scored * hidden * vocab
+    output_layer = batch * scored * hidden * vocab
     weights = {
         "projection": width * gates,
         "recurrence": (2 * layers - 1) * hidden * gates,
-        "readout": (hidden + 1) * vocab,
+        "output_layer": (hidden + 1) * vocab,
     }
     parameters = num_embedded + sum(weights.values())
     numbers = {
@@ -70,7 +70,7 @@ def estimate_work(spec: RunSpec) -> Work:
         "projection": 4 * rows * (own + gates) + 3 * weights["projection"],
         # Gates and hidden state of every step, written, read again, and their gradients.
         "recurrence": layers * batch * steps * (3 * gates + 5 * hidden) + 3 * weights["recurrence"],
-        "readout": 4 * batch * scored * hidden + 4 * weights["readout"],
+        "output_layer": 4 * batch * scored * hidden + 4 * weights["output_layer"],
         # Gradients are read for their norm, scaled, and read again with the moments.
         "optimizer": 10 * parameters,
     }
@@ -78,7 +78,7 @@ def estimate_work(spec: RunSpec) -> Work:
         "data": 0.0,
         "projection": 6.0 * projection,
         "recurrence": 6.0 * recurrence,
-        "readout": 6.0 * readout,
+        "output_layer": 6.0 * output_layer,
         "optimizer": 0.0,
     }
     return Work(operations, {name: FLOAT_SIZE * float(count) for name, count in numbers.items()})

@@ -6,8 +6,8 @@ from typing import Any
 
 from pernn.experiments import Choice, Claim
 
-from .cells import Label, NotRunError
-from .records import Record, matches, number, rank
+from .records import Record, matches, number, sort_key
+from .samples import Label, NotRunError
 from .unrolled import is_setting
 
 Condition = frozenset[tuple[str, Any]]
@@ -70,19 +70,19 @@ def _best(choice: Choice, tried: Mapping[Any, Mapping[int, float]], label: Label
         return choice.value
     lacking = [value for value, scores in tried.items() if scores.keys() < {*choice.seeds}]
     if lacking:
-        values = ", ".join(map(label, sorted(lacking, key=rank)))
+        values = ", ".join(map(label, sorted(lacking, key=sort_key)))
         seeds = ", ".join(map(str, choice.seeds))
         raise NotRunError(f"the choice needs seeds {seeds} at {label(choice.column)} = {values}")
-    return max(sorted(tried, key=rank), key=lambda value: math.fsum(tried[value].values()))
+    return max(sorted(tried, key=sort_key), key=lambda value: math.fsum(tried[value].values()))
 
 
 def _describe(
     choice: Choice, best: Mapping[Condition, Any], tried: Tried, label: Label
 ) -> Iterator[str]:
-    """Say what was chosen for each condition, and where nothing beyond it was tried."""
+    """Return what was chosen for each condition, and where nothing beyond it was tried."""
     shared = frozenset.intersection(*best) if best else frozenset()
     for condition, value in sorted(best.items(), key=lambda item: _named(item[0] - shared, label)):
-        ends = sorted(tried[condition], key=rank)
+        ends = sorted(tried[condition], key=sort_key)
         edge = {ends[0]: ", the smallest tried", ends[-1]: ", the largest tried"}.get(value, "")
         name = _named(condition - shared, label) or "all"
         yield f"{label(choice.column)} of {name}: {label(value)}{edge}"

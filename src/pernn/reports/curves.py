@@ -7,9 +7,9 @@ from typing import Any
 from pernn.experiments import Experiment, FigureLayout
 
 from .figures import Format, draw, render
-from .further import Further
 from .labels import Labels, footer, names_of
-from .records import Record, rank
+from .more_figures import ExtraFigure
+from .records import Record, sort_key
 from .unrolled import is_setting
 
 STEM = "learning_curves"
@@ -49,7 +49,7 @@ def curve_rows(
 
 def draw_curves(
     experiment: Experiment, rows: Sequence[Record], scale: str, formats: Sequence[Format]
-) -> Further:
+) -> ExtraFigure:
     """Draw training and test curves: a panel per panel of the figure, mean, interval and trials.
 
     Args:
@@ -59,7 +59,7 @@ def draw_curves(
         formats: Which files are drawn.
     """
     if not rows:
-        return Further(STEM, CAPTION, "", {}, "no trial has curves here")
+        return ExtraFigure(STEM, CAPTION, "", {}, "no trial has curves here")
     panels, lines, others = _conditions(experiment.figure, rows)
     kept, note = _kept(rows, others, Labels(experiment.labels))
     # Training and test get columns of their own, so that each has a row of panels.
@@ -89,7 +89,7 @@ def draw_curves(
     records = list(merged.values())
     figure = draw(about, records, scale)
     drawn = {form: render(figure, form) for form in formats}
-    return Further(STEM, CAPTION + note, footer(about, records, scale), drawn, "")
+    return ExtraFigure(STEM, CAPTION + note, footer(about, records, scale), drawn, "")
 
 
 def _conditions(
@@ -121,7 +121,7 @@ def _kept(
     names = names_of(others or None)
     values = sorted(
         {tuple(row.get(name) for name in names) for row in rows},
-        key=lambda one: [rank(part) for part in one],
+        key=lambda one: [sort_key(part) for part in one],
     )
     if len(values) <= NUM_ROWS:
         return rows, ""

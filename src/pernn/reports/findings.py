@@ -21,9 +21,9 @@ from pernn.experiments import (
     LimitNear,
 )
 
-from .cells import Label, NotRunError, Sample, arms, gather, show, show_all
-from .records import Record, rank
+from .records import Record, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
+from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
 from .statistics import (
     ROUNDING,
     Interval,
@@ -280,7 +280,7 @@ def _cells(sample: Sample, values: dict[Any, tuple[float, ...]]) -> tuple[Cell, 
 
 
 def _log2(value: Any, column: str) -> float:
-    if rank(value)[0] or value <= 0:
+    if sort_key(value)[0] or value <= 0:
         raise ConfigError(f"{column} must be positive numbers to be doubled, got {value!r}")
     return math.log2(value)
 
@@ -300,4 +300,4 @@ def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Labe
 def _side(contrast: Contrast, value: Any, label: Label) -> str:
     """Return the name of one side; a number is led by what it is a number of."""
     name = label(value)
-    return name if rank(value)[0] or name != show(value) else f"{label(contrast.column)} {name}"
+    return name if sort_key(value)[0] or name != show(value) else f"{label(contrast.column)} {name}"

@@ -7,7 +7,7 @@ from pernn.experiments import LABELS, Columns, Experiment, FigureLayout
 from pernn.training import PRESETS
 
 from .escaping import clean, shorten
-from .records import Record, rank
+from .records import Record, sort_key
 
 SETTINGS = (
     ("training.precision", "precision {}"),
@@ -30,14 +30,14 @@ SEPARATOR = " · "
 
 
 def names_of(columns: Columns | None) -> tuple[str, ...]:
-    """Give the columns one by one."""
+    """Return the columns one by one."""
     if columns is None:
         return ()
     return (columns,) if isinstance(columns, str) else columns
 
 
 def value_of(record: Record, columns: Columns | None) -> Any:
-    """Give a record's value of a column, or all of several; `None` if there is no such column."""
+    """Return a record's value of a column, or all of several; `None` if there is no such column."""
     if columns is None or isinstance(columns, str):
         return record.get(columns) if columns else None
     return tuple(record.get(column) for column in columns)
@@ -55,7 +55,7 @@ class Labels:
         self.places = {name: place for place, name in enumerate(names)}
 
     def __call__(self, value: Any) -> str:
-        """Give a display name; numbers without one have thousands separated."""
+        """Return a display name; numbers without one have thousands separated."""
         if isinstance(value, tuple):
             joint = ", ".join(str(part) for part in value)
             return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
@@ -90,17 +90,17 @@ class Labels:
         return self(value) if plain else f"{self(column)}: {self(value)}"
 
     def order(self, values: Iterable[Any]) -> list[Any]:
-        """Give the distinct values: those with a name first, then by size or alphabet."""
+        """Return the distinct values: those with a name first, then by size or alphabet."""
         return sorted(set(values), key=self._place)
 
     def _place(self, value: Any) -> list[Any]:
         parts = value if isinstance(value, tuple) else (value,)
         last = len(self.places)
-        return [(self.places.get(str(part), last), rank(part)) for part in parts]
+        return [(self.places.get(str(part), last), sort_key(part)) for part in parts]
 
 
 def preset_of(records: Sequence[Record], label: Labels) -> str:
-    """Say under which preset the trials were run; empty if none says so."""
+    """Return under which preset the trials were run; empty if none says so."""
     found = sorted({str(record["preset"]) for record in records if "preset" in record})
     if len(found) < 2:
         return f"preset {label(found[0])}" if found else ""
@@ -119,7 +119,7 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
     words = [f"scale {shorten(scale, LONGEST)}"] if scale else []
     words += [preset] if (preset := preset_of(records, label)) else []
     for column, text in SETTINGS:
-        values = sorted({found for one in records if (found := _set(one, column))}, key=rank)
+        values = sorted({found for one in records if (found := _set(one, column))}, key=sort_key)
         if values and column not in shown:
             few = values if len(values) <= FEW else [values[0], "…", values[-1]]
             listed = (", " if len(values) <= FEW else " ").join(map(label, few))

@@ -17,9 +17,9 @@ from .claims import Verdict, judge_all
 from .curves import draw_curves
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
-from .further import FORMATS, Further, draw_further
 from .labels import Labels, footer, names_of, preset_of
-from .records import Record, rank
+from .more_figures import FORMATS, ExtraFigure, draw_extra_figures
+from .records import Record, sort_key
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .unrolled import NAMING, is_setting, table_columns, unroll
@@ -93,7 +93,7 @@ def write_report(
         StoreError: If a file cannot be written.
     """
     records = sorted(records, key=_place(experiment))
-    further = draw_further(experiment, records, scale, formats)
+    further = draw_extra_figures(experiment, records, scale, formats)
     if curves:
         further.append(draw_curves(experiment, curves, scale, formats))
     summary = Summary(experiment, scale, records, planned, command, notes, further)
@@ -145,7 +145,7 @@ class Summary:
         planned: Sequence[RunSpec],
         command: str,
         notes: Sequence[str],
-        further: Sequence[Further] = (),
+        further: Sequence[ExtraFigure] = (),
     ) -> None:
         self.experiment, self.scale, self.records = experiment, scale, records
         self.further = further
@@ -263,7 +263,7 @@ class Summary:
         return "\n\n".join(lines) + "\n"
 
     def table(self) -> str:
-        """Give the means in Markdown, with a line on what they are of."""
+        """Return the means in Markdown, with a line on what they are of."""
         table = to_markdown(self.rows, self.metrics, self.label)
         if not self.rows:
             return table
@@ -320,4 +320,4 @@ def _place(experiment: Experiment) -> Any:
     layout = experiment.figure
     named = (layout.rows, layout.panels, layout.lines, layout.x, "seed", "run")
     columns = [name for some in named for name in names_of(some)]
-    return lambda record: [rank(record.get(column)) for column in columns]
+    return lambda record: [sort_key(record.get(column)) for column in columns]

@@ -123,7 +123,7 @@ def _not_run(studies: Sequence[Study]) -> str:
 
 
 def _cost(studies: Sequence[Study]) -> str:
-    """Say what the trials took; what several sweeps share counts once in the sum."""
+    """Return what the trials took; what several sweeps share counts once in the sum."""
     every: dict[str, float] = {}
     rows = []
     for study in studies:

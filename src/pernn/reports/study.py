@@ -17,8 +17,8 @@ from .charts import chart, chart_library
 from .claims import Verdict, judge_all
 from .escaping import shorten
 from .figures import draw, render
-from .further import LINK, draw_further
 from .labels import Labels, footer
+from .more_figures import LINK, draw_extra_figures
 from .page import LONG, MARKS, Summary, resource
 from .records import Record
 
@@ -138,7 +138,7 @@ class _Part:
         self.figure = self._named(render(draw(experiment, records, scale), "svg").decode(), "f")
         self.further = [
             (one.sentence, self._named(one.drawn["svg"].decode(), one.stem))
-            for one in draw_further(experiment, records, scale, formats=("svg",))
+            for one in draw_extra_figures(experiment, records, scale, formats=("svg",))
             if one.drawn
         ]
         self.curves = self._named(chapter.curves, "curves") if chapter.curves else ""

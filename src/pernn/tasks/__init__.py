@@ -35,10 +35,10 @@ from .infinite_vocabulary import (
     SphericalTask as SphericalTask,
 )
 from .lengths import Fixed as Fixed, Length as Length, UniformRange as UniformRange
-from .measures import (
+from .metrics import (
     Ascending as Ascending,
     ByLength as ByLength,
-    Measure as Measure,
+    Metric as Metric,
     Sequences as Sequences,
     SolvedOrStuck as SolvedOrStuck,
 )

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
         Updated as Updated,
         advance as advance,
     )
-    from .objective import Shown as Shown
+    from .objective import DeviceBatch as DeviceBatch
     from .precision import (
         choose_device as choose_device,
         computing as computing,
         rounding as rounding,
     )
-    from .readout import linear_cross_entropy as linear_cross_entropy
+    from .cross_entropy import linear_cross_entropy as linear_cross_entropy
     from .state import TrainState as TrainState
     from .update import Update as Update, make_update as make_update
 

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from pernn.interfaces import UNSCORED, Batch, LinearReadout, SequenceModel
+from pernn.interfaces import UNSCORED, Batch, LinearOutput, SequenceModel
 
-from .readout import linear_cross_entropy
+from .cross_entropy import linear_cross_entropy
 
 BoolArray = Bool[np.ndarray, "batch scored"]
 
@@ -20,7 +20,7 @@ Targets = Int[Tensor, "*rows"] | Float[Tensor, "*rows width"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class DeviceBatch:
     """Sequences on the device: a batch, or a piece of one.
 
     Attributes:
@@ -42,7 +42,9 @@ class Shown:
     share: float = 1.0
 
     @classmethod
-    def of(cls, batch: Batch, device: torch.device, num_targets: int | None = None) -> "Shown":
+    def of(
+        cls, batch: Batch, device: torch.device, num_targets: int | None = None
+    ) -> "DeviceBatch":
         """Return a batch on the device, without waiting for it.
 
         A mask would have the device counted, so the steps that are scored are told otherwise: on
@@ -83,7 +85,7 @@ class Shown:
             self.share,
         )
 
-    def clone(self) -> "Shown":
+    def clone(self) -> "DeviceBatch":
         """Return a copy with tensors of its own."""
         fields = vars(self).items()
         own: dict[str, Any] = {n: value.clone() for n, value in fields if isinstance(value, Tensor)}
@@ -95,7 +97,7 @@ class Shown:
         return [tensor for tensor in found if tensor is not None]
 
 
-def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[Shown]:
+def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[DeviceBatch]:
     """Return a batch on the device, in pieces of so many sequences; in one piece by default."""
     size = micro_batch or max(1, len(batch.tokens))
     total = count_targets(batch.targets)
@@ -104,7 +106,7 @@ def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> 
         tokens, targets = batch.tokens[start : start + size], batch.targets[start : start + size]
         if device.type == "cpu" and total and not count_targets(targets):
             continue  # the mean of nothing is no number
-        pieces.append(Shown.of(Batch(tokens, batch.num_queries, targets), device, total))
+        pieces.append(DeviceBatch.of(Batch(tokens, batch.num_queries, targets), device, total))
     return pieces
 
 
@@ -125,7 +127,7 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
 
 
-def batch_loss(network: SequenceModel, shown: Shown) -> Loss:
+def batch_loss(network: SequenceModel, shown: DeviceBatch) -> Loss:
     """Return what a network minimises on these sequences, and how much of it is right.
 
     Of a piece of a batch both are what it adds to the batch's.
@@ -134,14 +136,14 @@ def batch_loss(network: SequenceModel, shown: Shown) -> Loss:
     return (loss, right) if shown.share == 1 else (loss * shown.share, right * shown.share)
 
 
-def _loss_of(network: SequenceModel, shown: Shown) -> Loss:
+def _loss_of(network: SequenceModel, shown: DeviceBatch) -> Loss:
     tokens, targets, weights = shown.tokens, shown.targets, shown.weights
     # Not `isinstance`: of a protocol, that takes longer than a small matrix product.
-    by_states = cast(LinearReadout, network) if hasattr(network, "states") else None
+    by_states = cast(LinearOutput, network) if hasattr(network, "states") else None
     run = network if by_states is None else by_states.states
     outputs = run(tokens, shown.num_queries, num_scored=shown.num_scored)
     if targets.is_floating_point():
-        loss = mean_loss(outputs if by_states is None else by_states.readout(outputs), targets)
+        loss = mean_loss(outputs if by_states is None else by_states.output_layer(outputs), targets)
         return loss, torch.full_like(loss, torch.nan)
     # Time first, as the states lie in memory.
     outputs = outputs.transpose(0, 1).flatten(0, 1)
@@ -151,8 +153,10 @@ def _loss_of(network: SequenceModel, shown: Shown) -> Loss:
         targets = targets.t().flatten()
     weights = None if weights is None else weights.t().flatten()
     if by_states is not None:
-        readout = by_states.readout
-        return linear_cross_entropy(outputs, readout.weight, readout.bias, targets, weights)
+        output_layer = by_states.output_layer
+        return linear_cross_entropy(
+            outputs, output_layer.weight, output_layer.bias, targets, weights
+        )
     hits = (outputs.argmax(-1) == targets).float()
     if weights is None:
         return mean_loss(outputs, targets), hits.mean()
@@ -177,7 +181,7 @@ def mean_loss(outputs: Outputs, targets: Targets) -> Float[Tensor, ""]:
 
 
 def losses(outputs: Outputs, targets: Targets) -> Float[Tensor, "*rows"]:
-    """Give the loss of every step."""
+    """Return the loss of every step."""
     outputs = _widened(outputs)
     if targets.is_floating_point():
         return 1 - F.cosine_similarity(outputs, targets, dim=-1)
@@ -191,12 +195,12 @@ def _widened(outputs: Outputs) -> Outputs:
 
 
 def predictions(outputs: Outputs, targets: Targets) -> Targets:
-    """Give what the outputs say: the likeliest ids, or the vectors themselves."""
+    """Return what the outputs say: the likeliest ids, or the vectors themselves."""
     return outputs.float() if targets.is_floating_point() else outputs.argmax(dim=-1)
 
 
 def find_scored(targets: Shaped[np.ndarray, "batch scored ..."]) -> BoolArray | None:
-    """Say which steps are scored; `None` if all are."""
+    """Return which steps are scored; `None` if all are."""
     if targets.dtype != np.int64:
         return None
     scored = targets != UNSCORED

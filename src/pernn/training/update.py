@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pernn.interfaces import Batch
 
 from .config import Preset, TrainingConfig
-from .objective import Shown, batch_loss, show
+from .objective import DeviceBatch, batch_loss, show
 from .precision import RoundedOnly, rounding
 from .schedule import learning_rate
 from .state import TrainState
@@ -46,7 +46,7 @@ class Update:
         """Make the next update."""
         self.step(show(batch, self.device, self.config.micro_batch))
 
-    def step(self, pieces: Sequence[Shown]) -> None:
+    def step(self, pieces: Sequence[DeviceBatch]) -> None:
         """Make the next update with a batch that is on the device, whole or in pieces."""
         self.count()
         self.run(pieces)
@@ -61,7 +61,7 @@ class Update:
             else:
                 group["lr"] = rate
 
-    def run(self, pieces: Sequence[Shown]) -> None:
+    def run(self, pieces: Sequence[DeviceBatch]) -> None:
         """Change the state; nothing in here waits for the device."""
         state = self.state
         state.optimizer.zero_grad()
@@ -73,7 +73,7 @@ class Update:
         state.optimizer.step()
         state.sums += torch.stack([loss, norm, right])
 
-    def _add_gradients(self, shown: Shown) -> tuple[Tensor, Tensor]:
+    def _add_gradients(self, shown: DeviceBatch) -> tuple[Tensor, Tensor]:
         watch, self._watch = self._watch, nullcontext()
         with rounding(self.config.precision, self.device), watch:
             loss, right = batch_loss(self.state.network, shown)
@@ -121,10 +121,10 @@ class RecordedUpdate(Update):
     ) -> None:
         super().__init__(state, config, preset, device)
         self._capture = capture or cuda_graph
-        self._places: list[Shown] = []
+        self._places: list[DeviceBatch] = []
         self._repeat: Callable[[], None] | None = None
 
-    def step(self, pieces: Sequence[Shown]) -> None:
+    def step(self, pieces: Sequence[DeviceBatch]) -> None:
         """Make the next update, by repetition if it can be."""
         self.count()
         if self._repeat is None and all(shown.rows is None for shown in pieces):
@@ -138,7 +138,7 @@ class RecordedUpdate(Update):
                 kept.copy_(value)
         self._repeat()
 
-    def _record(self, pieces: Sequence[Shown]) -> None:
+    def _record(self, pieces: Sequence[DeviceBatch]) -> None:
         self._places = [shown.clone() for shown in pieces]
         kept = [(place, place.clone()) for place in self._changing()]
         self._repeat = self._capture(lambda: self.run(self._places))
@@ -168,7 +168,7 @@ class RecordedUpdate(Update):
 def make_update(
     state: TrainState, config: TrainingConfig, preset: Preset, device: torch.device
 ) -> Update:
-    """Give the fastest updates that a device has."""
+    """Return the fastest updates that a device has."""
     kind = RecordedUpdate if device.type == "cuda" else Update
     return kind(state, config, preset, device)
 

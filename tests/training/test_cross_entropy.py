@@ -14,8 +14,8 @@ from pernn.errors import ConfigError
 from pernn.interfaces import UNSCORED, Batch
 from pernn.kernels import product, without_kernels
 from pernn.models import PlainRNN
-from pernn.training.objective import Shown, batch_loss
-from pernn.training.readout import CHUNK_SIZES, linear_cross_entropy
+from pernn.training.cross_entropy import CHUNK_SIZES, linear_cross_entropy
+from pernn.training.objective import DeviceBatch, batch_loss
 
 WAYS = {"compiled": nullcontext, "torch": without_kernels}
 each_way = pytest.mark.parametrize("way", WAYS)
@@ -98,7 +98,7 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
         sizes.append(out.numel())
         return product(left, right, out, **options)
 
-    monkeypatch.setattr("pernn.training.readout.product", spy)
+    monkeypatch.setattr("pernn.training.cross_entropy.product", spy)
     monkeypatch.setitem(CHUNK_SIZES, "cpu", 64)
     for rows in (10, 1000):
         linear_cross_entropy(*leaves(rows, 3, 16, 3))
@@ -116,11 +116,11 @@ def test_a_batch_costs_what_the_plain_network_says(core, told_by, generator):
     expected = F.cross_entropy(logits, targets[mask])
     right = (logits.argmax(-1) == targets[mask]).double().mean()
     ids = np.where(mask.numpy(), targets.numpy(), UNSCORED)
-    shown = Shown.of(Batch(tokens.numpy(), 4, ids), torch.device("cpu"))
+    shown = DeviceBatch.of(Batch(tokens.numpy(), 4, ids), torch.device("cpu"))
     assert (shown.rows is None) == (told_by is None)
     if told_by == "weights":  # as on a device
-        shown = Shown(tokens, targets, 4, 4, weights=mask / mask.sum())
-    # Not every network has a read-out that can be computed in pieces.
+        shown = DeviceBatch(tokens, targets, 4, 4, weights=mask / mask.sum())
+    # Not every network has an output layer that can be computed in pieces.
     for network in (model, PlainRNN(model)):
         loss, share = batch_loss(network, shown)
         assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
@@ -132,4 +132,4 @@ def test_a_batch_costs_what_the_plain_network_says(core, told_by, generator):
         model.embedding.weight.grad, plain.embedding.weight.grad, rtol=1e-3, atol=1e-6
     )
     with pytest.raises(ConfigError, match="num_scored"):
-        batch_loss(model, Shown(tokens, targets, 4, 9))
+        batch_loss(model, DeviceBatch(tokens, targets, 4, 9))

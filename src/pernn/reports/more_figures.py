@@ -19,7 +19,7 @@ LINK = re.compile(r'(\bid="|href="#|url\(#)')
 
 
 @dataclass(frozen=True)
-class Further:
+class ExtraFigure:
     """One further figure.
 
     Attributes:
@@ -43,11 +43,11 @@ class Further:
 
     @property
     def contents(self) -> dict[str, bytes]:
-        """Give the files, by name."""
+        """Return the files, by name."""
         return {f"{self.stem}.{form}": content for form, content in self.drawn.items()}
 
     def inline(self) -> str:
-        """Give the drawing as part of a page that holds others, whose parts have other names."""
+        """Return the drawing as part of a page that holds others, whose parts have other names."""
         text = self.drawn["svg"].decode()
         return LINK.sub(rf"\g<1>{self.stem}-", text[text.index("<svg") :])
 
@@ -59,12 +59,12 @@ class Further:
         return f"![{name}]({self.stem}.{form})\n\n*{sentence}* {escape_markdown(self.footer)}."
 
 
-def draw_further(
+def draw_extra_figures(
     experiment: Experiment,
     records: Sequence[Record],
     scale: str = "",
     formats: Sequence[Format] = FORMATS,
-) -> list[Further]:
+) -> list[ExtraFigure]:
     """Draw the further figures of an experiment, in its order.
 
     Args:
@@ -85,10 +85,10 @@ def draw_further(
         if records and not unroll(records, layout.table):
             missing = f"no finished trial has a table {layout.table!r}"
         if missing:
-            found.append(Further(stem, caption, "", {}, missing))
+            found.append(ExtraFigure(stem, caption, "", {}, missing))
             continue
         about = replace(experiment, question=caption, figure=layout)
         figure = draw(about, records, scale)
         drawn = {form: render(figure, form) for form in formats}
-        found.append(Further(stem, caption, footer(about, records, scale), drawn, ""))
+        found.append(ExtraFigure(stem, caption, footer(about, records, scale), drawn, ""))
     return found
