@@ -37,7 +37,7 @@ PRODUCTS = {"elman": 1, "gru": 1, "lstm": 2}
 
 
 def cell(core: RecurrentCore, gate: Tensor, state: Tensor) -> Tensor:
-    """Give the state after one step, as the textbook writes it; `gate` is the projected input."""
+    """Return the state after one step, as the textbook writes it; `gate` is the projected input."""
     weight, size = core.weight("hh", 0), core.hidden_size
     hidden = state[:size]
     if core.num_gates == 1:
@@ -90,7 +90,7 @@ def prepare(kind: str, hidden: int, length: int) -> tuple[RecurrentCore, Tensor]
 
 
 def peak(name: str, kind: str, hidden: int, length: int) -> float:
-    """Give the mebibytes that one pair adds to a fresh process."""
+    """Return the mebibytes that one pair adds to a fresh process."""
     command = [sys.executable, __file__, "--peak-of", name, "--core", kind]
     command += ["--hidden", str(hidden), "--length", str(length)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -105,7 +105,7 @@ def print_peak(name: str, core: RecurrentCore, gates: Tensor) -> None:
 
 
 def high_water() -> int:
-    """Give the most memory that this process ever held, in KiB."""
+    """Return the most memory that this process ever held, in KiB."""
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -115,7 +115,7 @@ def high_water() -> int:
 
 
 def matrix_rate(hidden: int, repeats: int = 9) -> float:
-    """Give floating-point operations per second of (H × H) · (H × H) products."""
+    """Return floating-point operations per second of (H × H) · (H × H) products."""
     left, right, out = (torch.randn(2, hidden, hidden) for _ in range(3))
     times = []
     for _ in range(repeats):

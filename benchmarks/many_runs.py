@@ -43,7 +43,7 @@ ENVIRONMENT = {
 
 
 def specs() -> Iterator[RunSpec]:
-    """Give the experiment's trials, seed after seed, without end."""
+    """Return the experiment's trials, seed after seed, without end."""
     grid = [
         spec.model_dump(exclude={"seed"})
         for spec in find_experiment(EXPERIMENT).scales[SCALE]()
@@ -95,7 +95,7 @@ def measure(noise: random.Random) -> dict[str, float]:
 
 
 def verbs(root: Path) -> dict[str, list[str]]:
-    """Give the commands that are timed."""
+    """Return the commands that are timed."""
     sql = 'SELECT "core.kind", "task.vocab_size", avg(token_accuracy) FROM trials GROUP BY ALL'
     return {
         "status": ["status"],

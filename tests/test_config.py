@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from pernn.config import Config, Kinds, Part, parse_assignment, read_file
+from pernn.config import Config, Part, Registry, parse_assignment, read_file
 from pernn.cores import CORES, AnyCore, GRUConfig, LSTMConfig
 from pernn.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
 from pernn.errors import ConfigError
@@ -239,7 +239,7 @@ def install(monkeypatch):
             return [Point(target)] if (group, name) == ("test.parts", "theirs") else []
 
         monkeypatch.setattr("pernn.config.entry_points", entry_points)
-        return Kinds("test.parts", {}, Part)
+        return Registry("test.parts", {}, Part)
 
     return register
 

@@ -10,7 +10,7 @@ import pytest
 
 import pernn
 
-ROOMS = sorted(
+PACKAGES = sorted(
     module.name
     for module in pkgutil.iter_modules(pernn.__path__, "pernn.")
     if module.name != "pernn.__main__"
@@ -39,9 +39,9 @@ def test_every_name_resolves(name):
     assert name == "__version__" or value.__doc__
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_name_of_a_room_resolves(room):
-    module = importlib.import_module(room)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_a_package_resolves(package):
+    module = importlib.import_module(package)
     for name in getattr(module, "__all__", ()):
         assert getattr(module, name) is not None
 

@@ -80,7 +80,7 @@ def test_a_trained_network_is_loaded(ran):
         weights = {f"model.{key}": value.numpy() for key, value in model.state_dict().items()}
         assert weights_digest(weights) == directory.read_result()["weights_sha256"]
         earlier = pernn.load_model(directory.path, update=2)
-        assert not torch.equal(earlier.readout.weight, model.readout.weight)
+        assert not torch.equal(earlier.output_layer.weight, model.output_layer.weight)
         with pytest.raises(ConfigError, match=r"no checkpoint of update 3: expected one of \[2, 4"):
             pernn.load_model(directory.path, update=3)
     with pytest.raises(ConfigError, match="is not a run directory"):

@@ -54,7 +54,7 @@ def require(kept: object, message: object) -> None:
 
 
 def complaints(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """Give the lines with which a command says what is wrong."""
+    """Return the lines with which a command says what is wrong."""
     return [line for line in done.stderr.splitlines() if line.startswith("pernn: ")]
 
 
@@ -93,7 +93,7 @@ def unfinish(source: Path, target: Path) -> list[Path]:
 
 
 def contents(run: Path) -> dict[str, object]:
-    """Give the deterministic files of a run, `None` for those that are missing.
+    """Return the deterministic files of a run, `None` for those that are missing.
 
     Of the spec, which is not written again, only the values: spaces may have been damaged.
     """

@@ -66,7 +66,7 @@ def edit(name: str, before: str, after: str) -> Damage:
 
 
 def header_end(content: bytes) -> int:
-    """Give where the header of a safetensors file ends."""
+    """Return where the header of a safetensors file ends."""
     return 8 + int.from_bytes(content[:8], "little")
 
 
@@ -245,7 +245,7 @@ Limit = Callable[[], None] | None
 def _small_disk(
     place: Path,
 ) -> Iterator[tuple[Path, Callable[[float | None], Limit], str]]:
-    """Give a results directory whose space can be set: a tmpfs, or a bound on the length of files.
+    """Return a results directory of settable size: a tmpfs, or a bound on the length of files.
 
     The second is a function of a share between 0 and 1, or `None` for plenty; it gives what a
     process has to do before it starts.
@@ -310,7 +310,7 @@ def read_only(directory: Path) -> dict[str, int | float | str]:
 
 @contextmanager
 def _sealable(place: Path) -> Iterator[tuple[Callable[[bool], None], str]]:
-    """Give a directory that can be made read-only, by its mount or by its permissions."""
+    """Return a directory that can be made read-only, by its mount or by its permissions."""
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
     if subprocess.run(mount, capture_output=True, check=False).returncode == 0:

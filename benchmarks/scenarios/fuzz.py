@@ -71,7 +71,7 @@ class Target:
     num_loaded: int = 0
 
     def feed(self, chance: random.Random) -> None:
-        """Give it one input."""
+        """Return it one input."""
         self.num_inputs += 1
         try:
             self.num_loaded += self.check(chance)
@@ -265,7 +265,7 @@ def _word(content: bytes) -> str:
 
 
 def values() -> st.SearchStrategy[Any]:
-    """Give JSON values of any shape, and what only Python has."""
+    """Return JSON values of any shape, and what only Python has."""
     words = st.sampled_from(["kind", "task", "core", "gru", "seed", "vocab_size", "training"])
     leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | words
 
@@ -276,7 +276,7 @@ def values() -> st.SearchStrategy[Any]:
 
 
 def made_up(num_inputs: int) -> Iterator[Counter[str]]:
-    """Give hypothesis' values for a random path of a spec to the loader."""
+    """Return hypothesis' values for a random path of a spec to the loader."""
     paths = sorted({path for spec in SPECS for path in flatten(spec.dump())})
     parents = sorted({path.rpartition(".")[0] for path in paths} - {""})
     count: Counter[str] = Counter()

@@ -79,7 +79,7 @@ MEMORY = 2**33
 
 
 def snapshot(folder: Path, *apart: Path) -> dict[str, str]:
-    """Give the digest of every file below a folder but for some of its folders."""
+    """Return the digest of every file below a folder but for some of its folders."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if any(path == own or own in path.parents for own in apart):

@@ -35,7 +35,7 @@ class RayNodes:
 
     @property
     def address(self) -> str:
-        """Give what `--address` takes."""
+        """Return what `--address` takes."""
         return f"{HOST}:{self.port}"
 
     def start(self, *words: str) -> None:
@@ -55,7 +55,7 @@ class RayNodes:
             time.sleep(0.1)
 
     def workers(self, node: int) -> list[int]:
-        """Give the processes of a node that carry out tasks at this moment."""
+        """Return the processes of a node that carry out tasks at this moment."""
         return [
             pid for pid in descendants(self.nodes[node].pid) if title(pid).startswith("ray::task")
         ]
@@ -69,7 +69,7 @@ class RayNodes:
 
 
 def descendants(process: int) -> list[int]:
-    """Give a process's children, their children and so on."""
+    """Return a process's children, their children and so on."""
     found = subprocess.run(
         ["pgrep", "--parent", str(process)], capture_output=True, text=True, check=False
     )
@@ -78,7 +78,7 @@ def descendants(process: int) -> list[int]:
 
 
 def title(process: int) -> str:
-    """Give what a process calls itself; nothing if it is gone."""
+    """Return what a process calls itself; nothing if it is gone."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:

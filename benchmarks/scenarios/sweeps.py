@@ -225,7 +225,7 @@ def stopped_host(
 
 
 def _at_start(folder: Path, code: str) -> dict[str, str]:
-    """Give the environment in which Python begins with some code."""
+    """Return the environment in which Python begins with some code."""
     folder.mkdir(parents=True)
     (folder / "sitecustomize.py").write_text(code)
     return {"PYTHONPATH": str(folder)}

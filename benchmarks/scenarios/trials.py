@@ -77,11 +77,11 @@ class Driver:
 
     @property
     def alive(self) -> bool:
-        """Say whether it still runs."""
+        """Return whether it still runs."""
         return self.process.poll() is None
 
     def workers(self) -> list[int]:
-        """Give the process ids of its workers."""
+        """Return the process ids of its workers."""
         words = ["pgrep", "--parent", str(self.process.pid)]
         found = subprocess.run(words, capture_output=True, text=True, check=False)
         return [int(word) for word in found.stdout.split()]
@@ -114,17 +114,17 @@ def wait_until(happened: Callable[[], bool]) -> None:
 
 
 def newest(root: Path, spec: RunSpec) -> int:
-    """Give the update of a trial's newest checkpoint."""
+    """Return the update of a trial's newest checkpoint."""
     return max(RunDirectory(root, spec.fingerprint()).checkpoints.updates(), default=0)
 
 
 def all_done(root: Path, specs: Sequence[RunSpec]) -> bool:
-    """Say whether every trial has a result."""
+    """Return whether every trial has a result."""
     return all((folder_of(root, spec) / "result.json").exists() for spec in specs)
 
 
 def folder_of(root: Path, spec: RunSpec) -> Path:
-    """Give a trial's directory."""
+    """Return a trial's directory."""
     return RunDirectory(root, spec.fingerprint()).path
 
 
@@ -136,7 +136,7 @@ def run_undisturbed(root: Path, specs: Sequence[RunSpec]) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Give every file of a run that must not depend on the day."""
+    """Return every file of a run that must not depend on the day."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")

@@ -66,7 +66,7 @@ class Config(BaseModel):
             raise ConfigError(f"{cls.__name__}: not plain values: {error}") from None
 
     def dump(self) -> dict[str, Any]:
-        """Give plain JSON values; `load(dump(x)) == x`."""
+        """Return plain JSON values; `load(dump(x)) == x`."""
         return self.model_dump(mode="json", serialize_as_any=True)
 
     def override(self: C, assignments: Mapping[str, Any]) -> C:
@@ -99,7 +99,7 @@ class Config(BaseModel):
         return type(self).load(values)
 
     def has(self, path: str) -> bool:
-        """Say whether a dotted path names a value of this config and its parts."""
+        """Return whether a dotted path names a value of this config and its parts."""
         node: Any = self.dump()
         for key in path.split("."):
             if not isinstance(node, dict) or key not in node:
@@ -119,28 +119,28 @@ def is_kind(path: str) -> bool:
 
 
 def _keys_of_kind(part: Any, kind: Any) -> Set[str]:
-    """List the keys of another kind of the same room; none if there is no such kind."""
-    for kinds in Kinds.rooms:
+    """List the keys of another kind of the same package; none if there is no such kind."""
+    for kinds in Registry.all:
         if isinstance(part, kinds.base) and isinstance(kind, str):
             return set(kinds.find(kind).model_fields)
     return frozenset()
 
 
-class Kinds(Generic[C]):
-    """The variants of one room by their `kind`; each is imported only when it is named.
+class Registry(Generic[C]):
+    """The variants of one package by their `kind`; each is imported only when it is named.
 
     Args:
         group: Entry point group in which other packages register their own, `pernn.cores`.
         builtin: Kind → `module:Config`.
-        base: What every config of the room derives from.
+        base: What every config of the package derives from.
     """
 
-    rooms: ClassVar[list["Kinds[Any]"]] = []
-    """All registries, so that a part's room can be found from the part."""
+    all: ClassVar[list["Registry[Any]"]] = []
+    """All registries, so that a part's package can be found from the part."""
 
     def __init__(self, group: str, builtin: Mapping[str, str], base: type[C]) -> None:
         self.group, self.builtin, self.base = group, dict(builtin), base
-        self.rooms.append(self)
+        self.all.append(self)
 
     def names(self) -> list[str]:
         """List every kind that can be named here, those of other packages included."""
@@ -152,7 +152,7 @@ class Kinds(Generic[C]):
 
         Raises:
             ConfigError: If no part has this kind, its package cannot be imported, or what is there
-                is no config of this room.
+                is no config of this package.
         """
         try:
             found = _at(kind) if ":" in kind else self._import(kind)
@@ -187,7 +187,7 @@ class Kinds(Generic[C]):
         """Turn a kind, a table with a kind, or a config into the config it means.
 
         Raises:
-            ConfigError: If it means none of this room.
+            ConfigError: If it means none of this package.
         """
         if isinstance(value, self.base):
             return value
@@ -201,7 +201,7 @@ class Kinds(Generic[C]):
 
 
 class Part(Config):
-    """A config that stands for one variant of a room; `build` makes the live object.
+    """A config that stands for one variant of a package; `build` makes the live object.
 
     Attributes:
         kind: Its short name; a class that gives itself none is named by its place,

@@ -39,7 +39,7 @@ class PernnError(Exception):
     """Whatever pernn raises on purpose; the message is one line and says what to do."""
 
     def __str__(self) -> str:
-        """Give the message; names and values that it quotes cannot break out of their line."""
+        """Return the message; names and values that it quotes cannot break out of their line."""
         return one_line(super().__str__())
 
 

@@ -1,4 +1,4 @@
-"""The seams between rooms: what data, models and cores owe each other. Nothing here runs."""
+"""The interfaces between packages: what data, models and cores promise. Nothing here runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,15 +36,15 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Answers:
+class Predictions:
     """What a network said to a batch.
 
     Attributes:
-        predictions: The likeliest ids, or the vectors, at all steps that have a target.
+        values: The likeliest ids, or the vectors, at all steps that have a target.
         losses: What each of them cost: nats, or 1 − cosine; NaN where nothing is scored.
     """
 
-    predictions: Int64[np.ndarray, "batch scored"] | Float32[np.ndarray, "batch scored width"]
+    values: Int64[np.ndarray, "batch scored"] | Float32[np.ndarray, "batch scored width"]
     losses: Float64[np.ndarray, "batch scored"]
 
 
@@ -66,14 +66,14 @@ class BatchStream(Protocol):
     """Data of one trial: a pure function of the step."""
 
     def train(self, step: int, batch_size: int) -> Batch:
-        """Give the training batch of update `step`, counted from 0."""
+        """Return the training batch of update `step`, counted from 0."""
         ...
 
     def test(self) -> Batch:
-        """Give all held-out sequences, none of which `train` ever shows."""
+        """Return all held-out sequences, none of which `train` ever shows."""
         ...
 
-    def measure(self, answers: Answers) -> Measurement:
+    def measure(self, predictions: Predictions) -> Measurement:
         """Measure the answers to `test`."""
         ...
 
@@ -113,7 +113,7 @@ class Task(Protocol):
         ...
 
     def stream(self, seed: int) -> BatchStream:
-        """Give the data of one seed."""
+        """Return the data of one seed."""
         ...
 
 
@@ -135,7 +135,7 @@ class SequenceModel(Protocol):
         num_scored: int | None = None,
         scored: "Tensor | None" = None,
     ) -> "Float[Tensor, '*rows vocab']":
-        """Give the logits of the last `num_scored` of all `input_time + num_queries` steps.
+        """Return the logits of the last `num_scored` of all `input_time + num_queries` steps.
 
         With a mask `scored` over these, only the logits of what it marks, one row each.
         """
@@ -143,14 +143,14 @@ class SequenceModel(Protocol):
 
 
 @runtime_checkable
-class LinearReadout(SequenceModel, Protocol):
+class LinearOutput(SequenceModel, Protocol):
     """A network whose outputs are a linear map of states: states and loss can go chunk by chunk.
 
     Attributes:
-        readout: The map, a `torch.nn.Linear`.
+        output_layer: The map, a `torch.nn.Linear`.
     """
 
-    readout: "nn.Linear"
+    output_layer: "nn.Linear"
 
     def states(
         self,
@@ -160,7 +160,7 @@ class LinearReadout(SequenceModel, Protocol):
         num_scored: int | None = None,
         scored: "Tensor | None" = None,
     ) -> "Float[Tensor, '*rows hidden']":
-        """Give what the call reads out."""
+        """Return what the call reads out."""
         ...
 
 
@@ -169,7 +169,7 @@ class Decoder(SequenceModel, Protocol):
     """A network whose inputs in the output phase are its own outputs."""
 
     def decode(self, prompt: "Tensor", num_outputs: int) -> "Float[Tensor, 'batch scored vocab']":
-        """Give the logits of the last step of the prompt and of those fed with its answers."""
+        """Return the logits of the last step of the prompt and of those fed with its answers."""
         ...
 
 

@@ -54,13 +54,13 @@ class RandomStream:
         object.__setattr__(self, "_key", key)
 
     def words(self, step: int, count: int, lane: int = 0) -> UInt64[np.ndarray, " count"]:
-        """Give `count` uniform 64-bit words of one step and lane."""
+        """Return `count` uniform 64-bit words of one step and lane."""
         counter = np.array([0, lane, step, self.split], dtype=np.uint64)
         bits = np.random.Philox(key=self._key, counter=counter)  # type: ignore[attr-defined]
         return bits.random_raw(count)
 
     def seed_word(self, step: int = 0) -> int:
-        """Give one 63-bit number to seed another generator with."""
+        """Return one 63-bit number to seed another generator with."""
         return int(self.words(step, 1)[0] >> np.uint64(1))
 
 

@@ -16,11 +16,11 @@ from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
     Sweep,
     describe_machines,
+    gc_paused,
     is_done,
     read_records,
     save_sweep,
     sweep_directory,
-    without_collection,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str
 
 
 def repeat_command(sweep: Sweep) -> str:
-    """Give the command that makes a sweep."""
+    """Return the command that makes a sweep."""
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
         words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
@@ -148,7 +148,7 @@ def make_report(
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import write_report
 
-    with without_collection():
+    with gc_paused():
         return write_report(
             experiment or find_experiment(sweep.experiment),
             sweep.scale,

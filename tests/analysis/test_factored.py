@@ -22,7 +22,7 @@ def draw(*shape, seed):
 
 
 def multiply(weights, panel, values, group, *, add):
-    """Give the result and the source afterwards; `values` are changed in copies only."""
+    """Return the result and the source afterwards; `values` are changed in copies only."""
     copies = {k: None if v is None else v.clone() for k, v in values.items()}
     ahead = None if copies["other"] is None else (copies["other"], copies["leak"])
     FactoredProduct(weights, panel).multiply(

@@ -1,4 +1,4 @@
-"""The architecture tests itself: rooms, sizes and names of files."""
+"""The architecture tests itself: packages, sizes and names of files."""
 
 import ast
 import subprocess
@@ -25,14 +25,14 @@ def test_imports_go_downwards():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_contract_lists_every_room():
+def test_the_contract_lists_every_package():
     (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
     assert contract["exhaustive"] is True
     assert "ignore_imports" not in contract
-    listed = {room for row in contract["layers"] for room in row.split(" | ")}
-    rooms = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
-    rooms |= {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert rooms == listed
+    listed = {package for row in contract["layers"] for package in row.split(" | ")}
+    packages = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
+    packages |= {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert packages == listed
 
 
 def imported(path):
@@ -44,14 +44,14 @@ def imported(path):
 
 
 @pytest.mark.parametrize("path", FILES, **name)
-def test_across_rooms_only_the_room_itself_is_imported(path):
-    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+def test_across_rooms_only_the_package_itself_is_imported(path):
+    package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     for module in imported(path):
         parts = module.split(".")
         assert not module.startswith("..")
         if parts[0] == "pernn" and len(parts) > 1:
             assert len(parts) == 2, f"{module}: import pernn.{parts[1]} instead"
-            assert parts[1] != room, f"{module}: inside a room, from .file import"
+            assert parts[1] != package, f"{module}: inside a package, from .file import"
 
 
 @pytest.mark.parametrize("path", [*FILES, *TESTS], **name)
@@ -73,11 +73,11 @@ def test_annotations_are_live(path):
     assert not any(isinstance(node, ast.Name) and node.id == "Self" for node in ast.walk(tree))
 
 
-@pytest.mark.parametrize("room", sorted(SOURCE.glob("*/__init__.py")), **name)
-def test_no_public_name_is_also_a_file_of_its_room(room):
+@pytest.mark.parametrize("package", sorted(SOURCE.glob("*/__init__.py")), **name)
+def test_no_public_name_is_also_a_file_of_its_package(package):
     # Importing the file would put the module where the name was promised.
-    files = {path.stem for path in room.parent.glob("*.py")}
-    assert not files & public_names(room)
+    files = {path.stem for path in package.parent.glob("*.py")}
+    assert not files & public_names(package)
 
 
 def public_names(path):

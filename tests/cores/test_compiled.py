@@ -23,7 +23,7 @@ def random(*shape, seed):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def draw(core, batch, inputs, queries, *, by_token, codes, seed=2):
+def draw(core, batch, inputs, queries, *, by_token, encodings, seed=2):
     """Make inputs by parts; the parts are the leaves of the gradient."""
     count = 7 if by_token else inputs * batch
     generator = torch.Generator().manual_seed(seed)
@@ -34,22 +34,22 @@ def draw(core, batch, inputs, queries, *, by_token, codes, seed=2):
         queries,
         torch.randint(count, (inputs, batch), generator=generator) if by_token else None,
         count,
-        random(inputs + queries, core.gate_size, seed=seed + 1) if codes else None,
+        random(inputs + queries, core.gate_size, seed=seed + 1) if encodings else None,
     )
 
 
 def measure(core, inputs, state, num_outputs, dtype=torch.float32):
-    """Give outputs, final state and the gradients of all that has one."""
+    """Return outputs, final state and the gradients of all that has one."""
     core = type(core)(core.input_size, core.hidden_size, core.num_layers).to(dtype)
     core.load_state_dict(make(core.kernel, core.hidden_size, core.num_layers).state_dict())
     leaves = {
         name: None if value is None else value.clone().to(dtype).detach().requires_grad_()
-        for name, value in {"table": inputs.table, "codes": inputs.codes, **state}.items()
+        for name, value in {"table": inputs.table, "encodings": inputs.encodings, **state}.items()
     }
     given_state = tuple(leaves[name] for name in state)
     parts = Projected(
         leaves["table"], inputs.batch, inputs.input_time, inputs.num_queries, inputs.tokens,
-        inputs.query_row, leaves["codes"],
+        inputs.query_row, leaves["encodings"],
     )  # fmt: skip
     outputs, final = core(
         parts,
@@ -86,7 +86,7 @@ def check(core, inputs, state, num_outputs, *, tolerance=2e-6):
 @pytest.mark.parametrize("by_token", [False, True], ids=["whole", "by token"])
 def test_they_compute_what_the_plain_recurrence_does(kind, width, layers, with_state, by_token):
     core = make(kind, width, layers)
-    inputs = draw(core, 3, 4, 3, by_token=by_token, codes=by_token)
+    inputs = draw(core, 3, 4, 3, by_token=by_token, encodings=by_token)
     names = ("hidden", "cell")[: core.num_states]
     state = {name: random(layers, 3, width, seed=8) for name in names} if with_state else {}
     check(core, inputs, state, 3)
@@ -98,17 +98,17 @@ def test_they_compute_what_the_plain_recurrence_does(kind, width, layers, with_s
     inputs=st.integers(1, 6),
     queries=st.integers(0, 4),
     by_token=st.booleans(),
-    codes=st.booleans(),
+    encodings=st.booleans(),
     threads=st.sampled_from([1, 2, 3]),
     data=st.data(),
 )
 def test_any_batch_length_and_number_of_threads(
-    kind, batch, inputs, queries, by_token, codes, threads, data
+    kind, batch, inputs, queries, by_token, encodings, threads, data
 ):
     core = make(kind, 32)
     steps = inputs + queries
     num_outputs = data.draw(st.integers(1, steps))
-    parts = draw(core, batch, inputs, queries, by_token=by_token, codes=codes)
+    parts = draw(core, batch, inputs, queries, by_token=by_token, encodings=encodings)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -120,7 +120,7 @@ def test_any_batch_length_and_number_of_threads(
 @pytest.mark.parametrize("kind", CORES)
 def test_bfloat16_is_as_near_as_its_digits(kind):
     core = make(kind, 64)
-    inputs = draw(core, 6, 5, 5, by_token=True, codes=True)
+    inputs = draw(core, 6, 5, 5, by_token=True, encodings=True)
     exact = measure(core, inputs, {}, 5)
     with computing("bf16", CPU):
         rounded = measure(core, inputs, {}, 5)

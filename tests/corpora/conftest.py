@@ -1,4 +1,4 @@
-"""A data folder for all tests of the room, with one small corpus in it."""
+"""A data folder for all tests of the package, with one small corpus in it."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pernn.corpora import GrammarConfig, LanguageModelling, LanguageModellingConfig, WikitextConfig
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Answers, BatchStream, Task
+from pernn.interfaces import UNSCORED, BatchStream, Predictions, Task
 from pernn.runs import RunSpec
 from pernn.tasks import TASKS
 
@@ -132,7 +132,7 @@ def test_all_test_paragraphs_come_by_length(task, corpus):
 
 
 def answer(batch, losses):
-    return Answers(batch.targets, np.where(batch.targets == UNSCORED, np.nan, losses))
+    return Predictions(batch.targets, np.where(batch.targets == UNSCORED, np.nan, losses))
 
 
 def test_guessing_has_the_perplexity_of_the_vocabulary(task):
@@ -193,10 +193,10 @@ def test_a_kind_is_enough():
     assert isinstance(spec.corpus, GrammarConfig)
 
 
-def test_the_room_loads_neither_torch_nor_sentencepiece():
+def test_the_package_loads_neither_torch_nor_sentencepiece():
     program = (
-        "import sys; import pernn.corpora as room; room.LanguageModellingConfig();"
-        "[getattr(room, name) for name in room.__all__];"
+        "import sys; import pernn.corpora as package; package.LanguageModellingConfig();"
+        "[getattr(package, name) for name in package.__all__];"
         "print({'torch', 'sentencepiece', 'pyarrow'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The README's example, commands and rooms, and the links of every page."""
+"""The README's example, commands and packages, and the links of every page."""
 
 import re
 import subprocess
@@ -101,7 +101,7 @@ def test_the_options_that_the_readme_names_exist():
         assert option in done.stdout
 
 
-def rooms():
+def packages():
     source = ROOT / "src" / "pernn"
     packages = {path.parent.name + "/" for path in source.glob("*/__init__.py")}
     return packages | {path.name for path in source.glob("*.py") if "__" not in path.name}
@@ -110,15 +110,15 @@ def rooms():
 def test_the_map_of_rooms_is_complete():
     (tree,) = blocks("text", README)
     lines = re.findall(r"^[├└]── (\S+) +(\S.*)$", tree, flags=re.MULTILINE)
-    assert {room for room, _ in lines} == rooms()
-    assert len(lines) == len(rooms())
+    assert {package for package, _ in lines} == packages()
+    assert len(lines) == len(packages())
 
 
 def test_the_architectures_table_has_the_contracts_rows():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     listed = {}
-    for row, room in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, flags=re.MULTILINE):
-        listed.setdefault(int(row), []).append(room)
+    for row, package in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, flags=re.MULTILINE):
+        listed.setdefault(int(row), []).append(package)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = project["tool"]["importlinter"]["contracts"]
     layers = [sorted(row.split(" | ")) for row in contract["layers"]]

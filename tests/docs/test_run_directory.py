@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from pernn import runs
 from pernn.errors import BusyError, TrialError
 from pernn.experiments import find_experiment
-from pernn.interfaces import Answers
+from pernn.interfaces import Predictions
 from pernn.reports import write_report
 from pernn.runners.jobs import JobFolder, carry
 from pernn.runners.slots import LOG
@@ -242,7 +242,7 @@ def measured(task):
     """What is measured of a small task when its network is right by luck."""
     stream = TASKS.validate({"kind": task, **SMALL[task]}).build().stream(1)
     test = stream.test()
-    return stream.measure(Answers(test.targets, np.zeros(test.targets.shape[:2])))
+    return stream.measure(Predictions(test.targets, np.zeros(test.targets.shape[:2])))
 
 
 SMALL = {

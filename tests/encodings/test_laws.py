@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pernn import PositionEncoded
 from pernn.encodings import (
     ENCODINGS,
-    CodeConfig,
     Learned,
     LearnedConfig,
     NoEncoding,
+    PositionalEncodingConfig,
     Random,
     RandomConfig,
     Sinusoidal,
@@ -22,14 +22,14 @@ from pernn.encodings import (
 from pernn.errors import ConfigError
 
 STEPS = 24
-CODES = [
+ENCODING_KINDS = [
     SinusoidalConfig(size=6),
     SinusoidalConfig(size=6, layout="interleaved"),
     LearnedConfig(size=6),
     LearnedConfig(size=6, normalize=True),
     RandomConfig(size=6),
 ]
-ALL = [*CODES, ENCODINGS.validate("none"), ENCODINGS.validate("repeated_embedding")]
+ALL = [*ENCODING_KINDS, ENCODINGS.validate("none"), ENCODINGS.validate("repeated_embedding")]
 named = {"ids": repr}
 
 
@@ -59,7 +59,9 @@ def test_asking_for_more_steps_changes_nothing_said_before(config):
     assert torch.equal(encoding(5), before)
 
 
-@pytest.mark.parametrize("config", [c for c in CODES if c != LearnedConfig(size=6)], **named)
+@pytest.mark.parametrize(
+    "config", [c for c in ENCODING_KINDS if c != LearnedConfig(size=6)], **named
+)
 def test_unit_norm_where_promised(config):
     norms = build(config)(STEPS).norm(dim=1)
     torch.testing.assert_close(norms, torch.ones(STEPS))
@@ -73,13 +75,13 @@ def test_a_learned_code_is_standard_normal_at_first(generator):
 
 
 def test_random_codes_are_uniform_on_the_sphere(generator):
-    codes = Random(64, 4000, generator=generator)(4000)
-    assert codes.mean(dim=0).norm() < 0.05
-    covariance = codes.T @ codes / 4000 * 64
+    encodings = Random(64, 4000, generator=generator)(4000)
+    assert encodings.mean(dim=0).norm() < 0.05
+    covariance = encodings.T @ encodings / 4000 * 64
     torch.testing.assert_close(covariance, torch.eye(64), atol=0.12, rtol=0)
 
 
-@pytest.mark.parametrize("config", CODES, **named)
+@pytest.mark.parametrize("config", ENCODING_KINDS, **named)
 @pytest.mark.parametrize("phase", ["input", "output"])
 @pytest.mark.parametrize("queries", [0, 3, STEPS])
 def test_a_mask_silences_its_phase_alone(config, phase, queries):
@@ -104,7 +106,7 @@ def test_join_concatenates_the_same_code_for_every_sequence(config, generator):
         assert torch.equal(row, encoding(5))
 
 
-@pytest.mark.parametrize("config", CODES, **named)
+@pytest.mark.parametrize("config", ENCODING_KINDS, **named)
 def test_join_may_add(config, generator):
     vectors = torch.randn(3, 5, 6, generator=generator)
     encoding = build(config.override({"combine": "add"}))
@@ -112,7 +114,7 @@ def test_join_may_add(config, generator):
     assert torch.equal(encoding.join(vectors), vectors + encoding(5))
 
 
-@pytest.mark.parametrize("config", CODES, **named)
+@pytest.mark.parametrize("config", ENCODING_KINDS, **named)
 def test_join_masks_by_the_number_of_queries(config):
     encoding = build(config.override({"masked": "output"}))
     code = encoding.join(torch.zeros(1, 5, 4), num_queries=2)[0, :, 4:]
@@ -120,7 +122,7 @@ def test_join_masks_by_the_number_of_queries(config):
     assert not code[3:].any()
 
 
-@pytest.mark.parametrize("config", CODES, **named)
+@pytest.mark.parametrize("config", ENCODING_KINDS, **named)
 def test_a_code_of_another_width_cannot_be_added(config):
     with pytest.raises(ConfigError, match="a code of size 6 cannot be added to vectors of 5"):
         build(config.override({"combine": "add"})).joined_size(5)
@@ -155,7 +157,7 @@ def test_a_code_made_in_inference_mode_still_trains():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("config", CODES, **named)
+@pytest.mark.parametrize("config", ENCODING_KINDS, **named)
 def test_the_code_is_the_same_on_another_device(config):
     encoding = build(config)
     before = encoding(STEPS).detach().clone()
@@ -233,7 +235,7 @@ def test_gradients_reach_a_learned_code_only_where_it_is_heard():
 @pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": 0}])
 def test_values_outside_the_range_are_refused(values):
     for config in (SinusoidalConfig, LearnedConfig, RandomConfig):
-        assert issubclass(config, CodeConfig)
+        assert issubclass(config, PositionalEncodingConfig)
         with pytest.raises(ConfigError, match=next(iter(values))):
             config(**values)
 

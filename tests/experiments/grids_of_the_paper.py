@@ -3,7 +3,7 @@
 import itertools
 
 POWERS = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
-CODES = ["none", "sinusoidal"]
+ENCODING_KINDS = ["none", "sinusoidal"]
 
 
 def crossed(*axes):
@@ -31,7 +31,7 @@ DUAL_FREQUENCY = crossed(
         {"core.kind": core, "task.vocab_size": size, "task.length": 64}
         for core, size in (("gru", 64), ("lstm", 1024), ("s4d", 2048))
     ],
-    each("encoding.kind", *CODES),
+    each("encoding.kind", *ENCODING_KINDS),
 )
 PAPER = {
     "vocabulary_size": crossed(
@@ -39,20 +39,20 @@ PAPER = {
         each("task.length", 64),
         each("task.vocab_size", *POWERS),
         each("core.kind", "elman", "gru", "lstm", "s4d"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "input_length": crossed(
         each("task.kind", "reverse_ordering"),
         each("task.length", 64, 128, 256, 512),
         each("task.vocab_size", 2),
         each("core.kind", "elman", "gru", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "constant_information": crossed(
         each("task.kind", "reverse_ordering"),
         sizes((2, 768), (4, 384), (8, 256), (64, 128), (4096, 64)),
         each("core.kind", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "vocabulary_extension": crossed(
         each("task.kind", "vocabulary_extension"),
@@ -62,7 +62,7 @@ PAPER = {
             if size >= 128
         ],
         each("core.kind", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
         [
             {"pretraining.task.kind": None, "pretraining.training.iterations": None},
             {
@@ -85,7 +85,7 @@ PAPER = {
         sizes((16_384, 64)),
         each("task.min_length", 32),
         each("core.kind", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "language_modelling": crossed(
         each("task.kind", "language_modelling"),
@@ -93,14 +93,14 @@ PAPER = {
         sizes((32_768, 1_024)),
         each("task.num_held_out", None),
         each("core.kind", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
         each("training.iterations", 30_000),
     ),
     "delayed_addition": crossed(
         each("task.kind", "delayed_addition"),
         sizes((896, 16), (960, 16), (1024, 16), (1088, 16)),
         each("core.kind", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
         each("training.iterations", 600_000),
     ),
     "sorting": crossed(
@@ -108,13 +108,13 @@ PAPER = {
         each("task.length", 64),
         each("task.vocab_size", *POWERS),
         each("core.kind", "elman", "gru", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "predecessor_query": crossed(
         each("task.kind", "predecessor_query"),
         sizes((512, 16), (640, 16), (768, 16), (896, 16), (1024, 16)),
         each("core.kind", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "alternative_encodings": crossed(
         [
@@ -142,7 +142,8 @@ PAPER = {
                 for rule in ("reverse", "sort")
             ),
             *crossed(
-                each("task.kind", "reverse_ordering", "sorting"), each("encoding.kind", *CODES)
+                each("task.kind", "reverse_ordering", "sorting"),
+                each("encoding.kind", *ENCODING_KINDS),
             ),
         ],
     ),
@@ -151,14 +152,14 @@ PAPER = {
         each("task.length", 64),
         each("task.dimension", 8, 16, 32, 64, 128, 256, 512),
         each("core.kind", "elman", "gru", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "copying_memory": crossed(
         each("task.kind", "copying_memory"),
         sizes((8, 10)),
         each("task.hold_time", 60, 70, 80, 90, 100),
         each("core.kind", "lstm"),
-        each("encoding.kind", *CODES),
+        each("encoding.kind", *ENCODING_KINDS),
     ),
     "more_training": crossed(
         each("task.kind", "reverse_ordering"),

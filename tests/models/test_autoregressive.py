@@ -99,8 +99,8 @@ def test_fewer_outputs_are_a_prefix(num_outputs):
 @torch.no_grad()
 def test_a_network_that_is_right_decodes_the_truth():
     model = build(vocab_size=7)
-    # The read-out forced: whatever the state, the answer is 3.
-    model.readout.bias[3] += 100
+    # The output layer forced: whatever the state, the answer is 3.
+    model.output_layer.bias[3] += 100
     decoded = model.decode(draw(7)[0][:, : TIME + 1], TIME)
     assert (decoded.argmax(dim=2) == 3).all()
     tokens = torch.cat([draw(7)[0][:, : TIME + 1], torch.full((BATCH, TIME - 1), 3)], dim=1)

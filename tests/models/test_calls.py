@@ -11,7 +11,7 @@ from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
 from pernn.models import AutoregressiveRNN, VectorRNN
 
-CORE_KINDS, CODE_KINDS = CORES.names(), ENCODINGS.names()
+CORE_KINDS, ENCODING_KINDS = CORES.names(), ENCODINGS.names()
 WIDTH, BATCH, TIME, CUT = 4, 2, 7, 3
 
 
@@ -30,7 +30,7 @@ def close(found, expected):
 
 
 @pytest.mark.parametrize("core", CORE_KINDS)
-@pytest.mark.parametrize("encoding", CODE_KINDS)
+@pytest.mark.parametrize("encoding", ENCODING_KINDS)
 @pytest.mark.parametrize("batch_first", [True, False])
 def test_two_chunks_of_a_layer_are_the_whole(core, encoding, batch_first):
     code = network("gru", encoding).encoding
@@ -49,7 +49,7 @@ def test_two_chunks_of_a_layer_are_the_whole(core, encoding, batch_first):
 
 
 @pytest.mark.parametrize("core", CORE_KINDS)
-@pytest.mark.parametrize("encoding", CODE_KINDS)
+@pytest.mark.parametrize("encoding", ENCODING_KINDS)
 def test_two_chunks_of_a_network_are_the_whole(core, encoding):
     model = network(core, encoding)
     tokens = torch.randint(9, (BATCH, TIME), generator=torch.Generator().manual_seed(2))

@@ -38,24 +38,24 @@ def same_bits(left, right):
 @pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "repeated_embedding"])
 def test_all_but_the_new_rows_stays_bit_by_bit(core, encoding):
     model, before = grown(core, encoding)
-    new = model.embedding.weight[5:8].clone(), model.readout.weight[5:].clone()
+    new = model.embedding.weight[5:8].clone(), model.output_layer.weight[5:].clone()
     learn(model)
     assert same_bits(model.embedding.weight[:5], before["embedding.weight"][:5])
     assert same_bits(model.embedding.weight[8:], before["embedding.weight"][5:])
-    assert same_bits(model.readout.weight[:5], before["readout.weight"])
-    assert same_bits(model.readout.bias[:5], before["readout.bias"])
+    assert same_bits(model.output_layer.weight[:5], before["output_layer.weight"])
+    assert same_bits(model.output_layer.bias[:5], before["output_layer.bias"])
     after = model.state_dict()
-    rest = [name for name in before if not name.startswith(("embedding.", "readout."))]
+    rest = [name for name in before if not name.startswith(("embedding.", "output_layer."))]
     assert rest
     for name in rest:
         assert same_bits(after[name], before[name]), name
     assert not torch.equal(model.embedding.weight[5:8], new[0])
-    assert not torch.equal(model.readout.weight[5:], new[1])
+    assert not torch.equal(model.output_layer.weight[5:], new[1])
 
 
 def test_only_the_new_rows_are_trainable():
     model, _ = grown()
-    # Three ids: an embedding row, a read-out row and a bias each.
+    # Three ids: an embedding row, an output layer row and a bias each.
     assert model.num_parameters == 3 * (6 + 6 + 1)
 
 

@@ -28,7 +28,7 @@ def network(core, encoding="sinusoidal"):
 
 
 def alone(batch):
-    """Give each sequence as a batch of its own: inputs, then queries, nothing else."""
+    """Return each sequence as a batch of its own: inputs, then queries, nothing else."""
     for tokens, targets in zip(batch.tokens, batch.targets, strict=True):
         inputs, answers = tokens[tokens < TASK.vocab_size], targets[targets != UNSCORED]
         assert answers.tolist() == inputs[::-1].tolist()

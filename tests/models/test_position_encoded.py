@@ -109,7 +109,7 @@ def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
             )[1],
         )
         model(draw(vocab_size, BATCH, TIME), QUERIES)
-    # The codes, then 11 + 1 rows for 12 tokens; one more id: token by token, and the query.
+    # The encodings, then 11 + 1 rows for 12 tokens; one more id: token by token, and the query.
     assert rows == [(7,), (12,), (7,), (TIME * BATCH + 1,)]
 
 
@@ -191,7 +191,7 @@ def test_initial_weights_are_distributed_as_described(generator):
     model = PositionEncodedRNN(500, "gru", generator=generator, **sizes)
     assert abs(model.embedding.weight.std() - 1) < 0.01
     assert abs(model.embedding.weight.mean()) < 0.01
-    for parameter in model.readout.parameters():
+    for parameter in model.output_layer.parameters():
         assert 0.9 / 8 < parameter.abs().max() <= 1 / 8
 
 

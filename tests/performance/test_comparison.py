@@ -29,7 +29,7 @@ from pernn.performance.phases import Stopwatch, limits
 from pernn.performance.processors import CLASSES, measure_class
 from pernn.runs import RunSpec, build, estimate_work
 from pernn.training import TrainState
-from pernn.training.objective import Shown, batch_loss
+from pernn.training.objective import DeviceBatch, batch_loss
 from pernn.training.update import Update
 
 CPU = torch.device("cpu")
@@ -47,7 +47,7 @@ def test_a_script_computes_what_we_do(core, encoding):
     batch = trial.stream.train(0, 6)
     tokens, targets = torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
     script = ScriptedNetwork(trial.model, 10, 5)
-    loss, _ = batch_loss(trial.model, Shown(tokens, targets, None, 5, 5))
+    loss, _ = batch_loss(trial.model, DeviceBatch(tokens, targets, None, 5, 5))
     for all_logits in (True, False):
         logits = script(tokens, all_logits=all_logits)
         torch.testing.assert_close(logits, PlainRNN(trial.model)(tokens, 5), rtol=1e-4, atol=1e-5)
@@ -104,8 +104,8 @@ def test_the_least_work_is_counted_by_hand():
     work = estimate_work(spec)
     gates = 4 * 512
     assert work.operations["recurrence"] == 6 * 64 * 128 * 512 * gates
-    assert work.operations["readout"] == 6 * 64 * 64 * 512 * 256
-    # 257 rows of the embedding, 128 codes.
+    assert work.operations["output_layer"] == 6 * 64 * 64 * 512 * 256
+    # 257 rows of the embedding, 128 encodings.
     assert work.operations["projection"] == 6 * (257 + 128) * 512 * gates
     assert set(work.operations) == set(work.num_bytes) == set(PHASES)
     operations, num_bytes, seconds = limits(spec, CEILINGS)["recurrence"]

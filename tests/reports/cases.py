@@ -14,7 +14,7 @@ from pernn.experiments import (
     Place,
     Predicate,
 )
-from reports.trials import CODE, SEEDS, trial
+from reports.trials import ENCODING, SEEDS, trial
 
 Cells = dict[int, list[float]]
 """Vocabulary size → one value per seed."""
@@ -50,11 +50,11 @@ def pairs(differences: Cells, **more: Any) -> list[dict[str, Any]]:
 
 
 def differs(sign: Any = 1, **more: Any) -> Claim:
-    return claim(Differs("m", {"core.kind": "gru"}, CODE, cells="k", sign=sign, **more))
+    return claim(Differs("m", {"core.kind": "gru"}, ENCODING, cells="k", sign=sign, **more))
 
 
 def grows() -> Claim:
-    return claim(Grows("m", {"core.kind": "gru"}, CODE, along="k"))
+    return claim(Grows("m", {"core.kind": "gru"}, ENCODING, along="k"))
 
 
 def at_least(*required: int) -> Claim:
@@ -63,7 +63,9 @@ def at_least(*required: int) -> Claim:
 
 
 def equivalent(*required: int) -> Claim:
-    return claim(Equivalent("m", {}, CODE, "k", required or PLANNED, 0.05, margin_origin="ours"))
+    return claim(
+        Equivalent("m", {}, ENCODING, "k", required or PLANNED, 0.05, margin_origin="ours")
+    )
 
 
 def limit_near(near: float, *required: float) -> Claim:

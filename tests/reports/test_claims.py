@@ -26,7 +26,7 @@ from reports.cases import (
     limit_near,
     pairs,
 )
-from reports.trials import CODE, SEEDS, trial
+from reports.trials import ENCODING, SEEDS, trial
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_claim_fits_the_grid_of_every_sweep() -> None:
         for size in (4, 8)
         for code in ("none", "sinusoidal")
     ]
-    about = claim(Differs("m", {}, CODE, "task.vocab_size"))
+    about = claim(Differs("m", {}, ENCODING, "task.vocab_size"))
     records = [
         {
             "run": spec.fingerprint(),
@@ -201,7 +201,7 @@ def test_the_order_of_the_records_does_not_matter() -> None:
 def test_holm_corrects_for_the_other_claims() -> None:
     """What is clear alone is not among nine claims without an effect; both are stored."""
     records = pairs({4: [0.1, 0.25, 0.03, 0.2, 0.13], 8: [0.1, -0.1, 0.05, -0.05, 0.0]})
-    about, nothing = differs(required=(4,)), claim(Differs("m", {"k": 8}, CODE, "k"))
+    about, nothing = differs(required=(4,)), claim(Differs("m", {"k": 8}, ENCODING, "k"))
     alone = judge(about, records)
     assert alone.p_supports is not None
     assert 0.025 / 10 < alone.p_supports < 0.025
@@ -210,19 +210,19 @@ def test_holm_corrects_for_the_other_claims() -> None:
     assert (alone.verdict, found[0].uncorrected) == ("supported", "supported")
     assert found[0].remark == "supported if it were the only claim, not as one of 10"
     # Claims that cannot be judged take nothing away.
-    absent = claim(Differs("m", {"k": 64}, CODE, "k"))
+    absent = claim(Differs("m", {"k": 64}, ENCODING, "k"))
     assert judge_all([about, *[absent] * 9], records)[0] == alone
     # A clear one makes room for the next.
-    clear = claim(Differs("m", {"k": 16}, CODE, "k"))
+    clear = claim(Differs("m", {"k": 16}, ENCODING, "k"))
     more = records + pairs({16: [0.2] * 5})
     assert judge_all([about, clear], more)[0].verdict == "supported"
 
 
 def test_where_selects_by_value_or_by_any_of_several() -> None:
     records = pairs({4: around(0.1), 8: around(-0.5), 16: around(-0.6)})
-    few = claim(Differs("m", {"k": 4}, CODE, cells="k"))
-    some = claim(Differs("m", {"k": (8, 16)}, CODE, cells="k"))
-    other = claim(Differs("m", {"k": (64, 32), "missing": 1}, CODE, cells="k"))
+    few = claim(Differs("m", {"k": 4}, ENCODING, cells="k"))
+    some = claim(Differs("m", {"k": (8, 16)}, ENCODING, cells="k"))
+    other = claim(Differs("m", {"k": (64, 32), "missing": 1}, ENCODING, cells="k"))
     assert judge(few, records).verdict == "supported"
     assert judge(some, records).verdict == "contradicted"
     found = judge(other, records)
@@ -246,9 +246,9 @@ def test_competing_trials_are_refused(about: Claim) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Differs("m", {}, CODE, "k", margin=0.1),
-        lambda: Equivalent("m", {}, CODE, "k", PLANNED, 0.0, "ours"),
-        lambda: Equivalent("m", {}, CODE, "k", PLANNED, 0.1, ""),
+        lambda: Differs("m", {}, ENCODING, "k", margin=0.1),
+        lambda: Equivalent("m", {}, ENCODING, "k", PLANNED, 0.0, "ours"),
+        lambda: Equivalent("m", {}, ENCODING, "k", PLANNED, 0.1, ""),
         lambda: EveryTrial("m", {}, "k", PLANNED, (), 0.1, "ours"),
     ],
 )

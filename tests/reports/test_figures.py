@@ -13,7 +13,7 @@ from pernn.experiments import Contrast, FigureLayout
 from pernn.reports import bootstrap_interval, draw, render
 from pernn.reports.figures import CHANCE
 from pernn.reports.labels import Labels, footer
-from reports.trials import CODE, experiment, trials
+from reports.trials import ENCODING, experiment, trials
 
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
 
@@ -96,7 +96,7 @@ def test_last_row_shows_paired_differences_about_zero() -> None:
     records = trials()
     axes = draw(experiment(), records).axes[4]
     (line,) = error_bars(axes)
-    by_code = {
+    by_encoding = {
         code: [
             one["token_accuracy"]
             for one in records
@@ -104,7 +104,7 @@ def test_last_row_shows_paired_differences_about_zero() -> None:
         ]
         for code in ("none", "sinusoidal")
     }
-    difference = np.mean(by_code["sinusoidal"]) - np.mean(by_code["none"])
+    difference = np.mean(by_encoding["sinusoidal"]) - np.mean(by_encoding["none"])
     assert line[0].get_ydata()[-1] == pytest.approx(difference)
     assert any(list(found.get_ydata()) == [0, 0] for found in axes.lines)
 
@@ -202,10 +202,10 @@ def test_points_stand_on_their_ticks_where_each_line_has_its_own() -> None:
 
 
 def test_encodings_look_the_same_in_every_figure() -> None:
-    def drawn(codes: tuple[str, ...], contrast: Contrast) -> dict[str, Any]:
+    def drawn(encodings: tuple[str, ...], contrast: Contrast) -> dict[str, Any]:
         records = [
             {**one, "encoding.kind": code}
-            for code in codes
+            for code in encodings
             for one in trials(cores=("gru",), seeds=(111,))
             if one["encoding.kind"] == "none"
         ]
@@ -214,11 +214,14 @@ def test_encodings_look_the_same_in_every_figure() -> None:
         axes = draw(experiment(figure=layout, labels=names), records).axes[0]
         return {line.get_label(): line[0].get_color() for line in error_bars(axes)}
 
-    every = drawn(("none", "sinusoidal", "repeated_embedding", "learned", "random", "other"), CODE)
+    every = drawn(
+        ("none", "sinusoidal", "repeated_embedding", "learned", "random", "other"), ENCODING
+    )
     assert len(set(every.values())) == 6
     assert (every["none"], every["sinusoidal"]) == ("#D55E00", "#0072B2")
     some = drawn(
-        ("repeated_embedding", "none", "sinusoidal"), replace(CODE, treated="repeated_embedding")
+        ("repeated_embedding", "none", "sinusoidal"),
+        replace(ENCODING, treated="repeated_embedding"),
     )
     assert list(some) == ["none", "repeated_embedding", "sinusoidal"]
     turned = drawn(("random", "sinusoidal"), Contrast("encoding.kind", "random", "sinusoidal"))
@@ -229,7 +232,7 @@ def test_impossible_layouts_are_refused() -> None:
     logarithmic = replace(experiment().figure, x="encoding.kind", lines="task.vocab_size")
     with pytest.raises(ConfigError, match="positive numbers"):
         draw(experiment(figure=logarithmic), trials())
-    across = replace(experiment().figure, contrast=replace(CODE, column="core.kind"))
+    across = replace(experiment().figure, contrast=replace(ENCODING, column="core.kind"))
     with pytest.raises(ConfigError, match="must be between its lines"):
         draw(experiment(figure=across), trials())
     with pytest.raises(ConfigError, match="two trials of seed 111"):

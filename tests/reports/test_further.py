@@ -10,7 +10,7 @@ from pernn.errors import ConfigError
 from pernn.experiments import FigureLayout
 from pernn.experiments.comparisons import LABELS, labels
 from pernn.reports import Report, write_report
-from pernn.reports.further import draw_further
+from pernn.reports.more_figures import draw_further
 from pernn.reports.page import Summary
 from reports.test_page import NAMES, read
 from reports.trials import experiment, planned, stability, trials

@@ -13,7 +13,7 @@ from pernn.experiments import FigureLayout
 from pernn.reports import draw, render
 from pernn.reports.labels import Labels, footer
 from pernn.reports.scales import Scale, log_ticks
-from reports.trials import CODE, CONDITIONS, SEEDS, experiment, stability, trial, trials
+from reports.trials import CONDITIONS, ENCODING, SEEDS, experiment, stability, trial, trials
 
 HEAT = FigureLayout(
     x="update",
@@ -200,7 +200,7 @@ def test_footers_explain_the_signs() -> None:
 
 def test_impossible_layouts_are_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="shows no contrast"):
-        replace(SCATTER, contrast=CODE)
+        replace(SCATTER, contrast=ENCODING)
     with pytest.raises(ConfigError, match="one metric"):
         replace(HEAT, metrics=("similarity", "perplexity"))
     with pytest.raises(ConfigError, match="at least 2"):

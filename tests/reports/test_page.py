@@ -15,7 +15,7 @@ import pytest
 from pernn.errors import StoreError
 from pernn.experiments import AtLeast, Claim, Differs, Place
 from pernn.reports import Report, write_report
-from reports.trials import CODE, experiment, planned, trials
+from reports.trials import ENCODING, experiment, planned, trials
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil/ onerror=1>|\n\x1b[31m{{ 7*7 }}'
 NAMES = {
@@ -33,13 +33,13 @@ CLAIMS = (
         "helps",
         "It helps.",
         Place("v3", "Fig. 2"),
-        Differs("loss", {"core.kind": "gru"}, CODE, "task.vocab_size", sign=-1),
+        Differs("loss", {"core.kind": "gru"}, ENCODING, "task.vocab_size", sign=-1),
     ),
     Claim(
         "harms",
         "It harms.",
         Place("v3", "Fig. 2"),
-        Differs("loss", {"core.kind": "gru"}, CODE, "task.vocab_size"),
+        Differs("loss", {"core.kind": "gru"}, ENCODING, "task.vocab_size"),
     ),
     Claim(
         "masters",

@@ -21,7 +21,7 @@ from reports.cases import (
     limit_near,
     pairs,
 )
-from reports.trials import CODE
+from reports.trials import ENCODING
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_equivalent(means: tuple[float, float], verdict: str) -> None:
 def test_differs_more(more: float, less: float, verdict: str) -> None:
     """The gain in one task against the gain in another, both above zero."""
     between = Contrast("task", treated="reverse", baseline="sort", baseline_where={"rule": "up"})
-    about = claim(DiffersMore("m", {}, CODE, between, "k"))
+    about = claim(DiffersMore("m", {}, ENCODING, between, "k"))
     gains = around(more), around(less)[::-1]
     records = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="up")
     found = judge(about, records)

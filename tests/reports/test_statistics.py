@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pernn.errors import ConfigError
 from pernn.reports import bootstrap_interval, paired_differences, student_interval
-from pernn.reports.records import number, rank
+from pernn.reports.records import number, sort_key
 from pernn.reports.rules import holm
 from pernn.reports.statistics import p_above, share_interval
-from reports.trials import CODE, trial, trials
+from reports.trials import ENCODING, trial, trials
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
 ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
@@ -184,22 +184,22 @@ def test_pairs_match_by_seed_and_cell() -> None:
         trial(seed=2, k=8, encoding__kind="none", m=1.0),
         trial(seed=3, k=8, encoding__kind="none", m=1.0),
     ]
-    found = paired_differences(records, "m", CODE, ["k"])
+    found = paired_differences(records, "m", ENCODING, ["k"])
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
 
 
 def test_pairs_come_in_the_order_of_their_keys() -> None:
     records = trials()
-    keys = list(paired_differences(records, "loss", CODE, ["core.kind", "task.vocab_size"]))
+    keys = list(paired_differences(records, "loss", ENCODING, ["core.kind", "task.vocab_size"]))
     assert keys == sorted(keys)
     assert keys == list(
-        paired_differences(records[::-1], "loss", CODE, ["core.kind", "task.vocab_size"])
+        paired_differences(records[::-1], "loss", ENCODING, ["core.kind", "task.vocab_size"])
     )
 
 
 def test_competing_trials_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"two trials at encoding\.kind = sinusoidal, seed = 111"):
-        paired_differences(trials(), "loss", CODE, ["task.vocab_size"])
+        paired_differences(trials(), "loss", ENCODING, ["task.vocab_size"])
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, math.nan, math.inf])
@@ -210,4 +210,4 @@ def test_only_finite_numbers_are_numbers(value: object) -> None:
 
 
 def test_numbers_stand_before_words() -> None:
-    assert sorted(["b", 16, 2.5, "a", None], key=rank) == [2.5, 16, None, "a", "b"]
+    assert sorted(["b", 16, 2.5, "a", None], key=sort_key) == [2.5, 16, None, "a", "b"]

@@ -27,7 +27,7 @@ from pernn.experiments import (
 from pernn.reports import export_records, judge, unroll, write_report
 from pernn.store import RunDirectory, Sweep, save_sweep
 from pernn.store.files import checksum
-from reports.trials import CODE, by_condition, by_length, experiment, planned, trial, trials
+from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
 NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
@@ -113,7 +113,7 @@ def test_claims_are_about_rows() -> None:
 
 def test_rows_that_compete_are_told_apart() -> None:
     where = {"target": "rare", "core.kind": "gru"}
-    vague = Differs("token_accuracy", where, CODE, "position")
+    vague = Differs("token_accuracy", where, ENCODING, "position")
     with pytest.raises(ConfigError, match=r"they differ in disturbants$"):
         judge(claim(vague, "by_position"), by_condition())
     vague_too = AtLeast(

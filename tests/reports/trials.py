@@ -7,7 +7,7 @@ from typing import Any
 from pernn.experiments import Contrast, Experiment, FigureLayout
 from pernn.runs import RunSpec
 
-CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
+ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 SEEDS = (111, 222, 333, 444, 555)
 CLASSES = ("frequent", "rare")
 VARIED = ("task.vocab_size", "core.kind", "encoding.kind", "seed")
@@ -74,7 +74,7 @@ def experiment(**changes: Any) -> Experiment:
             panels="core.kind",
             lines="encoding.kind",
             metrics=("token_accuracy", "damerau_levenshtein"),
-            contrast=CODE,
+            contrast=ENCODING,
             x_base=2,
         ),
         "labels": {

@@ -19,7 +19,7 @@ def test_trials_of_one_seed_share_data_and_shared_weights() -> None:
         assert (trial.stream.train(3, 4).tokens == encoded.stream.train(3, 4).tokens).all()
         assert (trial.stream.test().tokens == encoded.stream.test().tokens).all()
         assert torch.equal(trial.model.embedding.weight, encoded.model.embedding.weight)
-        assert torch.equal(trial.model.readout.weight, encoded.model.readout.weight)
+        assert torch.equal(trial.model.output_layer.weight, encoded.model.output_layer.weight)
 
 
 def test_seeds_share_nothing() -> None:

@@ -187,7 +187,7 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, wild.fingerprint())
     checkpoint = directory.checkpoints.load(1)
     arrays = {name: array.copy() for name, array in checkpoint.arrays.items()}
-    arrays["model.readout.bias"][:] = float("nan")
+    arrays["model.output_layer.bias"][:] = float("nan")
     directory.checkpoints.set_aside(1)
     directory.checkpoints.save(type(checkpoint)(1, arrays, checkpoint.state))
     execute(wild, tmp_path / "other", device="cpu", listener=lambda n: n != 1)

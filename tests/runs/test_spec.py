@@ -11,12 +11,12 @@ from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
 CORES = st.sampled_from(["elman", "gru", "lstm", "s4d"])
-CODES = st.sampled_from(["none", "repeated_embedding", "sinusoidal", "learned", "random"])
+ENCODING_KINDS = st.sampled_from(["none", "repeated_embedding", "sinusoidal", "learned", "random"])
 
 
 @st.composite
 def specs(draw: st.DrawFn) -> RunSpec:
-    code = draw(CODES)
+    code = draw(ENCODING_KINDS)
     encoding: dict[str, object] = {"kind": code}
     if code not in ("none", "repeated_embedding"):
         encoding["size"] = 2 * draw(st.integers(1, 300))

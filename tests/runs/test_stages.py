@@ -70,13 +70,13 @@ def test_frozen_weights_are_those_of_the_pretraining(tmp_path: Path) -> None:
         RunDirectory(tmp_path, one.fingerprint()).checkpoints.load_latest()[0].arrays
         for one in (SPEC.first_stage(), SPEC)
     )
-    embedding, readout = "model.embedding", "model.readout"
+    embedding, output_layer = "model.embedding", "model.output_layer"
     rows = f"{embedding}.parametrizations.weight.0"
     assert after[f"{rows}.before"].tobytes() == before[f"{embedding}.weight"][:4].tobytes()
     assert after[f"{rows}.after"].tobytes() == before[f"{embedding}.weight"][4:].tobytes()
     for name in ("weight", "bias"):
-        frozen = after[f"{readout}.parametrizations.{name}.0.before"]
-        assert frozen.tobytes() == before[f"{readout}.{name}"].tobytes()
+        frozen = after[f"{output_layer}.parametrizations.{name}.0.before"]
+        assert frozen.tobytes() == before[f"{output_layer}.{name}"].tobytes()
     cores = [name for name in before if name.startswith("model.core.")]
     assert cores
     assert all(np.array_equal(before[name], after[name]) for name in cores)

@@ -116,7 +116,7 @@ def test_parts_draw_their_weights_from_streams_of_their_own(kind: str) -> None:
     specs = [tiny(kind).override({"encoding.kind": code}) for code in ("none", "sinusoidal")]
     one, other = (build(spec, torch.device("cpu")).model.state_dict() for spec in specs)
     shared = [name for name in one if not name.startswith("core.weight_ih")]
-    assert {"embedding.weight", "readout.weight", "readout.bias"} < set(shared)
+    assert {"embedding.weight", "output_layer.weight", "output_layer.bias"} < set(shared)
     assert ("phase" in shared) == (kind == "autoregressive")
     for name in shared:
         if not name.startswith("core."):

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from pernn.store import without_collection
+from pernn.store import gc_paused
 
 
 @pytest.mark.parametrize("collecting", [True, False])
@@ -13,7 +13,7 @@ def test_the_collector_is_as_it_was_even_after_an_error(collecting: bool) -> Non
     before = gc.isenabled()
     try:
         (gc.enable if collecting else gc.disable)()
-        with suppress(KeyError), without_collection(), without_collection():
+        with suppress(KeyError), gc_paused(), gc_paused():
             assert not gc.isenabled()
             raise KeyError
         assert gc.isenabled() is collecting

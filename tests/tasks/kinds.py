@@ -165,7 +165,7 @@ def tasks(draw):
 
 
 def space(kind, left):
-    """Give a small task of which half, a twentieth, or all sequences but `left` are held out."""
+    """Return a small task of which half, a twentieth, or all sequences but `left` are held out."""
     sizes, possible = SPACES[kind]
     if kind == "variable_length":
         possible = 256  # of the shortest
@@ -193,7 +193,7 @@ def every_sequence(config):
 
 
 def alike(config, row):
-    """Say which test sequences are equally likely, and how many of them are possible."""
+    """Return which test sequences are equally likely, and how many of them are possible."""
     match config.kind:
         case "variable_length":
             length = row.index(config.vocab_size)

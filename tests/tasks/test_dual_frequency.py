@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Answers
+from pernn.interfaces import UNSCORED, Predictions
 from pernn.runs import RunSpec
 from pernn.tasks import (
     Distinct,
@@ -182,7 +182,7 @@ def test_accuracies_by_condition_position_and_quarter():
     batch = stream.test()
     said = np.random.Generator(np.random.Philox(3)).integers(4, size=batch.targets.shape)
     predictions = np.where(said > 0, batch.targets, 0)
-    found = stream.measure(Answers(predictions, np.zeros(predictions.shape)))
+    found = stream.measure(Predictions(predictions, np.zeros(predictions.shape)))
     naive = {}
     for tokens, targets, answer in zip(batch.tokens, batch.targets, predictions, strict=True):
         (step,) = np.flatnonzero(targets != UNSCORED)

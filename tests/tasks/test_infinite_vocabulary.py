@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.interfaces import Answers, BatchStream, Task
+from pernn.interfaces import BatchStream, Predictions, Task
 from pernn.metrics import cosine_similarities
 from pernn.randomness import RandomStream, Split
 from pernn.tasks import InfiniteVocabularyConfig, Spherical
@@ -30,7 +30,7 @@ def rows(batch):
 
 
 def words(dimension, count, seed=1):
-    number = Spherical(dimension=dimension).num_words
+    number = Spherical(dimension=dimension).num_draws
     return RandomStream(seed, "vectors", Split.TEST).words(0, count * number).reshape(-1, number)
 
 
@@ -174,7 +174,7 @@ def test_measures_of_known_answers():
     losses = np.zeros(targets.shape[:2])
     # Half the answers are right, at any length; a quarter is the opposite; a quarter is nothing.
     factors = np.array([2.0, 0.5, -3.0, 0.0], dtype=np.float32)[:, None]
-    found = stream.measure(Answers(targets * factors, losses))
+    found = stream.measure(Predictions(targets * factors, losses))
     assert found.metrics["cosine_similarity"] == pytest.approx((1 + 1 - 1 + 0) / 4)
     assert found.metrics["cosine_q75"] == pytest.approx(1)
     table = found.tables["cosine"]

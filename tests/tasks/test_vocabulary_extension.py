@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.interfaces import Answers
+from pernn.interfaces import Predictions
 from pernn.tasks import VocabularyExtensionConfig
 
 CONFIG = VocabularyExtensionConfig(vocab_size=12, num_known=8, length=5, num_held_out=100)
 
 
 def answers(predictions):
-    return Answers(predictions, np.zeros(predictions.shape))
+    return Predictions(predictions, np.zeros(predictions.shape))
 
 
 def test_one_half_of_the_test_has_new_ids_only():

@@ -119,7 +119,7 @@ def test_first_update_has_rate_zero() -> None:
 def test_a_loss_that_is_no_number_ends_the_trial() -> None:
     trial, state = start()
     with torch.no_grad():
-        trial.model.readout.bias[0] = math.nan
+        trial.model.output_layer.bias[0] = math.nan
     with pytest.raises(TrialError, match=r"loss became nan within updates 1–5"):
         events(trial, state)
 
@@ -131,9 +131,9 @@ def test_checkpoints_of_another_model_are_refused(change: str) -> None:
     arrays = state.dump()
     match change:
         case "missing":
-            del arrays["model.readout.bias"]
+            del arrays["model.output_layer.bias"]
         case "shape":
-            arrays["model.readout.bias"] = np.zeros(5, np.float32)
+            arrays["model.output_layer.bias"] = np.zeros(5, np.float32)
         case "type":
             arrays["sums"] = np.zeros(2, np.float32)
         case "extra":

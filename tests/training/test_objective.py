@@ -60,14 +60,14 @@ def test_padding_is_neither_answered_nor_counted(monkeypatch, chunk):
     targets[:2, 3:] = UNSCORED
     targets[2:, 5:] = UNSCORED
     targets[3, 0] = UNSCORED
-    answers = predict(model, Batch(tokens, 0, targets), CPU)
+    predictions = predict(model, Batch(tokens, 0, targets), CPU)
     logits = model(torch.from_numpy(tokens)).detach()
     scored = targets != UNSCORED
-    assert (answers.predictions[~scored] == UNSCORED).all()
-    assert np.isnan(answers.losses[~scored]).all()
-    assert np.array_equal(answers.predictions[scored], logits.argmax(2).numpy()[scored])
+    assert (predictions.values[~scored] == UNSCORED).all()
+    assert np.isnan(predictions.losses[~scored]).all()
+    assert np.array_equal(predictions.values[scored], logits.argmax(2).numpy()[scored])
     expected = F.cross_entropy(logits[torch.from_numpy(scored)], torch.from_numpy(targets[scored]))
-    assert np.nanmean(answers.losses) == pytest.approx(float(expected), rel=1e-5)
+    assert np.nanmean(predictions.losses) == pytest.approx(float(expected), rel=1e-5)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -101,8 +101,8 @@ def test_a_decoder_sees_no_answer():
     model = AutoregressiveRNN(5, "gru", embedding_size=6, hidden_size=6)
     tokens = np.array([[1, 2, 3, 5, 3, 2], [0, 4, 4, 5, 4, 4]])
     targets = np.array([[3, 2, 1], [4, 4, 0]])
-    answers = decode(model, Batch(tokens, 0, targets), CPU)
+    predictions = decode(model, Batch(tokens, 0, targets), CPU)
     tokens[:, 4:] = 0
     again = decode(model, Batch(tokens, 0, targets), CPU)
-    assert np.array_equal(answers.predictions, again.predictions)
-    assert np.array_equal(answers.losses, again.losses)
+    assert np.array_equal(predictions.values, again.values)
+    assert np.array_equal(predictions.losses, again.losses)

@@ -116,10 +116,10 @@ def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch
     cell, parameters = model.core, dict(model.core.named_parameters())
     bias = (parameters["bias_ih_l0"] + parameters["bias_hh_l0"]).double()
     vectors = model.embedding.weight[torch.cat([tokens, tokens.new_full(tokens.shape, 32)], 1)]
-    codes = model.encoding(12, 6)
+    encodings = model.encoding(12, 6)
     width = vectors.shape[2]
-    columns = parameters["weight_ih_l0"].split([width, codes.shape[1]], dim=1)
-    gates = multiply(vectors, columns[0]) + multiply(codes, columns[1]) + bias
+    columns = parameters["weight_ih_l0"].split([width, encodings.shape[1]], dim=1)
+    gates = multiply(vectors, columns[0]) + multiply(encodings, columns[1]) + bias
     hidden = memory = gates.new_zeros(len(tokens), cell.hidden_size)
     found = []
     for step in gates.unbind(1):
@@ -132,7 +132,7 @@ def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch
             hidden = leave.sigmoid() * memory.tanh()
         found.append(hidden)
     outputs = torch.stack(found[6:], dim=1)
-    return multiply(outputs, model.readout.weight) + model.readout.bias.double()
+    return multiply(outputs, model.output_layer.weight) + model.output_layer.bias.double()
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])

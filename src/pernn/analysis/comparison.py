@@ -41,7 +41,7 @@ class Comparison:
     distance: Float64[np.ndarray, " pairs"]
 
     def similarity(self, kind: str = "similarity") -> Float64[np.ndarray, " pairs"]:
-        """Give one of the similarities of `KINDS`, the default one if none is named.
+        """Return one of the similarities of `KINDS`, the default one if none is named.
 
         Raises:
             ConfigError: If there is no such kind.
@@ -114,7 +114,7 @@ def compare_jacobians(
 
 
 def _compare(linear: Linearisation, num_rows: int) -> tuple[np.ndarray, ...]:
-    """Give the numbers of `Comparison` for a batch of first sequences, then their partners."""
+    """Return the numbers of `Comparison` for a batch of first sequences, then their partners."""
     half, total = len(linear.outputs) // 2, linear.outputs.shape[1]
     spectrum = Spectrum(linear) if linear.width <= WIDEST_SPECTRUM * total else None
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -158,7 +158,7 @@ class Spectrum:
         self._gram.baddbmm_(scaled.transpose(1, 2), scaled)
 
     def rank(self) -> Tensor:
-        """Give (Σσ²)²/Σσ⁴ per sequence, 0 where all vanish."""
+        """Return (Σσ²)²/Σσ⁴ per sequence, 0 where all vanish."""
         fourth = torch.linalg.vector_norm(self._gram, dim=(1, 2), dtype=torch.float64).square()
         second = self._gram.diagonal(dim1=1, dim2=2).double().sum(1)
         return torch.where(fourth > 0, second.square() / fourth, torch.zeros_like(fourth))

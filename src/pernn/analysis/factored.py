@@ -8,7 +8,7 @@ from pernn.kernels import find_kernels
 
 
 def choose_panel(outputs: Float[Tensor, "batch hidden"]) -> int:
-    """Give the number of columns in a panel of compiled products; 0 where PyTorch's are used.
+    """Return the number of columns in a panel of compiled products; 0 where PyTorch's are used.
 
     Compiled ones are for float32 on a processor with matrix units. They are at least as exact as
     PyTorch's (tests/analysis/test_factored.py).

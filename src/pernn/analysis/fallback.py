@@ -11,7 +11,7 @@ from pernn.interfaces import Recurrence
 
 
 class AutogradJacobian:
-    """The Jacobians of any module with the seam `Recurrence`, whatever its state is made of.
+    """The Jacobians of any module with the interface `Recurrence`, whatever its state is made of.
 
     The state is a tensor or nested tuples, lists and dictionaries of such, real or complex, with
     the batch on any axis; what is not floating or does not grow with the batch is a constant. A
@@ -50,7 +50,7 @@ class AutogradJacobian:
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Give the rows of outputs `first … last − 1`; all exponents are 0."""
+        """Return the rows of outputs `first … last − 1`; all exponents are 0."""
         batch = len(self.outputs)
         rows = self.outputs.new_zeros(batch, last - first, self.width)
         for row in range(first, last):
@@ -71,14 +71,14 @@ class AutogradJacobian:
         return rows, torch.zeros(rows.shape[:2], dtype=torch.int32, device=rows.device)
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
-        """Give the rows as they are."""
+        """Return the rows as they are."""
         return rows
 
 
 def autograd_footprint(
     core: Recurrence, gates: Float[Tensor, "batch time gate"], num_factors: int
 ) -> tuple[int, int]:
-    """Give bytes per sequence and per row: an estimate, as a cell may keep what it likes."""
+    """Return bytes per sequence and per row: an estimate, as a cell may keep what it likes."""
     with torch.no_grad():
         leaves, _ = _flatten(core.recur(gates[:1, :1])[1])
     axes = batch_axes(core, gates)
@@ -113,7 +113,7 @@ def _real_size(tensor: Tensor) -> int:
 
 
 def _flatten(state: Any) -> tuple[list[Tensor], Any]:
-    """Give the tensors of a nested state, and what puts such tensors in their places."""
+    """Return the tensors of a nested state, and what puts such tensors in their places."""
     if isinstance(state, Tensor):
         return [state], next
     if isinstance(state, dict):

@@ -21,7 +21,7 @@ Form = tuple[Callable[..., Linearisation], Callable[[Any, Tensor, int], tuple[in
 
 
 def choose_form(core: Recurrence, *, closed: bool = True) -> Form:
-    """Give the form of a core; a subclass of ours may compute something else: autograd's."""
+    """Return the form of a core; a subclass of ours may compute something else: autograd's."""
     if closed and type(core) in (Elman, GRU, LSTM):
         return ProductJacobian, product_footprint
     if closed and type(core) is S4D and core.num_layers == 1:
@@ -67,7 +67,7 @@ def jacobian(
     memory_budget: int = 2**29,
     closed: bool = True,
 ) -> Float[Tensor, "batch rows state"]:
-    """Give the Jacobians of the outputs of one step in the latent state after an earlier one.
+    """Return the Jacobians of the outputs of one step in the latent state after an earlier one.
 
     The state is what the core calls its state, its tensors one after another, flattened: h for
     Elman and GRU, [h; c] for the LSTM, each with all layers; for S4D layers × channels × modes ×

@@ -20,7 +20,7 @@ class Projecting(Protocol):
     core: Recurrence
 
     def project(self, tokens: Tensor, num_queries: int = 0) -> Tensor:
-        """Give the core's projected inputs of all steps, both phases."""
+        """Return the core's projected inputs of all steps, both phases."""
         ...
 
 
@@ -42,18 +42,18 @@ class Linearisation(Protocol):
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Give the rows of outputs `first … last − 1`, each to be multiplied by 2^exponent."""
+        """Return the rows of outputs `first … last − 1`, each to be multiplied by 2^exponent."""
         ...
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
-        """Give rows in the coordinates of the state: its tensors one after another, flattened."""
+        """Return rows in the coordinates of the state: its tensors one after another, flattened."""
         ...
 
 
 def divide_work(
     per_sequence: int, per_row: int, num_rows: int, num_sequences: int, memory_budget: int
 ) -> tuple[int, int]:
-    """Say how many sequences, and how many rows of each, are worked on at once.
+    """Return how many sequences, and how many rows of each, are worked on at once.
 
     All rows of a few sequences, or, if not even two fit with all their rows, some rows of two; at
     least one row, whatever the budget.

@@ -126,7 +126,7 @@ def dual_frequency_pairs(
 
 
 def target_step(task: SyntheticTask, source: int) -> int:
-    """Say at which step the token of step `source` is to be given back, both counted from 1.
+    """Return at which step the token of step `source` is to be given back, both counted from 1.
 
     Raises:
         ConfigError: If that depends on the sequence, there is no such step, or the outputs are fed

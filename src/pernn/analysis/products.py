@@ -49,7 +49,7 @@ class ProductJacobian:
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Give the rows of outputs `first … last − 1`, scaled so that none underflows."""
+        """Return the rows of outputs `first … last − 1`, scaled so that none underflows."""
         batch, count, num_layers = len(self.outputs), last - first, len(self._layers)
         parts = [self.outputs.new_zeros(batch, count, self._size) for _ in range(self._num_parts)]
         parts[num_layers - 1][:, range(count), range(first, last)] = 1
@@ -92,14 +92,14 @@ class ProductJacobian:
         return fresh
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
-        """Give the rows as they are."""
+        """Return the rows as they are."""
         return rows
 
 
 def product_footprint(
     core: RecurrentCore, gates: Float[Tensor, "batch time gate"], num_factors: int
 ) -> tuple[int, int]:
-    """Give bytes per sequence and per row."""
+    """Return bytes per sequence and per row."""
     size, steps = core.hidden_size, gates.shape[1]
     forward = steps * (4 * core.gate_size + 6 * size) + core.num_layers * num_factors * (
         2 * core.gate_size + 4 * size
@@ -109,7 +109,7 @@ def product_footprint(
 
 
 def _at(values: Tensor | None, step: int) -> Tensor:
-    """Give a factor's values at a step."""
+    """Return a factor's values at a step."""
     assert values is not None  # noqa: S101 a cell has both
     return values[step].contiguous()
 

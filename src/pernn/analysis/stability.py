@@ -36,7 +36,7 @@ class Stability:
     values: Mapping[str, Float64[np.ndarray, " pairs"]]
 
     def table(self) -> dict[str, list[Any]]:
-        """Give the means per condition, one row each."""
+        """Return the means per condition, one row each."""
         names, member = self.pairs.conditions, self.pairs.condition
         table: dict[str, list[Any]] = {
             "condition": [ALL if ALL in name else " among ".join(name) for name in names],
@@ -128,7 +128,7 @@ def _measures(comparison: Comparison) -> dict[str, np.ndarray]:
 
 
 def _raised(model: Projecting) -> Projecting:
-    """Give the model, or a copy in float32 if any of it is less precise."""
+    """Return the model, or a copy in float32 if any of it is less precise."""
     if not isinstance(model, nn.Module):
         return model
     tensors = [*model.parameters(), *model.buffers()]

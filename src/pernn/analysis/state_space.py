@@ -61,7 +61,7 @@ class StateSpaceJacobian:
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Give the rows of outputs `first … last − 1`; all exponents are 0."""
+        """Return the rows of outputs `first … last − 1`; all exponents are 0."""
         gate, value = (part[:, first:last, None] for part in (self._gate, self._value))
         rows = (
             gate * self._mix[0, first:last]
@@ -71,7 +71,7 @@ class StateSpaceJacobian:
         return rows, torch.zeros(rows.shape[:2], dtype=torch.int32, device=rows.device)
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
-        """Give the derivatives by every mode's real and imaginary part."""
+        """Return the derivatives by every mode's real and imaginary part."""
         expanded: Tensor = (rows.unsqueeze(3) * self._directions).flatten(2)
         return expanded
 
@@ -79,7 +79,7 @@ class StateSpaceJacobian:
 def state_space_footprint(
     core: S4D, gates: Float[Tensor, "batch time hidden"], num_factors: int
 ) -> tuple[int, int]:
-    """Give bytes per sequence and per row; there are no factors to keep, however far back."""
+    """Return bytes per sequence and per row; there are no factors to keep, however far back."""
     del num_factors
     modes = core.state_size // 2
     forward = core.hidden_size * (6 * gates.shape[1] + 8 * modes)

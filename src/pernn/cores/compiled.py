@@ -63,7 +63,7 @@ def scan(
         num_outputs,
         inputs.tokens,
         inputs.table,
-        inputs.codes,
+        inputs.encodings,
         weight,
         late,
         hidden,
@@ -83,7 +83,7 @@ class _Scan(torch.autograd.Function):
         num_outputs: int,
         tokens: Tensor | None,
         table: Tensor,
-        codes: Tensor | None,
+        encodings: Tensor | None,
         weight: Tensor,
         late: Tensor | None,
         hidden: Tensor | None,
@@ -102,14 +102,14 @@ class _Scan(torch.autograd.Function):
             shape.input_time,
             shape.query_row,
             table.contiguous(),
-            None if codes is None else codes.contiguous(),
+            None if encodings is None else encodings.contiguous(),
             tokens,
             _panels_forward(weight.to(dtype), units),
             None if late is None else late.contiguous(),
             *states,
         )
         ctx.kind, ctx.shape, ctx.units, ctx.dtype = kind, shape, units, dtype
-        ctx.has_codes = codes is not None
+        ctx.has_encodings = encodings is not None
         ctx.save_for_backward(table, tokens, weight, late, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
         memory = cells[-1].clone() if kind == "lstm" else cells
@@ -124,7 +124,7 @@ class _Scan(torch.autograd.Function):
         shape = ctx.shape
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
-        inner, grad_table, grad_codes, grad_late, grad_hidden, grad_first_cell = (
+        inner, grad_table, grad_encodings, grad_late, grad_hidden, grad_first_cell = (
             torch.ops.pernn.scan_backward(
                 ctx.kind,
                 ctx.units,
@@ -143,12 +143,12 @@ class _Scan(torch.autograd.Function):
             )
         )
         if shape.num_queries:
-            grad_table[shape.query_row] += grad_codes[shape.input_time :].sum(0)
+            grad_table[shape.query_row] += grad_encodings[shape.input_time :].sum(0)
         rounds = ctx.dtype == torch.bfloat16
         return (
             *(None,) * 4,
             grad_table,
-            grad_codes if ctx.has_codes else None,
+            grad_encodings if ctx.has_encodings else None,
             _weight_gradient(inner, outputs, hidden, rounds=rounds),
             None if late is None else grad_late,
             None if hidden is None else grad_hidden,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny
 
-from pernn.config import Kinds, Part
+from pernn.config import Part, Registry
 
 if TYPE_CHECKING:
     import torch
@@ -31,11 +31,11 @@ class CoreConfig(Part):
         """Make the module, with initial weights from `generator`."""
 
     def sizes(self) -> dict[str, Any]:
-        """Give the sizes as the modules' keywords."""
+        """Return the sizes as the modules' keywords."""
         return {"hidden_size": self.hidden_size, "num_layers": self.num_layers}
 
 
-CORES = Kinds(
+CORES = Registry(
     "pernn.cores",
     {
         "elman": "pernn.cores.config:ElmanConfig",

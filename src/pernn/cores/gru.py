@@ -36,7 +36,7 @@ class GRU(RecurrentCore):
         return self.bias_of("ih", layer) + early
 
     def late_bias(self, layer: int) -> Tensor:
-        """Give the new gate's recurrent bias."""
+        """Return the new gate's recurrent bias."""
         if not self.bias:
             return self.weight("hh", layer).new_zeros(self.hidden_size)
         return self.bias_of("hh", layer)[2 * self.hidden_size :]

@@ -23,7 +23,7 @@ class Projected:
         num_queries: Steps after them.
         tokens: Rows of the table.
         query_row: Row of the query; matters only if there are queries.
-        codes: Projected codes of all steps, if there are any.
+        encodings: Projected encodings of all steps, if there are any.
     """
 
     table: Float[Tensor, "rows gate"]
@@ -32,7 +32,7 @@ class Projected:
     num_queries: int = 0
     tokens: Int[Tensor, "input_time batch"] | None = None
     query_row: int = 0
-    codes: Float[Tensor, "time gate"] | None = None
+    encodings: Float[Tensor, "time gate"] | None = None
 
     @classmethod
     def of(cls, gates: Float[Tensor, "time batch gate"]) -> "Projected":
@@ -44,9 +44,11 @@ class Projected:
         """Steps of both phases."""
         return self.input_time + self.num_queries
 
-    def plus(self, codes: Float[Tensor, "time gate"]) -> "Projected":
-        """Add to the codes."""
-        return replace(self, codes=codes if self.codes is None else self.codes + codes)
+    def plus(self, encodings: Float[Tensor, "time gate"]) -> "Projected":
+        """Add to the encodings."""
+        return replace(
+            self, encodings=encodings if self.encodings is None else self.encodings + encodings
+        )
 
     def gates(self) -> Float[Tensor, "time batch gate"]:
         """Put the parts together."""
@@ -56,9 +58,12 @@ class Projected:
         else:
             inputs = F.embedding(self.tokens, self.table)
         if not self.num_queries:
-            return inputs if self.codes is None else inputs + self.codes.unsqueeze(1)
+            return inputs if self.encodings is None else inputs + self.encodings.unsqueeze(1)
         queries = self.table[self.query_row].expand(self.num_queries, 1, -1)
-        if self.codes is not None:
-            codes = self.codes.unsqueeze(1)
-            inputs, queries = inputs + codes[: self.input_time], queries + codes[self.input_time :]
+        if self.encodings is not None:
+            encodings = self.encodings.unsqueeze(1)
+            inputs, queries = (
+                inputs + encodings[: self.input_time],
+                queries + encodings[self.input_time :],
+            )
         return torch.cat([inputs, queries.expand(-1, self.batch, -1)])

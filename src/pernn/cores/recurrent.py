@@ -121,12 +121,12 @@ class RecurrentCore(nn.Module):
         return self.bias_of("ih", layer) + self.bias_of("hh", layer)
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
-        """Give a layer's weights of its input (`ih`) or of its own state (`hh`)."""
+        """Return a layer's weights of its input (`ih`) or of its own state (`hh`)."""
         # A parametrization or `torch.func.functional_call` may have put a plain tensor there.
         return cast(Tensor, getattr(self, f"weight_{side}_l{layer}"))
 
     def bias_of(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
-        """Give a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
+        """Return a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
         return cast(Tensor, getattr(self, f"bias_{side}_l{layer}"))
 
     num_states: int = 1
@@ -194,13 +194,13 @@ class RecurrentCore(nn.Module):
         return values[len(values) - num_outputs :], final
 
     def late_bias(self, layer: int) -> Tensor | None:
-        """Give the bias that stands behind the recurrent product; `None` in most cores."""
+        """Return the bias that stands behind the recurrent product; `None` in most cores."""
         return None
 
     def split_state(
         self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
     ) -> "list[tuple[Tensor, ...] | None]":
-        """Give each layer its part of a state.
+        """Return each layer its part of a state.
 
         Raises:
             ConfigError: If there is no time step, or the state has another shape.

@@ -259,7 +259,7 @@ class S4DLayer(nn.Module):
         *,
         wants_state: bool,
     ) -> tuple[Float[Tensor, "scored batch hidden"], Float[Tensor, "batch hidden mode 2"] | None]:
-        """Give the outputs of the last steps, and the final state if it is wanted."""
+        """Return the outputs of the last steps, and the final state if it is wanted."""
         # Errors of a rounded kernel would add up over time; only `mix` may round.
         # A compiler cannot trace a setting that is changed; where nothing rounds, nothing is.
         rounds = rounds_products(values.device)
@@ -284,7 +284,7 @@ class S4DLayer(nn.Module):
         return outputs, None if final is None else torch.view_as_real(final.transpose(0, 1))
 
     def _discretise(self) -> tuple[Complex[Tensor, "hidden mode"], Complex[Tensor, "hidden mode"]]:
-        """Give ΔA, the rate per step, and (e^{ΔA} − 1)/A, the entry of an input into the state."""
+        """Return ΔA, the rate per step, and (e^{ΔA} − 1)/A, an input's entry into the state."""
         modes = torch.complex(-self.log_decay.exp(), self.frequency)
         rate = self.log_step.exp().unsqueeze(1) * modes
         # ΔA may be as small as 0.0005: `exp(rate) - 1` would lose four digits.

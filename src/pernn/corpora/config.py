@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
-from pernn.config import Kinds, Part
+from pernn.config import Part, Registry
 from pernn.interfaces import Task
 from pernn.randomness import MAX_SEED
 from pernn.tasks import TaskConfig
@@ -44,7 +44,7 @@ class CorpusConfig(Part):
         """Make the reader; it opens no file yet."""
 
 
-CORPORA = Kinds(
+CORPORA = Registry(
     "pernn.corpora",
     {
         "wikitext": "pernn.corpora.config:WikitextConfig",

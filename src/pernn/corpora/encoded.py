@@ -76,11 +76,11 @@ class EncodedCorpus:
         return len(self._offsets[split]) - 1
 
     def lengths(self, split: Split) -> Int64[np.ndarray, " paragraphs"]:
-        """Give the number of pieces of each paragraph."""
+        """Return the number of pieces of each paragraph."""
         return np.diff(self._offsets[split])
 
     def ids(self, split: Split, index: int, max_length: int | None = None) -> Ids:
-        """Give the ids of one paragraph, or the first `max_length` of them; read-only.
+        """Return the ids of one paragraph, or the first `max_length` of them; read-only.
 
         Raises:
             IndexError: If there is no such paragraph.
@@ -93,7 +93,7 @@ class EncodedCorpus:
         return self._ids[split][start:stop]
 
     def text(self, split: Split, index: int) -> str:
-        """Give one paragraph as it stood in the raw text, without the space at its end.
+        """Return one paragraph as it stood in the raw text, without the space at its end.
 
         Raises:
             MachineError: If SentencePiece is missing.

@@ -15,17 +15,17 @@ BYTES_AT_ONCE = 2**20
 
 
 def data_root() -> Path:
-    """Give the folder of all language data: `$PERNN_DATA`, or `data` below where we are."""
+    """Return the folder of all language data: `$PERNN_DATA`, or `data` below where we are."""
     return Path(os.environ.get(ROOT_VARIABLE) or "data")
 
 
 def raw_folder(name: str) -> Path:
-    """Give the folder that a corpus's raw files are looked for in."""
+    """Return the folder that a corpus's raw files are looked for in."""
     return data_root() / name / "raw"
 
 
 def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -> Path:
-    """Give the folder of a corpus that is prepared with these parameters.
+    """Return the folder of a corpus that is prepared with these parameters.
 
     Args:
         name: The corpus.
@@ -37,7 +37,7 @@ def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:
-    """Give plain values as the one JSON text that stands for them."""
+    """Return plain values as the one JSON text that stands for them."""
     return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 

@@ -55,11 +55,11 @@ class Dice:
         return next(self._throws) < share
 
     def below(self, bound: int) -> int:
-        """Give one of 0 … bound − 1."""
+        """Return one of 0 … bound − 1."""
         return int(next(self._throws) * bound)
 
     def rank(self, weights: list[float]) -> int:
-        """Give an index with a probability in proportion to its weight; weights are summed up."""
+        """Return an index with a probability in proportion to its weight; weights are summed up."""
         return bisect(weights, next(self._throws) * weights[-1])
 
 
@@ -101,7 +101,7 @@ class Grammar:
             )
 
     def sources(self) -> Mapping[str, str]:
-        """Give nothing: no file is read."""
+        """Return nothing: no file is read."""
         return {}
 
     def write(self, folder: Path) -> None:
@@ -117,7 +117,7 @@ class Grammar:
                 (folder / f"wiki.{split}.raw").write_bytes(text.encode())
 
     def lines(self, split: Split) -> Iterator[str]:
-        """Give the raw lines of a part, without their line feeds."""
+        """Return the raw lines of a part, without their line feeds."""
         wanted = self.num_paragraphs if split == "train" else self.num_held_out
         stream = RandomStream(self.seed, f"grammar words={self.num_words}", Purpose.TRAIN)
         yield " "

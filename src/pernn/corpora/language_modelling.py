@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Answers, Batch, Measurement, Table
+from pernn.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
 from pernn.metrics import token_accuracy
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
@@ -83,7 +83,7 @@ class LanguageModelling:
         return corpus
 
     def batch(self, split: Split, indices: Int64[np.ndarray, " batch"]) -> Batch:
-        """Give these paragraphs, filled up to the longest of them."""
+        """Return these paragraphs, filled up to the longest of them."""
         rows = [self.corpus.ids(split, int(index), self.length) for index in indices]
         width = max(len(row) for row in rows)
         ids = np.full((len(rows), width), UNSCORED, dtype=np.int64)
@@ -97,7 +97,7 @@ class LanguageModelling:
         return Batch(np.where(ids[:, 1:] == UNSCORED, UNKNOWN, tokens), 0, targets)
 
     def stream(self, seed: int) -> "ParagraphStream":
-        """Give the data of one seed."""
+        """Return the data of one seed."""
         return ParagraphStream(self, seed)
 
 
@@ -124,7 +124,7 @@ class ParagraphStream:
         return self.task.corpus.digest
 
     def train(self, step: int, batch_size: int) -> Batch:
-        """Give the training batch of update `step`, counted from 0."""
+        """Return the training batch of update `step`, counted from 0."""
         count = self.task.corpus.num_paragraphs("train")
         places = np.arange(step * batch_size, (step + 1) * batch_size)
         epochs, within = places // count, places % count
@@ -143,11 +143,11 @@ class ParagraphStream:
         return self._orders[epoch]
 
     def test(self) -> Batch:
-        """Give all paragraphs of the test part, shortest first, so that little is filled up."""
+        """Return all paragraphs of the test part, shortest first, so that little is filled up."""
         order = np.argsort(self.task.corpus.lengths("test"), kind="stable")
         return self.task.batch("test", order)
 
-    def measure(self, answers: Answers) -> Measurement:
+    def measure(self, predictions: Predictions) -> Measurement:
         """Measure the answers to `test`.
 
         Returns:
@@ -158,10 +158,10 @@ class ParagraphStream:
         targets = self.task_targets
         scored = targets != UNSCORED
         metrics = {
-            "perplexity": perplexity(answers.losses[scored]),
-            "token_accuracy": token_accuracy(answers.predictions, targets),
+            "perplexity": perplexity(predictions.losses[scored]),
+            "token_accuracy": token_accuracy(predictions.values, targets),
         }
-        return Measurement(metrics, {"by_position": by_position(answers.losses, scored)})
+        return Measurement(metrics, {"by_position": by_position(predictions.losses, scored)})
 
     @cached_property
     def task_targets(self) -> Int64[np.ndarray, "paragraphs scored"]:
@@ -170,14 +170,14 @@ class ParagraphStream:
 
 
 def perplexity(losses: Float64[np.ndarray, " tokens"]) -> float:
-    """Give exp of the mean loss in nats: 1 at best, the vocabulary's size by guessing."""
+    """Return exp of the mean loss in nats: 1 at best, the vocabulary's size by guessing."""
     return float(np.exp(losses.mean()))
 
 
 def by_position(
     losses: Float64[np.ndarray, "paragraphs scored"], scored: Bool[np.ndarray, "paragraphs scored"]
 ) -> Table:
-    """Give the perplexity apart by position, in rows that begin at powers of two.
+    """Return the perplexity apart by position, in rows that begin at powers of two.
 
     Position 2^k, if it is the last one, belongs to the row before.
     """

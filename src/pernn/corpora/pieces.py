@@ -104,7 +104,7 @@ class Pieces:
         self._is_lossless = UNKNOWN not in self._mark
 
     def encode(self, paragraphs: Sequence[str]) -> list[Int32[np.ndarray, " pieces"]]:
-        """Give the ids of each text; `decode` gives it back if the model was trained as written."""
+        """Return the ids of each text; `decode` inverts it if the model was trained as written."""
         found = self._processor.encode(list(paragraphs), out_type="numpy", num_threads=NUM_THREADS)
         return [
             self._with_marks(text)
@@ -119,5 +119,5 @@ class Pieces:
         return np.asarray(ids, dtype=np.int32)
 
     def decode(self, ids: Int64[np.ndarray, " pieces"]) -> str:
-        """Give the text of ids."""
+        """Return the text of ids."""
         return str(self._processor.decode(ids.tolist()))

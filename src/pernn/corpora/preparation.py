@@ -82,7 +82,7 @@ def prepare(
 
 
 def folder_of(config: LanguageModellingConfig) -> Path:
-    """Give the folder of a task's prepared corpus, whether it is there or not."""
+    """Return the folder of a task's prepared corpus, whether it is there or not."""
     rules = config.effective_rules
     parameters = {
         "format": FORMAT,

@@ -16,11 +16,11 @@ class Corpus(Protocol):
     """Raw text in three parts."""
 
     def lines(self, split: Split) -> Iterator[str]:
-        """Give the raw lines of a part, without their line feeds."""
+        """Return the raw lines of a part, without their line feeds."""
         ...
 
     def sources(self) -> Mapping[str, str]:
-        """Give the SHA-256 of every file that is read; none if the text is generated.
+        """Return the SHA-256 of every file that is read; none if the text is generated.
 
         Raises:
             MachineError: If a file is missing; the message says how to get it.
@@ -47,7 +47,7 @@ class Line:
 
 
 def heading_level(line: str) -> int:
-    """Say how many signs stand on each side of ` = Title = `; 0 if the line looks otherwise."""
+    """Return how many signs stand on each side of ` = Title = `; 0 if the line looks otherwise."""
     words = line.split()
     level = 0
     while level < len(words) and words[level] == words[-1 - level] == "=":
@@ -84,5 +84,5 @@ def is_blank(line: str) -> bool:
 
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Give the paragraphs of raw lines, one per line; headings and blank lines are left out."""
+    """Return the paragraphs of raw lines, one per line; headings and blank lines are left out."""
     return (line.text for line in read_lines(lines) if not line.level)

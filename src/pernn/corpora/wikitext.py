@@ -41,7 +41,7 @@ class Wikitext:
         return found
 
     def lines(self, split: Split) -> Iterator[str]:
-        """Give the raw lines of a part, without their line feeds.
+        """Return the raw lines of a part, without their line feeds.
 
         Raises:
             MachineError: If a file is missing, or pyarrow to read it.
@@ -53,14 +53,14 @@ class Wikitext:
                 yield from _parquet_lines(path) if path.suffix == ".parquet" else _raw_lines(path)
 
     def sources(self) -> Mapping[str, str]:
-        """Give the SHA-256 of every file by its name."""
+        """Return the SHA-256 of every file by its name."""
         files = [*self.files("train"), *self.files("valid"), *self.files("test")]
         with using(self.folder):
             return {path.name: sha256(path) for path in files}
 
 
 def missing(folder: Path, split: Split) -> str:
-    """Say what was looked for, and how to get it."""
+    """Return what was looked for, and how to get it."""
     names = ", ".join(f"wiki.{split}.{ending}" for ending in ENDINGS)
     return (
         f"{folder}: no text of the {split} part: looked for {names} and "

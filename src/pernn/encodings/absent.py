@@ -13,8 +13,8 @@ class NoEncoding(Encoding):
     def __init__(self) -> None:
         super().__init__(0)
 
-    def codes(self, num_steps: int) -> Float[Tensor, "time 0"]:
-        """Give codes of width 0."""
+    def vectors(self, num_steps: int) -> Float[Tensor, "time 0"]:
+        """Return encodings of width 0."""
         return torch.empty(num_steps, 0)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
-from pernn.config import Kinds, Part
+from pernn.config import Part, Registry
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +27,7 @@ class EncodingConfig(Part):
         """Make the module for up to `num_positions` steps; `layout` is the preset's."""
 
 
-ENCODINGS = Kinds(
+ENCODINGS = Registry(
     "pernn.encodings",
     {
         "none": "pernn.encodings.config:NoneConfig",
@@ -40,7 +40,7 @@ ENCODINGS = Kinds(
 )
 
 
-class CodeConfig(EncodingConfig):
+class PositionalEncodingConfig(EncodingConfig):
     """An encoding that has a code.
 
     Attributes:
@@ -54,7 +54,7 @@ class CodeConfig(EncodingConfig):
     masked: Phase | None = None
 
     def placement(self) -> dict[str, Any]:
-        """Give what all codes take as keywords."""
+        """Return what all encodings take as keywords."""
         return {"combine": self.combine, "masked": self.masked}
 
 
@@ -86,7 +86,7 @@ class RepeatedEmbeddingConfig(EncodingConfig):
         return RepeatedEmbedding()
 
 
-class SinusoidalConfig(CodeConfig):
+class SinusoidalConfig(PositionalEncodingConfig):
     """Sines and cosines of unit norm.
 
     Attributes:
@@ -113,11 +113,11 @@ class SinusoidalConfig(CodeConfig):
         return Sinusoidal(self.size, layout=self.layout or layout, **self.placement())
 
 
-class LearnedConfig(CodeConfig):
+class LearnedConfig(PositionalEncodingConfig):
     """A trainable table.
 
     Attributes:
-        normalize: Scale every row to unit norm, as the other codes have.
+        normalize: Scale every row to unit norm, as the other encodings have.
     """
 
     kind: Literal["learned"] = "learned"
@@ -138,7 +138,7 @@ class LearnedConfig(CodeConfig):
         )
 
 
-class RandomConfig(CodeConfig):
+class RandomConfig(PositionalEncodingConfig):
     """A fixed table of random unit vectors."""
 
     kind: Literal["random"] = "random"

@@ -13,7 +13,7 @@ from pernn.errors import ConfigError
 class Encoding(nn.Module, ABC):
     """A code for every time step, the same for every sequence.
 
-    Implied: the codes of n steps are a prefix of those of n + 1. Not implied: unit norm,
+    Implied: the encodings of n steps are a prefix of those of n + 1. Not implied: unit norm,
     periodicity, an unlimited number of steps.
 
     Args:
@@ -45,8 +45,8 @@ class Encoding(nn.Module, ABC):
         self.size, self.combine, self.masked = size, combine, masked
 
     @abstractmethod
-    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
-        """Give the codes of steps 0 … num_steps − 1."""
+    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
+        """Return the encodings of steps 0 … num_steps − 1."""
 
     def forward(
         self,
@@ -74,15 +74,15 @@ class Encoding(nn.Module, ABC):
             raise ConfigError(
                 f"position_offset is invalid: expected at least 0, got {position_offset}"
             )
-        codes = self.codes(position_offset + inputs)[position_offset:]
+        encodings = self.vectors(position_offset + inputs)[position_offset:]
         if self.masked is None:
-            return codes
-        in_output = torch.arange(inputs, device=codes.device) >= inputs - num_queries
+            return encodings
+        in_output = torch.arange(inputs, device=encodings.device) >= inputs - num_queries
         silent = in_output if self.masked == "output" else ~in_output
-        return codes.masked_fill(silent.unsqueeze(1), 0.0)
+        return encodings.masked_fill(silent.unsqueeze(1), 0.0)
 
     def joined_size(self, width: int) -> int:
-        """Give the width of the input once the code has joined vectors of `width`.
+        """Return the width of the input once the code has joined vectors of `width`.
 
         Raises:
             ConfigError: If the code is to be added but has another width.
@@ -126,13 +126,13 @@ class Encoding(nn.Module, ABC):
             return joined
         time_first = vectors.dim() == 3 and not batch_first
         num_steps = vectors.shape[0 if time_first else -2]
-        codes: Tensor = self(num_steps, num_queries, position_offset=position_offset)
-        codes = codes.to(vectors.dtype)
+        encodings: Tensor = self(num_steps, num_queries, position_offset=position_offset)
+        encodings = encodings.to(vectors.dtype)
         if time_first:
-            codes = codes.unsqueeze(1)
+            encodings = encodings.unsqueeze(1)
         if self.combine == "add":
-            return joined + codes
-        return torch.cat([joined, codes.expand(*vectors.shape[:-1], -1)], dim=-1)
+            return joined + encodings
+        return torch.cat([joined, encodings.expand(*vectors.shape[:-1], -1)], dim=-1)
 
     def extra_repr(self) -> str:
         """Return the size, and what is not the default."""

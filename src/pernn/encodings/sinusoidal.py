@@ -59,8 +59,8 @@ class Sinusoidal(Encoding):
         self.register_buffer("anchor", torch.empty(0), persistent=False)
         self._table = torch.empty(0, size)
 
-    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
-        """Give the codes, computed in float64 and rounded once; the longest table is kept."""
+    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
+        """Return the encodings, computed in float64 and rounded once; the longest table is kept."""
         table = self._table
         if len(table) < num_steps or (table.device, table.dtype) != (
             self.anchor.device,

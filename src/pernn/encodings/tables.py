@@ -25,7 +25,7 @@ class _Table(Encoding):
 
 
 class Learned(_Table):
-    """A trainable code, initially N(0, 1): its norm is about √D while the other codes have 1.
+    """A trainable code, initially N(0, 1): its norm is about √D while the other encodings have 1.
 
     Args:
         size: Width D.
@@ -52,8 +52,8 @@ class Learned(_Table):
         self.normalize = normalize
         self.weight = nn.Parameter(torch.randn(num_positions, size, generator=generator))
 
-    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
-        """Give the first rows of the table.
+    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
+        """Return the first rows of the table.
 
         Raises:
             ConfigError: If there are more steps than positions.
@@ -63,14 +63,14 @@ class Learned(_Table):
 
 
 class Random(_Table):
-    """Fixed random codes, independent and uniform on the unit hypersphere.
+    """Fixed random encodings, independent and uniform on the unit hypersphere.
 
     Args:
         size: Width D.
         num_positions: Longest sequence, both phases.
         combine: Concatenate the code to the input, or add it.
         masked: Phase in which the code is replaced by zeros.
-        generator: Source of the codes.
+        generator: Source of the encodings.
 
     Source: Morita (2024), appendix C.
     """
@@ -88,8 +88,8 @@ class Random(_Table):
         points = torch.randn(num_positions, size, generator=generator)
         self.register_buffer("weight", F.normalize(points, dim=1))
 
-    def codes(self, num_steps: int) -> Float[Tensor, "time code"]:
-        """Give the first rows of the table.
+    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
+        """Return the first rows of the table.
 
         Raises:
             ConfigError: If there are more steps than positions.

@@ -12,7 +12,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import labels
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, encodings, grid, widths
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place
 
 TASKS = {
@@ -20,11 +20,11 @@ TASKS = {
     "variable_length": ("inputs of several lengths", Place("v3", "appendix C and Fig. 11")),
 }
 V5 = Place("v5", "appendix D")
-CODES = ("sinusoidal", "learned", "random")
+ENCODING_KINDS = ("sinusoidal", "learned", "random")
 
 
 def _lengths(min_length: int, num_held_out: int = 1024) -> list[Settings]:
-    """Give the two tasks: inputs of one length, and of any from `shortest` up to it.
+    """Return the two tasks: inputs of one length, and of any from `shortest` up to it.
 
     Args:
         min_length: Length of the shortest inputs.
@@ -47,7 +47,7 @@ def demo() -> tuple[RunSpec, ...]:
             "training.iterations": 450,
         },
         _lengths(12, num_held_out=128),
-        codes("none", *CODES),
+        encodings("none", *ENCODING_KINDS),
     )
 
 
@@ -63,7 +63,7 @@ def small() -> tuple[RunSpec, ...]:
             "training.iterations": 12_000,
         },
         _lengths(16, num_held_out=128),
-        codes("none", *CODES),
+        encodings("none", *ENCODING_KINDS),
     )
 
 
@@ -72,7 +72,7 @@ def paper() -> tuple[RunSpec, ...]:
     return grid(
         {"task.vocab_size": 16_384, "core.kind": "lstm"},
         _lengths(32),
-        codes("none", *CODES),
+        encodings("none", *ENCODING_KINDS),
     )
 
 
@@ -130,14 +130,14 @@ EXPERIMENT = Experiment(
     source=CATALOGUE["alternative_encodings"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
-        *(_helps("reverse_ordering", code) for code in CODES),
+        *(_helps("reverse_ordering", code) for code in ENCODING_KINDS),
         _helps("variable_length", "sinusoidal"),
-        *(_sinusoidal_best(task, other) for task in TASKS for other in CODES[1:]),
-        *(_larger_with_variable_length(other) for other in CODES[1:]),
+        *(_sinusoidal_best(task, other) for task in TASKS for other in ENCODING_KINDS[1:]),
+        *(_larger_with_variable_length(other) for other in ENCODING_KINDS[1:]),
     ),
     figure=FIGURE,
     labels={
-        **labels(FIGURE, *TASKS, "none", *CODES),
+        **labels(FIGURE, *TASKS, "none", *ENCODING_KINDS),
         "reverse_ordering": "Fixed length",
         "sinusoidal": "Sinusoidal",
     },

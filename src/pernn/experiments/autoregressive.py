@@ -10,7 +10,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import LABELS, OURS, PAPER_SETTING
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, Settings, codes, each, grid, widths
+from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, Settings, each, encodings, grid, widths
 from .predicates import AtMost, Claim, Contrast, Differs, Grows, Place
 
 FEEDBACK = Contrast("feedback", treated="truth", baseline="own output")
@@ -47,7 +47,7 @@ def _with_and_without_feedback(base: Settings, sizes: Sequence[int]) -> tuple[Ru
     plain = [
         {"core.kind": "lstm", "task.kind": kind, **code}
         for kind in PLAIN.values()
-        for code in codes()
+        for code in encodings()
     ]
     return grid(base, [*rules, *plain], each("task.vocab_size", sizes))
 

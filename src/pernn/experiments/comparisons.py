@@ -1,7 +1,7 @@
 """What the experiments' claims and figures share: cores by name, claims of gain, labels."""
 
 from .experiment import FigureLayout
-from .grids import CODE, Settings
+from .grids import ENCODING, Settings
 from .predicates import Claim, Contrast, Differs, Grows, Place, Where
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D model"}
@@ -66,13 +66,13 @@ def by_core(x: str, *metrics: str, x_base: int | None = None) -> FigureLayout:
         panels="core.kind",
         lines="encoding.kind",
         metrics=metrics,
-        contrast=CODE,
+        contrast=ENCODING,
         x_base=x_base,
     )
 
 
 def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
-    """Give the display names that a figure needs, in the order in which it shows the values."""
+    """Return the display names that a figure needs, in the order in which it shows the values."""
     shown = (figure.x, figure.panels, figure.lines, figure.rows)
     columns = [
         name for some in shown for name in ((some,) if isinstance(some, str) else some or ())
@@ -91,7 +91,7 @@ def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") ->
         name=f"encoding_helps_{core}",
         statement=f"The sinusoidal code raises the {CORES[core]}'s token accuracy.",
         source=source,
-        predicate=Differs("token_accuracy", {"core.kind": core}, CODE, cells=cells),
+        predicate=Differs("token_accuracy", {"core.kind": core}, ENCODING, cells=cells),
     )
 
 
@@ -101,7 +101,7 @@ def gain_grows(core: str, source: Source) -> Claim:
         name=f"gain_grows_{core}",
         statement=f"The {CORES[core]}'s gain from the code grows with the vocabulary.",
         source=source,
-        predicate=Grows("token_accuracy", {"core.kind": core}, CODE, along="task.vocab_size"),
+        predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
     )
 
 

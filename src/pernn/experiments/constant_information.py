@@ -11,14 +11,14 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import by_core, gain_grows, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, encodings, grid, widths
 from .predicates import Place
 
 PAPER_BITS = 768
 
 
 def _vocabularies(bits: int, *sizes: int) -> list[Settings]:
-    """Give each vocabulary the length at which K^L is 2^bits."""
+    """Return each vocabulary the length at which K^L is 2^bits."""
     return [
         {"task.vocab_size": size, "task.length": bits // (size.bit_length() - 1)} for size in sizes
     ]
@@ -29,7 +29,7 @@ def demo() -> tuple[RunSpec, ...]:
     return grid(
         {"core.kind": "lstm", **widths(128), **DEMO_TRAINING, "training.iterations": 450},
         _vocabularies(PAPER_BITS // 8, 4, 8, 64),
-        codes(),
+        encodings(),
     )
 
 
@@ -38,13 +38,13 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {"core.kind": "lstm", **widths(128), **SMALL_TRAINING},
         _vocabularies(PAPER_BITS // 4, 2, 4, 8, 64, 4096),
-        codes(),
+        encodings(),
     )
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published grid; meant for GPUs."""
-    return grid({"core.kind": "lstm"}, _vocabularies(PAPER_BITS, 2, 4, 8, 64, 4096), codes())
+    return grid({"core.kind": "lstm"}, _vocabularies(PAPER_BITS, 2, 4, 8, 64, 4096), encodings())
 
 
 FIGURE = by_core("task.vocab_size", "token_accuracy", x_base=2)

@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import by_core, labels, no_gain
 from .experiment import Experiment
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Claim, EveryTrial, Place
 
 TASK = {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"}
@@ -20,7 +20,7 @@ def demo() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 4, **widths(128), **DEMO_TRAINING, "training.iterations": 1_000},
         each("task.hold_time", [5, 10, 20]),
-        codes(),
+        encodings(),
     )
 
 
@@ -29,13 +29,13 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 10, **widths(128), **SMALL_TRAINING},
         each("task.hold_time", HOLD_TIMES),
-        codes(),
+        encodings(),
     )
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published grid; meant for GPUs."""
-    return grid({**TASK, "task.length": 10}, each("task.hold_time", HOLD_TIMES), codes())
+    return grid({**TASK, "task.length": 10}, each("task.hold_time", HOLD_TIMES), encodings())
 
 
 V1 = Place("v1", "appendix C.1 and Fig. 11")
@@ -43,7 +43,7 @@ NO_HELP = Claim(
     name="no_help_lstm",
     statement="The code does not improve the LSTM's token accuracy.",
     source=V1,
-    predicate=no_gain({"core.kind": "lstm"}, CODE, "task.hold_time"),
+    predicate=no_gain({"core.kind": "lstm"}, ENCODING, "task.hold_time"),
 )
 
 

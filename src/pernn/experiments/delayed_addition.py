@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import by_core, encoding_helps, gain_grows, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Place
 
 SOURCE = (Place("v3", "appendix A.1 and Fig. 7"), Place("v5", "appendix A.1"))
@@ -20,7 +20,7 @@ def demo() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 8, **widths(128), **DEMO_TRAINING, "training.iterations": 1_200},
         each("task.vocab_size", [8, 16, 24]),
-        codes(),
+        encodings(),
     )
 
 
@@ -29,7 +29,7 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 16, **widths(128), **SMALL_TRAINING, "training.iterations": 20_000},
         each("task.vocab_size", [16, 32, 48, 64]),
-        codes(),
+        encodings(),
     )
 
 
@@ -38,7 +38,7 @@ def paper() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 16, "training.iterations": 600_000},
         each("task.vocab_size", [896, 960, 1024, 1088]),
-        codes(),
+        encodings(),
     )
 
 

@@ -8,13 +8,13 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import labels, no_gain
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Claim, Contrast, Differs, Place
 
 TASKS = {"reverse_ordering": "reversing", "sorting": "sorting"}
 DOUBLED = Contrast("encoding.kind", treated="repeated_embedding", baseline="none")
 ENCODED = Contrast("encoding.kind", treated="sinusoidal", baseline="repeated_embedding")
-CONDITIONS = codes("none", "repeated_embedding", "sinusoidal")
+CONDITIONS = encodings("none", "repeated_embedding", "sinusoidal")
 
 
 def demo() -> tuple[RunSpec, ...]:

@@ -11,7 +11,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import CORES, LABELS, OURS, PAPER_SETTING, Source
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
 from .predicates import AtLeast, AtMost, Claim, Contrast, Differs, DiffersMore, Place
 
 VOCABULARIES = {"gru": 64, "lstm": 1024, "s4d": 2048}
@@ -46,7 +46,7 @@ def demo() -> tuple[RunSpec, ...]:
             "training.keep_interval": 250,
         },
         _cores(gru=8, lstm=8),
-        codes(),
+        encodings(),
     )
 
 
@@ -62,18 +62,18 @@ def small() -> tuple[RunSpec, ...]:
             "training.keep_interval": 2_000,
         },
         _cores(gru=32, lstm=64, s4d=128),
-        codes(),
+        encodings(),
     )
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published grid; meant for GPUs."""
     kept = {"training.keep_interval": 5_000}
-    return grid({"task.kind": "dual_frequency", **kept}, _cores(**VOCABULARIES), codes())
+    return grid({"task.kind": "dual_frequency", **kept}, _cores(**VOCABULARIES), encodings())
 
 
 def _vanilla(core: str) -> Settings:
-    return {"core.kind": core, "encoding.kind": CODE.baseline}
+    return {"core.kind": core, "encoding.kind": ENCODING.baseline}
 
 
 def _source(core: str) -> Source:
@@ -143,7 +143,7 @@ def _resists(core: str) -> Claim:
         "one.",
         source=_source(core),
         predicate=DiffersMore(
-            "token_accuracy", {"core.kind": core}, DISTURBANTS, CODE, cells="target"
+            "token_accuracy", {"core.kind": core}, DISTURBANTS, ENCODING, cells="target"
         ),
         table="by_condition",
     )
@@ -177,7 +177,7 @@ def _near_perfect(core: str) -> Claim:
         source=_source(core),
         predicate=AtLeast(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated},
+            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
             cells="condition",
             required=required,
             threshold=NEARLY_PERFECT,
@@ -199,7 +199,7 @@ def _all_rare(bound: type[AtLeast | AtMost], name: str, quarters: tuple[int, int
             {
                 **PAPER_SETTING,
                 "core.kind": "gru",
-                "encoding.kind": CODE.treated,
+                "encoding.kind": ENCODING.treated,
                 "condition": "Rare among Rare",
             },
             cells="quarter",
@@ -212,7 +212,7 @@ def _all_rare(bound: type[AtLeast | AtMost], name: str, quarters: tuple[int, int
 
 
 def _first_kept(code: str) -> Claim:
-    which = "vanilla" if code == CODE.baseline else "encoded"
+    which = "vanilla" if code == ENCODING.baseline else "encoded"
     return Claim(
         name=f"first_target_kept_s4d_{code}",
         statement=f"The {which} S4D model reaches 96 % on targets at t = 1 in every condition.",

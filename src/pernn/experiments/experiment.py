@@ -148,7 +148,7 @@ def find_experiment(name: str) -> Experiment:
 def trials(
     experiment: Experiment, scale: str, overrides: Mapping[str, Any] | None = None
 ) -> tuple[RunSpec, ...]:
-    """Give the specs of an experiment at a scale, with values overridden by dotted path.
+    """Return the specs of an experiment at a scale, with values overridden by dotted path.
 
     A value that only some of the specs have (the width of a code) is overridden in those. Specs
     that the overrides made equal are listed once.

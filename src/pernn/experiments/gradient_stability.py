@@ -13,7 +13,7 @@ from .catalogue import CATALOGUE
 from .comparisons import CORES, LABELS, OURS, PAPER_SETTING
 from .dual_frequency import CONDITIONS, DISTURBANTS
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, Settings
+from .grids import ENCODING, Settings
 from .predicates import AtLeast, Claim, Differs, Equivalent, Grows, Place
 
 TABLE = "gradient_stability"
@@ -60,7 +60,7 @@ def _analysed(
 
 
 def _vanilla(core: str, **more: object) -> Settings:
-    return {"core.kind": core, "encoding.kind": CODE.baseline, **more}
+    return {"core.kind": core, "encoding.kind": ENCODING.baseline, **more}
 
 
 def _lower(core: str) -> Claim:
@@ -101,7 +101,7 @@ def _stabilises(core: str) -> Claim:
         predicate=Differs(
             "similarity",
             {"core.kind": core, "disturbants": "Rare", "percent": 100},
-            CODE,
+            ENCODING,
             cells="target",
         ),
         table=TABLE,
@@ -116,7 +116,7 @@ def _stays_high(core: str) -> Claim:
         source=SOURCE,
         predicate=AtLeast(
             "similarity",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated, "percent": 100},
+            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated, "percent": 100},
             cells="condition",
             required=CONDITIONS,
             threshold=HIGH,
@@ -173,7 +173,7 @@ S4D = (
         predicate=Equivalent(
             "similarity",
             {"core.kind": "s4d", "percent": 100},
-            CODE,
+            ENCODING,
             cells="condition",
             required=CONDITIONS,
             margin=MARGINAL,
@@ -209,7 +209,7 @@ S4D = (
                 "condition": "Frequent among Rare",
                 "update": FIRST,
             },
-            CODE,
+            ENCODING,
             cells="update",
             required=FIRST,
         ),

@@ -11,7 +11,7 @@ from .predicates import Contrast
 SEEDS = (111, 222, 333, 444, 555)
 """The published seeds."""
 
-CODE = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
+ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 """Vanilla against position-encoded: the comparison of most experiments."""
 
 POWERS = tuple(2**exponent for exponent in range(1, 15))
@@ -42,7 +42,7 @@ SMALL_TRAINING: Settings = {
 
 
 def widths(size: int) -> Settings:
-    """Give embedding, state and code one width, as the paper does."""
+    """Return embedding, state and code one width, as the paper does."""
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 
@@ -51,9 +51,9 @@ def each(path: str, values: Sequence[Any]) -> list[Settings]:
     return [{path: value} for value in values]
 
 
-def codes(*kinds: str) -> list[Settings]:
-    """Make one condition per position code; by default vanilla and sinusoidal."""
-    return each("encoding.kind", kinds or (CODE.baseline, CODE.treated))
+def encodings(*kinds: str) -> list[Settings]:
+    """Make one condition per positional encoding; by default vanilla and sinusoidal."""
+    return each("encoding.kind", kinds or (ENCODING.baseline, ENCODING.treated))
 
 
 def grid(base: Settings, *axes: Sequence[Settings]) -> tuple[RunSpec, ...]:

@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import OURS
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import PLANNED, Claim, Differs, Equivalent, Grows, Place
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
@@ -31,7 +31,7 @@ def demo() -> tuple[RunSpec, ...]:
         },
         each("task.dimension", [8, 64]),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -41,7 +41,7 @@ def small() -> tuple[RunSpec, ...]:
         {"task.kind": "infinite_vocabulary", "task.length": 32, **widths(128), **SMALL_TRAINING},
         each("task.dimension", [8, 16, 32, 64, 128]),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -51,7 +51,7 @@ def paper() -> tuple[RunSpec, ...]:
         {"task.kind": "infinite_vocabulary", "task.length": 64},
         each("task.dimension", DIMENSIONS),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -64,7 +64,7 @@ def _no_effect(core: str) -> Claim:
         predicate=Equivalent(
             "cosine_similarity",
             {"core.kind": core},
-            CODE,
+            ENCODING,
             cells="task.dimension",
             required=PLANNED,
             margin=MARGIN,
@@ -74,7 +74,7 @@ def _no_effect(core: str) -> Claim:
 
 
 def _falls(core: str, code: str) -> Claim:
-    title = "vanilla" if code == CODE.baseline else "encoded"
+    title = "vanilla" if code == ENCODING.baseline else "encoded"
     return Claim(
         name=f"falls_{core}_{code}",
         statement=f"The {title} {CORES[core]}'s cosine similarity falls with the dimension.",
@@ -96,7 +96,7 @@ HARM = Claim(
     predicate=Differs(
         "cosine_similarity",
         {"core.kind": "elman", "task.dimension": HIGH},
-        CODE,
+        ENCODING,
         cells="task.dimension",
         sign=-1,
     ),
@@ -117,7 +117,7 @@ EXPERIMENT = Experiment(
         panels="core.kind",
         lines="encoding.kind",
         metrics=("cosine_similarity",),
-        contrast=CODE,
+        contrast=ENCODING,
         x_base=2,
         table="cosine",
         form="violins",

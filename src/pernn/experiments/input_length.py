@@ -1,4 +1,4 @@
-"""Does the position code help with longer inputs, as it does with larger vocabularies?
+"""Does the positional encoding help with longer inputs, as it does with larger vocabularies?
 
 Source: Morita (2024), version 1, figure 3 and section 4.1.
 """
@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import CORES, by_core, labels, no_gain
 from .experiment import Experiment
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Claim, Grows, Place
 
 KINDS = ["elman", "gru", "lstm"]
@@ -24,7 +24,7 @@ def demo() -> tuple[RunSpec, ...]:
         {"task.length": 32, **widths(128), **DEMO_TRAINING, **shorter, **held_out},
         each("task.length", [8, 16, 32]),
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
@@ -34,7 +34,7 @@ def small() -> tuple[RunSpec, ...]:
         {"task.vocab_size": 2, **widths(128), **SMALL_TRAINING},
         each("task.length", [16, 32, 64, 128]),
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
@@ -44,7 +44,7 @@ def paper() -> tuple[RunSpec, ...]:
         {"task.vocab_size": 2},
         each("task.length", [64, 128, 256, 512]),
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
@@ -53,7 +53,7 @@ def _no_help(core: str) -> Claim:
         name=f"no_help_{core}",
         statement=f"At K = 2, the code does not help the {CORES[core]} with longer inputs.",
         source=V1,
-        predicate=no_gain({"core.kind": core, "task.vocab_size": 2}, CODE, "task.length"),
+        predicate=no_gain({"core.kind": core, "task.vocab_size": 2}, ENCODING, "task.length"),
     )
 
 
@@ -63,7 +63,7 @@ def _below(core: str) -> Claim:
         statement=f"The encoded {CORES[core]} scores below the vanilla one at K = 2.",
         source=V1,
         predicate=no_gain(
-            {"core.kind": core, "task.vocab_size": 2}, CODE, "task.length", margin=0.0
+            {"core.kind": core, "task.vocab_size": 2}, ENCODING, "task.length", margin=0.0
         ),
     )
 

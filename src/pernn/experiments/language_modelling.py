@@ -10,7 +10,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import OURS, labels
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
 from .predicates import Claim, Differs, Equivalent, Place
 
 BASE: Settings = {"task.kind": "language_modelling", "core.kind": "lstm"}
@@ -44,21 +44,21 @@ def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores, on generated text."""
     text = _generated(2_000, 600, vocab_size=512, length=64)
     training = {"training.iterations": 300, **_evaluated_every(15)}
-    return grid({**BASE, **text, **widths(128), **DEMO_TRAINING, **training}, codes())
+    return grid({**BASE, **text, **widths(128), **DEMO_TRAINING, **training}, encodings())
 
 
 def small() -> tuple[RunSpec, ...]:
     """A night on two CPU cores, on generated text."""
     text = _generated(40_000, 5_000, vocab_size=4_096, length=256)
     training = {"training.iterations": 3_000, **_evaluated_every(150)}
-    return grid({**BASE, **text, **widths(256), **SMALL_TRAINING, **training}, codes())
+    return grid({**BASE, **text, **widths(256), **SMALL_TRAINING, **training}, encodings())
 
 
 def paper() -> tuple[RunSpec, ...]:
     """WikiText-103, which must be there; meant for GPUs."""
     text = {"task.vocab_size": 32_768, "task.length": 1_024}
     training = {"training.iterations": 30_000, **_evaluated_every(1_500)}
-    return grid({**BASE, **text, **training}, codes())
+    return grid({**BASE, **text, **training}, encodings())
 
 
 FIGURE = FigureLayout(
@@ -66,7 +66,7 @@ FIGURE = FigureLayout(
     panels="core.kind",
     lines="encoding.kind",
     metrics=("perplexity",),
-    contrast=CODE,
+    contrast=ENCODING,
     table="by_update",
     form="bands",
     y_base=2,
@@ -76,7 +76,7 @@ POSITIONS = FigureLayout(
     panels="core.kind",
     lines="encoding.kind",
     metrics=("perplexity",),
-    contrast=CODE,
+    contrast=ENCODING,
     x_base=2,
     table="by_position",
     y_base=2,
@@ -88,7 +88,9 @@ CLAIMS = (
         statement="At first the position-encoded LSTM's training loss falls slightly faster: it is "
         "below the vanilla one's.",
         source=V5,
-        predicate=Differs("train_loss", {**LSTM, "percent": EARLY}, CODE, cells="percent", sign=-1),
+        predicate=Differs(
+            "train_loss", {**LSTM, "percent": EARLY}, ENCODING, cells="percent", sign=-1
+        ),
         table="by_update",
     ),
     Claim(
@@ -99,7 +101,7 @@ CLAIMS = (
         predicate=Equivalent(
             "train_loss",
             {**LSTM, "percent": LATER},
-            CODE,
+            ENCODING,
             cells="percent",
             required=LATER,
             margin=NATS,
@@ -111,7 +113,7 @@ CLAIMS = (
         name="worse_at_last",
         statement="After training, the position-encoded LSTM has the higher test perplexity.",
         source=Place("v5", "appendix E and Table 1"),
-        predicate=Differs("perplexity", LSTM, CODE, cells="core.kind"),
+        predicate=Differs("perplexity", LSTM, ENCODING, cells="core.kind"),
         paper_value="vanilla 37.7731, encoded 38.5384 (means over 5 trials)",
     ),
 )

@@ -14,7 +14,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import CORES, labels, no_gain
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, Settings, codes, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
 from .predicates import Claim, Contrast, Place
 
 KINDS = ("gru", "lstm")
@@ -36,8 +36,8 @@ class Plan:
     base: Settings
 
     def specs(self) -> tuple[RunSpec, ...]:
-        """Give vanilla networks with 1, 2 and 4 times of either, and the encoded ones with 1."""
-        vanilla, encoded = codes()
+        """Return vanilla networks with 1, 2 and 4 times of either, and the encoded ones with 1."""
+        vanilla, encoded = encodings()
         more = [{path: n * times} for path, n in self.training.items() for times in (2, 4)]
         cores = [{"core.kind": core, "task.vocab_size": self.vocabularies[core]} for core in KINDS]
         conditions = [vanilla, *({**vanilla, **one} for one in more), encoded]
@@ -77,7 +77,7 @@ def _neither_helps(scale: str, core: str, factor: str, times: int) -> Claim:
         ),
         source=(Place("v3", "section 4.2"), Place("v5", "section 4.1")),
         predicate=no_gain(
-            {"core.kind": core, "encoding.kind": CODE.baseline, **where},
+            {"core.kind": core, "encoding.kind": ENCODING.baseline, **where},
             Contrast(factor, treated=normal * times, baseline=normal),
             "task.vocab_size",
         ),

@@ -9,7 +9,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import by_core, encoding_helps, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Place
 
 TASK = {"task.kind": "predecessor_query", "core.kind": "lstm"}
@@ -20,7 +20,7 @@ def demo() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 8, **widths(128), **DEMO_TRAINING, "training.iterations": 1_700},
         each("task.vocab_size", [16, 32, 48]),
-        codes(),
+        encodings(),
     )
 
 
@@ -29,7 +29,7 @@ def small() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 16, **widths(128), **SMALL_TRAINING, "training.iterations": 30_000},
         each("task.vocab_size", [32, 64, 96, 128]),
-        codes(),
+        encodings(),
     )
 
 
@@ -38,7 +38,7 @@ def paper() -> tuple[RunSpec, ...]:
     return grid(
         {**TASK, "task.length": 16},
         each("task.vocab_size", [512, 640, 768, 896, 1024]),
-        codes(),
+        encodings(),
     )
 
 

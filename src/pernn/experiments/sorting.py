@@ -11,7 +11,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import CORES, PAPER_SETTING, Source, by_core, labels
 from .experiment import Experiment
-from .grids import CODE, DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, POWERS, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import AtLeast, Claim, Contrast, Differs, DiffersMore, Grows, Place
 
 KINDS = ["elman", "gru", "lstm"]
@@ -37,7 +37,7 @@ def demo() -> tuple[RunSpec, ...]:
         each("task.vocab_size", [4, 16, 64]),
         TASKS,
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
@@ -48,7 +48,7 @@ def small() -> tuple[RunSpec, ...]:
         each("task.vocab_size", [2, 8, 32, 64, 128, 512]),
         TASKS,
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
@@ -59,12 +59,12 @@ def paper() -> tuple[RunSpec, ...]:
         each("task.vocab_size", POWERS),
         TASKS,
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
 def _title(core: str, code: str) -> str:
-    return f"{'vanilla' if code == CODE.baseline else 'encoded'} {CORES[core]}"
+    return f"{'vanilla' if code == ENCODING.baseline else 'encoded'} {CORES[core]}"
 
 
 def _smaller_than_in_reversing(core: str, source: Source) -> Claim:
@@ -75,7 +75,7 @@ def _smaller_than_in_reversing(core: str, source: Source) -> Claim:
         predicate=DiffersMore(
             "token_accuracy",
             {"core.kind": core},
-            CODE,
+            ENCODING,
             Contrast("task.kind", treated="sorting", baseline="reverse_ordering"),
             cells="task.vocab_size",
             sign=-1,
@@ -106,7 +106,7 @@ def _tolerates(core: str) -> Claim:
         predicate=Differs(
             "token_accuracy",
             {**SORTING, "core.kind": core, "task.vocab_size": BEYOND},
-            CODE,
+            ENCODING,
             cells="task.vocab_size",
         ),
     )
@@ -135,7 +135,7 @@ def _helps(core: str) -> Claim:
         statement=f"In sorting, the code raises the {CORES[core]}'s token accuracy.",
         source=(V3, V1),
         predicate=Differs(
-            "token_accuracy", {**SORTING, "core.kind": core}, CODE, cells="task.vocab_size"
+            "token_accuracy", {**SORTING, "core.kind": core}, ENCODING, cells="task.vocab_size"
         ),
     )
 
@@ -148,7 +148,7 @@ ELMAN_AT_64 = Claim(
     predicate=Differs(
         "token_accuracy",
         {**SORTING, "core.kind": "elman", "task.vocab_size": 64},
-        CODE,
+        ENCODING,
         cells="task.vocab_size",
         required=(64,),
     ),

@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, DEMO_TRAINING, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Claim, Differs, Place
 
 SOURCE = (Place("v3", "appendix B and Fig. 9"), Place("v1", "appendix B.1 and Fig. 6"))
@@ -29,7 +29,7 @@ def demo() -> tuple[RunSpec, ...]:
             **DEMO_TRAINING,
         },
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
@@ -47,7 +47,7 @@ def small() -> tuple[RunSpec, ...]:
             "training.iterations": 24_000,
         },
         each("core.kind", KINDS),
-        codes(),
+        encodings(),
     )
 
 
@@ -56,15 +56,15 @@ def paper() -> tuple[RunSpec, ...]:
     return grid(
         {"task.kind": "variable_length", "task.vocab_size": 16_384},
         each("core.kind", ["lstm"]),
-        codes(),
+        encodings(),
     )
 
 
-CODE_HELPS = Claim(
+ENCODING_HELPS = Claim(
     name="encoding_helps_lstm",
     statement="The code raises the LSTM's token accuracy where the input length varies.",
     source=SOURCE,
-    predicate=Differs("token_accuracy", {"core.kind": "lstm"}, CODE, cells="length"),
+    predicate=Differs("token_accuracy", {"core.kind": "lstm"}, ENCODING, cells="length"),
     table="by_length",
 )
 
@@ -73,13 +73,13 @@ EXPERIMENT = Experiment(
     question=CATALOGUE["variable_length"].question,
     source=CATALOGUE["variable_length"].source,
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(CODE_HELPS,),
+    claims=(ENCODING_HELPS,),
     figure=FigureLayout(
         x="length",
         panels="core.kind",
         lines="encoding.kind",
         metrics=("token_accuracy",),
-        contrast=CODE,
+        contrast=ENCODING,
         table="by_length",
         form="bands",
     ),

@@ -10,7 +10,16 @@ from pernn.runs import RunSpec
 from .catalogue import CATALOGUE
 from .comparisons import LABELS, OURS, PAPER_SETTING, POINT
 from .experiment import Experiment, FigureLayout
-from .grids import CODE, DEMO_TRAINING, POWERS, SMALL_TRAINING, Settings, codes, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    POWERS,
+    SMALL_TRAINING,
+    Settings,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Claim, Contrast, Differs, DiffersMore, Equivalent, Place
 
 STAGE = "pretraining.task.kind"
@@ -37,10 +46,10 @@ def paper() -> tuple[RunSpec, ...]:
 
 
 def _both_ways(sizes: Sequence[int], base: Settings) -> tuple[RunSpec, ...]:
-    """Cross sizes and codes, each pretrained on half of the ids, and from scratch."""
+    """Cross sizes and encodings, each pretrained on half of the ids, and from scratch."""
     ids = [{"task.vocab_size": size, "task.num_known": size // 2} for size in sizes]
     kinds = {"task.kind": "vocabulary_extension", "core.kind": "lstm"}
-    specs = grid({**kinds, **base}, ids, codes())
+    specs = grid({**kinds, **base}, ids, encodings())
     return tuple(one for spec in specs for one in (_pretrained(spec), spec))
 
 
@@ -67,7 +76,7 @@ CLAIMS = (
         "vocabulary.",
         source=V1,
         predicate=Differs(
-            "token_accuracy", {**LSTM, STAGE: EXTENDED}, CODE, cells="task.vocab_size"
+            "token_accuracy", {**LSTM, STAGE: EXTENDED}, ENCODING, cells="task.vocab_size"
         ),
     ),
     Claim(
@@ -78,7 +87,7 @@ CLAIMS = (
         predicate=Equivalent(
             "token_accuracy",
             {**PAPER_SETTING, **LSTM, STAGE: None},
-            CODE,
+            ENCODING,
             cells="task.vocab_size",
             required=(128, 256, 512),
             margin=POINT,
@@ -92,7 +101,7 @@ CLAIMS = (
         predicate=DiffersMore(
             "token_accuracy",
             {**LSTM, **UP_TO_512},
-            CODE,
+            ENCODING,
             Contrast(STAGE, treated=EXTENDED, baseline=None),
             cells="task.vocab_size",
         ),
@@ -110,7 +119,7 @@ EXPERIMENT = Experiment(
         panels=STAGE,
         lines="encoding.kind",
         metrics=("token_accuracy",),
-        contrast=CODE,
+        contrast=ENCODING,
         x_base=2,
     ),
     labels={

@@ -1,4 +1,4 @@
-"""How large a vocabulary can a recurrent network handle, with and without a position code?
+"""How large a vocabulary can a recurrent network handle, with and without a positional encoding?
 
 Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 5, section 4.1.
 """
@@ -15,7 +15,7 @@ from .comparisons import (
     labels,
 )
 from .experiment import Experiment
-from .grids import CODE, DEMO_TRAINING, POWERS, SMALL_TRAINING, codes, each, grid, widths
+from .grids import DEMO_TRAINING, ENCODING, POWERS, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import AtLeast, Claim, Differs, Grows, LimitNear, Place
 
 V1 = Place("v1", "section 4.1 and Fig. 2")
@@ -31,7 +31,7 @@ def demo() -> tuple[RunSpec, ...]:
         {"task.length": 32, **widths(128), **DEMO_TRAINING},
         each("task.vocab_size", [4, 8, 16]),
         each("core.kind", ["gru"]),
-        codes(),
+        encodings(),
     )
 
 
@@ -41,7 +41,7 @@ def small() -> tuple[RunSpec, ...]:
         {"task.length": 32, **widths(128), **SMALL_TRAINING},
         each("task.vocab_size", [2, 4, 8, 16, 32, 64, 256]),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -51,7 +51,7 @@ def paper() -> tuple[RunSpec, ...]:
         {},
         each("task.vocab_size", POWERS),
         each("core.kind", list(CORES)),
-        codes(),
+        encodings(),
     )
 
 
@@ -62,7 +62,7 @@ def _degrades(core: str, source: Source) -> Claim:
         source=source,
         predicate=Grows(
             "token_accuracy",
-            {"core.kind": core, "encoding.kind": CODE.baseline},
+            {"core.kind": core, "encoding.kind": ENCODING.baseline},
             None,
             along="task.vocab_size",
             sign=-1,
@@ -76,7 +76,7 @@ def _distance_falls(core: str) -> Claim:
         statement=f"The code lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
         source=V5,
         predicate=Differs(
-            "damerau_levenshtein", {"core.kind": core}, CODE, cells="task.vocab_size", sign=-1
+            "damerau_levenshtein", {"core.kind": core}, ENCODING, cells="task.vocab_size", sign=-1
         ),
     )
 
@@ -90,7 +90,7 @@ def _masters(core: str, smallest: int, largest: int, source: Source) -> Claim:
         source=source,
         predicate=AtLeast(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated},
+            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
             cells="task.vocab_size",
             required=tuple(size for size in POWERS if smallest <= size <= largest),
             threshold=0.95,
@@ -106,7 +106,7 @@ def _limit(core: str, near: int) -> Claim:
         source=V1,
         predicate=LimitNear(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": CODE.treated},
+            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
             along="task.vocab_size",
             required=POWERS,
             threshold=0.95,
@@ -123,7 +123,7 @@ ELMAN_HELPS = Claim(
     predicate=Differs(
         "token_accuracy",
         {"core.kind": "elman", "task.vocab_size": tuple(k for k in POWERS if k != EXCEPTION)},
-        CODE,
+        ENCODING,
         cells="task.vocab_size",
     ),
 )
@@ -134,7 +134,7 @@ ELMAN_EXCEPTION = Claim(
     predicate=Differs(
         "token_accuracy",
         {**PAPER_SETTING, "core.kind": "elman", "task.vocab_size": EXCEPTION},
-        CODE,
+        ENCODING,
         cells="task.vocab_size",
         required=(EXCEPTION,),
         sign=-1,
@@ -145,7 +145,7 @@ LSTM_GAIN_GROWS = Claim(
     statement="The LSTM's gain from the code grows with the vocabulary (our reading: one condition "
     "stays above 95 % and the other degrades).",
     source=V1,
-    predicate=Grows("token_accuracy", {"core.kind": "lstm"}, CODE, along="task.vocab_size"),
+    predicate=Grows("token_accuracy", {"core.kind": "lstm"}, ENCODING, along="task.vocab_size"),
 )
 
 FIGURE = by_core("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_base=2)

@@ -10,16 +10,16 @@ TARGET_VARIABLE = "PERNN_KERNELS_TARGET"
 
 
 def cache_directory() -> Path:
-    """Give the folder for compiled libraries, `XDG_CACHE_HOME`/pernn or ~/.cache/pernn."""
+    """Return the folder for compiled libraries, `XDG_CACHE_HOME`/pernn or ~/.cache/pernn."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "pernn"
 
 
 def library_path(digest: str) -> Path:
-    """Give the place of a library."""
+    """Return the place of a library."""
     return cache_directory() / f"kernels-{digest}.so"
 
 
 def may_compile_first() -> bool:
-    """Say whether the first trial will have to wait for the compiler, as far as files tell."""
+    """Return whether the first trial will have to wait for the compiler, as far as files tell."""
     return os.environ.get(VARIABLE) != "off" and not any(cache_directory().glob("kernels-*.so"))

@@ -62,7 +62,7 @@ _decision = _Decision()
 
 
 def find_kernels() -> Kernels | None:
-    """Give the kernels; the first call compiles them if that was never done (about 20 seconds).
+    """Return the kernels; the first call compiles them if that was never done (about 20 seconds).
 
     Returns:
         `None` where there is no compiler, or they are switched off.

@@ -25,7 +25,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
         vocab_size: Number of token ids, K.
         core: Module that recurs, its class or kind;
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
-        encoding: Module that gives the codes, or the kind of one.
+        encoding: Module that gives the encodings, or the kind of one.
         embedding_size: Width of a token's vector; as wide as the state if absent.
         phase_size: Width of the two phases' vectors; `embedding_size` if absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
@@ -137,20 +137,20 @@ class AutoregressiveRNN(PositionEncodedRNN):
         rows, start = self._rows(), prompt.shape[1]
         inputs = super().prepare(prompt).plus(self._phases(start, 1))
         outputs, state = self.core.recur(inputs.gates().transpose(0, 1))
-        logits = [self.readout(outputs[:, -1])]
+        logits = [self.output_layer(outputs[:, -1])]
         last = self._phases(1, 1)
-        codes = self.project_codes(start + num_outputs - 1, 0, rows.shape[1])
+        encodings = self.project_encoding(start + num_outputs - 1, 0, rows.shape[1])
         for step in range(start, start + num_outputs - 1):
             tokens = F.embedding(logits[-1].argmax(dim=1), rows)
             gate = self.core.project(tokens) + last
-            if codes is not None:
-                gate = gate + codes[step]
+            if encodings is not None:
+                gate = gate + encodings[step]
             outputs, state = self.core.recur(gate.unsqueeze(1), state)
-            logits.append(self.readout(outputs[:, -1]))
+            logits.append(self.output_layer(outputs[:, -1]))
         return torch.stack(logits, dim=1)
 
     def _phases(self, num_steps: int, num_outputs: int) -> Float[Tensor, "time gate"]:
-        """Give the two phases' share of the projected inputs, the last steps the second's."""
+        """Return the two phases' share of the projected inputs, the last steps the second's."""
         first, second = self.core.project(self.phase, offset=self.joined_size, bias=False)
         return torch.cat(
             [first.expand(num_steps - num_outputs, -1), second.expand(num_outputs, -1)]

@@ -49,7 +49,7 @@ def extend_vocabulary(
 
     The ids that it knows keep their numbers; the rows of the query and of other signs move behind
     the new ids. Left to train are the new rows of the embedding, N(0, 1) at first, and the new
-    rows and biases of the read-out, U(−1/√hidden_size, 1/√hidden_size).
+    rows and biases of the output layer, U(−1/√hidden_size, 1/√hidden_size).
 
     Args:
         model: The trained network.
@@ -74,19 +74,19 @@ def extend_vocabulary(
         )
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    count, device = vocab_size - known, model.readout.weight.device
-    bound = 1 / math.sqrt(model.readout.in_features)
+    count, device = vocab_size - known, model.output_layer.weight.device
+    bound = 1 / math.sqrt(model.output_layer.in_features)
     # Drawn on the CPU, so that they do not depend on the device.
     embedding = torch.randn(count, model.embedding.embedding_dim, generator=generator)
-    weight = torch.empty(count, model.readout.in_features).uniform_(
+    weight = torch.empty(count, model.output_layer.in_features).uniform_(
         -bound, bound, generator=generator
     )
     bias = torch.empty(count).uniform_(-bound, bound, generator=generator)
     _grow(model.embedding, "weight", embedding.to(device), known)
-    _grow(model.readout, "weight", weight.to(device), known)
-    _grow(model.readout, "bias", bias.to(device), known)
+    _grow(model.output_layer, "weight", weight.to(device), known)
+    _grow(model.output_layer, "bias", bias.to(device), known)
     model.embedding.num_embeddings += count
-    model.readout.out_features = model.vocab_size = vocab_size
+    model.output_layer.out_features = model.vocab_size = vocab_size
 
 
 def _grow(module: nn.Module, name: str, new: Rows, known: int) -> None:

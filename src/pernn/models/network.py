@@ -1,4 +1,4 @@
-"""What all our networks share: a code and a core that fit, a read-out, the input by parts."""
+"""What all our networks share: a code and a core that fit, an output layer, the input by parts."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pernn.cores import CORES, S4D, Linear, Projected, RecurrentCore, map_state
-from pernn.encodings import ENCODINGS, CodeConfig, Encoding
+from pernn.encodings import ENCODINGS, Encoding, PositionalEncodingConfig
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
@@ -20,13 +20,13 @@ TWINS: dict[Any, str] = {nn.RNN: "elman", nn.GRU: "gru", nn.LSTM: "lstm"}
 
 
 class EncodedNetwork(nn.Module, ABC):
-    """Embedding, code, core and read-out; what goes in and how is a subclass's business.
+    """Embedding, code, core and output layer; what goes in and how is a subclass's business.
 
     Args:
         embedding: What gives the vectors, its weights not drawn yet.
         output_size: Width of the outputs.
         core: Module that recurs, its class or kind; or PyTorch's class of the same function.
-        encoding: Module that gives the codes, or the kind of one.
+        encoding: Module that gives the encodings, or the kind of one.
         embedding_size: Width of the vectors, and of a code given by kind.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.
@@ -57,7 +57,7 @@ class EncodedNetwork(nn.Module, ABC):
         super().__init__()
         if isinstance(encoding, str):
             found = ENCODINGS.find(encoding)
-            sized = {"size": embedding_size} if issubclass(found, CodeConfig) else {}
+            sized = {"size": embedding_size} if issubclass(found, PositionalEncodingConfig) else {}
             config = ENCODINGS.validate({"kind": encoding, **sized})
             steps = 1024 if num_positions is None else num_positions
             encoding = config.build(steps, "halves", generator)
@@ -78,11 +78,11 @@ class EncodedNetwork(nn.Module, ABC):
         self.embedding = embedding
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
-        self.readout = Linear(core.hidden_size, output_size)
+        self.output_layer = Linear(core.hidden_size, output_size)
 
-    def reset_readout(self, generator: torch.Generator | None = None) -> None:
+    def reset_output_layer(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases from U(−1/√hidden_size, 1/√hidden_size), as `torch.nn.Linear`."""
-        self.readout.reset_parameters(generator)
+        self.output_layer.reset_parameters(generator)
 
     @property
     def num_parameters(self) -> int:
@@ -137,7 +137,7 @@ class EncodedNetwork(nn.Module, ABC):
             return single
         if hx is None and position_offset is None and not return_state:
             states = self.states(tokens, num_queries, num_scored=num_scored, scored=scored)
-            found: Tensor = self.readout(states)
+            found: Tensor = self.output_layer(states)
             return found
         check_position(hx, position_offset, self.encoding)
         offset = position_offset or 0
@@ -145,7 +145,7 @@ class EncodedNetwork(nn.Module, ABC):
         num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
         every, final = self.core.recur(inputs.gates().transpose(0, 1), hx)
         kept = every[:, inputs.num_steps - num_outputs :]
-        outputs = self.readout(kept if scored is None else kept[scored])
+        outputs = self.output_layer(kept if scored is None else kept[scored])
         return (outputs, final, offset + inputs.num_steps) if return_state else outputs
 
     def _single(self, tokens: Tensor, num_queries: int, **options: Any) -> Any:
@@ -166,7 +166,7 @@ class EncodedNetwork(nn.Module, ABC):
         num_scored: int | None = None,
         scored: Bool[Tensor, "batch scored"] | None = None,
     ) -> Float[Tensor, "*rows hidden"]:
-        """Give the states that `forward` reads out; the arguments are those of `forward`."""
+        """Return the states that `forward` reads out; the arguments are those of `forward`."""
         inputs = self.prepare(tokens, num_queries, num_scored)
         num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
         kept = last_outputs(self.core, inputs, num_outputs)
@@ -177,7 +177,7 @@ class EncodedNetwork(nn.Module, ABC):
         tokens: Int[Tensor, "batch input_time"] | Float[Tensor, "batch input_time vocab"],
         num_queries: int = 0,
     ) -> Float[Tensor, "batch time gate"]:
-        """Give the core's projected inputs of all steps, both phases."""
+        """Return the core's projected inputs of all steps, both phases."""
         return self.prepare(tokens, num_queries).gates().transpose(0, 1)
 
     @abstractmethod
@@ -188,16 +188,16 @@ class EncodedNetwork(nn.Module, ABC):
         num_scored: int | None = None,
         position_offset: int = 0,
     ) -> Projected:
-        """Give the core's projected inputs by parts; the arguments are those of `forward`.
+        """Return the core's projected inputs by parts; the arguments are those of `forward`.
 
         Raises:
             ConfigError: If there are queries without a query row, or not that many steps.
         """
 
-    def project_codes(
+    def project_encoding(
         self, num_steps: int, num_queries: int, width: int, position_offset: int = 0
     ) -> Float[Tensor, "time gate"] | None:
-        """Give the codes' share of the projected inputs, if there are codes.
+        """Return the encodings' share of the projected inputs, if there are encodings.
 
         Args:
             num_steps: Steps of both phases together.
@@ -207,9 +207,9 @@ class EncodedNetwork(nn.Module, ABC):
         """
         if not self.encoding.size:
             return None
-        codes = self.encoding(num_steps, num_queries, position_offset=position_offset)
+        encodings = self.encoding(num_steps, num_queries, position_offset=position_offset)
         offset = width if self.encoding.combine == "concat" else 0
-        return self.core.project(codes, offset=offset, bias=False)
+        return self.core.project(encodings, offset=offset, bias=False)
 
 
 def make_core(
@@ -265,7 +265,7 @@ def last_outputs(
 
 
 def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:
-    """Say how many of the last steps are asked for; by default the queries, or all if none is.
+    """Return how many of the last steps are asked for; by default the queries, or all if none is.
 
     Raises:
         ConfigError: If there are not that many steps.

@@ -34,7 +34,7 @@ class PlainRNN(nn.Module):
         self.embedding = deepcopy(model.embedding)
         self.encoding = deepcopy(model.encoding)
         self.core = _plain_twin(model.core)
-        self.readout = deepcopy(model.readout)
+        self.output_layer = deepcopy(model.output_layer)
         self.vocab_size = model.vocab_size
         self.phase = deepcopy(model.phase) if isinstance(model, AutoregressiveRNN) else None
 
@@ -60,13 +60,13 @@ class PlainRNN(nn.Module):
             phases = self.phase[is_output.long()].expand(len(tokens), -1, -1)
             inputs = torch.cat([inputs, phases], dim=2)
         outputs, _ = self.core(inputs)
-        logits: Tensor = self.readout(outputs)
+        logits: Tensor = self.output_layer(outputs)
         logits = logits[:, -count_outputs(logits.shape[1], num_queries, num_scored) :]
         return logits if scored is None else logits[scored]
 
 
 def _plain_twin(core: Recurrence) -> nn.Module:
-    """Give a layer that computes the same from whole input vectors, with weights of its own."""
+    """Return a layer that computes the same from whole input vectors, with weights of its own."""
     if isinstance(core, RecurrentCore):
         return core.to_torch()
     if isinstance(core, S4D):

@@ -1,4 +1,4 @@
-"""Embedding, position code, recurrent core and read-out put together.
+"""Embedding, positional encoding, recurrent core and output layer put together.
 
 The input projection is folded: W·[E(x); P(t)] + b = (W_x·E)[x] + (W_p·P)[t] + b, so each row of
 the embedding and each step's code is projected once per batch, then gathered and added. The query
@@ -24,8 +24,8 @@ class PositionEncodedRNN(EncodedNetwork):
         vocab_size: Number of token ids, K.
         core: Module that recurs, its class or kind (`elman`, `gru`, `lstm`, `s4d`);
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
-        encoding: Module that gives the codes, or the kind of one (`none`, `sinusoidal`, `learned`,
-            `random`, `repeated_embedding`); a kind is made with code size `embedding_size`.
+        encoding: The positional encoding: a module, or a kind (`none`, `sinusoidal`, `learned`,
+            `random`, `repeated_embedding`), which is built with size `embedding_size`.
         embedding_size: Width of a token's vector; as wide as the state if absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.
@@ -89,7 +89,7 @@ class PositionEncodedRNN(EncodedNetwork):
         )
         self.vocab_size, self.num_extra_rows = vocab_size, num_extra_rows
         self.reset_embedding(generator)
-        self.reset_readout(generator)
+        self.reset_output_layer(generator)
         # Drawn before, the weights do not depend on where they go.
         self.to(device=device, dtype=dtype)
 
@@ -120,11 +120,11 @@ class PositionEncodedRNN(EncodedNetwork):
             if num_queries:
                 vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
             rows, shown, query_row = vectors, None, len(vectors) - 1 if num_queries else 0
-        codes = self.project_codes(
+        encodings = self.project_encoding(
             input_time + num_queries, num_queries, rows.shape[1], position_offset
         )
         return Projected(
-            self.core.project(rows), batch, input_time, num_queries, shown, query_row, codes
+            self.core.project(rows), batch, input_time, num_queries, shown, query_row, encodings
         )
 
     def _rows(self) -> Float[Tensor, "rows width"]:

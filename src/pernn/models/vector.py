@@ -20,7 +20,7 @@ class VectorRNN(EncodedNetwork):
         vocab_size: Width d of the vectors, in and out.
         core: Module that recurs, its class or kind;
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
-        encoding: Module that gives the codes, or the kind of one.
+        encoding: Module that gives the encodings, or the kind of one.
         embedding_size: Width of what the vectors are projected to; the state's if absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.
@@ -74,7 +74,7 @@ class VectorRNN(EncodedNetwork):
         )
         self.vocab_size = vocab_size
         self.reset_embedding(generator)
-        self.reset_readout(generator)
+        self.reset_output_layer(generator)
         # Drawn before, the weights do not depend on where they go.
         self.to(device=device, dtype=dtype)
 
@@ -95,7 +95,7 @@ class VectorRNN(EncodedNetwork):
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
         rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
         rows = torch.cat([rows] * copies, dim=1)
-        codes = self.project_codes(
+        encodings = self.project_encoding(
             input_time + num_queries, num_queries, rows.shape[1], position_offset
         )
         return Projected(
@@ -104,5 +104,5 @@ class VectorRNN(EncodedNetwork):
             input_time,
             num_queries,
             query_row=len(rows) - 1,
-            codes=codes,
+            encodings=encodings,
         )

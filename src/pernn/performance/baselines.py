@@ -36,7 +36,7 @@ class ScriptedNetwork(nn.Module):
         ConfigError: If it has no such twin.
     """
 
-    codes: Tensor
+    encodings: Tensor
 
     def __init__(self, model: PositionEncodedRNN, num_steps: int, num_queries: int) -> None:
         super().__init__()
@@ -48,28 +48,28 @@ class ScriptedNetwork(nn.Module):
             self.core.method = "fft"
         else:
             raise ConfigError(f"no script is known for the core {type(model.core).__name__}")
-        self.readout = deepcopy(model.readout)
+        self.output_layer = deepcopy(model.output_layer)
         self.query, self.num_queries = model.vocab_size, num_queries
         self.copies = model.encoding.embedding_copies
         self.combine = model.encoding.combine
         with torch.no_grad():
-            codes = model.encoding(num_steps, num_queries)
-        self.register_buffer("codes", codes)
+            encodings = model.encoding(num_steps, num_queries)
+        self.register_buffer("encodings", encodings)
 
     def forward(self, tokens: Tensor, *, all_logits: bool) -> Tensor:
-        """Give logits of the output phase; of all steps, of which these are taken, if so wished."""
+        """Return the logits of the output phase, on request taken from those of all steps."""
         queries = tokens.new_full((len(tokens), self.num_queries), self.query)
         vectors = self.embedding(torch.cat([tokens, queries], dim=1))
         vectors = torch.cat([vectors] * self.copies, dim=2)
-        if self.codes.shape[1] and self.combine == "add":
-            vectors = vectors + self.codes
-        elif self.codes.shape[1]:
-            vectors = torch.cat([vectors, self.codes.expand(len(tokens), -1, -1)], dim=2)
+        if self.encodings.shape[1] and self.combine == "add":
+            vectors = vectors + self.encodings
+        elif self.encodings.shape[1]:
+            vectors = torch.cat([vectors, self.encodings.expand(len(tokens), -1, -1)], dim=2)
         outputs = self._run_core(vectors)
         if all_logits:
-            logits: Tensor = self.readout(outputs)
+            logits: Tensor = self.output_layer(outputs)
             return logits[:, -self.num_queries :]
-        kept: Tensor = self.readout(outputs[:, -self.num_queries :])
+        kept: Tensor = self.output_layer(outputs[:, -self.num_queries :])
         return kept
 
     def _run_core(self, vectors: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class Samples(IterableDataset[tuple[Tensor, Tensor]]):
         self.vocab_size, self.length, self.held_out = vocab_size, length, held_out
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Give samples without end."""
+        """Return samples without end."""
         generator = torch.Generator().manual_seed(1)
         while True:
             tokens = torch.randint(self.vocab_size, (self.length,), generator=generator)

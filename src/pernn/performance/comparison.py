@@ -157,7 +157,7 @@ def compare(
 def make_update_of(
     name: str, spec: RunSpec, device: torch.device
 ) -> tuple[Callable[[], float], Stopwatch | None]:
-    """Give what makes an update and says how long it took; ours also in phases."""
+    """Return what makes an update and says how long it took; ours also in phases."""
     trial = build(spec, device)
     if name == "ours":
         stopwatch = Stopwatch(spec, trial, TrainState.fresh(trial.model, trial.preset), device)
@@ -176,7 +176,7 @@ def make_update_of(
 
 
 def peak(name: str, spec: RunSpec, device: torch.device) -> float:
-    """Give the mebibytes that updates need, in a process of their own."""
+    """Return the mebibytes that updates need, in a process of their own."""
     threads = torch.get_num_threads()
     content = {"name": name, "spec": spec.dump(), "device": str(device), "threads": threads}
     done = subprocess.run(

@@ -59,7 +59,7 @@ def kinds_of_updates(specs: Sequence[RunSpec]) -> dict[str, tuple[RunSpec, int]]
 def measure_seconds(
     specs: Sequence[RunSpec], device: torch.device, hear: Callable[[int, int], None]
 ) -> float:
-    """Give the seconds that all updates of some trials take, one after another.
+    """Return the seconds that all updates of some trials take, one after another.
 
     Args:
         specs: The trials; what they share is counted once.

@@ -19,7 +19,7 @@ NUM_UPDATES = 3
 
 
 def high_water() -> int:
-    """Give the most memory that this process ever held, in KiB."""
+    """Return the most memory that this process ever held, in KiB."""
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -10,11 +10,11 @@ from torch import Tensor
 from pernn.cores import Projected
 from pernn.models import PositionEncodedRNN, last_outputs
 from pernn.runs import RunSpec, Trial, estimate_work
-from pernn.training import Shown, TrainState, computing, linear_cross_entropy, make_update
+from pernn.training import DeviceBatch, TrainState, computing, linear_cross_entropy, make_update
 
 from .ceilings import Ceilings, now
 
-PHASES = ("data", "projection", "recurrence", "readout", "optimizer")
+PHASES = ("data", "projection", "recurrence", "output_layer", "optimizer")
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Stopwatch:
             seconds[name] = seconds.get(name, 0.0) + now(device) - begun
             return result
 
-        def draw() -> Shown:
+        def draw() -> DeviceBatch:
             batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
-            return Shown.of(batch, device)
+            return DeviceBatch.of(batch, device)
 
         with computing(self._spec.training.precision, device):
-            shown = cast(Shown, timed("data", draw))
+            shown = cast(DeviceBatch, timed("data", draw))
             self._step += 1
             made = cast(
                 Projected,
@@ -85,8 +85,11 @@ class Stopwatch:
                     lambda: model.prepare(shown.tokens, shown.num_queries, shown.num_scored),
                 ),
             )
-            table, codes = _leaf(made.table), None if made.codes is None else _leaf(made.codes)
-            cut = replace(made, table=table, codes=codes)
+            table, encodings = (
+                _leaf(made.table),
+                None if made.encodings is None else _leaf(made.encodings),
+            )
+            cut = replace(made, table=table, encodings=encodings)
             outputs = cast(
                 Tensor,
                 timed(
@@ -95,20 +98,22 @@ class Stopwatch:
                 ),
             )
             states = _leaf(outputs)
-            readout = model.readout
+            output_layer = model.output_layer
             ids = shown.targets.t().flatten()
             loss, _ = cast(
                 tuple[Tensor, Tensor],
                 timed(
-                    "readout",
+                    "output_layer",
                     lambda: linear_cross_entropy(
-                        states.flatten(0, 1), readout.weight, readout.bias, ids
+                        states.flatten(0, 1), output_layer.weight, output_layer.bias, ids
                     ),
                 ),
             )
-            timed("readout", loss.backward)
+            timed("output_layer", loss.backward)
             timed("recurrence", lambda: outputs.backward(states.grad))
-            ends = [(table, made.table)] + ([] if codes is None else [(codes, made.codes)])
+            ends = [(table, made.table)] + (
+                [] if encodings is None else [(encodings, made.encodings)]
+            )
             wanted = [(leaf, end) for leaf, end in ends if end is not None and end.requires_grad]
             timed(
                 "projection",

@@ -13,10 +13,10 @@ from pernn.experiments import Claim
 from pernn.runs import RunSpec
 from pernn.store import flatten
 
-from .cells import Label, NotRunError, show
 from .findings import Cell, Finding, find
 from .records import Record
 from .rules import ALPHA, MIN_SEEDS, Outcome, decide, holm
+from .samples import Label, NotRunError, show
 from .statistics import ROUNDING, Interval, bootstrap_interval, student_interval
 
 

@@ -68,12 +68,12 @@ def to_csv(records: Records) -> bytes:
 
 
 def to_json_rows(records: Records) -> bytes:
-    """Give records as a JSON array."""
+    """Return records as a JSON array."""
     return json.dumps(list(records), indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 def to_parquet(records: Records) -> bytes:
-    """Give records as a Parquet file.
+    """Return records as a Parquet file.
 
     Raises:
         MachineError: If pyarrow is missing.

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from pernn.experiments import Experiment
 
 from .escaping import clean
-from .forms import draw_bands, draw_points, draw_violins
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
+from .marks import draw_bands, draw_points, draw_violins
 from .records import Record, number
 from .scales import Scale, fit_metric, is_share
 from .scatter import collect_pairs, draw_scatter, fit_number
@@ -135,12 +135,12 @@ class Grid:
         return row.metric is None or any(number(one, row.metric) is not None for one in inside)
 
     def scales(self) -> list[Scale]:
-        """Give the horizontal axis of each column of panels."""
+        """Return the horizontal axis of each column of panels."""
         layout = self.layout
         return [Scale(layout.x, layout.x_base, self.label, column) for column in self.columns]
 
     def inside(self, row: Row) -> list[list[Record]]:
-        """Give the records of each panel of a row."""
+        """Return the records of each panel of a row."""
         return [
             [one for one in column if value_of(one, self.layout.rows) == row.block]
             for column in self.columns
@@ -162,7 +162,7 @@ class Grid:
 
 
 def render(figure: Figure, form: Format) -> bytes:
-    """Give a figure as a file's content; the same figure always gives the same bytes.
+    """Return a figure as a file's content; the same figure always gives the same bytes.
 
     Args:
         figure: From `draw`.

@@ -20,9 +20,9 @@ from pernn.experiments import (
     LimitNear,
 )
 
-from .cells import Label, NotRunError, Sample, arms, gather, show, show_all
-from .records import Record, rank
+from .records import Record, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
+from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
 from .statistics import (
     ROUNDING,
     Interval,
@@ -275,7 +275,7 @@ def _cells(sample: Sample, values: dict[Any, tuple[float, ...]]) -> tuple[Cell, 
 
 
 def _log2(value: Any, column: str) -> float:
-    if rank(value)[0] or value <= 0:
+    if sort_key(value)[0] or value <= 0:
         raise ConfigError(f"{column} must be positive numbers to be doubled, got {value!r}")
     return math.log2(value)
 

@@ -6,7 +6,7 @@ from typing import Any
 from pernn.experiments import Columns, Experiment, FigureLayout
 
 from .escaping import clean
-from .records import Record, rank
+from .records import Record, sort_key
 
 SETTINGS = (
     ("training.precision", "precision {}"),
@@ -20,14 +20,14 @@ SEPARATOR = " · "
 
 
 def names_of(columns: Columns | None) -> tuple[str, ...]:
-    """Give the columns one by one."""
+    """Return the columns one by one."""
     if columns is None:
         return ()
     return (columns,) if isinstance(columns, str) else columns
 
 
 def value_of(record: Record, columns: Columns | None) -> Any:
-    """Give a record's value of a column, or all of several; `None` if there is no such column."""
+    """Return a record's value of a column, or all of several; `None` if there is no such column."""
     if columns is None or isinstance(columns, str):
         return record.get(columns) if columns else None
     return tuple(record.get(column) for column in columns)
@@ -45,7 +45,7 @@ class Labels:
         self.places = {name: place for place, name in enumerate(names)}
 
     def __call__(self, value: Any) -> str:
-        """Give a display name; numbers without one have thousands separated."""
+        """Return a display name; numbers without one have thousands separated."""
         if isinstance(value, tuple):
             joint = ", ".join(str(part) for part in value)
             return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
@@ -78,17 +78,17 @@ class Labels:
         return self(value) if plain else f"{self(column)}: {self(value)}"
 
     def order(self, values: Iterable[Any]) -> list[Any]:
-        """Give the distinct values: those with a name first, then by size or alphabet."""
+        """Return the distinct values: those with a name first, then by size or alphabet."""
         return sorted(set(values), key=self._place)
 
     def _place(self, value: Any) -> list[Any]:
         parts = value if isinstance(value, tuple) else (value,)
         last = len(self.places)
-        return [(self.places.get(str(part), last), rank(part)) for part in parts]
+        return [(self.places.get(str(part), last), sort_key(part)) for part in parts]
 
 
 def preset_of(records: Sequence[Record], label: Labels) -> str:
-    """Say under which preset the trials were run; empty if none says so."""
+    """Return under which preset the trials were run; empty if none says so."""
     found = sorted({str(record["preset"]) for record in records if "preset" in record})
     if len(found) < 2:
         return f"preset {label(found[0])}" if found else ""
@@ -101,11 +101,11 @@ def footer(experiment: Experiment, records: Sequence[Record]) -> str:
 
 
 def footer_items(experiment: Experiment, records: Sequence[Record]) -> list[str]:
-    """Give the parts of the footer."""
+    """Return the parts of the footer."""
     label = Labels(experiment.labels)
     words = [preset] if (preset := preset_of(records, label)) else []
     for column, text in SETTINGS:
-        values = sorted({record[column] for record in records if column in record}, key=rank)
+        values = sorted({record[column] for record in records if column in record}, key=sort_key)
         if values and column != experiment.figure.x:
             words.append(text.format(", ".join(label(value) for value in values)))
     seeds = len({record["seed"] for record in records})

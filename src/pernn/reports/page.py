@@ -16,9 +16,9 @@ from pernn.store import storing, to_json, write_atomically
 from .claims import Verdict, judge_all
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
-from .further import FORMATS, Further, draw_further
 from .labels import Labels, footer, names_of, preset_of
-from .records import Record, rank
+from .more_figures import FORMATS, Further, draw_further
+from .records import Record, sort_key
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .unrolled import NAMING, is_setting, table_columns, unroll
@@ -251,7 +251,7 @@ class Summary:
         return "\n\n".join(lines) + "\n"
 
     def table(self) -> str:
-        """Give the means in Markdown, with a line on what they are of."""
+        """Return the means in Markdown, with a line on what they are of."""
         table = to_markdown(self.rows, self.metrics, self.label)
         if not self.rows:
             return table
@@ -303,4 +303,4 @@ def _place(experiment: Experiment) -> Any:
     layout = experiment.figure
     named = (layout.rows, layout.panels, layout.lines, layout.x, "seed", "run")
     columns = [name for some in named for name in names_of(some)]
-    return lambda record: [rank(record.get(column)) for column in columns]
+    return lambda record: [sort_key(record.get(column)) for column in columns]

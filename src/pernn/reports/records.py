@@ -61,7 +61,7 @@ def combine(
     keys = set(found[0]).intersection(*found[1:])
     return {
         key: math.fsum(sign * values[key] for (sign, _), values in zip(arms, found, strict=True))
-        for key in sorted(keys, key=lambda key: [rank(part) for part in key])
+        for key in sorted(keys, key=lambda key: [sort_key(part) for part in key])
     }
 
 
@@ -126,7 +126,7 @@ def number(record: Record, column: str) -> float | None:
     return float(value)
 
 
-def rank(value: Any) -> tuple[bool, float, str]:
+def sort_key(value: Any) -> tuple[bool, float, str]:
     """Return what orders values of any kind: numbers by size, then the rest by their text."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return (False, float(value), "")

@@ -13,7 +13,7 @@ from pernn.errors import ConfigError
 from pernn.experiments import Columns
 
 from .labels import Labels, names_of, value_of
-from .records import Record, rank
+from .records import Record, sort_key
 
 DENSE = 16
 """More numbers than this have no ticks of their own."""
@@ -43,7 +43,7 @@ class Scale:
     ) -> None:
         self.column, self.base, self.label = column, base, label
         self.values = label.order(value_of(record, column) for record in records)
-        self.numeric = not any(rank(value)[0] for value in self.values)
+        self.numeric = not any(sort_key(value)[0] for value in self.values)
         if base and not (self.numeric and all(value > 0 for value in self.values)):
             raise ConfigError(f"{column} needs positive numbers for a logarithmic axis")
 
@@ -60,7 +60,7 @@ class Scale:
         return place + shift * self._step()
 
     def edges(self) -> list[float]:
-        """Give the borders of cells round the values, one more than there are values.
+        """Return the borders of cells round the values, one more than there are values.
 
         They lie halfway between neighbours, as far outside the first and the last as inside.
         """
@@ -173,7 +173,7 @@ def fit_metric(
 
 
 def log_ends(metric: str, values: Sequence[float]) -> tuple[float, float]:
-    """Give the ends of a logarithmic axis, a little outside the values.
+    """Return the ends of a logarithmic axis, a little outside the values.
 
     Raises:
         ConfigError: If a value is not positive.

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from pernn.experiments import Experiment, FigureLayout
 
 from .labels import Labels, value_of
-from .records import Record, number, rank
+from .records import Record, number, sort_key
 from .scales import is_share, log_ends, tick_log
 from .series import looks
 from .statistics import Interval, rank_correlation
@@ -37,7 +37,7 @@ def collect_pairs(layout: FigureLayout, records: Sequence[Record], metric: str) 
         for record in records
         if (x := number(record, layout.x)) is not None and (y := number(record, metric)) is not None
     ]
-    return sorted(pairs, key=lambda one: (rank(one.seed), rank(one.line), one.x, one.y))
+    return sorted(pairs, key=lambda one: (sort_key(one.seed), sort_key(one.line), one.x, one.y))
 
 
 def draw_scatter(
@@ -67,7 +67,7 @@ def draw_scatter(
 
 
 def correlation_text(points: Sequence[Point]) -> str:
-    """Give Spearman's correlation, its interval over seeds, and n."""
+    """Return Spearman's correlation, its interval over seeds, and n."""
     seeds = [point.seed for point in points]
     num_seeds = len(set(seeds))
     count = f"n = {len(points):,}"

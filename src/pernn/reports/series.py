@@ -12,7 +12,7 @@ from pernn.errors import ConfigError
 from pernn.experiments import Columns, Experiment, FigureLayout
 
 from .labels import Labels, value_of
-from .records import Record, difference_of, number, paired_differences, rank
+from .records import Record, difference_of, number, paired_differences, sort_key
 
 LINES = (
     {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
@@ -25,7 +25,7 @@ LINES = (
 )
 """Colours of Okabe and Ito (2008), told apart by marker and dash as well."""
 
-CODES = ("none", "sinusoidal", "repeated_embedding", "learned", "random")
+ENCODING_KINDS = ("none", "sinusoidal", "repeated_embedding", "learned", "random")
 """Encodings whose look is the same in every figure, whichever of them it shows."""
 
 DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
@@ -52,7 +52,7 @@ class Quantiles:
     values: Float64[np.ndarray, " levels"]
 
     def at(self, level: float) -> float:
-        """Give the quantile at any level, on a straight line between those known."""
+        """Return the quantile at any level, on a straight line between those known."""
         return float(np.interp(level, self.levels, self.values))
 
 
@@ -85,15 +85,15 @@ def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
     order = Labels(experiment.labels).order(value_of(record, layout.lines) for record in records)
     if layout.contrast and layout.contrast.column == layout.lines:
         first: list[Any] = [layout.contrast.baseline, layout.contrast.treated]
-        if any(rank(value)[0] for value in first):  # numbers stay in the order of their size
+        if any(sort_key(value)[0] for value in first):  # numbers stay in the order of their size
             order = first + [value for value in order if value not in first]
         else:
-            order = sorted({*order, *first}, key=rank)
+            order = sorted({*order, *first}, key=sort_key)
     return order
 
 
 def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
-    """Give each condition its colour, marker and dash: encodings by their name, others in turn.
+    """Return each condition its colour, marker and dash: encodings by their name, others in turn.
 
     Args:
         column: What tells the conditions apart.
@@ -101,7 +101,7 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
     """
     if column != "encoding.kind":
         return {value: LINES[place % len(LINES)] for place, value in enumerate(order)}
-    names = [*CODES, *(value for value in order if value not in CODES)]
+    names = [*ENCODING_KINDS, *(value for value in order if value not in ENCODING_KINDS)]
     return {value: LINES[names.index(value) % len(LINES)] for value in order}
 
 
@@ -114,7 +114,7 @@ def place_records(
         ConfigError: If two compete for one place.
     """
     places: dict[Any, dict[Any, dict[Any, Record]]] = {value: {} for value in order}
-    for record in sorted(records, key=lambda record: rank(record["seed"])):
+    for record in sorted(records, key=lambda record: sort_key(record["seed"])):
         line, at_x, seed = value_of(record, layout.lines), record.get(layout.x), record["seed"]
         taken = places[line].setdefault(at_x, {})
         if seed in taken:

@@ -17,7 +17,7 @@ from jaxtyping import Float64, Int64, Shaped
 from pernn.errors import ConfigError
 from pernn.randomness import RandomStream, Split, integers
 
-from .records import rank
+from .records import sort_key
 
 NUM_RESAMPLES = 10_000
 EXACT = 6
@@ -247,7 +247,7 @@ def rank_correlation(
     estimate = _spearman(left, right)
     if math.isnan(estimate):
         return Interval(math.nan, math.nan, math.nan, "constant: no correlation")
-    names = sorted(set(clusters), key=rank)
+    names = sorted(set(clusters), key=sort_key)
     if len(names) == 1:
         return Interval(estimate, math.nan, math.nan, "n = 1: no interval")
     place = np.array([names.index(cluster) for cluster in clusters])

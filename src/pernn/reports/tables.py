@@ -9,7 +9,7 @@ from typing import Any
 from pernn.errors import ConfigError
 
 from .escaping import clean, csv_cell, escape_markdown
-from .records import Record, difference_of, number, rank
+from .records import Record, difference_of, number, sort_key
 from .statistics import Interval, bootstrap_interval, student_interval
 
 
@@ -47,7 +47,7 @@ class Row:
     metrics: Mapping[str, Measured]
 
     def size(self, label: Callable[[Any], str] = str) -> str:
-        """Give the number of parameters, or its range; a dash if none is known."""
+        """Return the number of parameters, or its range; a dash if none is known."""
         if not self.num_parameters:
             return "–"
         ends = dict.fromkeys((self.num_parameters[0], self.num_parameters[-1]))
@@ -80,8 +80,8 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
             )
         group[record["seed"]] = record
     rows = []
-    for condition in sorted(groups, key=lambda condition: [rank(part) for part in condition]):
-        group = dict(sorted(groups[condition].items(), key=lambda item: rank(item[0])))
+    for condition in sorted(groups, key=lambda condition: [sort_key(part) for part in condition]):
+        group = dict(sorted(groups[condition].items(), key=lambda item: sort_key(item[0])))
         sizes = {record["num_parameters"] for record in group.values() if _sized(record)}
         presets = {str(one["preset"]) for one in group.values() if "preset" in one}
         measured = {metric: _measure(group, metric) for metric in metrics}
@@ -111,7 +111,7 @@ def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
 
 
 def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
-    """Give all digits: per metric the mean, both intervals and the value of every seed.
+    """Return all digits: per metric the mean, both intervals and the value of every seed.
 
     Args:
         rows: From `summarise`.
@@ -152,7 +152,7 @@ def _cell(value: Any) -> Any:
 def to_markdown(
     rows: Sequence[Row], metrics: Sequence[str], label: Callable[[Any], str] = str
 ) -> str:
-    """Give a short table: mean [low, high] by bootstrap, n, and the networks' size.
+    """Return a short table: mean [low, high] by bootstrap, n, and the networks' size.
 
     Args:
         rows: From `summarise`.
@@ -188,5 +188,5 @@ def to_markdown(
 
 
 def show(found: Measured | None) -> str:
-    """Give mean [low, high] in four digits, or a dash."""
+    """Return mean [low, high] in four digits, or a dash."""
     return "–" if found is None else str(found.bootstrap)

@@ -19,7 +19,7 @@ def is_setting(column: str) -> bool:
 
 
 def unroll(records: Sequence[Record], table: str | None) -> list[Record]:
-    """Give one record per row of a table, its columns laid over the trial's.
+    """Return one record per row of a table, its columns laid over the trial's.
 
     What a row's columns do not name stays as the whole trial has it; a metric that they do name is
     the row's own.

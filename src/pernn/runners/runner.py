@@ -1,4 +1,4 @@
-"""The seam between specs and machines: who runs them, and what is heard meanwhile."""
+"""The interface between specs and machines: who runs them, and what is heard meanwhile."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

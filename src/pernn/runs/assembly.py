@@ -36,7 +36,7 @@ def build(
 ) -> Trial:
     """Make a trial's parts; each draws its weights from a stream of its own.
 
-    Networks of one seed that share a part (embedding, read-out) thus share its initial weights:
+    Networks of one seed that share a part (embedding, output layer) thus share its initial weights:
     trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
     depend on the device. A part that draws from a global generator instead finds it seeded, and
     `warn` is told.
@@ -70,7 +70,7 @@ def build(
         model = kind(*parts, embedding_size=width, num_extra_rows=rows, generator=embedding)
     if isinstance(model, AutoregressiveRNN):
         model.reset_phase(_generator(spec, "phase"))
-    model.reset_readout(_generator(spec, "readout"))
+    model.reset_output_layer(_generator(spec, "readout"))
     return Trial(model.to(device), stream, preset)
 
 

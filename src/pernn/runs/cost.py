@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pernn.encodings import CodeConfig
+from pernn.encodings import PositionalEncodingConfig
 
 from .spec import RunSpec, StabilityAnalysis
 
@@ -65,7 +65,7 @@ class Cost:
 
 
 def estimate_work(spec: RunSpec) -> Work:
-    """Count the work of one update: data, projection, recurrence, read-out, optimiser.
+    """Count the work of one update: data, projection, recurrence, output layer, optimiser.
 
     A product costs two operations per weight and row, and twice that again backwards. Traffic is
     what has to be written and read once: inputs, outputs and gradients of a phase, and what its way
@@ -76,8 +76,8 @@ def estimate_work(spec: RunSpec) -> Work:
     code = spec.encoding
     copies = 2 if code.kind == "repeated_embedding" else 1
     width = spec.embedding_size * copies
-    num_codes = code.size if isinstance(code, CodeConfig) else 0
-    if isinstance(code, CodeConfig) and code.combine == "concat":
+    num_codes = code.size if isinstance(code, PositionalEncodingConfig) else 0
+    if isinstance(code, PositionalEncodingConfig) and code.combine == "concat":
         width += code.size
     network = getattr(task, "network", "queried")
     if network == "autoregressive":
@@ -99,11 +99,11 @@ def estimate_work(spec: RunSpec) -> Work:
     if core.kind == "s4d":
         # One product per layer; the top one only where it is read out.
         recurrence = batch * hidden * gates * (steps * (layers - 1) + scored)
-    readout = batch * scored * hidden * vocab
+    output_layer = batch * scored * hidden * vocab
     weights = {
         "projection": width * gates,
         "recurrence": (2 * layers - 1) * hidden * gates,
-        "readout": (hidden + 1) * vocab,
+        "output_layer": (hidden + 1) * vocab,
     }
     parameters = num_embedded + sum(weights.values())
     numbers = {
@@ -112,7 +112,7 @@ def estimate_work(spec: RunSpec) -> Work:
         "projection": 4 * rows * (own + gates) + 3 * weights["projection"],
         # Gates and hidden state of every step, written, read again, and their gradients.
         "recurrence": layers * batch * steps * (3 * gates + 5 * hidden) + 3 * weights["recurrence"],
-        "readout": 4 * batch * scored * hidden + 4 * weights["readout"],
+        "output_layer": 4 * batch * scored * hidden + 4 * weights["output_layer"],
         # Gradients are read for their norm, scaled, and read again with the moments.
         "optimizer": 10 * parameters,
     }
@@ -120,7 +120,7 @@ def estimate_work(spec: RunSpec) -> Work:
         "data": 0.0,
         "projection": 6.0 * projection,
         "recurrence": 6.0 * recurrence,
-        "readout": 6.0 * readout,
+        "output_layer": 6.0 * output_layer,
         "optimizer": 0.0,
     }
     return Work(operations, {name: FLOAT_SIZE * float(count) for name, count in numbers.items()})

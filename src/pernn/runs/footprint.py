@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from pernn.encodings import CodeConfig
+from pernn.encodings import PositionalEncodingConfig
 from pernn.store import NUM_LATEST
 
 from .cost import FLOAT_SIZE
@@ -90,13 +90,13 @@ def count_parameters(spec: RunSpec) -> int:
     code = spec.encoding
     copies = 2 if code.kind == "repeated_embedding" else 1
     width = spec.embedding_size * copies
-    if isinstance(code, CodeConfig) and code.combine == "concat":
+    if isinstance(code, PositionalEncodingConfig) and code.combine == "concat":
         width += code.size
     rows = task.vocab_size + len(task.extra_rows)
     biases = 2 * gates * layers
     first, others = (width + hidden) * gates, 2 * (layers - 1) * hidden * gates
-    readout = (hidden + 1) * task.vocab_size
-    return rows * spec.embedding_size + first + others + biases + readout
+    output_layer = (hidden + 1) * task.vocab_size
+    return rows * spec.embedding_size + first + others + biases + output_layer
 
 
 @cache

@@ -9,7 +9,7 @@ from pydantic import Field, model_serializer, model_validator
 
 from pernn.config import Config, read_file
 from pernn.cores import AnyCore, LSTMConfig
-from pernn.encodings import ENCODINGS, AnyEncoding, CodeConfig, SinusoidalConfig
+from pernn.encodings import ENCODINGS, AnyEncoding, PositionalEncodingConfig, SinusoidalConfig
 from pernn.errors import ConfigError
 from pernn.interfaces import Task
 from pernn.randomness import MAX_SEED
@@ -59,7 +59,7 @@ class RunSpec(Config):
     Attributes:
         task: What is to be learnt.
         core: The recurrent layer.
-        encoding: The position code.
+        encoding: The positional encoding.
         embedding_size: Width of a token's vector; `core.hidden_size` if not given.
         preset: `as-run` (the published runs) or `as-written` (the published texts).
         training: How long and how fast.
@@ -92,14 +92,14 @@ class RunSpec(Config):
         values, code = self.__dict__, self.encoding
         if "embedding_size" not in self.model_fields_set:
             values["embedding_size"] = self.core.hidden_size
-        if isinstance(code, CodeConfig) and "size" not in code.model_fields_set:
+        if isinstance(code, PositionalEncodingConfig) and "size" not in code.model_fields_set:
             values["encoding"] = code.override({"size": self.embedding_size})
         return self
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
         code = self.encoding
-        if not isinstance(code, CodeConfig):
+        if not isinstance(code, PositionalEncodingConfig):
             return self
         if code.masked is not None and not self.build_task().num_queries:
             raise ValueError(

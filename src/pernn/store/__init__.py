@@ -2,7 +2,6 @@
 
 from .archives import Archived, Fate, Unpacked, read_archive, write_archive
 from .checkpoints import NUM_LATEST, Checkpoint, CheckpointFolder
-from .collection import without_collection
 from .files import (
     FORMAT,
     num_bytes_below,
@@ -15,6 +14,7 @@ from .files import (
     to_json,
     write_atomically,
 )
+from .gc_paused import gc_paused
 from .lease import NUM_BEATS, lease_seconds
 from .progress import Progress, read_progress, seconds_left
 from .queries import query
@@ -50,6 +50,7 @@ __all__ = [
     "create_archive",
     "describe_machines",
     "flatten",
+    "gc_paused",
     "hide_credentials",
     "is_done",
     "is_pause_requested",
@@ -78,7 +79,6 @@ __all__ = [
     "sweep_directory",
     "to_json",
     "withdraw_pause",
-    "without_collection",
     "write_anywhere",
     "write_archive",
     "write_atomically",

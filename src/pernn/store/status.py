@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pernn.errors import CorruptError, StoreError, one_line
 
-from .collection import without_collection
 from .files import storing
+from .gc_paused import gc_paused
 from .lease import newest_lease, this_boot_id
 from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
 
@@ -78,7 +78,7 @@ def read_statuses(
         before: What was found at the last look; a result that is still there is not read again.
     """
     before = before or {}
-    with without_collection():
+    with gc_paused():
         return {
             run: before[run]
             if run in before and before[run].state == "done" and is_done(root, run)
@@ -113,7 +113,7 @@ def read_records(
         CorruptError: If a run is damaged and nobody is told.
     """
     records = []
-    with without_collection():
+    with gc_paused():
         for run in runs:
             try:
                 record = read_record(RunDirectory(root, run))

@@ -9,7 +9,7 @@ from typing import Any
 
 from pernn.errors import StoreError
 
-from .collection import without_collection
+from .gc_paused import gc_paused
 from .run_directory import RunDirectory, flatten, list_runs, read_record
 from .status import RunStatus, read_status
 from .sweeps import Sweep, list_sweeps, load_sweep
@@ -46,7 +46,7 @@ def read_tables(root: Path, sweep: str | None) -> dict[str, Iterable[Row]]:
     sweeps = [load_sweep(root, name) for name in names]
     planned = dict.fromkeys(run for one in sweeps for run in one.runs)
     alone = [run for run in list_runs(root) if run not in planned] if sweep is None else []
-    with without_collection():
+    with gc_paused():
         found = {run: _read_trial(root, run) for run in (*planned, *alone)}
     tables = {run: trial.pop("tables", {}) for run, trial in found.items()}
     trials = [

@@ -19,7 +19,7 @@ from .held_out import Distinct, HeldOut
 from .hypersphere import Spherical
 from .infinite_vocabulary import InfiniteVocabularyConfig, SphericalStream, SphericalTask
 from .lengths import Fixed, Length, UniformRange
-from .measures import Ascending, ByLength, Measure, Sequences, SolvedOrStuck
+from .metrics import Ascending, ByLength, Metric, Sequences, SolvedOrStuck
 from .pictures import Picture, draw_pictures
 from .rules import DelayedAddition, Predecessor, Reverse, Rule, Same, Sort
 from .sources import Cued, DualFrequency, NonRepeating, Source, Uniform
@@ -48,7 +48,7 @@ __all__ = [
     "HoldAndEmit",
     "InfiniteVocabularyConfig",
     "Length",
-    "Measure",
+    "Metric",
     "NewAndMixed",
     "NonRepeating",
     "OneTarget",

@@ -6,7 +6,7 @@ from .config import TokenTaskConfig
 from .feedback import OwnOutput
 from .held_out import Distinct
 from .lengths import Fixed
-from .measures import Ascending, Sequences
+from .metrics import Ascending, Sequences
 from .rules import Reverse, Sort
 from .sources import Uniform
 from .synthetic import SyntheticTask
@@ -46,6 +46,6 @@ class AutoregressiveConfig(TokenTaskConfig):
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=self.length),
             feedback=OwnOutput(),
-            measures=(Sequences(), Ascending()) if sorts else (Sequences(),),
+            metrics=(Sequences(), Ascending()) if sorts else (Sequences(),),
             held_out=Distinct(num_held_out=self.num_held_out),
         )

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
-from pernn.config import Kinds, Part
+from pernn.config import Part, Registry
 from pernn.interfaces import Task
 
 from .feedback import HoldAndEmit, Unprompted
 from .held_out import Distinct
 from .lengths import Fixed
-from .measures import Ascending, Sequences, SolvedOrStuck
+from .metrics import Ascending, Sequences, SolvedOrStuck
 from .rules import DelayedAddition, Predecessor, Reverse, Same, Sort
 from .sources import Cued, NonRepeating, Uniform
 from .synthetic import SyntheticTask
@@ -88,7 +88,7 @@ class TokenTaskConfig(SampledTaskConfig):
         return f"K={self.vocab_size} {super().sizes}"
 
 
-TASKS = Kinds(
+TASKS = Registry(
     "pernn.tasks",
     {
         "reverse_ordering": "pernn.tasks.config:ReverseOrderingConfig",
@@ -108,7 +108,7 @@ TASKS = Kinds(
 
 
 class ReverseOrderingConfig(TokenTaskConfig):
-    """Give the input sequence back in reverse order.
+    """Return the input sequence back in reverse order.
 
     Picture (L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -131,7 +131,7 @@ class ReverseOrderingConfig(TokenTaskConfig):
 
 
 class SortingConfig(TokenTaskConfig):
-    """Give the input sequence back in ascending order.
+    """Return the input sequence back in ascending order.
 
     Picture (L = 4):
         input    8 29  2  8  ?  ?  ?  ?
@@ -149,13 +149,13 @@ class SortingConfig(TokenTaskConfig):
             rule=Sort(),
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=self.length),
-            measures=(Sequences(), Ascending()),
+            metrics=(Sequences(), Ascending()),
             held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 
 class DelayedAdditionConfig(TokenTaskConfig):
-    """Give the input sequence back in reverse order, each token plus the addend shown with it.
+    """Return the input sequence back in reverse order, each token plus the addend shown with it.
 
     Picture (K = 32, L = 3):
         input    8 29  2  5  4 30
@@ -181,7 +181,7 @@ class DelayedAdditionConfig(TokenTaskConfig):
 
 
 class PredecessorQueryConfig(TokenTaskConfig):
-    """Say which token stood before the one that is shown again.
+    """Return which token stood before the one that is shown again.
 
     Picture (L = 4):
         input    8 29  2 11  2
@@ -207,7 +207,7 @@ class PredecessorQueryConfig(TokenTaskConfig):
 
 
 class CopyingMemoryConfig(TokenTaskConfig):
-    """Give the input sequence back in its own order after a time of waiting.
+    """Return the input sequence back in its own order after a time of waiting.
 
     Picture (L = 3, hold_time = 2):
         input    5    2    7 HOLD HOLD EMIT EMIT EMIT
@@ -216,7 +216,7 @@ class CopyingMemoryConfig(TokenTaskConfig):
     HOLD and EMIT are two learnable vectors: EMIT is the query, HOLD the token K + 1.
 
     Attributes:
-        hold_time: Steps between the inputs and the answers.
+        hold_time: Steps between the inputs and the predictions.
     """
 
     kind: Literal["copying_memory"] = "copying_memory"
@@ -237,7 +237,7 @@ class CopyingMemoryConfig(TokenTaskConfig):
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=self.length),
             feedback=HoldAndEmit(hold_time=self.hold_time),
-            measures=(Sequences(), SolvedOrStuck(chance=1 / self.vocab_size)),
+            metrics=(Sequences(), SolvedOrStuck(chance=1 / self.vocab_size)),
             held_out=Distinct(num_held_out=self.num_held_out),
         )
 

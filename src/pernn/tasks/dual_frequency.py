@@ -9,7 +9,7 @@ from jaxtyping import Int64
 from pydantic import Field
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Answers, Batch, Measurement, Table
+from pernn.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
 from pernn.randomness import RandomStream, integers
 
 from .config import TaskConfig
@@ -114,13 +114,13 @@ class ByCondition:
 
     vocab_size: int
 
-    def measure(self, answers: Answers, batch: Batch) -> Measurement:
-        """Give the accuracy and tables by condition, by quarter of the input and by position."""
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return the accuracy and tables by condition, by quarter of the input and by position."""
         length = batch.tokens.shape[1]
         rows = np.arange(len(batch.tokens))
         steps = (batch.targets != UNSCORED).argmax(axis=1)
         asked = batch.targets[rows, steps]
-        right = answers.predictions[rows, steps] == asked
+        right = predictions.values[rows, steps] == asked
         places = length - 1 - steps
         others = batch.tokens[rows, (places + 1) % length]
         is_rare = [ids >= self.vocab_size // 2 for ids in (asked, others)]
@@ -158,7 +158,7 @@ def _table(right: np.ndarray, keys: Sequence[np.ndarray], place: str | None = No
 
 
 class DualFrequencyConfig(TaskConfig):
-    """Give the input sequence back in reverse order; half of the ids are Rare.
+    """Return the input sequence back in reverse order; half of the ids are Rare.
 
     Picture (K = 32, L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -209,6 +209,6 @@ class DualFrequencyConfig(TaskConfig):
             rule=Reverse(),
             source=DualFrequency(vocab_size=self.vocab_size, rare_share=share),
             length=Fixed(length=self.length),
-            measures=(ByCondition(vocab_size=self.vocab_size),),
+            metrics=(ByCondition(vocab_size=self.vocab_size),),
             held_out=OneTarget(num_per_cell=self.num_per_cell),
         )

@@ -1,4 +1,4 @@
-"""What the network is given after the inputs, while it answers."""
+"""What the network is given after the inputs, while it predictions."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -28,7 +28,7 @@ class Feedback(Protocol):
         targets: Int64[np.ndarray, "batch scored"],
         vocab_size: int,
     ) -> Int64[np.ndarray, "batch token_time"]:
-        """Give all tokens that are shown before the queries."""
+        """Return all tokens that are shown before the queries."""
         ...
 
 

@@ -35,7 +35,7 @@ class HeldOut(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Distinct:
-    """Samples like those of training, each only once; all answers count.
+    """Samples like those of training, each only once; all predictions count.
 
     Args:
         num_held_out: How many there are of each length.

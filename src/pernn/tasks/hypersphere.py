@@ -46,7 +46,7 @@ class Spherical:
             raise ConfigError(f"dimension must be at least 2, got {self.dimension}")
 
     @property
-    def num_words(self) -> int:
+    def num_draws(self) -> int:
         """Words that make one vector: one for every two components."""
         return (self.dimension + 1) // 2
 
@@ -55,7 +55,7 @@ class Spherical:
     ) -> Float32[np.ndarray, "vectors dimension"]:
         """Map every row of words to a vector."""
         vectors = np.empty((len(words), self.dimension), dtype=np.float32)
-        size = max(1, WORDS_AT_ONCE // self.num_words)
+        size = max(1, WORDS_AT_ONCE // self.num_draws)
         for start in range(0, len(words), size):
             rows = slice(start, start + size)
             deviates = normals(words[rows])[:, : self.dimension]
@@ -66,7 +66,7 @@ class Spherical:
 def normals(
     words: UInt64[np.ndarray, "rows words"],
 ) -> Float64[np.ndarray, "rows deviates"]:
-    """Give two independent standard normal deviates for every word.
+    """Return two independent standard normal deviates for every word.
 
     Returns:
         The first ones of all words of a row, then the second ones; none beyond ±6.8.

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt64
 from pydantic import Field
 
-from pernn.interfaces import Answers, Batch, Measurement
+from pernn.interfaces import Batch, Measurement, Predictions
 from pernn.metrics import cosine_similarities
 from pernn.randomness import RandomStream, Split
 
@@ -23,7 +23,7 @@ Vectors = Float32[np.ndarray, "batch time dimension"]
 
 
 class InfiniteVocabularyConfig(SampledTaskConfig):
-    """Give vectors from the unit hypersphere back in reverse order.
+    """Return vectors from the unit hypersphere back in reverse order.
 
     Picture (L = 4):
         input   v1 v2 v3 v4  0  0  0  0
@@ -102,7 +102,7 @@ class SphericalTask:
         return Batch(inputs, self.num_queries, np.ascontiguousarray(inputs[:, ::-1]))
 
     def stream(self, seed: int) -> "SphericalStream":
-        """Give the data of one seed."""
+        """Return the data of one seed."""
         return SphericalStream(self, seed)
 
 
@@ -123,7 +123,7 @@ class SphericalStream:
         self._multipliers = words | np.uint64(1)
 
     def train(self, step: int, batch_size: int) -> Batch:
-        """Give the training batch of update `step`, counted from 0.
+        """Return the training batch of update `step`, counted from 0.
 
         A row that is held out is drawn again, from the next lane of the same step.
         """
@@ -137,13 +137,13 @@ class SphericalStream:
         return self.task.batch(inputs)
 
     def test(self) -> Batch:
-        """Give all held-out sequences."""
+        """Return all held-out sequences."""
         return self.task.batch(self.held_out.copy())
 
-    def measure(self, answers: Answers) -> Measurement:
+    def measure(self, predictions: Predictions) -> Measurement:
         """Measure the answers to `test`: the mean cosine and the distribution over tokens."""
         targets = self.held_out[:, ::-1]
-        cosines = cosine_similarities(answers.predictions, targets)
+        cosines = cosine_similarities(predictions.values, targets)
         found = np.quantile(cosines, np.array(PERCENTS) / 100).tolist()
         quantiles = {f"q{percent}": value for percent, value in zip(PERCENTS, found, strict=True)}
         metrics = {
@@ -171,7 +171,7 @@ class SphericalStream:
             lane += 1
 
     def is_held_out(self, inputs: Vectors) -> Bool[np.ndarray, " batch"]:
-        """Say which rows have the hash of a held-out sequence: all that are held out have it."""
+        """Return which rows have the hash of a held-out sequence: all that are held out have it."""
         found: Bool[np.ndarray, " batch"] = np.isin(self._hash(inputs), self._hashes)
         return found
 
@@ -186,6 +186,6 @@ class SphericalStream:
 
     def _draw(self, stream: RandomStream, step: int, rows: int, lane: int) -> Vectors:
         source, length = self.task.source, self.task.length.length
-        words = stream.words(step, rows * length * source.num_words, lane)
-        vectors = source.draw(words.reshape(-1, source.num_words))
+        words = stream.words(step, rows * length * source.num_draws, lane)
+        vectors = source.draw(words.reshape(-1, source.num_draws))
         return vectors.reshape(rows, length, source.dimension)

@@ -29,7 +29,7 @@ class Length(Protocol):
         ...
 
     @property
-    def num_words(self) -> int:
+    def num_draws(self) -> int:
         """Random words that decide a row's length, beside those of its ids."""
         ...
 
@@ -38,7 +38,7 @@ class Length(Protocol):
         ...
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
-        """Give every row a length: ids beyond it become padding."""
+        """Return every row a length: ids beyond it become padding."""
         ...
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
@@ -66,7 +66,7 @@ class Fixed:
         return range(self.length, self.length + 1)
 
     @property
-    def num_words(self) -> int:
+    def num_draws(self) -> int:
         """None: nothing is to be decided."""
         return 0
 
@@ -110,7 +110,7 @@ class UniformRange:
         return range(self.min_length, self.longest + 1)
 
     @property
-    def num_words(self) -> int:
+    def num_draws(self) -> int:
         """One word for the length."""
         return 1
 

@@ -16,7 +16,7 @@ class Rule(Protocol):
     def targets(
         self, inputs: Int64[np.ndarray, "batch input_time"]
     ) -> Int64[np.ndarray, "batch scored"]:
-        """Give the expected answers."""
+        """Return the expected predictions."""
         ...
 
 

@@ -23,7 +23,7 @@ class Source(Protocol):
     def draw(
         self, words: UInt64[np.ndarray, "batch input_time"]
     ) -> Int64[np.ndarray, "batch input_time"]:
-        """Give a sequence for each row of words."""
+        """Return a sequence for each row of words."""
         ...
 
     def num_sequences(self, length: int) -> int:

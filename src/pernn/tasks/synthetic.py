@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 
-from pernn.interfaces import Answers, Batch, Measurement
+from pernn.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, Split
 
 from .feedback import Feedback, OwnOutput, Query
 from .held_out import Distinct, HeldOut
 from .lengths import Length
-from .measures import Measure, Sequences, measure_all
+from .metrics import Metric, Sequences, measure_all
 from .rules import Rule
 from .sources import Source
 
@@ -33,7 +33,7 @@ class SyntheticTask:
         source: Random words → inputs, all that is random in a sequence but its length.
         length: Length of the inputs.
         feedback: What is given after them.
-        measures: What is measured of the answers.
+        metrics: What is measured of the predictions.
         held_out: How test sequences are made, which training never shows.
 
     Raises:
@@ -46,7 +46,7 @@ class SyntheticTask:
     source: Source
     length: Length
     feedback: Feedback = field(default_factory=Query)
-    measures: tuple[Measure, ...] = (Sequences(),)
+    metrics: tuple[Metric, ...] = (Sequences(),)
     held_out: HeldOut = field(default_factory=Distinct)
 
     def __post_init__(self) -> None:
@@ -88,12 +88,12 @@ class SyntheticTask:
     @cached_property
     def _example(self) -> Batch:
         """One sequence, for its shape."""
-        return self.batch(self.draw(np.zeros((1, self.num_words), dtype=np.uint64)))
+        return self.batch(self.draw(np.zeros((1, self.num_draws), dtype=np.uint64)))
 
     @property
-    def num_words(self) -> int:
+    def num_draws(self) -> int:
         """Number of random words behind one sequence."""
-        return self.longest + self.length.num_words
+        return self.longest + self.length.num_draws
 
     @property
     def longest(self) -> int:
@@ -103,7 +103,7 @@ class SyntheticTask:
     def draw(
         self, words: UInt64[np.ndarray, "batch words"]
     ) -> Int64[np.ndarray, "batch input_time"]:
-        """Give the inputs of each row of words: those of the ids, then those of the length."""
+        """Return the inputs of each row of words: those of the ids, then those of the length."""
         ids = self.source.draw(words[:, : self.longest])
         return self.length.cut(ids, words[:, self.longest :], self.vocab_size)
 
@@ -117,7 +117,7 @@ class SyntheticTask:
         return Batch(tokens, self.feedback.num_queries(targets.shape[1]), targets)
 
     def stream(self, seed: int) -> "SyntheticStream":
-        """Give the data of one seed."""
+        """Return the data of one seed."""
         return SyntheticStream(self, seed)
 
 
@@ -139,7 +139,7 @@ class SyntheticStream:
         self._multipliers = words | np.uint64(1)
 
     def train(self, step: int, batch_size: int) -> Batch:
-        """Give the training batch of update `step`, counted from 0.
+        """Return the training batch of update `step`, counted from 0.
 
         A row that is held out is drawn again, from the next lane of the same step. Neighbouring
         steps are made together and kept: what is the same for all of them is then paid once.
@@ -155,16 +155,16 @@ class SyntheticStream:
 
     def _inputs(self, first: int, batch_size: int) -> Int64[np.ndarray, "batch input_time"]:
         """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""
-        count = batch_size * self.task.num_words
+        count = batch_size * self.task.num_draws
         words = [self._train.words(first + offset, count) for offset in range(STEPS_AT_ONCE)]
-        inputs = self.task.draw(np.concatenate(words).reshape(-1, self.task.num_words))
+        inputs = self.task.draw(np.concatenate(words).reshape(-1, self.task.num_draws))
         rejected = np.flatnonzero(self.is_held_out(inputs))
         lane = 1
         while rejected.size:
             for offset in np.unique(rejected // batch_size):
                 rows = rejected[rejected // batch_size == offset]
                 again = self._train.words(
-                    first + int(offset), rows.size * self.task.num_words, lane
+                    first + int(offset), rows.size * self.task.num_draws, lane
                 )
                 inputs[rows] = self.task.draw(again.reshape(rows.size, -1))
             rejected = rejected[self.is_held_out(inputs[rejected])]
@@ -172,13 +172,13 @@ class SyntheticStream:
         return inputs
 
     def test(self) -> Batch:
-        """Give all held-out sequences."""
+        """Return all held-out sequences."""
         batch = self.task.batch(self.held_out)
         return replace(batch, targets=self.task.held_out.mark(batch.targets))
 
-    def measure(self, answers: Answers) -> Measurement:
+    def measure(self, predictions: Predictions) -> Measurement:
         """Measure the answers to `test`."""
-        return measure_all(self.task.measures, answers, self.test())
+        return measure_all(self.task.metrics, predictions, self.test())
 
     @cached_property
     def held_out(self) -> Int64[np.ndarray, "held_out input_time"]:
@@ -188,7 +188,7 @@ class SyntheticStream:
     def is_held_out(
         self, inputs: Int64[np.ndarray, "batch input_time"]
     ) -> Bool[np.ndarray, " batch"]:
-        """Say which rows have the hash of a held-out sequence.
+        """Return which rows have the hash of a held-out sequence.
 
         Every held-out row is found. Another row is taken for one with probability
         below (held-out rows) · vocab_size / 2⁶² and then merely drawn again.

@@ -7,14 +7,14 @@ from pydantic import Field
 from .config import TokenTaskConfig
 from .held_out import Distinct
 from .lengths import UniformRange
-from .measures import ByLength, Sequences
+from .metrics import ByLength, Sequences
 from .rules import Reverse
 from .sources import Uniform
 from .synthetic import SyntheticTask
 
 
 class VariableLengthConfig(TokenTaskConfig):
-    """Give input sequences of various lengths back in reverse order.
+    """Return input sequences of various lengths back in reverse order.
 
     Picture (min_length = 2, L = 4):
         input    8 29  2  ?  ?  ?
@@ -49,6 +49,6 @@ class VariableLengthConfig(TokenTaskConfig):
             rule=Reverse(),
             source=Uniform(vocab_size=self.vocab_size),
             length=UniformRange(min_length=self.min_length, longest=self.length),
-            measures=(Sequences(), ByLength()),
+            metrics=(Sequences(), ByLength()),
             held_out=Distinct(num_held_out=self.num_held_out),
         )

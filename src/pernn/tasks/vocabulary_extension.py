@@ -7,13 +7,13 @@ import numpy as np
 from pydantic import Field
 
 from pernn.errors import ConfigError
-from pernn.interfaces import Answers, Batch, Measurement
+from pernn.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, integers
 
 from .config import TokenTaskConfig
 from .held_out import Distinct, Inputs, Targets
 from .lengths import Fixed
-from .measures import Sequences
+from .metrics import Sequences
 from .rules import Reverse
 from .sources import Uniform
 from .synthetic import SyntheticTask
@@ -79,19 +79,19 @@ class NewAndMixed:
 class ByIds:
     """What `Sequences` measures, of new ids; a table has it of mixed sequences too."""
 
-    def measure(self, answers: Answers, batch: Batch) -> Measurement:
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Measure the two halves."""
         half = len(batch.targets) // 2
         new, mixed = (
-            Sequences().measure(_part(answers, rows), _part_of_batch(batch, rows)).metrics
+            Sequences().measure(_part(predictions, rows), _part_of_batch(batch, rows)).metrics
             for rows in (slice(half), slice(half, None))
         )
         columns = {name: [value, mixed[name]] for name, value in new.items()}
         return Measurement(new, {"by_ids": {"ids": [NEW, MIXED], **columns}})
 
 
-def _part(answers: Answers, rows: slice) -> Answers:
-    return Answers(answers.predictions[rows], answers.losses[rows])
+def _part(predictions: Predictions, rows: slice) -> Predictions:
+    return Predictions(predictions.values[rows], predictions.losses[rows])
 
 
 def _part_of_batch(batch: Batch, rows: slice) -> Batch:
@@ -99,7 +99,7 @@ def _part_of_batch(batch: Batch, rows: slice) -> Batch:
 
 
 class VocabularyExtensionConfig(TokenTaskConfig):
-    """Give the input sequence back in reverse order; tested on ids that came later.
+    """Return the input sequence back in reverse order; tested on ids that came later.
 
     Picture (K = 32, num_known = 16, L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -130,6 +130,6 @@ class VocabularyExtensionConfig(TokenTaskConfig):
             rule=Reverse(),
             source=Uniform(vocab_size=self.vocab_size),
             length=Fixed(length=self.length),
-            measures=(ByIds(),),
+            metrics=(ByIds(),),
             held_out=NewAndMixed(num_known=self.num_known, num_held_out=self.num_held_out),
         )

@@ -9,23 +9,23 @@ from .schedule import learning_rate
 
 if TYPE_CHECKING:
     from .allocation import keep_freed_memory
+    from .cross_entropy import linear_cross_entropy
     from .evaluation import decode, evaluate, evaluate_diverged, predict
     from .loop import CheckpointDue, Event, Measured, Updated, advance
-    from .objective import Shown
+    from .objective import DeviceBatch
     from .precision import choose_device, computing, rounding
-    from .readout import linear_cross_entropy
     from .state import TrainState
     from .update import Update, make_update
 
 __all__ = [
     "PRESETS",
     "CheckpointDue",
+    "DeviceBatch",
     "Event",
     "Measured",
     "Precision",
     "Preset",
     "PresetName",
-    "Shown",
     "TrainState",
     "TrainingConfig",
     "Update",
@@ -50,7 +50,7 @@ __getattr__ = exports(
         "CheckpointDue": ".loop",
         "Event": ".loop",
         "Measured": ".loop",
-        "Shown": ".objective",
+        "DeviceBatch": ".objective",
         "TrainState": ".state",
         "Update": ".update",
         "Updated": ".loop",
@@ -61,7 +61,7 @@ __getattr__ = exports(
         "evaluate": ".evaluation",
         "evaluate_diverged": ".evaluation",
         "keep_freed_memory": ".allocation",
-        "linear_cross_entropy": ".readout",
+        "linear_cross_entropy": ".cross_entropy",
         "make_update": ".update",
         "predict": ".evaluation",
         "rounding": ".precision",

@@ -1,4 +1,4 @@
-"""How well a model answers the held-out sequences."""
+"""How well a model predictions the held-out sequences."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,12 +8,12 @@ from torch import Tensor
 
 from pernn.interfaces import (
     UNSCORED,
-    Answers,
     Batch,
     BatchStream,
     Decoder,
-    LinearReadout,
+    LinearOutput,
     Measurement,
+    Predictions,
     SequenceModel,
     Table,
 )
@@ -36,26 +36,26 @@ Ask = Callable[[Tensor, int, Tensor | None], Iterable[Tensor]]
 @torch.no_grad()
 def predict(
     model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
-) -> Answers:
+) -> Predictions:
     """Answer a batch, chunk by chunk; the truth is fed back where anything is."""
 
     def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Iterator[Tensor]:
-        if not isinstance(model, LinearReadout):
+        if not isinstance(model, LinearOutput):
             outputs = model(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
             yield outputs.flatten(0, -2)
             return
         states = model.states(tokens, batch.num_queries, num_scored=num_scored, scored=scored)
         for rows in states.flatten(0, -2).split(max(1, MAX_LOGITS // model.vocab_size)):
-            yield linear(rows, model.readout.weight, model.readout.bias)
+            yield linear(rows, model.output_layer.weight, model.output_layer.bias)
 
-    width = 1 if isinstance(model, LinearReadout) else model.vocab_size
+    width = 1 if isinstance(model, LinearOutput) else model.vocab_size
     return _answer(ask, width, batch, device, precision)
 
 
 @torch.no_grad()
 def decode(
     model: Decoder, batch: Batch, device: torch.device, precision: Precision = "fp32"
-) -> Answers:
+) -> Predictions:
     """Answer a batch whose outputs are fed back, from the model's own outputs alone."""
 
     def ask(tokens: Tensor, num_scored: int, scored: Tensor | None) -> Iterable[Tensor]:
@@ -77,10 +77,10 @@ def evaluate(
     how it does with the truth fed back, as in training.
     """
     batch = stream.test()
-    answers = predict(model, batch, device, precision)
+    predictions = predict(model, batch, device, precision)
     if not isinstance(model, Decoder):
-        return _measure(stream, answers, None)
-    return _measure(stream, answers, decode(model, batch, device, precision))
+        return _measure(stream, predictions, None)
+    return _measure(stream, predictions, decode(model, batch, device, precision))
 
 
 def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
@@ -95,32 +95,34 @@ def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
         # Below all ids, and falling.
         wrong = np.broadcast_to(-1 - np.arange(targets.shape[1]), targets.shape)
         losses = np.where(targets == UNSCORED, np.nan, np.log(model.vocab_size))
-        answers = Answers(wrong.astype(np.int64), losses)
+        predictions = Predictions(wrong.astype(np.int64), losses)
     else:
-        answers = Answers(-targets, np.full(targets.shape[:2], 2.0))
-    return _measure(stream, answers, answers if isinstance(model, Decoder) else None)
+        predictions = Predictions(-targets, np.full(targets.shape[:2], 2.0))
+    return _measure(stream, predictions, predictions if isinstance(model, Decoder) else None)
 
 
-def _measure(stream: BatchStream, answers: Answers, own_answers: Answers | None) -> Measurement:
+def _measure(
+    stream: BatchStream, predictions: Predictions, own_predictions: Predictions | None
+) -> Measurement:
     """Put together what is measured with the truth and, if there are any, with own outputs."""
-    found = stream.measure(answers)
-    metrics = {"loss": _mean(answers), **found.metrics}
-    if own_answers is None:
+    found = stream.measure(predictions)
+    metrics = {"loss": _mean(predictions), **found.metrics}
+    if own_predictions is None:
         return Measurement(metrics, found.tables)
-    own = stream.measure(own_answers)
-    own_metrics = {"loss": _mean(own_answers), **own.metrics}
+    own = stream.measure(own_predictions)
+    own_metrics = {"loss": _mean(own_predictions), **own.metrics}
     table = {name: [own_metrics[name], value] for name, value in metrics.items()}
     by_feedback: Table = {"feedback": ["own output", "truth"], **table}
     return Measurement(own_metrics, {**own.tables, "by_feedback": by_feedback})
 
 
-def _mean(answers: Answers) -> float:
-    return float(np.nanmean(answers.losses))
+def _mean(predictions: Predictions) -> float:
+    return float(np.nanmean(predictions.losses))
 
 
 def _answer(
     ask: Ask, width: int, batch: Batch, device: torch.device, precision: Precision
-) -> Answers:
+) -> Predictions:
     said = np.empty_like(batch.targets)
     cost = np.full(batch.targets.shape[:2], np.nan)
     if batch.targets.dtype == np.int64:
@@ -144,11 +146,11 @@ def _answer(
         said[rows, :steps][where] = ids.cpu().numpy().reshape(targets.shape)
         costs = cost[rows, :steps]
         costs[where] = nats.cpu().numpy().reshape(costs[where].shape)
-    return Answers(said, cost)
+    return Predictions(said, cost)
 
 
 def _chunks(batch: Batch, width: int) -> Iterator[tuple[slice, int]]:
-    """Give rows that go together, and how many of their steps are not all padding."""
+    """Return rows that go together, and how many of their steps are not all padding."""
     count, num_scored = batch.targets.shape[:2]
     size = min(CHUNK_SIZE, max(1, MAX_LOGITS // (num_scored * width)))
     for start in range(0, count, size):

@@ -65,7 +65,7 @@ def advance(
 def _events(
     state: TrainState, stream: BatchStream, config: TrainingConfig, device: torch.device
 ) -> Iterator[Event]:
-    """Say what is due after an update, in an order that a checkpoint can rely on."""
+    """Return what is due after an update, in an order that a checkpoint can rely on."""
     update, last = state.update, state.update == config.iterations
     if update % config.log_interval == 0 or last:
         count = (update - 1) % config.log_interval + 1

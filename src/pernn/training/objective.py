@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from pernn.interfaces import UNSCORED, Batch, LinearReadout, SequenceModel
+from pernn.interfaces import UNSCORED, Batch, LinearOutput, SequenceModel
 
-from .readout import linear_cross_entropy
+from .cross_entropy import linear_cross_entropy
 
 BoolArray = Bool[np.ndarray, "batch scored"]
 
@@ -19,7 +19,7 @@ Targets = Int[Tensor, "*rows"] | Float[Tensor, "*rows width"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class DeviceBatch:
     """A batch on the device.
 
     Attributes:
@@ -37,7 +37,7 @@ class Shown:
     num_scored: int
 
     @classmethod
-    def of(cls, batch: Batch, device: torch.device) -> "Shown":
+    def of(cls, batch: Batch, device: torch.device) -> "DeviceBatch":
         """Move a batch to the device without waiting for it."""
         mask = find_scored(batch.targets)
         targets = batch.targets if mask is None else batch.targets[mask]
@@ -66,9 +66,9 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
 
 
-def batch_loss(network: SequenceModel, batch: Shown) -> Loss:
+def batch_loss(network: SequenceModel, batch: DeviceBatch) -> Loss:
     """Run a network on a batch; return what it minimises and how much of it is right."""
-    if not isinstance(network, LinearReadout):
+    if not isinstance(network, LinearOutput):
         return _loss_of(
             network(
                 batch.tokens, batch.num_queries, num_scored=batch.num_scored, scored=batch.scored
@@ -82,11 +82,13 @@ def batch_loss(network: SequenceModel, batch: Shown) -> Loss:
         batch.targets,
     )
     if targets.is_floating_point():
-        return _loss_of(network.readout(states), targets)
+        return _loss_of(network.output_layer(states), targets)
     if batch.scored is None:
         # Time first, as the states lie in memory.
         states, targets = states.transpose(0, 1).flatten(0, 1), targets.t().flatten()
-    return linear_cross_entropy(states, network.readout.weight, network.readout.bias, targets)
+    return linear_cross_entropy(
+        states, network.output_layer.weight, network.output_layer.bias, targets
+    )
 
 
 def _loss_of(outputs: Outputs, targets: Targets) -> Loss:
@@ -114,7 +116,7 @@ def mean_loss(outputs: Outputs, targets: Targets) -> Float[Tensor, ""]:
 
 
 def losses(outputs: Outputs, targets: Targets) -> Float[Tensor, "*rows"]:
-    """Give the loss of every step."""
+    """Return the loss of every step."""
     outputs = _widened(outputs)
     if targets.is_floating_point():
         return 1 - F.cosine_similarity(outputs, targets, dim=-1)
@@ -128,12 +130,12 @@ def _widened(outputs: Outputs) -> Outputs:
 
 
 def predictions(outputs: Outputs, targets: Targets) -> Targets:
-    """Give what the outputs say: the likeliest ids, or the vectors themselves."""
+    """Return what the outputs say: the likeliest ids, or the vectors themselves."""
     return outputs.float() if targets.is_floating_point() else outputs.argmax(dim=-1)
 
 
 def find_scored(targets: Shaped[np.ndarray, "batch scored ..."]) -> BoolArray | None:
-    """Say which steps are scored; `None` if all are."""
+    """Return which steps are scored; `None` if all are."""
     if targets.dtype != np.int64:
         return None
     scored = targets != UNSCORED

@@ -6,7 +6,7 @@ from .config import TrainingConfig
 
 
 def learning_rate(update: int, config: TrainingConfig) -> float:
-    """Give the rate that update n = 1, 2, …, N uses.
+    """Return the rate that update n = 1, 2, …, N uses.
 
     With s = n − 1: lr·s/W for s < W, else lr·½·(1 + cos(π·(s − W)/N)). The first update has rate
     0, and the last one's is not quite 0.

@@ -68,7 +68,7 @@ class TrainState:
         return {f"model.{name}": value.detach().cpu().numpy() for name, value in tensors.items()}
 
     def dump(self) -> Arrays:
-        """Give every tensor by a flat name, on the CPU."""
+        """Return every tensor by a flat name, on the CPU."""
         tensors: dict[str, Tensor] = {}
         for name, (parameter, key) in self._moments().items():
             tensors[name] = self.optimizer.state[parameter][key]

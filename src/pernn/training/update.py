@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pernn.interfaces import Batch
 
 from .config import Preset, TrainingConfig
-from .objective import Shown, batch_loss
+from .objective import DeviceBatch, batch_loss
 from .precision import RoundedOnly, rounding
 from .schedule import learning_rate
 from .state import TrainState
@@ -45,9 +45,9 @@ class Update:
 
     def __call__(self, batch: Batch) -> None:
         """Make the next update."""
-        self.step(Shown.of(batch, self.device))
+        self.step(DeviceBatch.of(batch, self.device))
 
-    def step(self, shown: Shown) -> None:
+    def step(self, shown: DeviceBatch) -> None:
         """Make the next update with a batch that is on the device."""
         self.count()
         self.run(shown)
@@ -62,7 +62,7 @@ class Update:
             else:
                 group["lr"] = rate
 
-    def run(self, shown: Shown) -> None:
+    def run(self, shown: DeviceBatch) -> None:
         """Change the state; nothing in here waits for the device."""
         state = self.state
         watch, self._watch = self._watch, nullcontext()
@@ -104,10 +104,10 @@ class RecordedUpdate(Update):
     ) -> None:
         super().__init__(state, config, preset, device)
         self._capture = capture or cuda_graph
-        self._place: Shown | None = None
+        self._place: DeviceBatch | None = None
         self._repeat: Callable[[], None] | None = None
 
-    def step(self, shown: Shown) -> None:
+    def step(self, shown: DeviceBatch) -> None:
         """Make the next update, by repetition if it can be."""
         self.count()
         if self._place is None and shown.scored is None:
@@ -125,7 +125,7 @@ class RecordedUpdate(Update):
         place.targets.copy_(shown.targets)
         repeat()
 
-    def _record(self, shown: Shown) -> None:
+    def _record(self, shown: DeviceBatch) -> None:
         fixed = replace(shown, tokens=shown.tokens.clone(), targets=shown.targets.clone())
         kept = [(place, place.clone()) for place in self._changing()]
         self._place, self._repeat = fixed, self._capture(lambda: self.run(fixed))
@@ -155,7 +155,7 @@ class RecordedUpdate(Update):
 def make_update(
     state: TrainState, config: TrainingConfig, preset: Preset, device: torch.device
 ) -> Update:
-    """Give the fastest updates that a device has."""
+    """Return the fastest updates that a device has."""
     kind = RecordedUpdate if device.type == "cuda" else Update
     return kind(state, config, preset, device)
 

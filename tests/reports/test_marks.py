@@ -10,11 +10,11 @@ from matplotlib.collections import PolyCollection
 from pernn.errors import ConfigError
 from pernn.experiments import Contrast, FigureLayout
 from pernn.reports import bootstrap_interval, draw, render
-from pernn.reports.forms import outline
 from pernn.reports.labels import Labels, footer
+from pernn.reports.marks import outline
 from pernn.reports.series import Quantiles
 from reports.trials import (
-    CODE,
+    ENCODING,
     SEEDS,
     by_condition,
     by_length,
@@ -29,7 +29,7 @@ BANDS = FigureLayout(
     panels="core.kind",
     lines="encoding.kind",
     metrics=("token_accuracy",),
-    contrast=CODE,
+    contrast=ENCODING,
     table="by_length",
     form="bands",
 )
@@ -38,7 +38,7 @@ VIOLINS = FigureLayout(
     panels="core.kind",
     lines="encoding.kind",
     metrics=("cosine_similarity", "loss"),
-    contrast=CODE,
+    contrast=ENCODING,
     x_base=2,
     table="cosine",
     form="violins",

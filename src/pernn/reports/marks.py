@@ -124,7 +124,7 @@ def draw_violins(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
 def outline(
     shape: Quantiles, bandwidth: float
 ) -> tuple[Float64[np.ndarray, " heights"], Float64[np.ndarray, " heights"]]:
-    """Give a violin's width at its heights, relative to its widest place.
+    """Return a violin's width at its heights, relative to its widest place.
 
     Between two quantiles the distribution is taken to be uniform; the sum is smoothed by a normal
     kernel, and cut at the lowest and highest quantile.

@@ -24,12 +24,12 @@ def linear_cross_entropy(
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, " rows"],
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Give the mean cross-entropy of linear logits, and the share of targets they hit.
+    """Return the mean cross-entropy of linear logits, and the share of targets they hit.
 
     Args:
         states: What is read out.
-        weight: Of the read-out.
-        bias: Of the read-out.
+        weight: Of the output layer.
+        bias: Of the output layer.
         targets: Ids.
 
     Returns:
@@ -61,12 +61,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_weight = torch.empty_like(weight) if wants[1] else None
         grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
         space = states.new_empty(min(size, num_rows), len(weight))
-        readout = weight.to(dtype)
+        output_layer = weight.to(dtype)
         with torch.autocast(device, enabled=False):
             for start in range(0, num_rows, size):
                 part = slice(start, start + size)
                 rows = states[part].to(dtype)
-                logits = _multiply(rows, readout.t(), space[: len(rows)])
+                logits = _multiply(rows, output_layer.t(), space[: len(rows)])
                 _cross_entropy(
                     logits,
                     bias,
@@ -78,7 +78,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 )
                 grads = logits.to(dtype)
                 if grad_states is not None:
-                    _multiply(grads, readout, grad_states[part])
+                    _multiply(grads, output_layer, grad_states[part])
                 if grad_weight is not None:
                     _multiply(grads.t(), rows, grad_weight, add=start > 0)
                 if grad_bias is not None:

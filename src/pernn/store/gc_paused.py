@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Look for no garbage until the block ends.
 
     Thousands of records are gone through again and again otherwise, for nothing: a sixth of the

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Answers, Batch
+from pernn.interfaces import UNSCORED, Batch, Predictions
 from pernn.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
-from pernn.tasks.measures import measure_all
+from pernn.tasks.metrics import measure_all
 
 U = UNSCORED
 
@@ -14,7 +14,7 @@ U = UNSCORED
 def measured(measure, predictions, targets):
     predictions, targets = np.array(predictions), np.array(targets)
     batch = Batch(np.zeros_like(targets), 0, targets)
-    return measure.measure(Answers(predictions, np.zeros(targets.shape)), batch)
+    return measure.measure(Predictions(predictions, np.zeros(targets.shape)), batch)
 
 
 def test_what_is_not_scored_counts_nowhere():
@@ -79,7 +79,7 @@ def test_lengths_are_told_apart():
 def test_several_measures_are_put_together():
     targets = np.array([[1, 2]])
     batch = Batch(targets, 0, targets)
-    answers = Answers(targets, np.zeros((1, 2)))
+    answers = Predictions(targets, np.zeros((1, 2)))
     found = measure_all((Sequences(), Ascending(), ByLength()), answers, batch)
     assert {"token_accuracy", "ascending_pair_share"} < found.metrics.keys()
     assert list(found.tables) == ["by_length"]

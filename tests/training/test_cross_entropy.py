@@ -12,8 +12,8 @@ from pernn import PositionEncodedRNN
 from pernn.errors import ConfigError
 from pernn.kernels import product, without_kernels
 from pernn.models import PlainRNN
-from pernn.training.objective import Shown, batch_loss
-from pernn.training.readout import CHUNK_SIZES, linear_cross_entropy
+from pernn.training.cross_entropy import CHUNK_SIZES, linear_cross_entropy
+from pernn.training.objective import DeviceBatch, batch_loss
 
 WAYS = {"compiled": nullcontext, "torch": without_kernels}
 each_way = pytest.mark.parametrize("way", WAYS)
@@ -96,7 +96,7 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
         sizes.append(out.numel())
         return product(left, right, out, **options)
 
-    monkeypatch.setattr("pernn.training.readout.product", spy)
+    monkeypatch.setattr("pernn.training.cross_entropy.product", spy)
     monkeypatch.setitem(CHUNK_SIZES, "cpu", 64)
     for rows in (10, 1000):
         linear_cross_entropy(*leaves(rows, 3, 16, 3))
@@ -104,7 +104,7 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
 
 
 def losses_of(model, tokens, targets, mask, num_scored):
-    return batch_loss(model, Shown(tokens, targets, mask, 4, num_scored))
+    return batch_loss(model, DeviceBatch(tokens, targets, mask, 4, num_scored))
 
 
 @pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])

@@ -1,4 +1,4 @@
-"""What is measured of the answers to a task; a task has one or several of these."""
+"""What is measured of the predictions to a task; a task has one or several of these."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Answers, Batch, Measurement
+from pernn.interfaces import UNSCORED, Batch, Measurement, Predictions
 from pernn.metrics import (
     ascending_pair_share,
     ascending_sequence_share,
@@ -17,11 +17,11 @@ from pernn.metrics import (
 
 
 @runtime_checkable
-class Measure(Protocol):
-    """A function of answers and what was asked."""
+class Metric(Protocol):
+    """A function of predictions and what was asked."""
 
-    def measure(self, answers: Answers, batch: Batch) -> Measurement:
-        """Give metrics and tables."""
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return metrics and tables."""
         ...
 
 
@@ -29,15 +29,15 @@ class Measure(Protocol):
 class Sequences:
     """Accuracies and the Damerau–Levenshtein distance, raw and over the sequence's length."""
 
-    def measure(self, answers: Answers, batch: Batch) -> Measurement:
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Measure whole sequences."""
-        predictions, targets = answers.predictions, batch.targets
-        distances = edit_distances(predictions, targets)
+        asked = found, targets = predictions.values, batch.targets
+        distances = edit_distances(found, targets)
         lengths = (targets != UNSCORED).sum(axis=1)
         return Measurement(
             {
-                "token_accuracy": token_accuracy(predictions, targets),
-                "sequence_accuracy": sequence_accuracy(predictions, targets),
+                "token_accuracy": token_accuracy(*asked),
+                "sequence_accuracy": sequence_accuracy(*asked),
                 "damerau_levenshtein": float(distances.mean()),
                 "damerau_levenshtein_share": float((distances / lengths).mean()),
             }
@@ -48,9 +48,9 @@ class Sequences:
 class Ascending:
     """Whether what should be sorted at least ascends."""
 
-    def measure(self, answers: Answers, batch: Batch) -> Measurement:
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Return the shares of ascending pairs and of sequences that ascend throughout."""
-        asked = answers.predictions, batch.targets
+        asked = predictions.values, batch.targets
         return Measurement(
             {
                 "ascending_pair_share": ascending_pair_share(*asked),
@@ -80,9 +80,9 @@ class SolvedOrStuck:
                 f"tolerance must lie in 0 … {(1 - self.chance) / 2:g}, got {self.tolerance}"
             )
 
-    def measure(self, answers: Answers, batch: Batch) -> Measurement:
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Compare the token accuracy with 1 and with chance."""
-        accuracy = token_accuracy(answers.predictions, batch.targets)
+        accuracy = token_accuracy(predictions.values, batch.targets)
         solved = float(accuracy >= 1 - self.tolerance)
         stuck = float(accuracy <= self.chance + self.tolerance)
         return Measurement({"solved": solved, "stuck": stuck, "solved_or_stuck": solved + stuck})
@@ -92,12 +92,12 @@ class SolvedOrStuck:
 class ByLength:
     """Token accuracy by the number of tokens that are to be answered."""
 
-    def measure(self, answers: Answers, batch: Batch) -> Measurement:
-        """Give a table of lengths."""
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return a table of lengths."""
         lengths = (batch.targets != UNSCORED).sum(axis=1)
         found = np.unique(lengths)
         accuracies = [
-            token_accuracy(answers.predictions[lengths == length], batch.targets[lengths == length])
+            token_accuracy(predictions.values[lengths == length], batch.targets[lengths == length])
             for length in found
         ]
         counts = [int((lengths == length).sum()) for length in found]
@@ -109,9 +109,9 @@ class ByLength:
         return Measurement({}, {"by_length": table})
 
 
-def measure_all(measures: tuple[Measure, ...], answers: Answers, batch: Batch) -> Measurement:
+def measure_all(metrics: tuple[Metric, ...], predictions: Predictions, batch: Batch) -> Measurement:
     """Put together what several measures say."""
-    found = [one.measure(answers, batch) for one in measures]
+    found = [one.measure(predictions, batch) for one in metrics]
     return Measurement(
         {name: value for part in found for name, value in part.metrics.items()},
         {name: table for part in found for name, table in part.tables.items()},

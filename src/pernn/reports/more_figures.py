@@ -43,11 +43,11 @@ class Further:
 
     @property
     def contents(self) -> dict[str, bytes]:
-        """Give the files, by name."""
+        """Return the files, by name."""
         return {f"{self.stem}.{form}": content for form, content in self.drawn.items()}
 
     def inline(self) -> str:
-        """Give the drawing as part of a page that holds others, whose parts have other names."""
+        """Return the drawing as part of a page that holds others, whose parts have other names."""
         text = self.drawn["svg"].decode()
         return LINK.sub(rf"\g<1>{self.stem}-", text[text.index("<svg") :])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pernn.experiments import Cells, Claim, Contrast, Where
 
-from .records import Arm, Record, combine, matches, rank, sides
+from .records import Arm, Record, combine, matches, sides, sort_key
 from .unrolled import unroll
 
 Label = Callable[[Any], str]
@@ -161,11 +161,11 @@ def _required(
     cells: str, required: Cells, seen: Iterable[Any], plan: Sequence[Sequence[Record]]
 ) -> tuple[Any, ...]:
     if required != "planned":
-        return tuple(sorted(required, key=rank))
+        return tuple(sorted(required, key=sort_key))
     settings = [{one[cells] for one in some if cells in one} for some in plan]
     # A column of a table is in no spec, and without a plan what is there is all that is known.
     found = set.intersection(*settings) if any(settings) else set(seen)
-    return tuple(sorted(found, key=rank))
+    return tuple(sorted(found, key=sort_key))
 
 
 def show(value: Any) -> str:
