@@ -1,7 +1,7 @@
 """The exception tree.
 
 PernnError
-├── ConfigError        a value, key or combination that cannot be meant (also a ValueError)
+├── ConfigError        an invalid value, key or combination of values (also a ValueError)
 ├── MachineError       this machine lacks what was asked for: a device, an optional package
 ├── StoreError         results directories
 │   ├── CorruptError   a file whose content is not what was written
@@ -44,7 +44,7 @@ class PernnError(Exception):
 
 
 class ConfigError(PernnError, ValueError):
-    """A value, key or combination of values that cannot be meant."""
+    """An invalid value, key or combination of values."""
 
 
 class MachineError(PernnError):

@@ -169,7 +169,7 @@ class Decoder(SequenceModel, Protocol):
     """A network whose inputs in the output phase are its own outputs."""
 
     def decode(self, prompt: "Tensor", num_outputs: int) -> "Float[Tensor, 'batch scored vocab']":
-        """Return the logits of the last step of the prompt and of those fed with its answers."""
+        """Return the logits of the last step of the prompt and of those fed with its outputs."""
         ...
 
 

@@ -24,7 +24,7 @@ CONDITION = ("task.kind", "core.kind", "encoding.kind")
 
 
 def conditions(change=None):
-    """Two seeds of two cores, with the code and without."""
+    """Two seeds of two cores, with the encoding and without."""
     both = [spec(seed, core).override(change or {}) for seed in (1, 2) for core in ("gru", "lstm")]
     return [*both, *(one.override({"encoding.kind": "none"}) for one in both)]
 

@@ -124,7 +124,7 @@ def test_join_masks_by_the_number_of_queries(config):
 
 @pytest.mark.parametrize("config", ENCODING_KINDS, **named)
 def test_a_code_of_another_width_cannot_be_added(config):
-    with pytest.raises(ConfigError, match="a code of size 6 cannot be added to vectors of 5"):
+    with pytest.raises(ConfigError, match="an encoding of size 6 cannot be added to vectors of 5"):
         build(config.override({"combine": "add"})).joined_size(5)
 
 

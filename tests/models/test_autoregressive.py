@@ -155,5 +155,5 @@ def test_decoding_nothing_is_refused():
 
 
 def test_a_core_of_another_width_is_refused():
-    with pytest.raises(ConfigError, match="but embedding, code and phase together have 12"):
+    with pytest.raises(ConfigError, match="but embedding, encoding and phase together have 12"):
         AutoregressiveRNN(9, build().core, embedding_size=6)

@@ -219,7 +219,7 @@ def test_too_few_ids_are_refused():
 
 def test_a_core_of_another_width_is_refused():
     message = (
-        r"the core takes vectors of 6, but embedding and code together have 10: "
+        r"the core takes vectors of 6, but embedding and encoding together have 10: "
         r"build it with input_size=10"
     )
     with pytest.raises(ConfigError, match=message):

@@ -23,7 +23,7 @@ def trials(
     vocab_sizes: tuple[int, ...] = (4, 8, 16, 32),
     seeds: tuple[int, ...] = SEEDS,
 ) -> list[dict[str, Any]]:
-    """A grid in which the code helps, more so for large vocabularies."""
+    """A grid in which the encoding helps, more so for large vocabularies."""
     noise = random.Random(1)
     records = []
     for seed in seeds:

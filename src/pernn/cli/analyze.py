@@ -28,7 +28,7 @@ def analyze(
     ] = 1,
     map_pairs: Annotated[
         int,
-        typer.Option("--map", min=0, help="Also map all steps, with so many pairs for each."),
+        typer.Option("--map", min=0, help="Also map every step of the target, with N pairs each."),
     ] = 0,
     output: Annotated[
         Path | None,

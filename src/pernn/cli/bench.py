@@ -70,9 +70,9 @@ def bench(
 ) -> None:
     """Time an update of training, in turn with two plain scripts, and against the machine's limits.
 
-    The good script (b) concatenates embedding and code, runs PyTorch's layer in float32, reads only
-    the scored steps out and never waits; the usual one (a) also draws samples one by one, computes
-    all logits and reads its loss off after every update.
+    The good script (b) concatenates embedding and encoding, runs PyTorch's layer in float32, reads
+    only the scored steps out and never waits; the usual one (a) also draws samples one by one,
+    computes all logits and reads its loss off after every update.
 
     Examples: pernn bench --shape 128,64,32,32 --core gru --phases; pernn bench --ceilings;
     pernn bench trial.toml --memory --json; pernn bench --classes

@@ -38,7 +38,7 @@ def choose_runner(
         given: Option → value, `None` or `False` where it was not given.
 
     Raises:
-        ConfigError: If an option does not concern this runner, or a value cannot be meant.
+        ConfigError: If an option does not concern this runner, or a value is invalid.
     """
     wanted = {
         option: value for option, value in given.items() if value is not None and value is not False

@@ -15,7 +15,7 @@ LEFT_EARLY, INTERRUPTED = 5, 130
 EXIT_STATUSES = {
     0: "done",
     1: "some trials failed or are still to do; the others are kept",
-    2: "the command, a spec or a value cannot be meant",
+    2: "the command, a spec or a value is invalid",
     3: "this machine lacks a device or an optional package",
     4: "a results directory cannot be read or written",
     LEFT_EARLY: "left early, as a limit or a pause asked for; `pernn resume` goes on",

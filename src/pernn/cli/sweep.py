@@ -147,7 +147,7 @@ def carry_out(
         retried: If given, only these are run, also if they failed for good.
     """
     limits = launch.limits(lambda: is_pause_requested(root, sweep.name))
-    # First of all, so that options that cannot be meant are refused before anything is written.
+    # First of all, so that invalid options are refused before anything is written.
     runner = launch.runner(limits)
     specs = find_trials(sweep)
     directory = save_sweep(root, sweep)

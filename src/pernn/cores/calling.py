@@ -48,7 +48,7 @@ def call_core(
     name = type(core).__name__
     if isinstance(inputs, PackedSequence):
         raise ConfigError(
-            f"{name} takes no PackedSequence: pass padded vectors, and mask the outputs"
+            f"{name} does not take a PackedSequence: pass padded vectors, and mask the outputs"
         )
     if inputs.dim() not in (2, 3):
         raise ConfigError(

@@ -13,7 +13,7 @@ class Projected:
     """What a core is fed at every step, in the order time, batch.
 
     At step t of the input, sequence b is fed row `tokens[t, b]` of the table, or row t · batch + b
-    if there are no tokens; afterwards every sequence is fed the query's row. The step's code is
+    if there are no tokens; afterwards every sequence is fed the query's row. The step's encoding is
     added to either.
 
     Attributes:

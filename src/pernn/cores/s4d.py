@@ -206,7 +206,7 @@ class S4D(nn.Module):
         return call_core(self, inputs, hx, num_outputs)
 
     def extra_repr(self) -> str:
-        """Say the sizes, as PyTorch's modules do."""
+        """Return the sizes for `repr`, as PyTorch's modules do."""
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
             f"state_size={self.state_size}, method={self.method!r}"

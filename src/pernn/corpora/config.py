@@ -22,7 +22,7 @@ class CorpusConfig(Part):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Name of the corpus, for folders and people: letters, digits, `.`, `_` and `-`."""
+        """Name of the corpus, for folders and labels: letters, digits, `.`, `_` and `-`."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class LanguageModellingConfig(TaskConfig):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
 
     @property

@@ -41,12 +41,12 @@ ENCODINGS = Registry(
 
 
 class PositionalEncodingConfig(EncodingConfig):
-    """An encoding that has a code.
+    """An encoding that adds a vector per time step; the controls have none.
 
     Attributes:
-        size: Width D of the code.
-        combine: Concatenate the code to the embedding, or add it.
-        masked: Phase in which the code is replaced by zeros; none if absent.
+        size: Width D of the encoding.
+        combine: Concatenate the encoding to the embedding, or add it.
+        masked: Phase in which the encoding is replaced by zeros; none if absent.
     """
 
     size: Annotated[int, Field(ge=1, le=2**20)] = 512
@@ -54,12 +54,12 @@ class PositionalEncodingConfig(EncodingConfig):
     masked: Phase | None = None
 
     def placement(self) -> dict[str, Any]:
-        """Return what all encodings take as keywords."""
+        """Return the keyword arguments that all positional encodings take."""
         return {"combine": self.combine, "masked": self.masked}
 
 
 class NoneConfig(EncodingConfig):
-    """No code: the vanilla network."""
+    """No positional encoding: the vanilla network."""
 
     kind: Literal["none"] = "none"
 
@@ -73,7 +73,7 @@ class NoneConfig(EncodingConfig):
 
 
 class RepeatedEmbeddingConfig(EncodingConfig):
-    """No code: the embedding twice, the parameter-matched control."""
+    """No positional encoding: the embedding twice, the parameter-matched control."""
 
     kind: Literal["repeated_embedding"] = "repeated_embedding"
 

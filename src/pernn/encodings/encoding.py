@@ -11,15 +11,15 @@ from pernn.errors import ConfigError
 
 
 class Encoding(nn.Module, ABC):
-    """A code for every time step, the same for every sequence.
+    """A vector for every time step, the same for every sequence.
 
     Implied: the encodings of n steps are a prefix of those of n + 1. Not implied: unit norm,
     periodicity, an unlimited number of steps.
 
     Args:
-        size: Width D of the code; 0 for none.
-        combine: Concatenate the code to the input, or add it.
-        masked: Phase in which the code is replaced by zeros; none if absent.
+        size: Width D of the encoding; 0 for none.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros; none if absent.
 
     Raises:
         ConfigError: If a value is not one of those.
@@ -55,7 +55,7 @@ class Encoding(nn.Module, ABC):
         *,
         position_offset: int = 0,
     ) -> Float[Tensor, "*shape joined"]:
-        """Join the encoding to vectors, or return the encoding of so many steps alone.
+        """Join the encoding to vectors, or return the encoding of a number of steps alone.
 
         Args:
             inputs: Vectors, batch first, as for `join`; or a number of steps.
@@ -82,14 +82,14 @@ class Encoding(nn.Module, ABC):
         return encodings.masked_fill(silent.unsqueeze(1), 0.0)
 
     def joined_size(self, width: int) -> int:
-        """Return the width of the input once the code has joined vectors of `width`.
+        """Return the width of the input once the encoding has joined vectors of `width`.
 
         Raises:
-            ConfigError: If the code is to be added but has another width.
+            ConfigError: If the encoding is to be added but has another width.
         """
         if self.size and self.combine == "add" and self.size != width:
             raise ConfigError(
-                f"a code of size {self.size} cannot be added to vectors of {width}: "
+                f"an encoding of size {self.size} cannot be added to vectors of {width}: "
                 "make the sizes equal or use combine='concat'"
             )
         return width * self.embedding_copies + (self.size if self.combine == "concat" else 0)

@@ -17,14 +17,14 @@ from .encoding import Encoding
 
 
 class Sinusoidal(Encoding):
-    """Sinusoidal code of unit norm, for any number of steps.
+    """Sinusoidal encoding of unit norm, for any number of steps.
 
     Args:
         size: Width D, even.
         layout: `halves`, all sines then all cosines (the published runs), or `interleaved`
             pairs (the published texts): a permutation of each other.
-        combine: Concatenate the code to the input, or add it.
-        masked: Phase in which the code is replaced by zeros.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros.
 
     Raises:
         ConfigError: If the size is odd or the layout unknown.

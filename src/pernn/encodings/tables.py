@@ -1,4 +1,4 @@
-"""Codes that are a table: learned with the network, or random and fixed."""
+"""Encodings that are a table: learned with the network, or random and fixed."""
 
 from typing import Literal
 
@@ -25,14 +25,14 @@ class _Table(Encoding):
 
 
 class Learned(_Table):
-    """A trainable code, initially N(0, 1): its norm is about √D while the other encodings have 1.
+    """A trainable encoding, initially N(0, 1): its norm is about √D, that of the others 1.
 
     Args:
         size: Width D.
         num_positions: Longest sequence, both phases.
         normalize: Scale every row to unit norm, which removes that confound.
-        combine: Concatenate the code to the input, or add it.
-        masked: Phase in which the code is replaced by zeros.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros.
         generator: Source of the initial values.
 
     Source: Morita (2024), appendix C; Devlin et al. (2019).
@@ -68,8 +68,8 @@ class Random(_Table):
     Args:
         size: Width D.
         num_positions: Longest sequence, both phases.
-        combine: Concatenate the code to the input, or add it.
-        masked: Phase in which the code is replaced by zeros.
+        combine: Concatenate the encoding to the input, or add it.
+        masked: Phase in which the encoding is replaced by zeros.
         generator: Source of the encodings.
 
     Source: Morita (2024), appendix C.

@@ -1,6 +1,6 @@
 """Does it have to be sines and cosines?
 
-The `learned` code is confounded with its norm: its rows start at a norm of about √D (22.6 at
+The `learned` encoding is confounded with its norm: its rows start at a norm of about √D (22.6 at
 D = 512), while the rows of the others have norm 1. It is kept as published;
 `--set encoding.normalize=true` scales its rows to norm 1.
 
@@ -81,13 +81,13 @@ def _above(task: str, better: str, worse: str) -> Differs:
     return Differs("token_accuracy", {"task.kind": task}, contrast, cells="task.vocab_size")
 
 
-def _helps(task: str, code: str) -> Claim:
+def _helps(task: str, encoding: str) -> Claim:
     inputs, source = TASKS[task]
     return Claim(
-        name=f"{code}_helps_{task}",
-        statement=f"With {inputs}, the {code} code raises the LSTM's token accuracy.",
+        name=f"{encoding}_helps_{task}",
+        statement=f"With {inputs}, the {encoding} encoding raises the LSTM's token accuracy.",
         source=(source, V5),
-        predicate=_above(task, code, "none"),
+        predicate=_above(task, encoding, "none"),
     )
 
 
@@ -95,7 +95,7 @@ def _sinusoidal_best(task: str, other: str) -> Claim:
     inputs, source = TASKS[task]
     return Claim(
         name=f"sinusoidal_above_{other}_{task}",
-        statement=f"With {inputs}, the sinusoidal code is above the {other} one.",
+        statement=f"With {inputs}, the sinusoidal encoding is above the {other} one.",
         source=(source, V5),
         predicate=_above(task, "sinusoidal", other),
     )
@@ -104,8 +104,8 @@ def _sinusoidal_best(task: str, other: str) -> Claim:
 def _larger_with_variable_length(other: str) -> Claim:
     return Claim(
         name=f"advantage_over_{other}_larger_with_variable_length",
-        statement=f"The sinusoidal code's advantage over the {other} one is larger where the input "
-        "length varies.",
+        statement=f"The sinusoidal encoding's advantage over the {other} one is larger where the "
+        "input length varies.",
         source=(TASKS["variable_length"][1], V5),
         predicate=DiffersMore(
             "token_accuracy",
@@ -130,7 +130,7 @@ EXPERIMENT = Experiment(
     source=CATALOGUE["alternative_encodings"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
-        *(_helps("reverse_ordering", code) for code in ENCODING_KINDS),
+        *(_helps("reverse_ordering", encoding) for encoding in ENCODING_KINDS),
         _helps("variable_length", "sinusoidal"),
         *(_sinusoidal_best(task, other) for task in TASKS for other in ENCODING_KINDS[1:]),
         *(_larger_with_variable_length(other) for other in ENCODING_KINDS[1:]),

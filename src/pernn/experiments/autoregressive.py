@@ -1,4 +1,4 @@
-"""Does a network do without a code if it is fed its own outputs?
+"""Does a network do without an encoding if it is fed its own outputs?
 
 Source: Morita (2024), version 1, appendix B.2 and figures 7 and 8; appendix C.2 and figure 13.
 """
@@ -45,9 +45,9 @@ def _with_and_without_feedback(base: Settings, sizes: Sequence[int]) -> tuple[Ru
     """Put the LSTMs without feedback, vanilla and encoded, beside the autoregressive one."""
     rules = [{**TASK, "task.rule": rule, "encoding.kind": "none"} for rule in RULES]
     plain = [
-        {"core.kind": "lstm", "task.kind": kind, **code}
+        {"core.kind": "lstm", "task.kind": kind, **encoding}
         for kind in PLAIN.values()
-        for code in encodings()
+        for encoding in encodings()
     ]
     return grid(base, [*rules, *plain], each("task.vocab_size", sizes))
 
@@ -114,8 +114,8 @@ LOWER_LOSS = Claim(
 def _encoding_steadier(rule: str) -> Claim:
     return Claim(
         name=f"encoding_steadier_{rule}",
-        statement=f"In {RULES[rule]}, the code is the steadier remedy: the encoded LSTM without "
-        "feedback is above the one that is fed its own output.",
+        statement=f"In {RULES[rule]}, the encoding is the steadier remedy: the encoded LSTM "
+        "without feedback is above the one that is fed its own output.",
         source=_source(rule),
         predicate=Differs(
             "token_accuracy",

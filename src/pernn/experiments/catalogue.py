@@ -25,22 +25,23 @@ class Entry:
 CATALOGUE = {
     "vocabulary_size": Entry(
         "pernn.experiments.vocabulary_size",
-        "How large a vocabulary can a recurrent network reverse, with and without a code?",
+        "How large a vocabulary can a recurrent network reverse, with and without an encoding?",
         "v3, Fig. 2; v1, Fig. 2; v5, section 4.1",
     ),
     "input_length": Entry(
         "pernn.experiments.input_length",
-        "Does the code help with longer inputs, as it does with larger vocabularies?",
+        "Does the encoding help with longer inputs, as it does with larger vocabularies?",
         "v1, Fig. 3",
     ),
     "constant_information": Entry(
         "pernn.experiments.constant_information",
-        "Does the code help more with many different tokens than with long inputs, at equal K^L?",
+        "Does the encoding help more with many different tokens than with long inputs, at equal "
+        "K^L?",
         "v1, Fig. 4",
     ),
     "vocabulary_extension": Entry(
         "pernn.experiments.vocabulary_extension",
-        "Does a pretrained network take up new tokens more easily with the code?",
+        "Does a pretrained network take up new tokens more easily with the encoding?",
         "v1, section 4.2 and Fig. 5",
     ),
     "dual_frequency": Entry(
@@ -50,52 +51,52 @@ CATALOGUE = {
     ),
     "gradient_stability": Entry(
         "pernn.experiments.gradient_stability",
-        "Do rare tokens destabilise the gradients of networks without a code?",
+        "Do rare tokens destabilise the gradients of networks without an encoding?",
         "v3, Fig. 5; v5, section 4.3",
     ),
     "delayed_addition": Entry(
         "pernn.experiments.delayed_addition",
-        "Does the code help to reverse a sequence and add another one to it at once?",
+        "Does the encoding help to reverse a sequence and add another one to it at once?",
         "v3, Fig. 7",
     ),
     "sorting": Entry(
         "pernn.experiments.sorting",
-        "Does the code help where the order of the inputs does not matter?",
+        "Does the encoding help where the order of the inputs does not matter?",
         "v3, Fig. 8; v1, Fig. 12",
     ),
     "predecessor_query": Entry(
         "pernn.experiments.predecessor_query",
-        "Does the code help to tell which token stood before a given one?",
+        "Does the encoding help to tell which token stood before a given one?",
         "v5, appendix A.3",
     ),
     "variable_length": Entry(
         "pernn.experiments.variable_length",
-        "Does the code help where the time of an answer is not known beforehand?",
+        "Does the encoding help where the time of an answer is not known beforehand?",
         "v3, Fig. 9; v1, Fig. 6",
     ),
     "alternative_encodings": Entry(
         "pernn.experiments.alternative_encodings",
-        "Must the code be sinusoidal, or does any code help?",
+        "Must the encoding be sinusoidal, or does any encoding help?",
         "v3, Figs. 10 and 11",
     ),
     "double_vanilla": Entry(
         "pernn.experiments.double_vanilla",
-        "Is it the code that helps, or the parameters that come with it?",
+        "Is it the encoding that helps, or the parameters that come with it?",
         "v5, appendix C",
     ),
     "autoregressive": Entry(
         "pernn.experiments.autoregressive",
-        "Does a network do without a code if it is fed its own outputs?",
+        "Does a network do without an encoding if it is fed its own outputs?",
         "v1, Figs. 8 and 13",
     ),
     "infinite_vocabulary": Entry(
         "pernn.experiments.infinite_vocabulary",
-        "Does the code help with vectors, of which there are infinitely many?",
+        "Does the encoding help with vectors, of which there are infinitely many?",
         "v1, Fig. 9",
     ),
     "copying_memory": Entry(
         "pernn.experiments.copying_memory",
-        "Does the code help to remember for longer?",
+        "Does the encoding help to remember for longer?",
         "v1, Fig. 11",
     ),
     "more_training": Entry(
@@ -105,7 +106,7 @@ CATALOGUE = {
     ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
-        "Does the code help to predict the next token of a text?",
+        "Does the encoding help to predict the next token of a text?",
         "v5, appendix E and Table 1",
     ),
 }

@@ -29,7 +29,7 @@ LABELS = {
     "task.hold_time": "Steps of waiting",
     "task.kind": "Task",
     "core.kind": "Core",
-    "encoding.kind": "Code",
+    "encoding.kind": "Encoding",
     "training.iterations": "Updates",
     "training.batch_size": "Batch size",
     "reverse_ordering": "Reverse ordering",
@@ -86,20 +86,20 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
 
 
 def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
-    """Claim that the sinusoidal code raises a core's token accuracy, averaged over cells."""
+    """Claim that the sinusoidal encoding raises a core's token accuracy, averaged over cells."""
     return Claim(
         name=f"encoding_helps_{core}",
-        statement=f"The sinusoidal code raises the {CORES[core]}'s token accuracy.",
+        statement=f"The sinusoidal encoding raises the {CORES[core]}'s token accuracy.",
         source=source,
         predicate=Differs("token_accuracy", {"core.kind": core}, ENCODING, cells=cells),
     )
 
 
 def gain_grows(core: str, source: Source) -> Claim:
-    """Claim that a core's gain from the code grows with the vocabulary."""
+    """Claim that a core's gain from the encoding grows with the vocabulary."""
     return Claim(
         name=f"gain_grows_{core}",
-        statement=f"The {CORES[core]}'s gain from the code grows with the vocabulary.",
+        statement=f"The {CORES[core]}'s gain from the encoding grows with the vocabulary.",
         source=source,
         predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
     )

@@ -1,4 +1,4 @@
-"""Does the code help to remember for longer?
+"""Does the encoding help to remember for longer?
 
 Source: Morita (2024), version 1, appendix C.1 and figure 11.
 """
@@ -41,20 +41,20 @@ def paper() -> tuple[RunSpec, ...]:
 V1 = Place("v1", "appendix C.1 and Fig. 11")
 NO_HELP = Claim(
     name="no_help_lstm",
-    statement="The code does not improve the LSTM's token accuracy.",
+    statement="The encoding does not improve the LSTM's token accuracy.",
     source=V1,
     predicate=no_gain({"core.kind": "lstm"}, ENCODING, "task.hold_time"),
 )
 
 
-def _all_or_nothing(code: str, title: str) -> Claim:
+def _all_or_nothing(encoding: str, title: str) -> Claim:
     return Claim(
-        name=f"all_or_nothing_{code}",
+        name=f"all_or_nothing_{encoding}",
         statement=f"Every {title} LSTM ends perfect or at chance, 0.125.",
         source=V1,
         predicate=EveryTrial(
             "token_accuracy",
-            {"encoding.kind": code, "task.length": 10},
+            {"encoding.kind": encoding, "task.length": 10},
             cells="task.hold_time",
             required=HOLD_TIMES,
             values=(1.0, 1 / 8),

@@ -1,4 +1,4 @@
-"""Does the code help to reverse and add at once?
+"""Does the encoding help to reverse and add at once?
 
 Source: Morita (2024), versions 2 and 3, appendix A.1 and figure 7.
 """

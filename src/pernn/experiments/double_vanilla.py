@@ -1,4 +1,4 @@
-"""Is it the code that helps, or the parameters that come with it?
+"""Is it the encoding that helps, or the parameters that come with it?
 
 Source: Morita (2024), version 5, appendix C.
 """

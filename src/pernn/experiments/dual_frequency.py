@@ -211,15 +211,15 @@ def _all_rare(bound: type[AtLeast | AtMost], name: str, quarters: tuple[int, int
     )
 
 
-def _first_kept(code: str) -> Claim:
-    which = "vanilla" if code == ENCODING.baseline else "encoded"
+def _first_kept(encoding: str) -> Claim:
+    which = "vanilla" if encoding == ENCODING.baseline else "encoded"
     return Claim(
-        name=f"first_target_kept_s4d_{code}",
+        name=f"first_target_kept_s4d_{encoding}",
         statement=f"The {which} S4D model reaches 96 % on targets at t = 1 in every condition.",
         source=Place("v5", "section 4.3"),
         predicate=AtLeast(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": "s4d", "encoding.kind": code, "position": 1},
+            {**PAPER_SETTING, "core.kind": "s4d", "encoding.kind": encoding, "position": 1},
             cells="condition",
             required=CONDITIONS,
             threshold=0.96,
@@ -253,7 +253,7 @@ EXPERIMENT = Experiment(
         ),
         *(_worst("lstm", 1, "t = 1 … 16", other) for other in (2, 3, 4)),
         *(_worst("s4d", 2, "t = 17 … 32", other) for other in (1, 3, 4)),
-        *(_first_kept(code) for code in ("none", "sinusoidal")),
+        *(_first_kept(encoding) for encoding in ("none", "sinusoidal")),
         *(_poorest(other) for other in (17, 32)),
         *map(_resists, VOCABULARIES),
         *map(_near_perfect, ("gru", "lstm")),

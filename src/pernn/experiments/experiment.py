@@ -94,7 +94,7 @@ class Experiment:
         more_figures: File name without its ending → the layout of a further figure.
 
     Raises:
-        ConfigError: If a further figure's name is none for a file, or that of another file.
+        ConfigError: If a further figure's name is not a valid file name, or that of another file.
     """
 
     name: str
@@ -150,8 +150,8 @@ def trials(
 ) -> tuple[RunSpec, ...]:
     """Return the specs of an experiment at a scale, with values overridden by dotted path.
 
-    A value that only some of the specs have (the width of a code) is overridden in those. Specs
-    that the overrides made equal are listed once.
+    A value that only some of the specs have (the width of an encoding) is overridden in those.
+    Specs that the overrides made equal are listed once.
 
     Raises:
         ConfigError: If there is no such scale, or an override fits no spec.

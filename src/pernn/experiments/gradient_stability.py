@@ -1,4 +1,4 @@
-"""Do rare tokens make the gradients of networks without a code point anywhere?
+"""Do rare tokens make the gradients of networks without an encoding point anywhere?
 
 The trainings are those of `dual_frequency`: whoever has run it has only the analysis left to do.
 
@@ -95,7 +95,7 @@ def _falls(core: str, how: str) -> Claim:
 def _stabilises(core: str) -> Claim:
     return Claim(
         name=f"encoding_stabilises_{core}",
-        statement=f"After training, the code raises the {CORES[core]}'s similarity among Rare "
+        statement=f"After training, the encoding raises the {CORES[core]}'s similarity among Rare "
         "disturbants.",
         source=SOURCE,
         predicate=Differs(
@@ -167,8 +167,8 @@ S4D = (
     *(_s4d_stable(target) for target in ("Frequent", "Rare")),
     Claim(
         name="encoding_marginal_s4d",
-        statement="After training, the code changes the S4D model's similarity marginally in every "
-        "condition.",
+        statement="After training, the encoding changes the S4D model's similarity marginally in "
+        "every condition.",
         source=S4D_SOURCE,
         predicate=Equivalent(
             "similarity",
@@ -198,7 +198,7 @@ S4D = (
     ),
     Claim(
         name="encoding_helps_early_s4d",
-        statement="Up to update 10,000, the code raises the S4D model's similarity among Rare "
+        statement="Up to update 10,000, the encoding raises the S4D model's similarity among Rare "
         "disturbants, for Frequent targets.",
         source=S4D_SOURCE,
         predicate=Differs(

@@ -42,7 +42,7 @@ SMALL_TRAINING: Settings = {
 
 
 def widths(size: int) -> Settings:
-    """Return embedding, state and code one width, as the paper does."""
+    """Make embedding, state and encoding equally wide, as the paper does."""
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 
@@ -60,7 +60,7 @@ def grid(base: Settings, *axes: Sequence[Settings]) -> tuple[RunSpec, ...]:
     """Cross seeds and conditions over common settings; the first axis varies slowest.
 
     Seeds are outermost, so that an unfinished sweep is a whole study with fewer seeds. Settings
-    that a condition's parts do not have (a width of no code) are left out for it.
+    that a condition's parts do not have (a width of no encoding) are left out for it.
     """
     start = RunSpec().override(base)
     return tuple(

@@ -1,4 +1,4 @@
-"""Does the code help with vectors, of which there are infinitely many?
+"""Does the encoding help with vectors, of which there are infinitely many?
 
 Source: Morita (2024), version 1, appendix B.3 and figure 9.
 """
@@ -58,8 +58,8 @@ def paper() -> tuple[RunSpec, ...]:
 def _no_effect(core: str) -> Claim:
     return Claim(
         name=f"no_effect_{core}",
-        statement=f"The code has no discernible effect on the {CORES[core]}'s cosine similarity, "
-        "in any dimension.",
+        statement=f"The encoding has no discernible effect on the {CORES[core]}'s cosine "
+        "similarity, in any dimension.",
         source=V1,
         predicate=Equivalent(
             "cosine_similarity",
@@ -73,15 +73,15 @@ def _no_effect(core: str) -> Claim:
     )
 
 
-def _falls(core: str, code: str) -> Claim:
-    title = "vanilla" if code == ENCODING.baseline else "encoded"
+def _falls(core: str, encoding: str) -> Claim:
+    title = "vanilla" if encoding == ENCODING.baseline else "encoded"
     return Claim(
-        name=f"falls_{core}_{code}",
+        name=f"falls_{core}_{encoding}",
         statement=f"The {title} {CORES[core]}'s cosine similarity falls with the dimension.",
         source=V1,
         predicate=Grows(
             "cosine_similarity",
-            {"core.kind": core, "encoding.kind": code},
+            {"core.kind": core, "encoding.kind": encoding},
             None,
             along="task.dimension",
             sign=-1,
@@ -91,7 +91,7 @@ def _falls(core: str, code: str) -> Claim:
 
 HARM = Claim(
     name="harm_elman",
-    statement="From 64 dimensions on, the code lowers the Elman network's cosine similarity.",
+    statement="From 64 dimensions on, the encoding lowers the Elman network's cosine similarity.",
     source=V1,
     predicate=Differs(
         "cosine_similarity",
@@ -110,7 +110,11 @@ EXPERIMENT = Experiment(
     claims=(
         *map(_no_effect, ("gru", "lstm")),
         HARM,
-        *(_falls(core, code) for core in ("gru", "lstm") for code in ("none", "sinusoidal")),
+        *(
+            _falls(core, encoding)
+            for core in ("gru", "lstm")
+            for encoding in ("none", "sinusoidal")
+        ),
     ),
     figure=FigureLayout(
         x="task.dimension",
@@ -125,7 +129,7 @@ EXPERIMENT = Experiment(
     labels={
         "task.dimension": "Dimension d",
         "core.kind": "Core",
-        "encoding.kind": "Code",
+        "encoding.kind": "Encoding",
         "elman": "Elman",
         "gru": "GRU",
         "lstm": "LSTM",

@@ -51,7 +51,7 @@ def paper() -> tuple[RunSpec, ...]:
 def _no_help(core: str) -> Claim:
     return Claim(
         name=f"no_help_{core}",
-        statement=f"At K = 2, the code does not help the {CORES[core]} with longer inputs.",
+        statement=f"At K = 2, the encoding does not help the {CORES[core]} with longer inputs.",
         source=V1,
         predicate=no_gain({"core.kind": core, "task.vocab_size": 2}, ENCODING, "task.length"),
     )
@@ -68,14 +68,14 @@ def _below(core: str) -> Claim:
     )
 
 
-def _degrades(code: str, title: str) -> Claim:
+def _degrades(encoding: str, title: str) -> Claim:
     return Claim(
-        name=f"lstm_degrades_{code}",
+        name=f"lstm_degrades_{encoding}",
         statement=f"The {title} LSTM's token accuracy falls with the input length.",
         source=V1,
         predicate=Grows(
             "token_accuracy",
-            {"core.kind": "lstm", "encoding.kind": code, "task.vocab_size": 2},
+            {"core.kind": "lstm", "encoding.kind": encoding, "task.vocab_size": 2},
             None,
             along="task.length",
             sign=-1,

@@ -1,4 +1,4 @@
-"""Does the code help to predict the next token of a text?
+"""Does the encoding help to predict the next token of a text?
 
 Source: Morita (2024), version 5, appendix E and Table 1.
 """
@@ -130,6 +130,6 @@ EXPERIMENT = Experiment(
         "position": "Place in the paragraph, from",
         "training_loss": "Training loss between evaluations",
         "train_loss": "Training loss, nats per token",
-        "by_position": "Where in a paragraph does the code help?",
+        "by_position": "Where in a paragraph does the encoding help?",
     },
 )

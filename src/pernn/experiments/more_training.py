@@ -1,4 +1,4 @@
-"""Would the network without a code catch up with more training, or with larger batches?
+"""Would the network without an encoding catch up with more training, or with larger batches?
 
 The paper says that neither helps and shows no numbers; which vocabularies it means it does not say
 either. Those of its frequency experiments are taken, where the vanilla networks fall short: 64 ids

@@ -1,4 +1,4 @@
-"""Does the code help to tell which token stood before a given one?
+"""Does the encoding help to tell which token stood before a given one?
 
 Source: Morita (2024), version 5, appendix A.3. The text gives no vocabulary sizes;
 K = 512 … 1024 is kept, and the step of 128 is ours.

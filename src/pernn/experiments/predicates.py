@@ -156,7 +156,7 @@ class DiffersMore:
     hold on one side alone stands in `treated_where` and `baseline_where` of either contrast.
 
     Attributes:
-        contrast: The difference of interest, for example code against none.
+        contrast: The difference of interest, for example encoding against none.
         between: Where it should be larger (treated), and than where (baseline).
         sign: +1 if it should be larger, −1 if smaller.
     """

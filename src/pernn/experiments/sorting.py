@@ -1,4 +1,4 @@
-"""Does the code help where the order of the inputs does not matter?
+"""Does the encoding help where the order of the inputs does not matter?
 
 Source: Morita (2024), versions 2 and 3, appendix A.2 and figure 8; version 1, appendix C.2 and
 figure 12.
@@ -16,7 +16,7 @@ from .predicates import AtLeast, Claim, Contrast, Differs, DiffersMore, Grows, P
 
 KINDS = ["elman", "gru", "lstm"]
 LARGE = tuple(size for size in POWERS if size >= 512)
-CONDITIONS = [(core, code) for core in KINDS for code in ("none", "sinusoidal")]
+CONDITIONS = [(core, encoding) for core in KINDS for encoding in ("none", "sinusoidal")]
 BEYOND = tuple(size for size in POWERS if size > 512)
 TASKS = each("task.kind", ["sorting", "reverse_ordering"])
 """Sorting, and the task that the text compares it with, at the same settings."""
@@ -63,14 +63,14 @@ def paper() -> tuple[RunSpec, ...]:
     )
 
 
-def _title(core: str, code: str) -> str:
-    return f"{'vanilla' if code == ENCODING.baseline else 'encoded'} {CORES[core]}"
+def _title(core: str, encoding: str) -> str:
+    return f"{'vanilla' if encoding == ENCODING.baseline else 'encoded'} {CORES[core]}"
 
 
 def _smaller_than_in_reversing(core: str, source: Source) -> Claim:
     return Claim(
         name=f"smaller_gain_{core}",
-        statement=f"The code gains the {CORES[core]} less in sorting than in reversing.",
+        statement=f"The encoding gains the {CORES[core]} less in sorting than in reversing.",
         source=source,
         predicate=DiffersMore(
             "token_accuracy",
@@ -83,14 +83,14 @@ def _smaller_than_in_reversing(core: str, source: Source) -> Claim:
     )
 
 
-def _falls(core: str, code: str) -> Claim:
+def _falls(core: str, encoding: str) -> Claim:
     return Claim(
-        name=f"falls_{core}_{code}",
-        statement=f"The {_title(core, code)}'s token accuracy falls with K from K = 512 on.",
+        name=f"falls_{core}_{encoding}",
+        statement=f"The {_title(core, encoding)}'s token accuracy falls with K from K = 512 on.",
         source=V1,
         predicate=Grows(
             "token_accuracy",
-            {**SORTING, "core.kind": core, "encoding.kind": code, "task.vocab_size": LARGE},
+            {**SORTING, "core.kind": core, "encoding.kind": encoding, "task.vocab_size": LARGE},
             None,
             along="task.vocab_size",
             sign=-1,
@@ -112,15 +112,15 @@ def _tolerates(core: str) -> Claim:
     )
 
 
-def _ascends(core: str, code: str) -> Claim:
+def _ascends(core: str, encoding: str) -> Claim:
     return Claim(
-        name=f"ascends_{core}_{code}",
-        statement=f"At every K, over 99.9 % of the {_title(core, code)}'s neighbouring outputs "
+        name=f"ascends_{core}_{encoding}",
+        statement=f"At every K, over 99.9 % of the {_title(core, encoding)}'s neighbouring outputs "
         "ascend (pairs, as the published program counts).",
         source=V1,
         predicate=AtLeast(
             "ascending_pair_share",
-            {**PAPER_SETTING, **SORTING, "core.kind": core, "encoding.kind": code},
+            {**PAPER_SETTING, **SORTING, "core.kind": core, "encoding.kind": encoding},
             cells="task.vocab_size",
             required=POWERS,
             threshold=0.999,
@@ -132,7 +132,7 @@ def _ascends(core: str, code: str) -> Claim:
 def _helps(core: str) -> Claim:
     return Claim(
         name=f"encoding_helps_{core}",
-        statement=f"In sorting, the code raises the {CORES[core]}'s token accuracy.",
+        statement=f"In sorting, the encoding raises the {CORES[core]}'s token accuracy.",
         source=(V3, V1),
         predicate=Differs(
             "token_accuracy", {**SORTING, "core.kind": core}, ENCODING, cells="task.vocab_size"
@@ -142,8 +142,8 @@ def _helps(core: str) -> Claim:
 
 ELMAN_AT_64 = Claim(
     name="elman_gains_at_64",
-    statement="At K = 64 the code raises the Elman network's accuracy slightly (the text: by 2.09 "
-    "points on average).",
+    statement="At K = 64 the encoding raises the Elman network's accuracy slightly (the text: by "
+    "2.09 points on average).",
     source=V1,
     predicate=Differs(
         "token_accuracy",

@@ -1,4 +1,4 @@
-"""Does the code help where the time of an answer is not known beforehand?
+"""Does the encoding help where the time of an answer is not known beforehand?
 
 Source: Morita (2024), versions 2 and 3, appendix B and figure 9.
 """
@@ -62,7 +62,7 @@ def paper() -> tuple[RunSpec, ...]:
 
 ENCODING_HELPS = Claim(
     name="encoding_helps_lstm",
-    statement="The code raises the LSTM's token accuracy where the input length varies.",
+    statement="The encoding raises the LSTM's token accuracy where the input length varies.",
     source=SOURCE,
     predicate=Differs("token_accuracy", {"core.kind": "lstm"}, ENCODING, cells="length"),
     table="by_length",

@@ -1,4 +1,4 @@
-"""Does a pretrained network take up new words more easily with the code?
+"""Does a pretrained network take up new words more easily with the encoding?
 
 Source: Morita (2024), version 1, figure 5 and section 4.2.
 """
@@ -72,7 +72,7 @@ UP_TO_512 = {"task.vocab_size": tuple(size for size in POWERS if size <= 512)}
 CLAIMS = (
     Claim(
         name="encoding_helps_extension",
-        statement="The code raises the accuracy on new tokens after an extension of the "
+        statement="The encoding raises the accuracy on new tokens after an extension of the "
         "vocabulary.",
         source=V1,
         predicate=Differs(
@@ -96,7 +96,7 @@ CLAIMS = (
     ),
     Claim(
         name="gain_larger_under_extension",
-        statement="Up to 2K = 512, the code gains more under extension than from scratch.",
+        statement="Up to 2K = 512, the encoding gains more under extension than from scratch.",
         source=V1,
         predicate=DiffersMore(
             "token_accuracy",

@@ -73,7 +73,7 @@ def _degrades(core: str, source: Source) -> Claim:
 def _distance_falls(core: str) -> Claim:
     return Claim(
         name=f"distance_falls_{core}",
-        statement=f"The code lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
+        statement=f"The encoding lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
         source=V5,
         predicate=Differs(
             "damerau_levenshtein", {"core.kind": core}, ENCODING, cells="task.vocab_size", sign=-1
@@ -118,7 +118,7 @@ def _limit(core: str, near: int) -> Claim:
 
 ELMAN_HELPS = Claim(
     name="encoding_helps_elman",
-    statement="The code raises the Elman network's token accuracy, K = 8,192 apart.",
+    statement="The encoding raises the Elman network's token accuracy, K = 8,192 apart.",
     source=V1,
     predicate=Differs(
         "token_accuracy",
@@ -142,8 +142,8 @@ ELMAN_EXCEPTION = Claim(
 )
 LSTM_GAIN_GROWS = Claim(
     name="gain_grows_lstm",
-    statement="The LSTM's gain from the code grows with the vocabulary (our reading: one condition "
-    "stays above 95 % and the other degrades).",
+    statement="The LSTM's gain from the encoding grows with the vocabulary (our reading: one "
+    "condition stays above 95 % and the other degrades).",
     source=V1,
     predicate=Grows("token_accuracy", {"core.kind": "lstm"}, ENCODING, along="task.vocab_size"),
 )

@@ -1,4 +1,4 @@
-"""Models: embedding + code + core + output layer put together."""
+"""Models: embedding + encoding + core + output layer put together."""
 
 from .autoregressive import AutoregressiveRNN
 from .extension import extend_vocabulary

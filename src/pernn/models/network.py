@@ -1,4 +1,4 @@
-"""What all our networks share: a code and a core that fit, an output layer, the input by parts."""
+"""What all networks share: matching encoding and core, an output layer, the input by parts."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -20,23 +20,23 @@ TWINS: dict[Any, str] = {nn.RNN: "elman", nn.GRU: "gru", nn.LSTM: "lstm"}
 
 
 class EncodedNetwork(nn.Module, ABC):
-    """Embedding, code, core and output layer; what goes in and how is a subclass's business.
+    """Embedding, encoding, core and output layer; what goes in and how is a subclass's business.
 
     Args:
         embedding: What gives the vectors, its weights not drawn yet.
         output_size: Width of the outputs.
         core: Module that recurs, its class or kind; or PyTorch's class of the same function.
         encoding: Module that gives the encodings, or the kind of one.
-        embedding_size: Width of the vectors, and of a code given by kind.
+        embedding_size: Width of the vectors, and of an encoding given by kind.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.
         num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
             absent.
-        phase_size: Further features of the core's input, after vector and code.
+        phase_size: Further features of the core's input, after vector and encoding.
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If the core is none of ours, its input size is not the width of what it gets,
+        ConfigError: If the core is not a pernn core, its input size is not its inputs' width,
             or sizes are given beside a module that has them.
     """
 
@@ -70,7 +70,7 @@ class EncodedNetwork(nn.Module, ABC):
         expected = self.joined_size + phase_size
         core = make_core(core, expected, hidden_size, num_layers, generator)
         if core.input_size != expected:
-            parts = "embedding, code and phase" if phase_size else "embedding and code"
+            parts = "embedding, encoding and phase" if phase_size else "embedding and encoding"
             raise ConfigError(
                 f"the core takes vectors of {core.input_size}, but {parts} together "
                 f"have {expected}: build it with input_size={expected}"
@@ -202,7 +202,7 @@ class EncodedNetwork(nn.Module, ABC):
         Args:
             num_steps: Steps of both phases together.
             num_queries: How many of them, at the end, are queries.
-            width: Features of the input before the code, if it is concatenated.
+            width: Features of the input before the encoding, if it is concatenated.
             position_offset: Position of the first step.
         """
         if not self.encoding.size:

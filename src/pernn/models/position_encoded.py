@@ -1,8 +1,8 @@
 """Embedding, positional encoding, recurrent core and output layer put together.
 
 The input projection is folded: W·[E(x); P(t)] + b = (W_x·E)[x] + (W_p·P)[t] + b, so each row of
-the embedding and each step's code is projected once per batch, then gathered and added. The query
-is one row at every output step: it is projected once and broadcast, its gradient a sum.
+the embedding and each step's encoding is projected once per batch, then gathered and added. The
+query is one row at every output step: it is projected once and broadcast, its gradient a sum.
 """
 
 import torch
@@ -39,8 +39,8 @@ class PositionEncodedRNN(EncodedNetwork):
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If K < 2, the number of extra rows is negative, the core is none of ours, or
-            its input size is not the width of what it gets.
+        ConfigError: If K < 2, the number of extra rows is negative, the core is not a pernn core,
+            or its input size is not the width of what it gets.
 
     Example:
         >>> model = PositionEncodedRNN(vocab_size=10, core="lstm", embedding_size=8, hidden_size=8)

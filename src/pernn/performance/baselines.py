@@ -1,9 +1,9 @@
 """Two scripts to compare with: the usual one, and a good one.
 
-Both concatenate embedding and code, run PyTorch's layer (S4D: by Fourier transforms), read out and
-take Adam's step after clipping. The usual one draws samples one by one in a `DataLoader`, computes
-the logits of all steps and reads its loss off after every update; the good one draws whole batches,
-computes only the logits that count and never waits.
+Both concatenate embedding and encoding, run PyTorch's layer (S4D: by Fourier transforms), read out
+and take Adam's step after clipping. The usual one draws samples one by one in a `DataLoader`,
+computes the logits of all steps and reads its loss off after every update; the good one draws whole
+batches, computes only the logits that count and never waits.
 """
 
 from collections.abc import Callable, Iterator

@@ -77,7 +77,7 @@ def make_spec(
         core: Kind of the core.
         shape: Hidden size, batch size, length, vocabulary size.
         precision: Precision of training.
-        encoding: Kind of the code, as wide as the hidden state if it has a width.
+        encoding: Kind of the encoding, as wide as the hidden state if it has a width.
     """
     hidden, batch, length, vocab = shape
     sized = {} if encoding in ("none", "repeated_embedding") else {"size": hidden}

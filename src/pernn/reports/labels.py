@@ -96,7 +96,7 @@ def preset_of(records: Sequence[Record], label: Labels) -> str:
 
 
 def footer(experiment: Experiment, records: Sequence[Record]) -> str:
-    """Say in one line how the trials were run and what the signs of the figure are."""
+    """Return one line on how the trials were run and what the marks of the figure mean."""
     return SEPARATOR.join(footer_items(experiment, records))
 
 

@@ -231,7 +231,7 @@ class Summary:
         return sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
 
     def markdown(self) -> str:
-        """Say the same as the page in Markdown."""
+        """Return the content of the page in Markdown."""
         safe = escape_markdown
         lines = [
             f"# {safe(self.experiment.question)}",

@@ -93,7 +93,7 @@ def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
 
 
 def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
-    """Return each condition its colour, marker and dash: encodings by their name, others in turn.
+    """Map each condition to its colour, marker and dash: encodings by their name, others in turn.
 
     Args:
         column: What tells the conditions apart.

@@ -28,7 +28,7 @@ class TaskConfig(Part):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"L={self.length}"
 
     @property
@@ -84,7 +84,7 @@ class TokenTaskConfig(SampledTaskConfig):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
 
 
@@ -108,7 +108,7 @@ TASKS = Registry(
 
 
 class ReverseOrderingConfig(TokenTaskConfig):
-    """Return the input sequence back in reverse order.
+    """Return the input sequence in reverse order.
 
     Picture (L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -131,7 +131,7 @@ class ReverseOrderingConfig(TokenTaskConfig):
 
 
 class SortingConfig(TokenTaskConfig):
-    """Return the input sequence back in ascending order.
+    """Return the input sequence in ascending order.
 
     Picture (L = 4):
         input    8 29  2  8  ?  ?  ?  ?
@@ -155,7 +155,7 @@ class SortingConfig(TokenTaskConfig):
 
 
 class DelayedAdditionConfig(TokenTaskConfig):
-    """Return the input sequence back in reverse order, each token plus the addend shown with it.
+    """Return the input sequence in reverse order, each token plus the addend shown with it.
 
     Picture (K = 32, L = 3):
         input    8 29  2  5  4 30
@@ -181,7 +181,7 @@ class DelayedAdditionConfig(TokenTaskConfig):
 
 
 class PredecessorQueryConfig(TokenTaskConfig):
-    """Return which token stood before the one that is shown again.
+    """Return the token that stood before the one that is shown again.
 
     Picture (L = 4):
         input    8 29  2 11  2
@@ -207,7 +207,7 @@ class PredecessorQueryConfig(TokenTaskConfig):
 
 
 class CopyingMemoryConfig(TokenTaskConfig):
-    """Return the input sequence back in its own order after a time of waiting.
+    """Return the input sequence in its own order after a time of waiting.
 
     Picture (L = 3, hold_time = 2):
         input    5    2    7 HOLD HOLD EMIT EMIT EMIT

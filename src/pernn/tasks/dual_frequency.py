@@ -158,7 +158,7 @@ def _table(right: np.ndarray, keys: Sequence[np.ndarray], place: str | None = No
 
 
 class DualFrequencyConfig(TaskConfig):
-    """Return the input sequence back in reverse order; half of the ids are Rare.
+    """Return the input sequence in reverse order; half of the ids are Rare.
 
     Picture (K = 32, L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -184,7 +184,7 @@ class DualFrequencyConfig(TaskConfig):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
 
     @property

@@ -14,7 +14,7 @@ from .synthetic import SyntheticTask
 
 
 class VariableLengthConfig(TokenTaskConfig):
-    """Return input sequences of various lengths back in reverse order.
+    """Return input sequences of various lengths in reverse order.
 
     Picture (min_length = 2, L = 4):
         input    8 29  2  ?  ?  ?

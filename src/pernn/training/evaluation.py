@@ -84,7 +84,7 @@ def evaluate(
 
 
 def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
-    """Measure a network whose numbers are none any more: every answer counts as the worst.
+    """Measure a network that diverged: every prediction counts as the worst.
 
     No id is right and none is in ascending order, vectors point away from their targets, and the
     loss is that of guessing among all ids (2 of vectors, where it is 1 − cosine). The metrics and
