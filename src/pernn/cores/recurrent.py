@@ -239,7 +239,7 @@ class RecurrentCore(nn.Module):
         return call_core(self, inputs, hx, num_outputs)
 
     def to_torch(self) -> nn.RNNBase:
-        """Make the PyTorch module of the same function, with a copy of the weights."""
+        """Build the PyTorch module of the same function, with a copy of the weights."""
         module = self.reference(
             self.input_size,
             self.hidden_size,

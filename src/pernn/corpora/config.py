@@ -41,7 +41,7 @@ class CorpusConfig(Part):
 
     @abstractmethod
     def build(self) -> Corpus:
-        """Make the reader; it opens no file yet."""
+        """Build the reader; it opens no file yet."""
 
 
 CORPORA = Registry(
@@ -97,7 +97,7 @@ class WikitextConfig(CorpusConfig):
         return self
 
     def build(self) -> Corpus:
-        """Make the reader."""
+        """Build the reader."""
         from .folders import raw_folder
         from .wikitext import Wikitext
 
@@ -126,7 +126,7 @@ class GrammarConfig(CorpusConfig):
         return "grammar"
 
     def build(self) -> Corpus:
-        """Make the writer."""
+        """Build the writer."""
         from .grammar import Grammar
 
         return Grammar(
@@ -189,7 +189,7 @@ class LanguageModellingConfig(TaskConfig):
         return self if self.rules else self.model_copy(update={"rules": text_rules})
 
     def build(self) -> Task:
-        """Make the task; its corpus is opened, or prepared, when data are first asked for."""
+        """Build the task; its corpus is opened, or prepared, when data are first asked for."""
         from .language_modelling import LanguageModelling
 
         def open_corpus() -> Any:

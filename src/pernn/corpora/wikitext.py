@@ -29,7 +29,7 @@ class Wikitext:
         """Find the files of a part, in order.
 
         Raises:
-            MachineError: If there are none.
+            MachineError: If the files are missing.
         """
         for ending in ENDINGS:
             path = self.folder / f"wiki.{split}.{ending}"

@@ -24,7 +24,7 @@ class EncodingConfig(Part):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module for up to `num_positions` steps; `layout` is the preset's."""
+        """Build the module for up to `num_positions` steps; `layout` is the preset's."""
 
 
 ENCODINGS = Registry(
@@ -66,7 +66,7 @@ class NoneConfig(EncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .absent import NoEncoding
 
         return NoEncoding()
@@ -80,7 +80,7 @@ class RepeatedEmbeddingConfig(EncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .absent import RepeatedEmbedding
 
         return RepeatedEmbedding()
@@ -107,7 +107,7 @@ class SinusoidalConfig(PositionalEncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .sinusoidal import Sinusoidal
 
         return Sinusoidal(self.size, layout=self.layout or layout, **self.placement())
@@ -126,7 +126,7 @@ class LearnedConfig(PositionalEncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .tables import Learned
 
         return Learned(
@@ -146,7 +146,7 @@ class RandomConfig(PositionalEncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .tables import Random
 
         return Random(self.size, num_positions, generator=generator, **self.placement())

@@ -219,10 +219,10 @@ def make_core(
     num_layers: int | None,
     generator: torch.Generator | None,
 ) -> Recurrence:
-    """Make a core of a kind or class; a module is taken as it is.
+    """Build a core of a kind or class; a module is taken as it is.
 
     Raises:
-        ConfigError: If it is none, or a module comes with sizes beside it.
+        ConfigError: If it is not a core, or a module comes with sizes beside it.
     """
     given = {"hidden_size": hidden_size, "num_layers": num_layers}
     sizes: dict[str, Any] = {name: size for name, size in given.items() if size is not None}

@@ -99,7 +99,7 @@ class Samples(IterableDataset[tuple[Tensor, Tensor]]):
 
 
 def usual_update(trial: Trial, batch_size: int, device: torch.device) -> Callable[[], Tensor]:
-    """Make the update of the usual script, baseline (a).
+    """Build the update of the usual script, baseline (a).
 
     Raises:
         ConfigError: If the trial is not to reverse ids.
@@ -120,7 +120,7 @@ def usual_update(trial: Trial, batch_size: int, device: torch.device) -> Callabl
 
 
 def good_update(trial: Trial, batch_size: int, device: torch.device) -> Callable[[], Tensor]:
-    """Make the update of the good script, baseline (b).
+    """Build the update of the good script, baseline (b).
 
     Raises:
         ConfigError: If the trial is not to reverse ids.

@@ -16,7 +16,7 @@ ENOUGH_SECONDS = 5.0
 
 
 def time_update(spec: RunSpec, device: torch.device) -> float:
-    """Make a few updates of a trial and give the median of their seconds.
+    """Run a few updates of a trial and return the median of their seconds.
 
     Earlier stages are left out: the weights are those of the beginning.
     """

@@ -147,7 +147,7 @@ def collect(
         The lines that have anything to show.
 
     Raises:
-        ConfigError: If two records compete for one point, or quantiles are none.
+        ConfigError: If two records compete for one point, or quantiles are malformed.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     places = place_records(layout, records, order)

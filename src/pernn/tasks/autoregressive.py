@@ -38,7 +38,7 @@ class AutoregressiveConfig(TokenTaskConfig):
         return f"{self.rule} {super().sizes}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         sorts = self.rule == "sort"
         return SyntheticTask(
             name=self.name,

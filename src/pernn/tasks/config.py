@@ -50,7 +50,7 @@ class TaskConfig(Part):
 
     @abstractmethod
     def build(self) -> Task:
-        """Make the task; light, as it is made whenever a spec is checked."""
+        """Build the task; light, as it is made whenever a spec is checked."""
 
     @model_validator(mode="after")
     def _possible(self) -> "TaskConfig":
@@ -120,7 +120,7 @@ class ReverseOrderingConfig(TokenTaskConfig):
     kind: Literal["reverse_ordering"] = "reverse_ordering"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Reverse(),
@@ -143,7 +143,7 @@ class SortingConfig(TokenTaskConfig):
     kind: Literal["sorting"] = "sorting"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Sort(),
@@ -169,7 +169,7 @@ class DelayedAdditionConfig(TokenTaskConfig):
     length: Annotated[int, Field(ge=1, le=2**16)] = 16
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=DelayedAddition(vocab_size=self.vocab_size),
@@ -195,7 +195,7 @@ class PredecessorQueryConfig(TokenTaskConfig):
     length: Annotated[int, Field(ge=2, le=2**16)] = 16
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Predecessor(),
@@ -230,7 +230,7 @@ class CopyingMemoryConfig(TokenTaskConfig):
         return f"{super().name} hold_time={self.hold_time}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Same(),

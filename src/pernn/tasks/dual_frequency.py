@@ -38,7 +38,7 @@ class OneTarget:
         num_per_cell: Sequences of each condition and position.
 
     Raises:
-        ConfigError: If there are none.
+        ConfigError: If num_per_cell < 1.
 
     Source: Morita (2024), section 2.2 and figure 3.
     """
@@ -202,7 +202,7 @@ class DualFrequencyConfig(TaskConfig):
         return self.model_copy(update={"rare_share": rare_share})
 
     def build(self) -> SyntheticTask:
-        """Make the task; without a share or a preset, with that of `as-run`."""
+        """Build the task; without a share or a preset, with that of `as-run`."""
         share = RARE_SHARE if self.rare_share is None else self.rare_share
         return SyntheticTask(
             name=self.name,

@@ -46,7 +46,7 @@ class InfiniteVocabularyConfig(SampledTaskConfig):
         return f"d={self.dimension} {super().sizes}"
 
     def build(self) -> "SphericalTask":
-        """Make the task."""
+        """Build the task."""
         return SphericalTask(
             name=self.name,
             source=Spherical(dimension=self.dimension),

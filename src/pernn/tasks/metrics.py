@@ -110,7 +110,7 @@ class ByLength:
 
 
 def measure_all(metrics: tuple[Metric, ...], predictions: Predictions, batch: Batch) -> Measurement:
-    """Put together what several measures say."""
+    """Combine the measurements of several metrics."""
     found = [one.measure(predictions, batch) for one in metrics]
     return Measurement(
         {name: value for part in found for name, value in part.metrics.items()},

@@ -43,7 +43,7 @@ class VariableLengthConfig(TokenTaskConfig):
         return f"{super().name} shortest={self.min_length}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Reverse(),

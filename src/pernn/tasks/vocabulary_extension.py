@@ -124,7 +124,7 @@ class VocabularyExtensionConfig(TokenTaskConfig):
         return f"{super().name} known={self.num_known}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Reverse(),

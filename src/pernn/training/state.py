@@ -77,7 +77,7 @@ class TrainState:
         return {**self.weights(), **rest}
 
     def check(self, arrays: Arrays) -> None:
-        """Make sure that what `dump` gave is worth going on from.
+        """Check that what `dump` returned can be resumed from.
 
         Raises:
             TrialError: If a weight, a moment, or a loss since the last log line is not finite.
@@ -90,7 +90,7 @@ class TrainState:
             raise TrialError(f"{odd} is not finite after update {self.update}: {REMEDY}")
 
     def restore(self, arrays: Mapping[str, Shaped[np.ndarray, "..."]], update: int) -> None:
-        """Take over what `dump` gave after that many updates.
+        """Load what `dump` returned after that many updates.
 
         Raises:
             CorruptError: If names, shapes or types are not those of this model.

@@ -44,11 +44,11 @@ class Update:
             self._watch = RoundedOnly()  # type: ignore[no-untyped-call]
 
     def __call__(self, batch: Batch) -> None:
-        """Make the next update."""
+        """Run the next update."""
         self.step(DeviceBatch.of(batch, self.device))
 
     def step(self, shown: DeviceBatch) -> None:
-        """Make the next update with a batch that is on the device."""
+        """Run the next update with a batch that is on the device."""
         self.count()
         self.run(shown)
 
@@ -108,7 +108,7 @@ class RecordedUpdate(Update):
         self._repeat: Callable[[], None] | None = None
 
     def step(self, shown: DeviceBatch) -> None:
-        """Make the next update, by repetition if it can be."""
+        """Run the next update, by repetition if it can be."""
         self.count()
         if self._place is None and shown.scored is None:
             self._record(shown)
