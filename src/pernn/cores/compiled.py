@@ -39,7 +39,7 @@ def scan(
     kind: str,
     inputs: Projected,
     weight: Tensor,
-    late: Tensor | None,
+    bias_hn: Tensor | None,
     state: tuple[Tensor, ...] | None,
     num_outputs: int,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -49,7 +49,7 @@ def scan(
         kind: `elman`, `gru` or `lstm`.
         inputs: What it is fed.
         weight: Recurrent weights.
-        late: Bias of the new gate behind the reset; the GRU's.
+        bias_hn: Bias of the new gate behind the reset; the GRU's.
         state: Initial state; zeros if absent.
         num_outputs: Last steps whose outputs are given.
 
@@ -65,7 +65,7 @@ def scan(
         inputs.table,
         inputs.encodings,
         weight,
-        late,
+        bias_hn,
         hidden,
         cell,
     )
@@ -85,7 +85,7 @@ class _Scan(torch.autograd.Function):
         table: Tensor,
         encodings: Tensor | None,
         weight: Tensor,
-        late: Tensor | None,
+        bias_hn: Tensor | None,
         hidden: Tensor | None,
         cell: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
@@ -105,12 +105,12 @@ class _Scan(torch.autograd.Function):
             None if encodings is None else encodings.contiguous(),
             tokens,
             _panels_forward(weight.to(dtype), units),
-            None if late is None else late.contiguous(),
+            None if bias_hn is None else bias_hn.contiguous(),
             *states,
         )
         ctx.kind, ctx.shape, ctx.units, ctx.dtype = kind, shape, units, dtype
         ctx.has_encodings = encodings is not None
-        ctx.save_for_backward(table, tokens, weight, late, *states, outputs, cells, saved)
+        ctx.save_for_backward(table, tokens, weight, bias_hn, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
         memory = cells[-1].clone() if kind == "lstm" else cells
         return outputs[shape.num_steps - num_outputs :], memory
@@ -120,11 +120,11 @@ class _Scan(torch.autograd.Function):
     def backward(
         ctx: Any, grad_outputs: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        table, tokens, weight, late, hidden, cell, outputs, cells, saved = ctx.saved_tensors
+        table, tokens, weight, bias_hn, hidden, cell, outputs, cells, saved = ctx.saved_tensors
         shape = ctx.shape
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
-        inner, grad_table, grad_encodings, grad_late, grad_hidden, grad_first_cell = (
+        inner, grad_table, grad_encodings, grad_bias_hn, grad_hidden, grad_first_cell = (
             torch.ops.pernn.scan_backward(
                 ctx.kind,
                 ctx.units,
@@ -150,7 +150,7 @@ class _Scan(torch.autograd.Function):
             grad_table,
             grad_encodings if ctx.has_encodings else None,
             _weight_gradient(inner, outputs, hidden, rounds=rounds),
-            None if late is None else grad_late,
+            None if bias_hn is None else grad_bias_hn,
             None if hidden is None else grad_hidden,
             None if cell is None else grad_first_cell,
         )

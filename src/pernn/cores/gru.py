@@ -35,7 +35,7 @@ class GRU(RecurrentCore):
         )
         return self.bias_of("ih", layer) + early
 
-    def late_bias(self, layer: int) -> Tensor:
+    def bias_hn(self, layer: int) -> Tensor:
         """Return the new gate's recurrent bias."""
         if not self.bias:
             return self.weight("hh", layer).new_zeros(self.hidden_size)
@@ -45,8 +45,8 @@ class GRU(RecurrentCore):
         self, layer: int, gates: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run one layer with the hand-written backward pass."""
-        weight, late = self.weight("hh", layer), self.late_bias(layer)
-        outputs = _Scan.apply(gates, weight, late, *state)  # type: ignore[no-untyped-call]
+        weight, bias_hn = self.weight("hh", layer), self.bias_hn(layer)
+        outputs = _Scan.apply(gates, weight, bias_hn, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 
 
@@ -54,13 +54,13 @@ class _Scan(torch.autograd.Function):
     """The recurrence and its adjoint; weight gradients in one product over all steps."""
 
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, weight: Tensor, late: Tensor, hidden: Tensor) -> Tensor:
+    def forward(ctx: Any, gates: Tensor, weight: Tensor, bias_hn: Tensor, hidden: Tensor) -> Tensor:
         factor = factors_of(weight)
         gates = gates.to(hidden.dtype)
         size = hidden.shape[-1]
         transposed = factor(weight.mT)
         # The recurrent bias of the new gate rides on the product: zero for the other two.
-        shift = F.pad(late, (2 * size, 0)).unsqueeze(-2)
+        shift = F.pad(bias_hn, (2 * size, 0)).unsqueeze(-2)
         active = torch.empty_like(gates)
         raw = gates.new_empty(gates.shape[0], *hidden.shape)
         outputs = torch.empty_like(raw)
@@ -120,7 +120,7 @@ class _Scan(torch.autograd.Function):
             grad.addcmul_(steps[step], leak[step])
             add_product(grad, factor(inners[step]), recurrent, grad)
         grad_weight = recurrent_gradient(grad_inner, hidden, outputs, factor)
-        grad_late = grad_inner[..., 2 * size :].sum((0, -2))
+        grad_bias_hn = grad_inner[..., 2 * size :].sum((0, -2))
         grad_gates = grad_inner
         torch.mul(grads, fresh, out=grad_gates[..., 2 * size :])
-        return grad_gates, grad_weight, grad_late, grad
+        return grad_gates, grad_weight, grad_bias_hn, grad

@@ -182,7 +182,7 @@ class RecurrentCore(nn.Module):
         """Run one layer: by the compiled kernels where there are any and they fit."""
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
         if kind is not None and kernels_fit(inputs, weight):
-            return scan(kind, inputs, weight, self.late_bias(layer), state, num_outputs)
+            return scan(kind, inputs, weight, self.bias_hn(layer), state, num_outputs)
         if kind is not None and torch.compiler.is_exporting() and torch.is_grad_enabled():
             raise ConfigError(
                 f"{type(self).__name__} without compiled kernels is exported without gradients: "
@@ -193,7 +193,7 @@ class RecurrentCore(nn.Module):
         values, final = self.scan(layer, inputs.gates().contiguous(), state)
         return values[len(values) - num_outputs :], final
 
-    def late_bias(self, layer: int) -> Tensor | None:
+    def bias_hn(self, layer: int) -> Tensor | None:
         """Return the bias that stands behind the recurrent product; `None` in most cores."""
         return None
 

@@ -31,7 +31,7 @@ def scan_backward(
     kind: str, _units: int, _inputs: int, _query_row: int, _grad_outputs: Tensor,
     _grad_cell: Tensor | None, table: Tensor, outputs: Tensor, *_: Any,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return empty gradients of the inner products, table, encodings, late bias and first state."""
+    """Return empty gradients of the inner products, table, encodings, bias_hn and first state."""
     steps, batch, size = outputs.shape
     width = NUM_GATES[kind] * size
     return (
