@@ -165,5 +165,5 @@ def test_evaluation_in_chunks_equals_evaluation_at_once(monkeypatch: pytest.Monk
     whole = predict(trial.model, batch, CPU)
     monkeypatch.setattr("pernn.training.evaluation.CHUNK_SIZE", 7)
     parts = predict(trial.model, batch, CPU)
-    assert np.array_equal(whole.predictions, parts.predictions)
+    assert np.array_equal(whole.values, parts.values)
     np.testing.assert_allclose(whole.losses, parts.losses, rtol=1e-5)

@@ -89,7 +89,7 @@ def test_few_outputs_at_a_time_where_the_vocabulary_is_large(monkeypatch, masked
     monkeypatch.setattr("pernn.training.evaluation.MAX_LOGITS", 3 * 4 * 5)
     for network in (model, plain):
         parts = predict(network, batch, CPU)
-        assert np.array_equal(whole.predictions, parts.predictions)
+        assert np.array_equal(whole.values, parts.values)
         np.testing.assert_allclose(whole.losses, parts.losses, rtol=1e-5)
     # One with states is read out in pieces, one without is asked about fewer sequences.
     assert max(read) == 12

@@ -108,7 +108,7 @@ def test_training_step_on_a_gpu(precision: str) -> None:
 
 
 def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch.Tensor:
-    """Compute an Elman network's or LSTM's answers from the definition of bf16, in float64."""
+    """Compute an Elman network's or LSTM's predictions from the definition of bf16, in float64."""
 
     def multiply(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return rounded(rows.float()).double() @ rounded(weight).double().t()

@@ -14,7 +14,7 @@ from .files import (
     to_json,
     write_atomically,
 )
-from .gc_paused import gc_paused
+from .garbage import gc_paused
 from .lease import NUM_BEATS, lease_seconds
 from .progress import Progress, read_progress, seconds_left
 from .queries import query

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pernn.errors import CorruptError, StoreError, one_line
 
 from .files import storing
-from .gc_paused import gc_paused
+from .garbage import gc_paused
 from .lease import newest_lease, this_boot_id
 from .run_directory import ENVIRONMENT, LOCK, RESULT, SPEC, RunDirectory, read_record
 

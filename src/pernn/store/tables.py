@@ -9,7 +9,7 @@ from typing import Any
 
 from pernn.errors import StoreError
 
-from .gc_paused import gc_paused
+from .garbage import gc_paused
 from .run_directory import RunDirectory, flatten, list_runs, read_record
 from .status import RunStatus, read_status
 from .sweeps import Sweep, list_sweeps, load_sweep
