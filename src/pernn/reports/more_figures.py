@@ -19,7 +19,7 @@ LINK = re.compile(r'(\bid="|href="#|url\(#)')
 
 
 @dataclass(frozen=True)
-class Further:
+class ExtraFigure:
     """One further figure.
 
     Attributes:
@@ -59,7 +59,7 @@ class Further:
         return f"![{name}]({self.stem}.png)\n\n*{sentence}* {escape_markdown(self.footer)}."
 
 
-def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Further]:
+def draw_extra_figures(experiment: Experiment, records: Sequence[Record]) -> list[ExtraFigure]:
     """Draw the further figures of an experiment, in its order.
 
     Args:
@@ -78,10 +78,10 @@ def draw_further(experiment: Experiment, records: Sequence[Record]) -> list[Furt
         if records and not unroll(records, layout.table):
             missing = f"no finished trial has a table {layout.table!r}"
         if missing:
-            found.append(Further(stem, caption, "", {}, missing))
+            found.append(ExtraFigure(stem, caption, "", {}, missing))
             continue
         about = replace(experiment, question=caption, figure=layout)
         figure = draw(about, records)
         drawn = {form: render(figure, form) for form in FORMATS}
-        found.append(Further(stem, caption, footer(about, records), drawn, ""))
+        found.append(ExtraFigure(stem, caption, footer(about, records), drawn, ""))
     return found

@@ -17,7 +17,7 @@ from .claims import Verdict, judge_all
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
 from .labels import Labels, footer, names_of, preset_of
-from .more_figures import FORMATS, Further, draw_further
+from .more_figures import FORMATS, ExtraFigure, draw_extra_figures
 from .records import Record, sort_key
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
@@ -88,7 +88,7 @@ def write_report(
         StoreError: If a file cannot be written.
     """
     records = sorted(records, key=_place(experiment))
-    further = draw_further(experiment, records)
+    further = draw_extra_figures(experiment, records)
     summary = Summary(experiment, scale, records, planned, command, notes, further)
     figure = draw(experiment, records)
     drawn: dict[Format, bytes] = {form: render(figure, form) for form in FORMATS}
@@ -138,7 +138,7 @@ class Summary:
         planned: Sequence[RunSpec],
         command: str,
         notes: Sequence[str],
-        further: Sequence[Further] = (),
+        further: Sequence[ExtraFigure] = (),
     ) -> None:
         self.experiment, self.scale, self.records = experiment, scale, records
         self.further = further

@@ -10,7 +10,7 @@ from pernn.errors import ConfigError
 from pernn.experiments import FigureLayout
 from pernn.experiments.comparisons import LABELS, labels
 from pernn.reports import Report, write_report
-from pernn.reports.more_figures import draw_further
+from pernn.reports.more_figures import draw_extra_figures
 from pernn.reports.page import Summary
 from reports.test_page import NAMES, read
 from reports.trials import experiment, planned, stability, trials
@@ -81,7 +81,7 @@ def test_the_page_shows_them_under_the_main_one(report: Report) -> None:
 
 def test_equal_records_are_equal_bytes(report: Report) -> None:
     about = experiment(more_figures={"by_position": LAYOUT}, labels=CAPTIONS)
-    (again,) = draw_further(about, made()[::-1])
+    (again,) = draw_extra_figures(about, made()[::-1])
     assert len(again.contents) == 3
     for name, content in again.contents.items():
         assert (report.page.parent / name).read_bytes() == content, name
