@@ -81,8 +81,8 @@ REFUSED = [
     ({"rate": float("inf")}, "rate: Input should be a finite number"),
     ({"rate": float("nan")}, "rate: "),
     ({"core": {"kind": "lstn"}}, r"core: pernn\.cores: no kind 'lstn', did you mean 'lstm'\?"),
-    ({"core": {}}, "core: needs a kind: one of elman, gru, lstm"),
-    ({"core": 3}, "core: needs a kind"),
+    ({"core": {}}, "core: expected a kind: one of elman, gru, lstm"),
+    ({"core": 3}, "core: expected a kind"),
     (
         {"core": {"kind": "gru", "hiden_size": 1}},
         r"^core\.hiden_size: unknown key, did you mean 'hidden_size'\?",
@@ -117,7 +117,7 @@ def test_a_part_may_be_named_given_as_a_table_or_as_a_config():
 
 
 def test_a_config_of_another_room_is_refused():
-    with pytest.raises(ConfigError, match="needs a CoreConfig, got a SinusoidalConfig"):
+    with pytest.raises(ConfigError, match="expected a CoreConfig, got a SinusoidalConfig"):
         Whole(core=SinusoidalConfig())
 
 

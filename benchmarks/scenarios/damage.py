@@ -245,7 +245,7 @@ Limit = Callable[[], None] | None
 def _small_disk(
     place: Path,
 ) -> Iterator[tuple[Path, Callable[[float | None], Limit], str]]:
-    """Return a results directory whose space can be set: a tmpfs, or a bound on the length of files.
+    """Return a results directory of settable size: a tmpfs, or a bound on the length of files.
 
     The second is a function of a share between 0 and 1, or `None` for plenty; it gives what a
     process has to do before it starts.

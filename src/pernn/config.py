@@ -14,7 +14,7 @@ from inspect import get_annotations
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -127,24 +127,24 @@ def is_kind(path: str) -> bool:
 
 
 def _keys_of_kind(part: Any, kind: Any) -> Set[str]:
-    """List the keys of another kind of the same package; none if there is no such kind."""
-    for kinds in Registry.all:
-        if isinstance(part, kinds.base) and isinstance(kind, str):
-            return set(kinds.find(kind).model_fields)
+    """List the keys of another kind of the same registry; none if there is no such kind."""
+    for registry in Registry.all:
+        if isinstance(part, registry.base) and isinstance(kind, str):
+            return set(registry.find(kind).model_fields)
     return frozenset()
 
 
 class Registry(Generic[C]):
-    """The variants of one package by their `kind`; each is imported only when it is named.
+    """The variants of one sort of part by their `kind`; each is imported only when it is named.
 
     Args:
         group: Entry point group in which other packages register their own, `pernn.cores`.
         builtin: Kind → `module:Config`.
-        base: What every config of the package derives from.
+        base: Class that every config of this sort derives from.
     """
 
     all: ClassVar[list["Registry[Any]"]] = []
-    """All registries, so that a part's package can be found from the part."""
+    """All registries, so that a part's registry can be found from the part."""
 
     def __init__(self, group: str, builtin: Mapping[str, str], base: type[C]) -> None:
         self.group, self.builtin, self.base = group, dict(builtin), base
@@ -169,7 +169,7 @@ class Registry(Generic[C]):
 
         Raises:
             ConfigError: If no part has this kind, its package cannot be imported, or what is there
-                is no config of this package.
+                is not a config of this sort.
         """
         try:
             found = _at(kind) if ":" in kind else self._import(kind)
@@ -201,24 +201,24 @@ class Registry(Generic[C]):
         return None
 
     def validate(self, value: Any) -> C:
-        """Turn a kind, a table with a kind, or a config into the config it means.
+        """Return the config that a kind, a table with a kind, or a config stands for.
 
         Raises:
-            ConfigError: If it means none of this package.
+            ConfigError: If it names no part of this sort.
         """
         if isinstance(value, self.base):
             return value
         if isinstance(value, Config):
-            raise ConfigError(f"needs a {self.base.__name__}, got a {type(value).__name__}")
+            raise ConfigError(f"expected a {self.base.__name__}, got a {type(value).__name__}")
         if isinstance(value, str):
             value = {"kind": value}
         if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
-            raise ConfigError(f"needs a kind: one of {', '.join(self.names())}")
+            raise ConfigError(f"expected a kind: one of {', '.join(self.names())}")
         return self.find(value["kind"]).load(value)
 
 
 class Part(Config):
-    """A config that stands for one variant of a package; `build` makes the live object.
+    """A config that stands for one variant of a part; `build` makes the live object.
 
     Attributes:
         kind: Its short name; a class that gives itself none is named by its place,
@@ -254,7 +254,7 @@ def _named(found: type[C], kind: str) -> type[C]:
 
 
 def suggestion(word: str, known: list[str]) -> str:
-    """Say "did you mean" when a known word is close."""
+    """Return a "did you mean" if a known word is close, else nothing."""
     close = difflib.get_close_matches(word[:60], known, n=1)
     return f", did you mean {close[0]!r}?" if close else ""
 
@@ -281,12 +281,25 @@ def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[tuple[
                 yield ".".join(filter(None, [path, inner])), text
             continue
         if item["type"] == "extra_forbidden":
-            known = list(owner.model_fields)
+            known = list(_owner_of(owner, item["loc"]).model_fields)
             hint = suggestion(str(item["loc"][-1]), known)
             message = f"unknown key{hint} (known: {', '.join(known)})"
         elif item["type"] not in ("value_error", "missing"):
             message += f", got {str(item['input'])[:60]!r}"
         yield path, message
+
+
+def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:
+    """Return the config that holds the last key of a place, a part of a config like `training`."""
+    for key in place[:-1]:
+        field = owner.model_fields.get(str(key))
+        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        owner = next((one for one in kinds if _is_config(one)), owner)
+    return owner
+
+
+def _is_config(kind: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def read_file(path: Path) -> dict[str, Any]:

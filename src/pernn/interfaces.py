@@ -1,4 +1,4 @@
-"""The interfaces between packages: what data, models and cores owe each other. Nothing here runs."""
+"""The interfaces between packages: what data, models and cores promise. Nothing here runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -173,7 +173,7 @@ class Decoder(SequenceModel, Protocol):
     """A network whose inputs in the output phase are its own outputs."""
 
     def decode(self, prompt: "Tensor", num_outputs: int) -> "Float[Tensor, 'batch scored vocab']":
-        """Return the logits of the last step of the prompt and of those fed with its predictions."""
+        """Return the logits of the last step of the prompt and of those fed with its outputs."""
         ...
 
 

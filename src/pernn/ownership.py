@@ -29,7 +29,7 @@ def read_trusted(path: Path) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
-            raise PermissionError(f"{path} is no regular file of at most {MOST_BYTES} bytes")
+            raise PermissionError(f"{path} is not a regular file of at most {MOST_BYTES} bytes")
         if reason := complaint(status):
             raise PermissionError(f"{path} {reason}")
         with open(descriptor, "rb", closefd=False) as file:

@@ -63,6 +63,7 @@ def test_defaults_are_the_papers() -> None:
     [
         ({"core.hidden_siz": 3}, "core.hidden_siz: unknown key, did you mean 'hidden_size'?"),
         ({"cor.hidden_size": 3}, "has no part 'cor'"),
+        ({"training.iteratons": 3}, "iteratons: unknown key, did you mean 'iterations'?"),
         ({"speed": 3}, "speed: unknown key, did you mean 'seed'?"),
         ({"encoding.size": 33}, "size must be even"),
         ({"task.vocab_size": 1}, "greater than or equal to 2"),
@@ -78,7 +79,7 @@ def test_defaults_are_the_papers() -> None:
         ({"preset": "as-imagined"}, "preset"),
         ({"encoding.combine": "add", "encoding.size": 128}, "make them equal"),
         ({"task": "<b>"}, "no kind '<b>'"),
-        ({"core": 7}, "needs a kind"),
+        ({"core": 7}, "expected a kind"),
         (
             {"task.kind": "delayed_addition", "task.length": 16, "encoding.masked": "output"},
             "needs an output phase of queries",

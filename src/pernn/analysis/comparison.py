@@ -16,7 +16,7 @@ from .linearisation import Linearisation, divide_work, even_blocks, exact_produc
 from .similarities import KINDS
 
 WIDEST_SPECTRUM = 4
-"""States wider than so many times the output have no effective rank: the Gram matrix is squared."""
+"""Largest ratio of state to output width with an effective rank: the Gram matrix is squared."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,8 @@ def target_step(task: SyntheticTask, source: int) -> int:
         target = task.num_steps - task.num_scored + source
     else:
         raise ConfigError(
-            f"when a token is given back must not depend on the others: {type(task.rule).__name__}"
+            "rule is invalid: expected one that returns a token at a step which does not depend on "
+            f"the other tokens, got {type(task.rule).__name__}"
         )
     if not 1 <= source <= task.num_scored:
         raise ConfigError(f"source must be a step 1 … {task.num_scored}, got {source}")

@@ -168,21 +168,21 @@ def _weight_gradient(
 
 
 def _panels_forward(weight: Tensor, units: int) -> Tensor:
-    """Put Uᵀ in panels, all gates of some units side by side."""
+    """Pack Uᵀ into panels, all gates of some units side by side."""
     size = weight.shape[1]
     panels = weight.view(-1, size // units, units, size).permute(1, 3, 0, 2)
     return _interleave(panels.reshape(size // units, size, -1))
 
 
 def _panels_backward(weight: Tensor) -> Tensor:
-    """Put U in panels of columns."""
+    """Pack U into panels of columns."""
     rows, size = weight.shape
     columns = next(count for count in COLUMNS if size % count == 0)
     return _interleave(weight.view(rows, -1, columns).transpose(0, 1))
 
 
 def _interleave(panels: Tensor) -> Tensor:
-    """Put rows as the products take them: bfloat16 two by two."""
+    """Pack rows as the products take them: bfloat16 two by two."""
     if panels.dtype != torch.bfloat16:
         return panels.contiguous()
     pairs: Tensor = panels.unflatten(1, (-1, 2)).transpose(2, 3)

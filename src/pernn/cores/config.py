@@ -64,7 +64,7 @@ class ElmanConfig(CoreConfig):
     num_gates: ClassVar[int] = 1
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Make the module."""
+        """Build the module."""
         from .elman import Elman
 
         return Elman(input_size, **self.sizes(), generator=generator)
@@ -78,7 +78,7 @@ class GRUConfig(CoreConfig):
     num_gates: ClassVar[int] = 3
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Make the module."""
+        """Build the module."""
         from .gru import GRU
 
         return GRU(input_size, **self.sizes(), generator=generator)
@@ -91,7 +91,7 @@ class LSTMConfig(CoreConfig):
     torch_class: ClassVar[str | None] = "LSTM"
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Make the module."""
+        """Build the module."""
         from .lstm import LSTM
 
         return LSTM(input_size, **self.sizes(), generator=generator)
@@ -111,7 +111,7 @@ class S4DConfig(CoreConfig):
     state_size: Annotated[int, Field(ge=2, le=2**20, multiple_of=2)] = 64
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Make the module."""
+        """Build the module."""
         from .s4d import S4D
 
         return S4D(input_size, **self.sizes(), state_size=self.state_size, generator=generator)

@@ -194,7 +194,7 @@ class RecurrentCore(Core):
     def split_state(
         self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
     ) -> "list[tuple[Tensor, ...] | None]":
-        """Return each layer its part of a state.
+        """Return each layer's part of a state.
 
         Raises:
             ConfigError: If there is no time step, or the state has another shape.

@@ -186,7 +186,7 @@ class S4D(Core):
         return StateSpaceJacobian if self.num_layers == 1 else None
 
     def extra_repr(self) -> str:
-        """Say the sizes, as PyTorch's modules do."""
+        """Return the sizes for `repr`, as PyTorch's modules do."""
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
             f"state_size={self.state_size}, method={self.method!r}"

@@ -20,7 +20,7 @@ class CorpusConfig(Part):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Name of the corpus, for folders and people: letters, digits, `.`, `_` and `-`."""
+        """Name of the corpus, for folders and labels: letters, digits, `.`, `_` and `-`."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class CorpusConfig(Part):
 
     @abstractmethod
     def build(self) -> Corpus:
-        """Make the reader; it opens no file yet."""
+        """Build the reader; it opens no file yet."""
 
 
 CORPORA = Registry(
@@ -95,7 +95,7 @@ class WikitextConfig(CorpusConfig):
         return self
 
     def build(self) -> Corpus:
-        """Make the reader."""
+        """Build the reader."""
         from .folders import raw_folder
         from .wikitext import Wikitext
 
@@ -124,7 +124,7 @@ class GrammarConfig(CorpusConfig):
         return "grammar"
 
     def build(self) -> Corpus:
-        """Make the writer."""
+        """Build the writer."""
         from .grammar import Grammar
 
         return Grammar(

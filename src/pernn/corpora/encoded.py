@@ -129,7 +129,7 @@ class EncodedCorpus:
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise self._corrupt(MANIFEST, "is no manifest") from None
+            raise self._corrupt(MANIFEST, "is not a manifest") from None
         if isinstance(version, int) and version > FORMAT:
             raise VersionError(
                 f"{path}: format {version} was written by a newer pernn, this one reads up to "

@@ -51,7 +51,7 @@ class Dice:
         )
 
     def happens(self, share: float) -> bool:
-        """Say yes with this probability."""
+        """Return true with this probability."""
         return next(self._throws) < share
 
     def below(self, bound: int) -> int:
@@ -101,7 +101,7 @@ class Grammar:
             )
 
     def sources(self) -> Mapping[str, str]:
-        """Return nothing: no file is read."""
+        """Return an empty mapping: no file is read."""
         return {}
 
     def write(self, folder: Path) -> None:

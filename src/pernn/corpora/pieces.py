@@ -104,7 +104,7 @@ class Pieces:
         self._is_lossless = UNKNOWN not in self._mark
 
     def encode(self, paragraphs: Sequence[str]) -> list[Int32[np.ndarray, " pieces"]]:
-        """Return the ids of each text; `decode` gives it back if the model was trained as written."""
+        """Return the ids of each text; `decode` inverts it if the model was trained as written."""
         found = self._processor.encode(list(paragraphs), out_type="numpy", num_threads=NUM_THREADS)
         return [
             self._with_marks(text)

@@ -209,7 +209,7 @@ def _clean(
                 hear(f"reading {split}", survey.num_paragraphs, 0)
     hear(f"reading {split}", survey.num_paragraphs, survey.num_paragraphs)
     if not survey.num_paragraphs:
-        raise CorruptError(f"the {split} part of the corpus has no paragraph: get it anew")
+        raise CorruptError(f"the {split} part of the corpus has no paragraph: download it again")
     return survey
 
 
@@ -225,7 +225,7 @@ def _verify(config: CorpusConfig, num_articles: dict[Split, int], digest: str) -
     if config.expected_digest not in (None, digest):
         raise ConfigError(
             f"corpus {config.title}: the SHA-256 of its paragraphs should be "
-            f"{config.expected_digest}, is {digest}: get the files anew or correct the digest"
+            f"{config.expected_digest}, is {digest}: download the files again or correct the digest"
         )
 
 
@@ -257,7 +257,9 @@ def _encode(
     (folder / offsets_file(split)).write_bytes(offsets.tobytes())
     survey.num_paragraphs, survey.num_ids = len(offsets) - 1, int(offsets[-1])
     if not survey.num_paragraphs:
-        raise CorruptError(f"the {split} part of the corpus has nothing to predict: get it anew")
+        raise CorruptError(
+            f"the {split} part of the corpus has nothing to predict: download it again"
+        )
 
 
 def _is_usable(ids: np.ndarray, rules: Rules) -> bool:

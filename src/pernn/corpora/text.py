@@ -56,7 +56,7 @@ def heading_level(line: str) -> int:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Line]:
-    """Tell headings from paragraphs: headings look like headings and have blank neighbours.
+    """Distinguish headings from paragraphs: headings look like headings and have blank neighbours.
 
     Lines inside tables and formulas look like headings too, but stand in running text. The ends of
     the text count as blank.

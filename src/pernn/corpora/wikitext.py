@@ -29,7 +29,7 @@ class Wikitext:
         """Find the files of a part, in order.
 
         Raises:
-            MachineError: If there are none.
+            MachineError: If the files are missing.
         """
         for ending in ENDINGS:
             path = self.folder / f"wiki.{split}.{ending}"
@@ -81,7 +81,9 @@ def _raw_lines(path: Path) -> Iterator[str]:
             for line in file:
                 yield line.removesuffix("\n")
         except UnicodeDecodeError as error:
-            raise CorruptError(f"{path}: not UTF-8 text ({error.reason}): get it anew") from None
+            raise CorruptError(
+                f"{path}: not UTF-8 text ({error.reason}): download it again"
+            ) from None
 
 
 def _parquet_lines(path: Path) -> Iterator[str]:
@@ -97,5 +99,5 @@ def _parquet_lines(path: Path) -> Iterator[str]:
                     yield from row.removesuffix("\n").split("\n")
     except (pa.ArrowException, KeyError, AttributeError) as error:
         raise CorruptError(
-            f"{path}: no Parquet file with a column 'text' ({error}): get it anew"
+            f"{path}: no Parquet file with a column 'text' ({error}): download it again"
         ) from None

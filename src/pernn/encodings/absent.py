@@ -1,4 +1,4 @@
-"""The two controls that have no encoding: nothing, and the embedding twice."""
+"""The two controls without positional encoding: nothing, and the embedding twice."""
 
 import torch
 from jaxtyping import Float
@@ -8,7 +8,7 @@ from .encoding import Encoding
 
 
 class NoEncoding(Encoding):
-    """No encoding: the vanilla network."""
+    """No positional encoding: the vanilla network."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -19,7 +19,7 @@ class NoEncoding(Encoding):
 
 
 class RepeatedEmbedding(NoEncoding):
-    """No encoding: the embedding concatenated with itself.
+    """No positional encoding: the embedding concatenated with itself.
 
     As many input weights as an encoded network of the same encoding size, and no clock.
 

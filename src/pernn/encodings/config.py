@@ -26,7 +26,7 @@ class EncodingConfig(Part):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module for up to `num_positions` steps; `layout` is the preset's."""
+        """Build the module for up to `num_positions` steps; `layout` is the preset's."""
 
 
 ENCODINGS = Registry(
@@ -43,7 +43,7 @@ ENCODINGS = Registry(
 
 
 class PositionalEncodingConfig(EncodingConfig):
-    """An encoding that has an encoding.
+    """An encoding that adds a vector per time step; the controls have none.
 
     Attributes:
         size: Width D of the encoding.
@@ -56,33 +56,33 @@ class PositionalEncodingConfig(EncodingConfig):
     masked: Phase | None = None
 
     def placement(self) -> dict[str, Any]:
-        """Return what all encodings take as keywords."""
+        """Return the keyword arguments that all positional encodings take."""
         return {"combine": self.combine, "masked": self.masked}
 
 
 class NoneConfig(EncodingConfig):
-    """No encoding: the vanilla network."""
+    """No positional encoding: the vanilla network."""
 
     kind: Literal["none"] = "none"
 
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .absent import NoEncoding
 
         return NoEncoding()
 
 
 class RepeatedEmbeddingConfig(EncodingConfig):
-    """No encoding: the embedding twice, the parameter-matched control."""
+    """No positional encoding: the embedding twice, the parameter-matched control."""
 
     kind: Literal["repeated_embedding"] = "repeated_embedding"
 
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .absent import RepeatedEmbedding
 
         return RepeatedEmbedding()
@@ -167,7 +167,7 @@ class SinusoidalConfig(PositionalEncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .sinusoidal import Sinusoidal
 
         return Sinusoidal(
@@ -193,7 +193,7 @@ class LearnedConfig(PositionalEncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .tables import Learned
 
         return Learned(
@@ -213,7 +213,7 @@ class RandomConfig(PositionalEncodingConfig):
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Make the module."""
+        """Build the module."""
         from .tables import Random
 
         return Random(self.size, num_positions, generator=generator, **self.placement())

@@ -11,7 +11,7 @@ from pernn.errors import ConfigError
 
 
 class Encoding(nn.Module, ABC):
-    """An encoding for every time step, the same for every sequence.
+    """A vector for every time step, the same for every sequence.
 
     Implied: the encodings of n steps are a prefix of those of n + 1. Not implied: unit norm,
     periodicity, an unlimited number of steps.
@@ -55,7 +55,7 @@ class Encoding(nn.Module, ABC):
         *,
         position_offset: int = 0,
     ) -> Float[Tensor, "*shape joined"]:
-        """Join the encoding to vectors, or return the encoding of so many steps alone.
+        """Join the encoding to vectors, or return the encoding of a number of steps alone.
 
         Args:
             inputs: Vectors, batch first, as for `join`; or a number of steps.

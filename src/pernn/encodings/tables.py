@@ -25,7 +25,7 @@ class _Table(Encoding):
 
 
 class Learned(_Table):
-    """A trainable encoding, initially N(0, 1): its norm is about √D while the other encodings have 1.
+    """A trainable encoding, initially N(0, 1): its norm is about √D, that of the others 1.
 
     Args:
         size: Width D.

@@ -35,7 +35,8 @@ CATALOGUE = {
     ),
     "constant_information": Entry(
         "pernn.experiments.constant_information",
-        "Does the encoding help more with many different tokens than with long inputs, at equal K^L?",
+        "Does the encoding help more with many different tokens than with long inputs, at equal "
+        "K^L?",
         "v1, Fig. 4",
     ),
     "vocabulary_extension": Entry(

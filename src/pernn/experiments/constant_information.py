@@ -1,4 +1,4 @@
-"""Does the encoding help more with many different tokens than with long inputs, at equal information?
+"""Does the encoding help more with many tokens than with long inputs, at equal information?
 
 The number of possible inputs, K^L, is the same everywhere: 2^768 at paper scale, as 768 = 2·384 =
 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first one: a slip, as 4^384 is 2^768.)
@@ -18,7 +18,7 @@ PAPER_BITS = 768
 
 
 def _vocabularies(bits: int, *sizes: int) -> list[Settings]:
-    """Return each vocabulary the length at which K^L is 2^bits."""
+    """Pair each vocabulary with the length at which K^L is 2^bits."""
     return [
         {"task.vocab_size": size, "task.length": bits // (size.bit_length() - 1)} for size in sizes
     ]

@@ -96,7 +96,7 @@ class Experiment:
         more_figures: File name without its ending → the layout of a further figure.
 
     Raises:
-        ConfigError: If a further figure's name is none for a file, or that of another file.
+        ConfigError: If a further figure's name is not a valid file name, or that of another file.
     """
 
     name: str

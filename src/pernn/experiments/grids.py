@@ -59,7 +59,7 @@ MASTERY_TRAINING: Settings = {
 
 
 def widths(size: int) -> Settings:
-    """Return embedding, state and encoding one width, as the paper does."""
+    """Make embedding, state and encoding equally wide, as the paper does."""
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 

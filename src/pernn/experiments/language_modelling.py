@@ -127,7 +127,7 @@ EXPERIMENT = Experiment(
     more_figures={"training_loss": TRAINING_LOSS, "by_position": POSITIONS},
     labels={
         **labels(FIGURE, "lstm"),
-        "position": "Place in the paragraph, from",
+        "position": "Token position (bin start)",
         "training_loss": "Training loss between evaluations",
         "train_loss": "Training loss, nats per token",
         "by_position": "Where in a paragraph does the encoding help?",

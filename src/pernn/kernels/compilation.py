@@ -102,13 +102,13 @@ def find_library(recipe: Recipe) -> Path:
 
 
 def _said(path: Path, error: OSError) -> str:
-    """Put an error into one line that names the path."""
+    """Turn an error into one line that names the path."""
     return f"{path}: {error.strerror}" if error.strerror else str(error)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Have one process compile and the others wait; the lock ends with its process."""
+    """Let one process compile and the others wait; the lock ends with its process."""
     try:
         lock = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -175,7 +175,7 @@ def _version(compiler: str) -> str:
 
 
 def _processor() -> str:
-    """Tell processors apart that a shared home directory may see."""
+    """Distinguish processors that a shared home directory may see."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -84,7 +84,7 @@ find_kernels._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def describe_kernels() -> str:
-    """Say in a few words what computes on the CPU: `compiled …` or `torch`, and why."""
+    """Describe in a few words what computes on the CPU: `compiled …` or `torch`, and why."""
     kernels = find_kernels()
     if kernels is None:
         return f"torch ({_decision.reason or 'switched off'})"

@@ -23,7 +23,7 @@ _rounds = ContextVar("_rounds", default=False)
 
 @contextmanager
 def rounding_products(*, rounds: bool) -> Iterator[None]:
-    """Have this package's float32 products on the CPU round their factors to bfloat16, or not.
+    """Let this package's float32 products on the CPU round their factors to bfloat16, or not.
 
     Sums stay float32. It holds for this thread, and with it for backward passes on the CPU.
 

@@ -11,7 +11,7 @@ NUM_SAVED = {"elman": 0, "gru": 4, "lstm": 4}
 
 
 def register_shapes() -> None:
-    """Tell PyTorch the shapes of what the kernels return; once per process."""
+    """Register with PyTorch the shapes of what the kernels return; once per process."""
     torch.library.register_fake("pernn::scan_forward", scan_forward)
     torch.library.register_fake("pernn::scan_backward", scan_backward)
 

@@ -120,7 +120,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
     def decode(
         self, prompt: Int[Tensor, "batch prompt_time"], num_outputs: int
     ) -> Float[Tensor, "batch scored vocab"]:
-        """Answer step by step, feeding back the likeliest id.
+        """Decode step by step, feeding back the likeliest id.
 
         Args:
             prompt: Inputs and DUMMY.

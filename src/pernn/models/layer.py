@@ -83,7 +83,8 @@ class PositionEncoded(nn.Module):
         """
         if isinstance(vectors, PackedSequence):
             raise ConfigError(
-                "PositionEncoded takes no PackedSequence: pass padded vectors, and mask the outputs"
+                "PositionEncoded does not take a PackedSequence: pass padded vectors, and mask the "
+                "outputs"
             )
         check_position(hx, position_offset, self.encoding)
         offset = position_offset or 0

@@ -1,4 +1,4 @@
-"""What all our networks share: an encoding and a core that fit, an output layer, the input by parts."""
+"""What all networks share: matching encoding and core, an output layer, the input by parts."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -34,7 +34,7 @@ class EncodedNetwork(nn.Module, ABC):
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If the core is none of ours, its input size is not the width of what it gets,
+        ConfigError: If the core is not a pernn core, its input size is not its inputs' width,
             or sizes are given beside a module that has them.
     """
 
@@ -217,10 +217,10 @@ def make_core(
     num_layers: int | None,
     generator: torch.Generator | None,
 ) -> Recurrence:
-    """Make a core of a kind or class; a module is taken as it is.
+    """Build a core of a kind or class; a module is taken as it is.
 
     Raises:
-        ConfigError: If it is none, or a module comes with sizes beside it.
+        ConfigError: If it is not a core, or a module comes with sizes beside it.
     """
     given = {"hidden_size": hidden_size, "num_layers": num_layers}
     sizes: dict[str, Any] = {name: size for name, size in given.items() if size is not None}

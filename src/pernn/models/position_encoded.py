@@ -24,8 +24,8 @@ class PositionEncodedRNN(EncodedNetwork):
         vocab_size: Number of token ids, K.
         core: Module that recurs, its class or kind (`elman`, `gru`, `lstm`, `s4d`);
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
-        encoding: Module that gives the encodings, or the kind of one (`none`, `sinusoidal`, `learned`,
-            `random`, `repeated_embedding`); a kind is made with encoding size `embedding_size`.
+        encoding: The positional encoding: a module, or a kind (`none`, `sinusoidal`, `learned`,
+            `random`, `repeated_embedding`), which is built with size `embedding_size`.
         embedding_size: Width of a token's vector; as wide as the state if absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.
@@ -39,8 +39,8 @@ class PositionEncodedRNN(EncodedNetwork):
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If K < 2, the number of extra rows is negative, the core is none of ours, or
-            its input size is not the width of what it gets.
+        ConfigError: If K < 2, the number of extra rows is negative, the core is not a pernn core,
+            or its input size is not the width of what it gets.
 
     Example:
         >>> model = PositionEncodedRNN(vocab_size=10, core="lstm", embedding_size=8, hidden_size=8)

@@ -31,8 +31,8 @@ class VectorRNN(EncodedNetwork):
         generator: Source of the initial weights of what is made here.
 
     Raises:
-        ConfigError: If the width is not positive, the core is none of ours, or its input size is
-            not the width of what it gets.
+        ConfigError: If the width is not positive, the core is not a pernn core, or its input
+            size is not the width of what it gets.
 
     Example:
         >>> model = VectorRNN(3, "gru", embedding_size=8, hidden_size=8)

@@ -52,7 +52,7 @@ class ScriptedNetwork(nn.Module):
         self.register_buffer("encodings", encodings)
 
     def forward(self, tokens: Tensor, *, all_logits: bool) -> Tensor:
-        """Return logits of the output phase; of all steps, of which these are taken, if so wished."""
+        """Return the logits of the output phase, on request taken from those of all steps."""
         queries = tokens.new_full((len(tokens), self.num_queries), self.query)
         vectors = self.embedding(torch.cat([tokens, queries], dim=1))
         vectors = torch.cat([vectors] * self.copies, dim=2)
@@ -84,7 +84,7 @@ class Samples(IterableDataset[tuple[Tensor, Tensor]]):
 
 
 def usual_update(trial: Trial, batch_size: int, device: torch.device) -> Callable[[], Tensor]:
-    """Make the update of the usual script, baseline (a).
+    """Build the update of the usual script, baseline (a).
 
     Raises:
         ConfigError: If the trial is not to reverse ids.
@@ -105,7 +105,7 @@ def usual_update(trial: Trial, batch_size: int, device: torch.device) -> Callabl
 
 
 def good_update(trial: Trial, batch_size: int, device: torch.device) -> Callable[[], Tensor]:
-    """Make the update of the good script, baseline (b).
+    """Build the update of the good script, baseline (b).
 
     Raises:
         ConfigError: If the trial is not to reverse ids.

@@ -71,7 +71,7 @@ def make_spec(
     precision: Precision = "fp32",
     encoding: str = "sinusoidal",
 ) -> RunSpec:
-    """Make the spec of reverse ordering that a shape stands for.
+    """Build the spec of reverse ordering that a shape stands for.
 
     Args:
         core: Kind of the core.

@@ -62,7 +62,7 @@ class Stopwatch:
         self._step = 0
 
     def lap(self) -> dict[str, float]:
-        """Make an update and give the seconds of each phase."""
+        """Run an update and return the seconds of each phase."""
         model, device = self._model, self._device
         seconds: dict[str, float] = {}
 
@@ -128,7 +128,7 @@ class Stopwatch:
         return seconds
 
     def whole(self) -> float:
-        """Make an update in one piece and give its seconds."""
+        """Run an update in one piece and return its seconds."""
         with computing(self._spec.training.precision, self._device):
             begun = now(self._device)
             batch = self._trial.stream.train(self._step, self._spec.training.batch_size)

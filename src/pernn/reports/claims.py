@@ -102,7 +102,7 @@ def judge(
 
     Raises:
         ConfigError: If two trials compete for one place in the comparison.
-        CorruptError: If the claim's table is none.
+        CorruptError: If the claim's table is malformed.
     """
     return judge_all([claim], records, planned, label)[0]
 

@@ -32,8 +32,8 @@ def export_records(records: Records, place: str | Path, table: str | None = None
         The number of rows.
 
     Raises:
-        ConfigError: If the ending is none of .csv, .json, .parquet, or no trial has the table.
-        CorruptError: If a trial's table is none.
+        ConfigError: If the ending is not one of .csv, .json, .parquet, or no trial has the table.
+        CorruptError: If a trial's table is malformed.
         MachineError: If a package is missing that the form or the address needs.
         StoreError: If the file cannot be written.
     """

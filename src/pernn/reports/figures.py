@@ -91,7 +91,7 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
 
     Raises:
         ConfigError: If two trials compete for one point, or the layout cannot be drawn.
-        CorruptError: If the layout's table is none.
+        CorruptError: If the layout's table is malformed.
     """
     layout = experiment.figure
     with drawing():

@@ -80,11 +80,11 @@ class Finding:
 def find(
     claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
 ) -> Finding:
-    """Weigh the records by a claim's predicate.
+    """Test the records against a claim's predicate.
 
     Raises:
         ConfigError: If two records compete for one place.
-        CorruptError: If the claim's table is none.
+        CorruptError: If the claim's table is malformed.
         NotRunError: If something that is needed is not there.
     """
     predicate = claim.predicate
@@ -137,7 +137,7 @@ def _equivalent(predicate: Equivalent, sample: Sample) -> Finding:
 def _in_cells(
     quantity: str, sample: Sample, weigh: Callable[[Any], Evidence], detail: str
 ) -> Finding:
-    """Weigh every cell by itself; the one that decides is shown first."""
+    """Test every cell by itself; the one that decides is shown first."""
     values = {cell: sample.at(cell) for cell in sample.cells}
     fewest = min(map(len, values.values()))
     cells = _cells(sample, values)

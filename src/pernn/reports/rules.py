@@ -39,7 +39,7 @@ def exceeds(
     *,
     or_equal: bool = False,
 ) -> Evidence:
-    """Weigh that the mean lies above a bound; with sign −1, below it.
+    """Test whether the mean lies above a bound; with sign −1, below it.
 
     Args:
         values: One per trial along the last axis.
@@ -52,7 +52,7 @@ def exceeds(
 
 
 def lies_within(values: Shaped[np.ndarray, "*samples trials"], low: float, high: float) -> Evidence:
-    """Weigh that the mean lies between two bounds, and on neither of them.
+    """Test whether the mean lies between two bounds, and on neither of them.
 
     Two one-sided tests support it, both of which must reject (Schuirmann, 1987). It is
     contradicted on either side, so that p-value is doubled.
@@ -63,7 +63,7 @@ def lies_within(values: Shaped[np.ndarray, "*samples trials"], low: float, high:
 
 
 def in_every(cells: Sequence[Evidence]) -> Evidence:
-    """Weigh that what was weighed in each cell holds in all of them.
+    """Combine the tests of all cells into one of "in every cell".
 
     Every cell must support it by its own test, uncorrected: the intersection–union test (Berger,
     1982). It is contradicted if one cell does, after Bonferroni's correction for their number.
@@ -76,7 +76,7 @@ def in_every(cells: Sequence[Evidence]) -> Evidence:
 def trials_near(
     values: Shaped[np.ndarray, "*samples trials"], allowed: Sequence[float], tolerance: float
 ) -> Evidence:
-    """Weigh that every single trial measures one of a few values; p-values are 0 or 1.
+    """Check whether every single trial measures one of a few values; p-values are 0 or 1.
 
     A trial further than twice the tolerance from all of them is a counterexample. No trial beyond
     the tolerance supports the statement as far as it was tried.

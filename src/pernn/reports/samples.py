@@ -47,7 +47,7 @@ class Sample:
             Seeds, and a note on what was left out.
 
         Raises:
-            NotRunError: If there is none.
+            NotRunError: If no seed has all cells.
         """
         seeds = [seed for seed, column in self.columns.items() if column.keys() >= {*self.cells}]
         if not seeds:
@@ -104,7 +104,7 @@ def gather(
 
     Raises:
         ConfigError: If two records compete for one place.
-        CorruptError: If the claim's table is none.
+        CorruptError: If the claim's table is malformed.
         NotRunError: If a cell has no value.
     """
     metric, where = claim.predicate.metric, claim.predicate.where

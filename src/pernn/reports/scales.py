@@ -120,7 +120,7 @@ class Scale:
             axes.set_yticklabels(texts)
 
     def _tick(self, axis: Axis) -> list[Any]:
-        """Put the ticks; give the values that have one, none where the numbers are round."""
+        """Set the ticks; return the values that have one, none where the numbers are round."""
         if self.is_dense and self.base:
             tick_log(axis, (self.values[0], self.values[-1]), self.base)
             return []

@@ -106,7 +106,7 @@ def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
 
 
 def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
-    """Return each condition its colour, marker and dash: encodings by their name, others in turn.
+    """Map each condition to its colour, marker and dash: encodings by their name, others in turn.
 
     Args:
         column: What tells the conditions apart.
@@ -162,7 +162,7 @@ def collect(
         The lines that have anything to show.
 
     Raises:
-        ConfigError: If two records compete for one point, or quantiles are none.
+        ConfigError: If two records compete for one point, or quantiles are malformed.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     places = place_records(layout, records, order)

@@ -21,7 +21,7 @@ from .records import sort_key
 
 NUM_RESAMPLES = 10_000
 EXACT = 6
-"""Up to so many values all resamples are enumerated, so that chance and order play no part."""
+"""Up to this many values all resamples are enumerated, so that chance and order play no part."""
 ROUNDING = 1e-12
 """Means and spreads below this are rounding errors of metrics, which are of the order of 1."""
 

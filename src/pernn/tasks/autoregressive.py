@@ -34,11 +34,11 @@ class AutoregressiveConfig(TokenTaskConfig):
 
     @property
     def sizes(self) -> str:
-        """What is asked for and how large it is, in a few words, for people and for `name`."""
+        """Its rule and sizes in a few words, for labels and for `name`."""
         return f"{self.rule} {super().sizes}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         sorts = self.rule == "sort"
         return SyntheticTask(
             name=self.name,

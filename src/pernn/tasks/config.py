@@ -28,7 +28,7 @@ class TaskConfig(Part):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"L={self.length}"
 
     @property
@@ -50,7 +50,7 @@ class TaskConfig(Part):
 
     @abstractmethod
     def build(self) -> Task:
-        """Make the task; light, as it is made whenever a spec is checked."""
+        """Build the task; light, as it is made whenever a spec is checked."""
 
     @model_validator(mode="after")
     def _possible(self) -> "TaskConfig":
@@ -84,7 +84,7 @@ class TokenTaskConfig(SampledTaskConfig):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
 
 
@@ -107,7 +107,7 @@ TASKS = Registry(
 
 
 class ReverseOrderingConfig(TokenTaskConfig):
-    """Return the input sequence back in reverse order.
+    """Return the input sequence in reverse order.
 
     Picture (L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -119,7 +119,7 @@ class ReverseOrderingConfig(TokenTaskConfig):
     kind: Literal["reverse_ordering"] = "reverse_ordering"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Reverse(),
@@ -130,7 +130,7 @@ class ReverseOrderingConfig(TokenTaskConfig):
 
 
 class SortingConfig(TokenTaskConfig):
-    """Return the input sequence back in ascending order.
+    """Return the input sequence in ascending order.
 
     Picture (L = 4):
         input    8 29  2  8  ?  ?  ?  ?
@@ -142,7 +142,7 @@ class SortingConfig(TokenTaskConfig):
     kind: Literal["sorting"] = "sorting"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Sort(),
@@ -154,7 +154,7 @@ class SortingConfig(TokenTaskConfig):
 
 
 class DelayedAdditionConfig(TokenTaskConfig):
-    """Return the input sequence back in reverse order, each token plus the addend shown with it.
+    """Return the input sequence in reverse order, each token plus the addend shown with it.
 
     Picture (K = 32, L = 3):
         input    8 29  2  5  4 30
@@ -168,7 +168,7 @@ class DelayedAdditionConfig(TokenTaskConfig):
     length: Annotated[int, Field(ge=1, le=2**16)] = 16
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=DelayedAddition(vocab_size=self.vocab_size),
@@ -180,7 +180,7 @@ class DelayedAdditionConfig(TokenTaskConfig):
 
 
 class PredecessorQueryConfig(TokenTaskConfig):
-    """Return which token stood before the one that is shown again.
+    """Return the token that stood before the one that is shown again.
 
     Picture (L = 4):
         input    8 29  2 11  2
@@ -194,7 +194,7 @@ class PredecessorQueryConfig(TokenTaskConfig):
     length: Annotated[int, Field(ge=2, le=2**16)] = 16
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Predecessor(),
@@ -206,7 +206,7 @@ class PredecessorQueryConfig(TokenTaskConfig):
 
 
 class CopyingMemoryConfig(TokenTaskConfig):
-    """Return the input sequence back in its own order after a time of waiting.
+    """Return the input sequence in its own order after a time of waiting.
 
     Picture (L = 3, hold_time = 2):
         input    5    2    7 HOLD HOLD EMIT EMIT EMIT
@@ -229,7 +229,7 @@ class CopyingMemoryConfig(TokenTaskConfig):
         return f"{super().name} hold_time={self.hold_time}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Same(),

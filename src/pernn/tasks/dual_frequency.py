@@ -39,7 +39,7 @@ class OneTarget:
         num_per_cell: Sequences of each condition and position.
 
     Raises:
-        ConfigError: If there are none.
+        ConfigError: If num_per_cell < 1.
 
     Source: Morita (2024), section 2.2 and figure 3.
     """
@@ -159,7 +159,7 @@ def _table(right: np.ndarray, keys: Sequence[np.ndarray], place: str | None = No
 
 
 class DualFrequencyConfig(TaskConfig):
-    """Return the input sequence back in reverse order; half of the ids are Rare.
+    """Return the input sequence in reverse order; half of the ids are Rare.
 
     Picture (K = 32, L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -185,7 +185,7 @@ class DualFrequencyConfig(TaskConfig):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
 
     @property
@@ -203,7 +203,7 @@ class DualFrequencyConfig(TaskConfig):
         return self.model_copy(update={"rare_share": rare_share})
 
     def build(self) -> SyntheticTask:
-        """Make the task; without a share or a preset, with that of `as-run`."""
+        """Build the task; without a share or a preset, with that of `as-run`."""
         share = RARE_SHARE if self.rare_share is None else self.rare_share
         return SyntheticTask(
             name=self.name,

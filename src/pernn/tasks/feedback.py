@@ -19,7 +19,7 @@ class Feedback(Protocol):
         ...
 
     def num_queries(self, num_targets: int) -> int:
-        """Count the query steps for so many targets."""
+        """Count the query steps for that many targets."""
         ...
 
     def tokens(
@@ -45,7 +45,7 @@ class Query:
         return ("?",)
 
     def num_queries(self, num_targets: int) -> int:
-        """Count the query steps for so many targets: one each."""
+        """Count the query steps for that many targets: one each."""
         return num_targets
 
     def tokens(
@@ -106,7 +106,7 @@ class HoldAndEmit:
         return ("EMIT", "HOLD") if self.hold_time else ("EMIT",)
 
     def num_queries(self, num_targets: int) -> int:
-        """Count the EMIT steps for so many targets: one each."""
+        """Count the EMIT steps for that many targets: one each."""
         return num_targets
 
     def tokens(

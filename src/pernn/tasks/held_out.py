@@ -72,7 +72,7 @@ class Distinct:
         num_held_out: How many there are of each length.
 
     Raises:
-        ConfigError: If there are none.
+        ConfigError: If num_held_out < 1.
     """
 
     num_held_out: int = 1024

@@ -23,7 +23,7 @@ Vectors = Float32[np.ndarray, "batch time dimension"]
 
 
 class InfiniteVocabularyConfig(SampledTaskConfig):
-    """Return vectors from the unit hypersphere back in reverse order.
+    """Return vectors from the unit hypersphere in reverse order.
 
     Picture (L = 4):
         input   v1 v2 v3 v4  0  0  0  0
@@ -42,11 +42,11 @@ class InfiniteVocabularyConfig(SampledTaskConfig):
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for labels and for `name`."""
         return f"d={self.dimension} {super().sizes}"
 
     def build(self) -> "SphericalTask":
-        """Make the task."""
+        """Build the task."""
         return SphericalTask(
             name=self.name,
             source=Spherical(dimension=self.dimension),

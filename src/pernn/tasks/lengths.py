@@ -38,7 +38,7 @@ class Length(Protocol):
         ...
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
-        """Return every row a length: ids beyond it become padding."""
+        """Set the length of every row: ids beyond it become padding."""
         ...
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:

@@ -31,13 +31,13 @@ class Sequences:
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Measure whole sequences."""
-        predictions, targets = predictions.values, batch.targets
-        distances = edit_distances(predictions, targets)
+        asked = found, targets = predictions.values, batch.targets
+        distances = edit_distances(found, targets)
         lengths = (targets != UNSCORED).sum(axis=1)
         return Measurement(
             {
-                "token_accuracy": token_accuracy(predictions, targets),
-                "sequence_accuracy": sequence_accuracy(predictions, targets),
+                "token_accuracy": token_accuracy(*asked),
+                "sequence_accuracy": sequence_accuracy(*asked),
                 "damerau_levenshtein": float(distances.mean()),
                 "damerau_levenshtein_share": float((distances / lengths).mean()),
             }
@@ -110,7 +110,7 @@ class ByLength:
 
 
 def measure_all(metrics: tuple[Metric, ...], predictions: Predictions, batch: Batch) -> Measurement:
-    """Put together what several measures say."""
+    """Combine the measurements of several metrics."""
     found = [one.measure(predictions, batch) for one in metrics]
     return Measurement(
         {name: value for part in found for name, value in part.metrics.items()},

@@ -57,7 +57,7 @@ class Picture:
 
 
 def draw_pictures(task: Task, num_samples: int = 1, seed: int = 111) -> list[Picture]:
-    """Return the first training sequences of a seed, without what fills up the shorter ones."""
+    """Return the first training sequences of a seed, without their padding."""
     batch = task.stream(seed).train(0, num_samples)
     if batch.tokens.ndim == 3:
         return _vectors(batch)

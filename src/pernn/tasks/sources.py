@@ -142,7 +142,7 @@ class NonRepeating:
         """Count the distinct sequences of a length.
 
         Raises:
-            ConfigError: If there is none.
+            ConfigError: If there is no such sequence.
         """
         if self.vocab_size < length:
             raise ConfigError(
@@ -179,7 +179,7 @@ class Cued:
         """Count the distinct sequences of a length, the repeated id included.
 
         Raises:
-            ConfigError: If there is none.
+            ConfigError: If there is no such sequence.
         """
         if length < 3:
             raise ConfigError(

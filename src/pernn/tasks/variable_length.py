@@ -14,7 +14,7 @@ from .synthetic import SyntheticTask
 
 
 class VariableLengthConfig(TokenTaskConfig):
-    """Return input sequences of various lengths back in reverse order.
+    """Return input sequences of various lengths in reverse order.
 
     Picture (min_length = 2, L = 4):
         input    8 29  2  ?  ?  ?
@@ -43,7 +43,7 @@ class VariableLengthConfig(TokenTaskConfig):
         return f"{super().name} shortest={self.min_length}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Reverse(),

@@ -99,7 +99,7 @@ def _part_of_batch(batch: Batch, rows: slice) -> Batch:
 
 
 class VocabularyExtensionConfig(TokenTaskConfig):
-    """Return the input sequence back in reverse order; tested on ids that came later.
+    """Return the input sequence in reverse order; tested on ids that came later.
 
     Picture (K = 32, num_known = 16, L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -124,7 +124,7 @@ class VocabularyExtensionConfig(TokenTaskConfig):
         return f"{super().name} known={self.num_known}"
 
     def build(self) -> SyntheticTask:
-        """Make the task."""
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Reverse(),

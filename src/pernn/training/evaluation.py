@@ -39,7 +39,7 @@ Ask = Callable[[Tensor, int, Index | None], Iterable[Tensor]]
 def predict(
     model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
 ) -> Predictions:
-    """Answer a batch, chunk by chunk; the truth is fed back where anything is."""
+    """Predict a batch, chunk by chunk; the truth is fed back where anything is."""
 
     def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterator[Tensor]:
         if not isinstance(model, LinearOutput):
@@ -59,7 +59,7 @@ def predict(
 def decode(
     model: Decoder, batch: Batch, device: torch.device, precision: Precision = "fp32"
 ) -> Predictions:
-    """Answer a batch whose outputs are fed back, from the model's own outputs alone."""
+    """Predict a batch whose outputs are fed back, from the model's own outputs alone."""
 
     def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterable[Tensor]:
         outputs = model.decode(tokens[:, : tokens.shape[1] - num_scored + 1], num_scored)
@@ -87,7 +87,7 @@ def evaluate(
 
 
 def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
-    """Measure a network whose numbers are none any more: every answer counts as the worst.
+    """Measure a network that diverged: every prediction counts as the worst.
 
     No id is right and none is in ascending order, vectors point away from their targets, and the
     loss is that of guessing among all ids (2 of vectors, where it is 1 − cosine). The metrics and
@@ -107,7 +107,7 @@ def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
 def _measure(
     stream: BatchStream, predictions: Predictions, own_predictions: Predictions | None
 ) -> Measurement:
-    """Put together what is measured with the truth and, if there are any, with own outputs."""
+    """Combine what is measured with the truth and, if there are any, with own outputs."""
     found = stream.measure(predictions)
     metrics = {"loss": _mean(predictions), **found.metrics}
     if own_predictions is None:

@@ -77,12 +77,12 @@ class TrainState:
         return {**self.weights(), **rest}
 
     def check(self, arrays: Arrays) -> None:
-        """Make sure that what `dump` gave is worth going on from.
+        """Check that what `dump` returned can be resumed from.
 
         Raises:
             TrialError: If a weight, a moment, or a loss since the last log line is not finite.
         """
-        # The third sum is no number by design where there are no right answers.
+        # The third sum is NaN by design where nothing can be right (vectors).
         sums = {"the loss": arrays["sums"][0], "the gradient's norm": arrays["sums"][1]}
         found = {**sums, **{name: a for name, a in arrays.items() if name != "sums"}}
         odd = next((name for name, values in found.items() if not np.isfinite(values).all()), None)
@@ -90,7 +90,7 @@ class TrainState:
             raise TrialError(f"{odd} is not finite after update {self.update}: {REMEDY}")
 
     def restore(self, arrays: Mapping[str, Shaped[np.ndarray, "..."]], update: int) -> None:
-        """Take over what `dump` gave after so many updates.
+        """Load what `dump` returned after that many updates.
 
         Raises:
             CorruptError: If names, shapes or types are not those of this model.
