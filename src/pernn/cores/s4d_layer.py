@@ -85,7 +85,7 @@ class S4DLayer(nn.Module):
         return outputs, None if final is None else torch.view_as_real(final.transpose(0, 1))
 
     def _discretise(self) -> tuple[Complex[Tensor, "hidden mode"], Complex[Tensor, "hidden mode"]]:
-        """Return ΔA, the rate per step, and (e^{ΔA} − 1)/A, the entry of an input into the state."""
+        """Return ΔA, the rate per step, and (e^{ΔA} − 1)/A, an input's entry into the state."""
         modes = torch.complex(-self.log_decay.exp(), self.frequency)
         rate = self.log_step.exp().unsqueeze(1) * modes
         # ΔA may be as small as 0.0005: `exp(rate) - 1` would lose four digits.

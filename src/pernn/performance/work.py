@@ -32,7 +32,7 @@ def estimate_work(spec: RunSpec) -> Work:
     task, core = spec.build_task(), spec.core
     batch, hidden = spec.training.batch_size, core.hidden_size
     encoding = spec.encoding
-    copies = 2 if code.kind == "repeated_embedding" else 1
+    copies = 2 if encoding.kind == "repeated_embedding" else 1
     width = spec.embedding_size * copies
     num_codes = encoding.size if isinstance(encoding, PositionalEncodingConfig) else 0
     if isinstance(encoding, PositionalEncodingConfig) and encoding.combine == "concat":

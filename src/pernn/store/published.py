@@ -144,7 +144,7 @@ def find_published(
 
 
 def describe_published(found: Sequence[Published]) -> list[str]:
-    """Say how many trials were taken from the publication, and on what they ran."""
+    """Return how many trials were taken from the publication, and on what they ran."""
     if not found:
         return []
     head = f"{len(found)} trials were not run here but taken from the published ones."
