@@ -1,6 +1,7 @@
 """Local sweeps under fire: killed, doubled, stopped, with clocks and hosts that disagree."""
 
 import json
+import os
 import random
 import signal
 import time
@@ -231,4 +232,5 @@ def _at_start(folder: Path, code: str) -> dict[str, str]:
     """Give the environment in which Python begins with some code."""
     folder.mkdir(parents=True)
     (folder / "sitecustomize.py").write_text(code)
-    return {"PYTHONPATH": str(folder)}
+    before = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *([before] if before else [])])}
