@@ -232,5 +232,5 @@ def _at_start(folder: Path, code: str) -> dict[str, str]:
     """Return the environment in which Python begins with some code."""
     folder.mkdir(parents=True)
     (folder / "sitecustomize.py").write_text(code)
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(paths)}
+    before = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *([before] if before else [])])}
