@@ -59,7 +59,7 @@ class Form(Protocol):
         ...
 
     def footprint(self, core: Any, gates: Tensor, num_factors: int, /) -> tuple[int, int]:
-        """Return bytes per sequence and per row, so many steps back."""
+        """Return bytes per sequence and per row, `num_steps` steps back."""
         ...
 
 

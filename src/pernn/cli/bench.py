@@ -41,7 +41,7 @@ def bench(
         ),
     ] = None,
     cores: Annotated[
-        str, typer.Option("--core", help="Kinds of cores, with commas between.")
+        str, typer.Option("--core", help="Cores, separated by commas.")
     ] = "lstm,gru,elman",
     precision: Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")] = "fp32",
     assignments: Assignments = None,

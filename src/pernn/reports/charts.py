@@ -105,7 +105,7 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         }, {
             "name": "line",
             "value": "all",
-            "bind": {"input": "select", "options": ["all", *lines], "name": "Shown "},
+            "bind": {"input": "select", "options": ["all", *lines], "name": "Lines "},
         }],
         "transform": [
             {"filter": "datum.metric === metric && (line === 'all' || datum.line === line)"}

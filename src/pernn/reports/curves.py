@@ -31,7 +31,7 @@ def curve_rows(
     Args:
         records: Trials; of their columns the settings and `run` are kept.
         read: Where the lines come from.
-        num_points: If given, so many lines of each kind per trial at most, evenly spread, the last
+        num_points: If given, at most this number of lines of each kind per trial, evenly spread, the last
             one among them.
     """
     rows: list[Record] = []

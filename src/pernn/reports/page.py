@@ -243,7 +243,7 @@ class Summary:
         return sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
 
     def markdown(self, form: Format) -> str:
-        """Say the same as the page in Markdown, with figures in a format."""
+        """Return the page's content in Markdown, with figures in a format."""
         safe = escape_markdown
         lines = [
             f"# {safe(self.experiment.question)}",

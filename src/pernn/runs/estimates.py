@@ -38,7 +38,7 @@ class Estimate:
 
     Attributes:
         hours: Least and most, all of them together; `None` if nothing was measured.
-        num_kinds: Kinds of trials.
+        num_kinds: Number of kinds of trials.
         num_measured: Those that were measured here.
         disk: Bytes of all of them when they are done, and of checkpoints being written.
         memory: Bytes of those that run at a time.

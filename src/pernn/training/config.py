@@ -67,7 +67,7 @@ class TrainingConfig(Config):
         checkpoint_interval: Updates between checkpoints.
         keep_interval: Keep every checkpoint at a multiple of this for good, for analyses; none if
             absent. The last two are always kept.
-        micro_batch: Sequences at a time: a batch goes in pieces of so many, whose gradients are
+        micro_batch: Sequences at a time: a batch goes in pieces of this size, whose gradients are
             added up, which needs less memory; all at once if absent, and then left out of the file.
     """
 

@@ -98,7 +98,7 @@ class DeviceBatch:
 
 
 def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[DeviceBatch]:
-    """Return a batch on the device, in pieces of so many sequences; in one piece by default."""
+    """Return a batch on the device, in pieces of `micro_batch` sequences; in one by default."""
     size = micro_batch or max(1, len(batch.tokens))
     total = count_targets(batch.targets)
     pieces = []
