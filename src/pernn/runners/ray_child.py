@@ -126,6 +126,7 @@ class Tasks:
         except RayTaskError as error:
             # Not a trial failed but its machine: it would fail the others, too.
             if not self.schedule.stopping:
+                del self.schedule.running[run]
                 raise LookupError(_first_line(error.cause)) from None
             ends = []
         except TaskCancelledError:
