@@ -31,8 +31,8 @@ def curve_rows(
     Args:
         records: Trials; of their columns the settings and `run` are kept.
         read: Where the lines come from.
-        num_points: If given, at most this number of lines of each kind per trial, evenly spread, the last
-            one among them.
+        num_points: If given, at most this many lines of each kind per trial, evenly spread, the
+            last one among them.
     """
     rows: list[Record] = []
     for record in records:
