@@ -352,7 +352,7 @@ def train(device: str, folder: Path, until: float) -> dict[str, Any]:
             moments.append((update, time.perf_counter()))
         return time.time() < until
 
-    outcome = execute(spec, folder, device=device, listener=hear)
+    outcome = execute(spec, folder, device=device, on_update=hear)
     found: dict[str, Any] = {"of updates": count, "finished": outcome.result is not None}
     if len(moments) > 2:
         # The first two of a call set everything up.

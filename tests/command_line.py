@@ -86,10 +86,10 @@ def _serve() -> None:
     import pernn.experiments
     import pernn.reports
     import pernn.runs  # noqa: F401
-    from pernn.reports import further, page
+    from pernn.reports import more_figures, page
 
     # No test of commands looks at the other formats, which take half of a report's time.
-    further.FORMATS = page.FORMATS = ("svg",)
+    more_figures.FORMATS = page.FORMATS = ("svg",)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:
         child = os.fork()

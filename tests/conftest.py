@@ -41,7 +41,7 @@ def generator() -> torch.Generator:
 @pytest.fixture
 def one_format(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw figures of reports as SVG only, where a test does not look at them."""
-    for file in ("page", "further"):
+    for file in ("page", "more_figures"):
         monkeypatch.setattr(f"pernn.reports.{file}.FORMATS", ("svg",))
 
 

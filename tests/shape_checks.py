@@ -1,6 +1,5 @@
 """The run-time checker of annotations, which pytest puts around every function of pernn."""
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -10,7 +9,8 @@ from beartype import BeartypeConf, beartype
 
 # An int is welcome where a float is: type checkers agree.
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
-check_shapes = jaxtyping.jaxtyped
+# This file may be imported under two names.
+check_shapes = getattr(jaxtyping.jaxtyped, "original", jaxtyping.jaxtyped)
 
 
 def _resolve(hint: Any, names: dict[str, Any]) -> Any:
@@ -52,11 +52,11 @@ def jaxtyped(*, typechecker: Any) -> Callable[[Any], Any]:
     def decorate(found: Any) -> Any:
         if inspect.isfunction(found):
             return _check_function(found, typechecker)
-        if dataclasses.is_dataclass(found) and "__init__" in vars(found):
-            found.__init__ = _check_function(found.__init__, typechecker)
-        return found
+        # Of a data class the values are checked after its own `__post_init__`.
+        return check_shapes(found, typechecker=typechecker)
 
     return decorate
 
 
+jaxtyped.original = check_shapes  # type: ignore[attr-defined]
 jaxtyping.jaxtyped = jaxtyped

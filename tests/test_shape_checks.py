@@ -13,8 +13,8 @@ from pernn.store import RunStatus
 def test_wrong_types_are_noticed_in_functions_and_dataclasses() -> None:
     with pytest.raises(BeartypeCallHintViolation, match="int"):
         one_line(3)
-    with pytest.raises(BeartypeCallHintViolation, match="update"):
-        RunStatus("0" * 16, "done", update="5")
+    with pytest.raises(TypeCheckError, match="update"):
+        RunStatus("0" * 16, "finished", update="5")
 
 
 def test_lengths_that_differ_between_arguments_are_noticed() -> None:

@@ -116,8 +116,8 @@ def test_alike_ids_have_one_condition():
     [
         (VariableLengthConfig(), 1, "one length"),
         (AutoregressiveConfig(), 1, "without feedback"),
-        (SortingConfig(), 1, "given back"),
-        (PredecessorQueryConfig(), 1, "given back"),
+        (SortingConfig(), 1, "does not depend on the other tokens"),
+        (PredecessorQueryConfig(), 1, "does not depend on the other tokens"),
         (ReverseOrderingConfig(length=8), 9, "1 … 8"),
         (ReverseOrderingConfig(length=8), 0, "1 … 8"),
         (DelayedAdditionConfig(length=4), 5, "1 … 4"),

@@ -18,7 +18,14 @@ from pernn.analysis import jacobian
 from pernn.cores import CORES
 from pernn.encodings import ENCODINGS, Sinusoidal
 from pernn.errors import ConfigError
-from pernn.experiments import CATALOGUE, experiment_names, find_experiment, registered, trials
+from pernn.experiments import (
+    CATALOGUE,
+    LABELS,
+    experiment_names,
+    find_experiment,
+    registered,
+    trials,
+)
 from pernn.interfaces import BatchStream
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from pernn.reports import judge
@@ -170,7 +177,7 @@ def test_parts_of_ones_own_stand_in_a_figure_beside_the_built_in_ones(
     kinds = [*module.TASKS, *module.CORES, *module.ENCODINGS]
     assert [sum(kind in row for row in rows) for kind in kinds] == [8] * 6
     drawn = (module.sweep.page.parent / "figure.svg").read_text()
-    assert [kind for kind in kinds if kind not in drawn] == []
+    assert [kind for kind in kinds if LABELS.get(kind, kind) not in drawn] == []
 
 
 def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):

@@ -123,7 +123,7 @@ def test_how_the_loss_fell(results, records):
 
 
 def test_how_the_sweep_stands(results):
-    assert ask(results, STANDS) == [("done", 8), ("failed", 1), ("waiting", 1)]
+    assert ask(results, STANDS) == [("failed", 1), ("finished", 8), ("waiting", 1)]
     assert ask(results, WRONG) == [(spec(3).fingerprint(), "the loss became nan")]
 
 
@@ -142,12 +142,12 @@ def test_the_commands(results, records):
     }
     assert dict(ask(results, COMMANDS[0][1])) == pytest.approx(by_core)
     assert ask(results, COMMANDS[1][1], sweep=None) == [
-        ("sorting-demo", "done", 8),
-        (SWEEP, "done", 8),
+        ("sorting-demo", "finished", 8),
         (SWEEP, "failed", 1),
+        (SWEEP, "finished", 8),
         (SWEEP, "waiting", 1),
-        ("wide-demo", "done", 16),
-        (None, "done", 1),
+        ("wide-demo", "finished", 16),
+        (None, "finished", 1),
     ]
 
 

@@ -222,7 +222,6 @@ def test_what_the_texts_do_not_say_is_no_claim():
     }
     assert not names["vocabulary_size"] & {
         "gain_grows_elman",
-        "gain_grows_gru",
         "distance_falls_elman",
     }
     assert not names["variable_length"] & {"encoding_helps_gru"}

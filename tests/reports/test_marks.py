@@ -160,9 +160,9 @@ def test_rows_are_blocks_of_metrics() -> None:
     figure = draw(experiment(figure=GRID), by_condition())
     assert len(figure.axes) == 2 * 2 * 4
     named = [[text.get_text() for text in axes.texts] for axes in figure.axes[::4]]
-    assert named == [["GRU"], ["GRU"], ["lstm"], ["lstm"]]
+    assert named == [["GRU"], ["GRU"], ["LSTM"], ["LSTM"]]
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles[1] == "target: frequent\ndisturbants: rare"
+    assert titles[1] == "Target: frequent\nDisturbants: rare"
     assert not any(titles[4:])
     assert figure.axes[4].get_ylabel() == "num_sequences"
 
@@ -188,10 +188,10 @@ def test_shares_have_the_whole_axis() -> None:
 @pytest.mark.parametrize(
     ("baseline", "treated", "labels", "legend"),
     [
-        (256, 64, {}, ["training.batch_size: 64", "training.batch_size: 256"]),
+        (256, 64, {}, ["Batch size: 64", "Batch size: 256"]),
         (64, 256, {"training.batch_size": "Batch"}, ["Batch: 64", "Batch: 256"]),
         (64, 256, {"64": "Small", "256": "Large"}, ["Small", "Large"]),
-        (None, 256, {}, ["training.batch_size: None", "training.batch_size: 256"]),
+        (None, 256, {}, ["Batch size: None", "Batch size: 256"]),
     ],
 )
 def test_lines_may_be_numbers(
@@ -267,7 +267,7 @@ def test_joint_conditions_have_names_and_an_order() -> None:
     pairs = [("frequent", "rare"), ("rare", "frequent"), ("rare", "rare")]
     assert label.order(pairs) == [pairs[2], pairs[1], pairs[0]]
     assert label.condition(columns, pairs[1]) == "Rare among F"
-    assert label.condition(columns, pairs[0]) == "target: Frequent, disturbants: Rare"
+    assert label.condition(columns, pairs[0]) == "Target: Frequent, Disturbants: Rare"
 
 
 def test_a_block_without_a_metric_has_no_row_for_it() -> None:

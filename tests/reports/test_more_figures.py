@@ -81,7 +81,7 @@ def test_the_page_shows_them_under_the_main_one(report: Report) -> None:
 
 def test_equal_records_are_equal_bytes(report: Report) -> None:
     about = experiment(more_figures={"by_position": LAYOUT}, labels=CAPTIONS)
-    (again,) = draw_extra_figures(about, made()[::-1])
+    (again,) = draw_extra_figures(about, made()[::-1], "demo")
     assert len(again.contents) == 3
     for name, content in again.contents.items():
         assert (report.page.parent / name).read_bytes() == content, name

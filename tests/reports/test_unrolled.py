@@ -135,7 +135,7 @@ def test_conditions_may_be_numbers_or_absent() -> None:
     more = Differs("m", {}, Contrast("training.iterations", 600_000, 300_000), "k")
     found = judge(claim(more), longer(0.1))
     assert found.verdict == "supported"
-    assert found.quantity == "m, 600,000 − 300,000, mean over k"
+    assert found.quantity == "m, training.iterations 600,000 − training.iterations 300,000 at k = 4"
     assert "600,000 and 300,000" in judge(claim(more), longer(0.1)[:1]).detail
     pretrained = [{**one, "pretraining.task.kind": "copy", "m": 0.9} for one in longer(0)[::2]]
     helps = Differs("m", {}, Contrast("pretraining.task.kind", "copy", None), "k")

@@ -191,7 +191,7 @@ EXPERIMENT = Experiment(
         ELMAN_HELPS,
         ELMAN_EXCEPTION,
         _gain_grows("gru", V3),
-        _gain_grows("lstm", V1),
+        _gain_grows("lstm", (V1, V3)),
         *(_distance_falls(core) for core in ("gru", "lstm", "s4d")),
         _masters("gru", 32, 256, (V3, V5)),
         _masters("lstm", 256, 16_384, (V3, V5)),

@@ -83,8 +83,7 @@ class PositionEncoded(nn.Module):
         """
         if isinstance(vectors, PackedSequence):
             raise ConfigError(
-                "PositionEncoded does not take a PackedSequence: pass padded vectors, and mask the "
-                "outputs"
+                "PositionEncoded takes no PackedSequence: pass padded vectors, and mask the outputs"
             )
         check_position(hx, position_offset, self.encoding)
         offset = position_offset or 0

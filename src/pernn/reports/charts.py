@@ -28,6 +28,13 @@ def chart_library() -> str:
     return bundle.replace("</script", "<\\/script")
 
 
+def compiled(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a chart with Vega's own specification, for which the page needs no compiler."""
+    import vl_convert
+
+    return {**found, "spec": vl_convert.vegalite_to_vega(found["spec"])}
+
+
 def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str, Any]:
     """Return where a chart stands and its Vega-Lite specification.
 

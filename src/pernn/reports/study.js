@@ -28,10 +28,7 @@
   addEventListener("afterprint", () => { for (const one of opened) one.open = false; });
   if (typeof vegaEmbed === "undefined") return;
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  // The compiler tells of steps it would skip; only its errors concern a reader.
-  const quiet = { level: () => quiet, warn: () => quiet, info: () => quiet, debug: () => quiet,
-    error: (...words) => { console.error(...words); return quiet; } };
-  const draw = (one) => vegaEmbed(at(one.place), vegaLite.compile(one.spec, { logger: quiet }).spec, {
+  const draw = (one) => vegaEmbed(at(one.place), one.spec, {
     mode: "vega",
     actions: false, renderer: "svg", theme: dark.matches ? "dark" : undefined,
     config: { background: "transparent" },

@@ -13,7 +13,7 @@ from pernn.experiments import Experiment, experiment_names, find_experiment
 from pernn.runs import RunSpec
 from pernn.store import write_atomically
 
-from .charts import chart, chart_library
+from .charts import chart, chart_library, compiled
 from .claims import Verdict, judge_all
 from .escaping import shorten
 from .figures import draw, render
@@ -119,7 +119,7 @@ def study_page(chapters: Sequence[Chapter]) -> str:
         scripts=[Markup(one) for one in scripts],  # noqa: S704
         digests=" ".join(f"'sha256-{_digest(one)}'" for one in scripts),
         charts=[
-            chart(part.summary.experiment, part.summary.rows, part.id)
+            compiled(chart(part.summary.experiment, part.summary.rows, part.id))
             for part in parts
             if library and part.summary.rows
         ],
