@@ -149,7 +149,7 @@ def test_the_verbs(ran, tmp_path):
     words = ["run", *words, "--runner", "inline", "--device", "cpu"]
     done = call(*words, **published)
     assert done.returncode == 0, done.stderr
-    assert "4 of 4 trials are published and count as done" in done.stdout
+    assert "4 of 4 trials are published and count as finished" in done.stdout
     assert not (tmp_path / "results" / "runs").exists()
     judged = call("claims", NAME, "--ignore-published", "--json", **published)
     assert {one["verdict"] for one in json.loads(judged.stdout)} == {"not run"}
