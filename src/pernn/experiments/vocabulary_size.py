@@ -16,6 +16,7 @@ from .comparisons import (
 )
 from .experiment import Experiment
 from .grids import (
+    DEMO_TRAINING,
     ENCODING,
     MASTERY_TRAINING,
     POWERS,
@@ -35,16 +36,10 @@ EXCEPTION = 8_192
 
 
 def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores: the setting of `small`, half as long, at two vocabularies."""
+    """Minutes on two CPU cores."""
     return grid(
-        {
-            "task.length": 8,
-            **widths(64),
-            **MASTERY_TRAINING,
-            "training.iterations": 10_000,
-            "training.evaluation_interval": 500,
-        },
-        each("task.vocab_size", [16, 40]),
+        {"task.length": 32, **widths(128), **DEMO_TRAINING},
+        each("task.vocab_size", [4, 8, 16]),
         each("core.kind", ["gru"]),
         encodings(),
     )
