@@ -151,7 +151,7 @@ def test_the_verbs(ran, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "4 of 4 trials are published and count as finished" in done.stdout
     assert not (tmp_path / "results" / "runs").exists()
-    judged = call("claims", NAME, "--ignore-published", "--json", **published)
+    judged = call("report", NAME, "--claims", "--ignore-published", "--json", **published)
     assert {one["verdict"] for one in json.loads(judged.stdout)} == {"not run"}
     summary = json.loads(call("report", NAME, "--json", **published).stdout)
     assert (summary["num_finished"], summary["num_published"]) == (4, 4)

@@ -97,14 +97,16 @@ def test_a_pretraining_that_is_busy_is_waited_for(tmp_path: Path) -> None:
         stop = execute(SPEC, tmp_path, device="cpu", on_update=lambda n: bool(asked.append(n)))
     assert stop.state == "stopped"
     assert asked == [0]
-    released = threading.Event()
+    held, released = threading.Event(), threading.Event()
 
     def hold() -> None:
         with directory.locked():
-            released.wait(20)
+            held.set()
+            released.wait(240)
 
     holder = threading.Thread(target=hold)
     holder.start()
+    assert held.wait(240)
 
     def on_update(update: int) -> bool:
         released.set()

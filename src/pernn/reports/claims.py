@@ -65,6 +65,8 @@ class Verdict:
         if self.interval is None or self.bootstrap is None:
             return ""
         method = self.interval.method.removesuffix(" 0.95")
+        if not self.interval.bounded:
+            return f" {self.interval.bounds}"
         text = f", 95 % {self.interval.bounds} by {method}, {self.bootstrap.bounds} by the paper's "
         text += f"bootstrap, n = {self.num_seeds}"
         if self.p_supports is None or self.p_contradicts is None:

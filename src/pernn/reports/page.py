@@ -311,8 +311,10 @@ def _bullet(verdict: Verdict) -> str:
     text += f"\n  {escape_markdown('; '.join(filter(None, found)))}"
     cells = verdict.cells if len(verdict.cells) > 1 else ()
     for cell in cells:
-        line = f"{cell.name}: {cell.interval}, bootstrap {cell.bootstrap.bounds}, n = "
-        text += f"\n    - {escape_markdown(line)}{cell.num_seeds}"
+        line = f"{cell.name}: {cell.interval}"
+        if cell.interval.bounded:
+            line += f", bootstrap {cell.bootstrap.bounds}, n = {cell.num_seeds}"
+        text += f"\n    - {escape_markdown(line)}"
     return text
 
 
