@@ -91,16 +91,24 @@ def call(verb, **values: object) -> int:
 @pytest.mark.parametrize(
     ("tty", "expected"), [(False, pytest.raises(ConfigError, match="say --yes")), (True, ASKED)]
 )
+@pytest.mark.parametrize("in_time", [True, False])
 def test_more_than_a_day_is_asked_for(
-    tmp_path: Path, measured: dict, monkeypatch: pytest.MonkeyPatch, tty: bool, expected: object
+    tmp_path: Path,
+    measured: dict,
+    monkeypatch: pytest.MonkeyPatch,
+    tty: bool,
+    expected: object,
+    in_time: bool,
 ) -> None:
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     measured["update_seconds"] = [1e5]
+    if not in_time:
+        monkeypatch.setattr("pernn.runs.estimates.measure_kinds", lambda *_, **__: {})
     monkeypatch.setattr("sys.stdin.isatty", lambda: tty, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with expected:
         run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
-    assert not (tmp_path / "runs").exists()
+    assert not any(tmp_path.iterdir())
     launch = Launch(device="cpu", max_trials=1)
     assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     assert run_sweep(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0

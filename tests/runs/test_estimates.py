@@ -1,6 +1,8 @@
 """Estimates: what was measured against what a real trial takes; what is known and what is not."""
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,22 @@ def test_kinds_that_were_not_measured_widen_the_range(
     assert (found.num_kinds, found.num_measured) == (3, 2)
     assert found.hours == pytest.approx((44 * 6 / 3600, 44 * 9 / 3600))
     assert "2 of 3 kinds measured" in found.describe()
+    assert found.num_slow == 1
+
+
+def test_the_smallest_kind_is_measured_first_then_the_largest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def answer(*_: object, input: str, **__: object) -> object:  # noqa: A002 (its name in `run`)
+        asked.extend(json.loads(line)["key"] for line in input.splitlines()[1:])
+        return subprocess.CompletedProcess([], 0, stdout="", stderr="")
+
+    monkeypatch.setattr(estimates.subprocess, "run", answer)
+    kinds = {size: SPEC.override({"task.vocab_size": int(size)}) for size in ("64", "8", "32")}
+    assert measure_kinds(kinds, **HERE) == {}
+    assert asked == ["8", "64", "32"]
 
 
 def test_a_worker_measures_and_says_what_does_not_fit() -> None:

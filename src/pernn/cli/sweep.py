@@ -12,7 +12,7 @@ from rich.console import Console
 from pernn.errors import ConfigError, one_line
 from pernn.kernels import may_compile_first
 from pernn.runners import Runner
-from pernn.runs import RunSpec, estimate, show_hours
+from pernn.runs import Estimate, RunSpec, estimate, show_hours
 from pernn.store import is_done, is_pause_requested, save_sweep, sweep_directory, withdraw_pause
 from pernn.sweeps import Plan, make_report
 
@@ -48,10 +48,10 @@ def run_sweep(
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     wanted = plan.missing(root, only, launch.order)
-    save_sweep(root, plan.sweep)
-    withdraw_pause(root, name)
     if wanted and launch.is_here:
         _check_room(wanted, root, launch, console)
+    save_sweep(root, plan.sweep)
+    withdraw_pause(root, name)
     for change in plan.changes(root):
         typer.echo(f"pernn: {change}", err=True)
     if taken := sum(not is_done(root, run) for run in plan.published):
@@ -101,14 +101,23 @@ def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: 
     if not launch.force:
         found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
-    if launch.yes or limited or found.hours is None or found.hours[0] <= LONG_HOURS:
+    if launch.yes or limited or not _is_long(found):
         return
+    time = (
+        "too long to be measured in a minute"
+        if found.hours is None
+        else f"at least {show_hours(found.hours[0])}"
+    )
     if not sys.stdin.isatty():
         raise ConfigError(
-            f"this takes at least {show_hours(found.hours[0])}: say --yes to begin, or limit it "
-            "with --time-limit or --max-trials"
+            f"this takes {time}: say --yes to begin, or limit it with --time-limit or --max-trials"
         )
-    typer.confirm(f"This takes at least {show_hours(found.hours[0])}. Begin?", abort=True)
+    typer.confirm(f"This takes {time}. Begin?", abort=True)
+
+
+def _is_long(found: Estimate) -> bool:
+    """Return whether trials take more than a day; also if not one could be measured in time."""
+    return found.num_slow > 0 if found.hours is None else found.hours[0] > LONG_HOURS
 
 
 def _run(

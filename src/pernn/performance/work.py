@@ -34,16 +34,16 @@ def estimate_work(spec: RunSpec) -> Work:
     encoding = spec.encoding
     copies = 2 if encoding.kind == "repeated_embedding" else 1
     width = spec.embedding_size * copies
-    num_codes = encoding.size if isinstance(encoding, PositionalEncodingConfig) else 0
+    num_encoded = encoding.size if isinstance(encoding, PositionalEncodingConfig) else 0
     if isinstance(encoding, PositionalEncodingConfig) and encoding.combine == "concat":
         width += encoding.size
-    network = getattr(task, "network", "queried")
+    network = task.network
     if network == "autoregressive":
         width += spec.embedding_size
     gates = core.num_gates * hidden
     steps, scored, vocab = task.num_steps, task.num_scored, task.vocab_size
     tokens = batch * (steps - task.num_queries)
-    own = width - num_codes
+    own = width - num_encoded
     if network == "vector":
         rows, projection = tokens, tokens * (vocab * spec.embedding_size + own * gates)
         num_embedded = vocab * spec.embedding_size
@@ -51,7 +51,7 @@ def estimate_work(spec: RunSpec) -> Work:
         rows = min(vocab + len(task.extra_rows), tokens)
         projection = rows * own * gates
         num_embedded = (vocab + len(task.extra_rows)) * spec.embedding_size
-    projection += steps * num_codes * gates
+    projection += steps * num_encoded * gates
     layers = core.num_layers
     recurrence = batch * steps * hidden * gates * (2 * layers - 1)
     if core.kind == "s4d":

@@ -45,6 +45,7 @@ class Estimate:
         free_disk: Bytes that are free where results go.
         free_memory: Bytes that are free for this process and its children.
         failures: Why kinds do not fit into the memory.
+        num_slow: Kinds of which too few updates were done in `MEASURING_SECONDS`.
     """
 
     hours: tuple[float, float] | None
@@ -55,6 +56,7 @@ class Estimate:
     free_disk: int
     free_memory: int
     failures: Sequence[str] = ()
+    num_slow: int = 0
 
     def describe(self) -> str:
         """Return the estimate as half a sentence."""
@@ -114,10 +116,12 @@ def estimate(
     known = _read_known()
     missing = {key: stages[run] for run, key in kinds.items() if key not in known}
     failures: list[str] = []
+    num_slow = 0
     if missing and measure:
         on_measure(len(missing))
         found = measure_kinds(missing, jobs=jobs, threads=threads, device=device)
         failures = [one["error"] for one in found.values() if not one.get("fits", True)]
+        num_slow = len(missing.keys() - found.keys())
         known = _remember({key: one for key, one in found.items() if "error" not in one})
     mine = {run: known[key] for run, key in kinds.items() if key in known}
     sizes = [_sizes(stages[run], one) for run, one in mine.items()]
@@ -133,6 +137,7 @@ def estimate(
         free_disk=shutil.disk_usage(place).free + sum(map(_bytes_below, there)),
         free_memory=measure_free_memory(),
         failures=failures,
+        num_slow=num_slow,
     )
 
 
@@ -146,11 +151,12 @@ def measure_kinds(
 ) -> dict[str, dict[str, Any]]:
     """Measure kinds of trials in worker processes: key → what was measured, or an error.
 
-    The smallest and the largest come first, then those in between, as far as time allows.
+    The smallest and the largest come first, then those in between, as far as time allows; the
+    smallest before all others, so that time allows at least for that.
     """
     sizes = {key: _size(spec.dump()) for key, spec in kinds.items()}
     ordered = sorted(kinds, key=lambda key: sizes[key])
-    order = [ordered.pop(0 if i % 2 else -1) for i in range(len(ordered))]
+    order = [ordered.pop(-1 if i % 2 else 0) for i in range(len(ordered))]
     where = {"jobs": jobs, "threads": threads, "device": device, "seconds": seconds}
     lines = [where, *({"key": key, "spec": kinds[key].dump()} for key in order)]
     process = subprocess.run(
