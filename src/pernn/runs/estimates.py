@@ -23,8 +23,8 @@ from pernn.errors import MachineError, StoreError
 from pernn.kernels import cache_directory
 from pernn.store import NUM_LATEST, num_bytes_below, read_json, to_json, write_atomically
 
+from .environment import describe_commit, describe_versions
 from .spec import RunSpec
-from .versions import describe_commit, describe_versions
 
 MEASURING_SECONDS = 60.0
 """Time for measurements before a sweep; of kinds that are left the others tell the range."""
