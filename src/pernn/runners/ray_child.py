@@ -22,9 +22,8 @@ from pernn.runs import RunSpec
 
 from .cluster import JournalWatch, run_orders
 from .processes import serve
-from .runner import TrialEvent
-from .schedule import MAX_DEATHS, Schedule, drive
-from .stopping import Limits, deferred_interrupt
+from .runner import Limits, TrialEvent, deferred_interrupt
+from .schedule import Schedule, drive
 from .trial import make_order
 
 WAIT_SECONDS, LOOK_SECONDS, WATCH_SECONDS = 0.2, 2.0, 0.5
@@ -80,11 +79,11 @@ class Tasks:
         except Exception as error:
             # Ray raises what it likes, plain `Exception` among it.
             raise LookupError(f"Ray does not start: {_first_line(error)}") from error
-        # Ray repeats tasks of dead workers and nodes; our exceptions are not to be repeated.
+        # The schedule counts deaths and takes such trials up again.
         self.remote = ray.remote(task).options(
             num_cpus=self.order["cpus"],
             num_gpus=self.order["gpus"],
-            max_retries=MAX_DEATHS - 1,
+            max_retries=0,
             scheduling_strategy="SPREAD",
         )
 
@@ -132,8 +131,7 @@ class Tasks:
         except TaskCancelledError:
             ends = []
         except RayError as error:
-            del self.schedule.running[run]
-            self.schedule.fail(run, f"last: {type(error).__name__}: {_first_line(error)}")
+            self.schedule.die(run, f"with {type(error).__name__}: {_first_line(error)}")
             return
         if ends:
             self.schedule.end(ends[0])

@@ -15,8 +15,7 @@ from typing import Protocol, runtime_checkable
 from pernn.runs import RunSpec
 from pernn.store import LeaseWatch, RunDirectory, is_done
 
-from .runner import OnEvent, TrialEvent
-from .stopping import Limits, deferred_interrupt
+from .runner import Limits, OnEvent, TrialEvent, deferred_interrupt
 from .trial import journal_failure
 
 MAX_DEATHS = 3
@@ -94,22 +93,19 @@ class Schedule:
             self.on_event(event)
 
     def die(self, run: str, reason: str) -> None:
-        """Take a dead worker's trial up again, unless it keeps killing its workers."""
+        """Take a dead worker's trial up again; it fails if it keeps killing its workers."""
         spec = self.running.pop(run)
         self._deaths[run] += 1
         if self._deaths[run] < MAX_DEATHS:
             self.put_back([spec])
-        elif not self.stopping:
-            self.fail(run, reason)
-
-    def fail(self, run: str, reason: str) -> None:
-        """Report a trial whose worker died too often, unless it was finished before that."""
-        if is_done(self.root, run):
+        elif is_done(self.root, run):
+            # It died after that.
             self.on_event(TrialEvent("finished", run, elsewhere=True))
-            return
-        event = TrialEvent("failed", run, message=f"its worker died {MAX_DEATHS} times, {reason}")
-        journal_failure(self.root, event)
-        self.on_event(event)
+        elif not self.stopping:
+            message = f"its worker died {MAX_DEATHS} times, last {reason}"
+            event = TrialEvent("failed", run, message=message)
+            journal_failure(self.root, event)
+            self.on_event(event)
 
     def put_back(self, specs: Sequence[RunSpec]) -> None:
         """Have trials wait before all others, if there is still time for them."""

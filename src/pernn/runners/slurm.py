@@ -18,9 +18,8 @@ from pernn.runs import RunSpec
 from pernn.store import storing
 
 from .cluster import DriverFolder, JournalWatch, device_of_trial, run_orders
-from .runner import OnEvent
+from .runner import Limits, OnEvent, require_counts
 from .schedule import Schedule, drive
-from .stopping import Limits
 from .trial import make_order
 
 if TYPE_CHECKING:
@@ -85,12 +84,8 @@ class SlurmRunner:
             )
         if not self.wait and (self.limits.seconds, self.limits.trials) != (None, None):
             raise ConfigError("--no-wait is incompatible with --time-limit and --max-trials")
-        counts = (self.time_limit, self.jobs, self.threads, self.cpus_per_trial)
-        if any(count is not None and count < 1 for count in (*counts, self.trials_per_job)):
-            raise ConfigError(
-                "time limit, jobs, threads, CPUs per trial or trials per job are invalid: expected "
-                "at least 1"
-            )
+        counts = ("jobs", "threads", "cpus_per_trial", "trials_per_job", "time_limit")
+        require_counts(**{name: getattr(self, name) for name in counts})
         if self.time_limit * 60 <= SIGNAL_SECONDS:
             raise ConfigError(
                 f"a job has to checkpoint {SIGNAL_SECONDS} s before its limit: allow 2 minutes"
@@ -300,8 +295,8 @@ class _Jobs:
         lost = [spec for spec, end in zip(specs, ends, strict=True) if end is None]
         if lost and not any(end is not None and end.state == "stopped" for end in ends):
             # A job runs its trials in turn: the first without an end was the one it was at.
-            reason = f"SLURM job {job.job_id} ended as {job.state}; see {job.paths.stderr}"
-            self.schedule.die(lost.pop(0).fingerprint(), f"last: {reason}")
+            reason = f"with SLURM job {job.job_id}: {job.state}; see {job.paths.stderr}"
+            self.schedule.die(lost.pop(0).fingerprint(), reason)
         for spec in lost:
             del self.schedule.running[spec.fingerprint()]
         self.schedule.put_back(lost)
