@@ -21,8 +21,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
+from typing import Annotated, ClassVar
 
-from pernn.errors import BusyError, ConfigError, CorruptError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from pernn.errors import BusyError, ConfigError, CorruptError, one_line
 
 from .files import storing
 
@@ -56,12 +59,15 @@ class Holding:
         released: Whether the holder has left.
     """
 
+    # Anything may stand in a file; what does is shown to people.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
+
     term: int
     owner: str = ""
-    host: str = "an unknown host"
+    host: Annotated[str, AfterValidator(one_line)] = "an unknown host"
     process: int = 0
     boot_id: str = ""
-    seconds: float = 0.0
+    seconds: Annotated[float, Field(ge=SHORTEST_SECONDS, le=LONGEST_SECONDS)] = 0.0
     heartbeat: int = 0
     released: bool = False
 
@@ -73,6 +79,9 @@ class Holding:
     def content(self) -> bytes:
         """Return the file's bytes, equally many however often it has beaten."""
         return json.dumps(asdict(self)).encode().ljust(SIZE - 1) + b"\n"
+
+
+_HOLDING = TypeAdapter(Holding)
 
 
 class Lease:
@@ -222,20 +231,10 @@ def newest_lease(folder: Path) -> Holding | None:
 
 def _parse(term: int, content: bytes) -> Holding:
     try:
-        holding = Holding(**json.loads(content))
-    except (ValueError, TypeError, RecursionError):
+        holding = _HOLDING.validate_json(content)
+    except ValidationError:
         return Holding(term)
-    return holding if holding.term == term and _is_sound(holding) else Holding(term)
-
-
-def _is_sound(holding: Holding) -> bool:
-    """Return whether every value is of its kind: anything may stand in a file."""
-    model = vars(Holding(0))
-    return (
-        all(type(value) is type(model[key]) for key, value in vars(holding).items())
-        and SHORTEST_SECONDS <= holding.seconds <= LONGEST_SECONDS
-        and holding.host.isprintable()
-    )
+    return holding if holding.term == term else Holding(term)
 
 
 def lease_seconds() -> float:

@@ -12,9 +12,8 @@ from typing import Any
 
 from pernn.errors import CorruptError, MachineError, StoreError
 
-from .files import checksum, parse_json, read_whole
-from .result_types import check_result
-from .run_directory import check_format, flat_record
+from .files import check_format, checksum, parse_json, read_whole
+from .records import check_result, flat_record
 from .status import count_machines
 from .sweeps import NAME, Sweep
 
