@@ -57,7 +57,7 @@ VERBS = {
     "status": "status:status",
     "resume": "resume:resume",
     "pause": "pause:pause",
-    "retry": "retry:retry",
+    "retry": "resume:retry",
     "report": "report:report",
     "analyze": "analyze:analyze",
     "publish": "publish:publish",
@@ -66,7 +66,7 @@ VERBS = {
     "query": "query:ask",
     "prune": "prune:prune",
     "archive": "archive:archive",
-    "unpack": "unpack:unpack",
+    "unpack": "archive:unpack",
     "bench": "bench:bench",
     "doctor": "doctor:doctor",
 }

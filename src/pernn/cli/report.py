@@ -16,7 +16,7 @@ from pernn.sweeps import judge_sweep, make_report, make_study, read_plan
 from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
 from .statuses import left_out
 from .sweep import summary
-from .verdicts import print_verdicts
+from .terminal import print_verdicts
 
 
 def report(

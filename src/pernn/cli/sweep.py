@@ -148,7 +148,7 @@ def _report(plan: Plan, root: Path, console: Console, *, as_json: bool) -> int:
     if as_json:
         typer.echo(json.dumps(summary(plan, root, report), indent=2, ensure_ascii=False))
     else:
-        from .verdicts import print_verdicts
+        from .terminal import print_verdicts
 
         print_verdicts(report.verdicts, console, brief=True)
         _show_page(report.page, console)
