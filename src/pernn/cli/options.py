@@ -74,11 +74,7 @@ def num_cores() -> int:
 
 
 def read_duration(text: str) -> float:
-    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds.
-
-    Raises:
-        ConfigError: If it is no positive time.
-    """
+    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds."""
     units = {"s": 1, "m": 60, "h": 3600}
     if one := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smh])", text, re.ASCII):
         seconds = float(one[1]) * units[one[2]]

@@ -23,12 +23,7 @@ from pernn.store import read_status
 
 
 class Tally:
-    """Counts what happens to a set of trials.
-
-    Args:
-        specs: The trials to run.
-        root: Results directory: what is checkpointed counts as done work.
-    """
+    """Counts what happens to a set of trials."""
 
     def __init__(self, specs: Sequence[RunSpec], root: Path) -> None:
         self.specs = {spec.fingerprint(): spec for spec in specs}

@@ -31,15 +31,7 @@ LONG_HOURS = 24.0
 def run_sweep(
     plan: Plan, root: Path, launch: Launch, *, as_json: bool, only: Sequence[str] = ()
 ) -> int:
-    """Run the trials of a sweep that are missing, write its report, and return the exit status.
-
-    Args:
-        plan: The sweep; its list is written if it is new, or has grown.
-        root: Results directory.
-        launch: How.
-        as_json: Whether standard output is for a script.
-        only: If given, other trials are left alone.
-    """
+    """Run the trials of a sweep that are missing, write its report, and return the exit status."""
     name = plan.sweep.name
     plan = plan.with_published(published_folder(ignore=launch.ignore_published), warn)
     limits = launch.limits(lambda: is_pause_requested(root, name))

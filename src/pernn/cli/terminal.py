@@ -75,13 +75,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: C
 
 
 def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool) -> None:
-    """Print a table of claims and what became of them.
-
-    Args:
-        verdicts: What to print.
-        console: Where.
-        brief: Whether claims that were not run are only counted.
-    """
+    """Print a table of claims and what became of them."""
     shown = [verdict for verdict in verdicts if not brief or verdict.verdict != "not run"]
     table = Table("Verdict", "Claim", show_lines=True)
     table.add_column("Estimate, 95 % intervals", no_wrap=True)

@@ -26,12 +26,7 @@ Events = SimpleQueue[tuple["Child", TrialEvent | None]]
 
 
 class Child:
-    """One child process.
-
-    Args:
-        process: The child.
-        events: Where its events go; `None` when it is dead.
-    """
+    """One child process."""
 
     def __init__(self, process: "subprocess.Popen[str]", events: Events) -> None:
         self.process = process
@@ -86,14 +81,7 @@ class Child:
 
 
 def spawn(module: str, root: Path, events: Events, environment: Mapping[str, str]) -> Child:
-    """Start a module of this package as a child that logs into a results directory.
-
-    Args:
-        module: Its name, in this package.
-        root: Results directory.
-        events: Where its events go.
-        environment: Variables that it gets beside those of this process.
-    """
+    """Start a module of this package as a child that logs into a results directory."""
     refuse_links(root / LOG)
     with storing(root), (root / LOG).open("a") as log:
         process = subprocess.Popen(

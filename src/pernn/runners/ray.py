@@ -152,11 +152,7 @@ class RayRunner:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Split an address.
-
-    Raises:
-        ConfigError: If it is not one.
-    """
+    """Split an address; raise ConfigError if it is not one."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not (port.isascii() and port.isdigit() and int(port) < 2**16):
         raise ConfigError(

@@ -42,12 +42,7 @@ def task(folder: str, order: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class Tasks:
-    """The tasks of one sweep.
-
-    Args:
-        order: What `RayRunner` wants.
-        schedule: Its trials.
-    """
+    """The tasks of one sweep."""
 
     def __init__(self, order: Mapping[str, Any], schedule: Schedule) -> None:
         self.order, self.schedule = order, schedule
@@ -99,11 +94,7 @@ class Tasks:
         self.tasks[self.remote.remote(self.order["folder"], order)] = order["run"]
 
     def look(self) -> None:
-        """Wait for the next task that is over; tell how the others get on.
-
-        Raises:
-            LookupError: If no node can run a trial, or a machine is not fit to.
-        """
+        """Wait for the next task that is over; tell how the others get on."""
         self._check_nodes()
         over, _ = ray.wait(list(self.tasks), timeout=WAIT_SECONDS) if self.tasks else ([], [])
         if time.monotonic() - self.watched > WATCH_SECONDS:

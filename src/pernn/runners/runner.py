@@ -158,11 +158,7 @@ class Limits:
 
 
 def require_counts(**counts: float | None) -> None:
-    """Refuse numbers below 1; `None` stands for a default.
-
-    Raises:
-        ConfigError: If there is one.
-    """
+    """Refuse numbers below 1; `None` stands for a default."""
     for name, count in counts.items():
         if count is not None and not 1 <= count < float("inf"):
             raise ConfigError(f"{name} is invalid: expected at least 1, got {count:g}")

@@ -25,14 +25,7 @@ LOOK_AGAIN_SECONDS = 1.0
 
 
 class Schedule:
-    """The trials that wait or run, and how often the worker of each has died.
-
-    Args:
-        specs: The trials, in the order in which they are to start.
-        root: Results directory.
-        limits: When to leave before all is done.
-        on_event: Told of every event of every trial.
-    """
+    """The trials that wait or run, and how often the worker of each has died."""
 
     def __init__(
         self, specs: Sequence[RunSpec], root: Path, limits: Limits, on_event: OnEvent

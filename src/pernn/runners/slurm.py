@@ -136,10 +136,6 @@ class SlurmJob:
 
     The trials have a thread of their own, so that the main thread is free to hear signals: SIGTERM
     and SIGUSR1 checkpoint and leave, submitit's own (SIGUSR2) checkpoints and requeues.
-
-    Args:
-        folder: The driver's.
-        orders: Its trials, as plain values.
     """
 
     def __init__(self, folder: str, orders: Sequence[Mapping[str, Any]]) -> None:
@@ -185,11 +181,7 @@ class SlurmJob:
 
 
 def _make_trusted(folder: Path, root: Path) -> None:
-    """Make the folder of what jobs unpickle; nobody else may write there or put another in place.
-
-    Raises:
-        StoreError: If somebody else could.
-    """
+    """Make the folder of what jobs unpickle; nobody else may write there or replace it."""
     with storing(folder):
         try:
             make_private(folder)
@@ -208,13 +200,7 @@ def _make_trusted(folder: Path, root: Path) -> None:
 
 
 class _Jobs:
-    """The jobs of one sweep, through submitit.
-
-    Args:
-        runner: What was asked for.
-        folder: The driver's folder; submitit keeps its own files there, too.
-        schedule: The trials.
-    """
+    """The jobs of one sweep, through submitit."""
 
     def __init__(self, runner: SlurmRunner, folder: DriverFolder, schedule: Schedule) -> None:
         from submitit import AutoExecutor
@@ -257,11 +243,7 @@ class _Jobs:
         self.pending.append((spec, order))
 
     def submit(self) -> None:
-        """Submit what is pending, as arrays of jobs.
-
-        Raises:
-            MachineError: If SLURM refuses them.
-        """
+        """Submit what is pending, as arrays of jobs."""
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
         size = self.runner.trials_per_job

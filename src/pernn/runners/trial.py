@@ -53,15 +53,6 @@ def run_trial(
 ) -> TrialEvent:
     """Run one trial to its end, or to a checkpoint where it may not go on.
 
-    Args:
-        spec: The trial.
-        root: Results directory.
-        on_event: Told of progress and warnings.
-        device: As for `execute`.
-        threads: As for `execute`.
-        may_go_on: Asked after every update.
-        expired: As for `execute`.
-
     Returns:
         How it ended; `running` if another process works on it.
     """

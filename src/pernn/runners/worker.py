@@ -24,11 +24,7 @@ PROGRESS_SECONDS = 0.25
 
 
 class Worker:
-    """Runs the trials that its driver names.
-
-    Args:
-        output: Where events go.
-    """
+    """Runs the trials that its driver names."""
 
     def __init__(self, output: TextIO) -> None:
         self.output = output

@@ -76,11 +76,7 @@ class ActiveRun:
         device: torch.device,
         warn: Callable[[str], None],
     ) -> "ActiveRun":
-        """Make the parts and restore the newest checkpoint; earlier stages are finished.
-
-        Raises:
-            StoreError: If what is there does not fit.
-        """
+        """Make the parts and restore the newest checkpoint; earlier stages are finished."""
         trial = build_stage(spec, root, device, task)
         # Read from files, data could be others than they were.
         data = getattr(trial.stream, "digest", None)
@@ -95,11 +91,7 @@ class ActiveRun:
         return cls(spec, directory, trial, state, state.update, warn)
 
     def take(self, event: Event) -> None:
-        """Store what an event says.
-
-        Raises:
-            TrialError: If a checkpoint would contain NaN or infinity.
-        """
+        """Store what an event says; raise TrialError for a checkpoint with NaN or infinity."""
         if isinstance(event, Measured):
             values = {"update": event.update, "kind": event.kind, **event.values}
             self.directory.append_metrics(values)
@@ -201,11 +193,7 @@ def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
 
 
 def check_device(started: Mapping[str, Any], device: torch.device, run: RunDirectory) -> None:
-    """Refuse another kind of device than the one that a run began on.
-
-    Raises:
-        MachineError: If it is one.
-    """
+    """Refuse another kind of device than the one that a run began on."""
     before = started["device"].partition(":")[0]
     if before != device.type:
         raise MachineError(

@@ -122,11 +122,7 @@ def seeded_globals(seed: int, part: str, device: torch.device) -> Iterator[None]
 def restore_weights(
     model: nn.Module, arrays: Mapping[str, Shaped[np.ndarray, "..."]], source: Path
 ) -> None:
-    """Give a network the weights of a checkpoint.
-
-    Raises:
-        CorruptError: If names, shapes or types are not those of the network.
-    """
+    """Give a network the weights of a checkpoint."""
     try:
         found = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in model.state_dict()}
         model.load_state_dict(found)

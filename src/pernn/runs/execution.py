@@ -107,11 +107,7 @@ def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:
 
 
 def check_memory(spec: RunSpec, task: Task, device: torch.device) -> None:
-    """Refuse a trial that needs more than there is, before any of it is allocated.
-
-    Raises:
-        TooLargeError: If the least it needs is more than the memory of this machine.
-    """
+    """Refuse a trial that needs more than there is, before any of it is allocated."""
     needed, there = least_bytes(spec, task, device), physical_memory()
     if needed > there:
         raise TooLargeError(
@@ -152,14 +148,7 @@ def _run_held(
 
 
 def train(run: ActiveRun, device: torch.device, on_update: OnUpdate) -> Outcome:
-    """Train a run to its end, or until it may not go on.
-
-    Args:
-        run: The run.
-        device: Where.
-        on_update: Told the number of updates, those of earlier stages included; returns false to
-            have the run stop there.
-    """
+    """Train a run to its end, or until it may not go on."""
     spec, trial = run.spec, run.trial
     before = spec.num_updates - spec.training.iterations
     with computing(spec.training.precision, device):

@@ -200,10 +200,6 @@ def physical_memory() -> int:
 def read_whole(path: Path, limit: int = MAX_BYTES) -> bytes:
     """Read an ordinary file: never a pipe or a device, which could wait or go on for ever.
 
-    Args:
-        path: The file.
-        limit: Bytes that it may have.
-
     Raises:
         StoreError: If it cannot be read.
         CorruptError: If it is no ordinary file or far larger than any that pernn writes.
@@ -273,9 +269,6 @@ def read_lines(path: Path, *, strict: bool = True) -> list[dict[str, Any]]:
     Args:
         path: The file; no lines if there is none.
         strict: Whether a damaged line is an error; else it is left out.
-
-    Raises:
-        CorruptError: If a whole line is not a JSON object, or its checksum does not fit.
     """
     if not path.exists():
         return []

@@ -85,12 +85,7 @@ _HOLDING = TypeAdapter(Holding)
 
 
 class Lease:
-    """A term of this process, kept up by a thread until it is released.
-
-    Args:
-        folder: The run's directory.
-        holding: What the file says; the file is there.
-    """
+    """A term of this process, kept up by a thread until it is released."""
 
     def __init__(self, folder: Path, holding: Holding) -> None:
         self._folder, self._holding = folder, holding
@@ -101,11 +96,7 @@ class Lease:
         self._beating.start()
 
     def check(self) -> None:
-        """Make sure that nobody took the run over.
-
-        Raises:
-            BusyError: If somebody did; nothing may be written any more.
-        """
+        """Raise BusyError if somebody took the run over: nothing may be written any more."""
         if self._path.exists() and not self._next.exists():
             return
         found = newest_lease(self._folder)
@@ -264,11 +255,7 @@ def this_boot_id() -> str:
 
 
 def _watch(folder: Path, holding: Holding, seconds: float, may_wait: Callable[[], bool]) -> None:
-    """Wait until a holder is known to live, or has been silent for the whole time.
-
-    Raises:
-        BusyError: If it lives, or there is no time to wait.
-    """
+    """Wait until a holder has been silent for the whole time; raise BusyError if it lives."""
     first, since = _look(folder), time.monotonic()
     while True:
         # The clock is read before the file: silence lasted at least until then.

@@ -152,11 +152,7 @@ def describe_published(found: Sequence[Published]) -> list[str]:
 
 
 def read_file(path: Path, wanted: set[str] | None = None) -> list[Published]:
-    """Read a file of published trials, each one checked.
-
-    Raises:
-        CorruptError: If one is damaged.
-    """
+    """Read a file of published trials, each one checked."""
     found = []
     for row in read_columns(path, list(COLUMNS)).to_pylist():
         if wanted is not None and row["run"] not in wanted:
@@ -179,12 +175,7 @@ def _parse(row: Mapping[str, str]) -> Published:
 
 
 def read_columns(path: Path, columns: list[str]) -> Any:
-    """Read columns of a Parquet file.
-
-    Raises:
-        CorruptError: If it is none.
-        MachineError: If pyarrow is missing.
-    """
+    """Read columns of a Parquet file."""
     pa, parquet = load_pyarrow()
     content = read_whole(path)
     try:
@@ -197,11 +188,7 @@ def read_columns(path: Path, columns: list[str]) -> Any:
 
 
 def load_pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its module for Parquet.
-
-    Raises:
-        MachineError: If it is missing.
-    """
+    """Return pyarrow and its module for Parquet."""
     try:
         import pyarrow as pa
         from pyarrow import parquet

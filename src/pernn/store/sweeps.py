@@ -93,12 +93,7 @@ def load_sweep(root: Path, name: str) -> Sweep:
 
 
 def parse_sweep(path: Path) -> Sweep:
-    """Read a list of runs from a file.
-
-    Raises:
-        CorruptError: If it is not one.
-        VersionError: If a newer version wrote it.
-    """
+    """Read a list of runs from a file."""
     values = read_json(path, MAX_RESULT_BYTES)
     check_format(path, values)
     del values["format"]

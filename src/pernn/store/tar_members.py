@@ -76,9 +76,6 @@ def read_members(file: Readable, source: str) -> Iterator[tarfile.TarInfo]:
 
     Only plain headers are understood: links, devices and headers that change the meaning of the
     next one (long names, other sizes) are refused, and so is what comes after the end.
-
-    Raises:
-        CorruptError: If there is anything else.
     """
     while any(block := read_exactly(file, tarfile.BLOCKSIZE, source)):
         try:
