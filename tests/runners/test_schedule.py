@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pernn.runners import Limits
+from pernn.runners.runner import run_trial
 from pernn.runners.schedule import MAX_DEATHS, Schedule, drive
-from pernn.runners.trial import run_trial
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, lease, read_status
 from runners.test_runners import LONG, SPEC, SPECS, Ear

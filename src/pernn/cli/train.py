@@ -22,8 +22,8 @@ from .options import (
     TimeLimit,
     overrides,
 )
-from .progress import Tally, showing
 from .statuses import LEFT_EARLY, failure_status
+from .sweep import Tally, showing
 
 
 def train(

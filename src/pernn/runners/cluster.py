@@ -30,8 +30,7 @@ from pernn.store import (
 )
 
 from .processes import LOG
-from .runner import OnEvent, TrialEvent
-from .trial import run_order
+from .runner import OnEvent, TrialEvent, run_order
 
 DRIVER = "driver.json"
 PACKAGES = ("pernn", "torch", "numpy")

@@ -15,8 +15,7 @@ from typing import Protocol, runtime_checkable
 from pernn.runs import RunSpec
 from pernn.store import LeaseWatch, RunDirectory, is_done
 
-from .runner import Limits, OnEvent, TrialEvent, deferred_interrupt
-from .trial import journal_failure
+from .runner import Limits, OnEvent, TrialEvent, deferred_interrupt, journal_failure
 
 MAX_DEATHS = 3
 """Times that a trial's worker may die before the trial counts as failed."""

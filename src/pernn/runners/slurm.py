@@ -18,9 +18,8 @@ from pernn.runs import RunSpec
 from pernn.store import storing
 
 from .cluster import DriverFolder, JournalWatch, device_of_trial, run_orders
-from .runner import Limits, OnEvent, require_counts
+from .runner import Limits, OnEvent, make_order, require_counts
 from .schedule import Schedule, drive
-from .trial import make_order
 
 if TYPE_CHECKING:
     from submitit import Job

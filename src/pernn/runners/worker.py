@@ -16,8 +16,7 @@ from typing import Any, TextIO
 from pernn.store import NUM_BEATS, lease_seconds
 
 from .processes import serve
-from .runner import BEAT, SIGNALS, STOP, TrialEvent
-from .trial import run_order
+from .runner import BEAT, SIGNALS, STOP, TrialEvent, run_order
 
 PROGRESS_SECONDS = 0.25
 """Least time between two progress events."""
