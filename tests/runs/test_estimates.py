@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import MachineError
-from pernn.runs import RunSpec, estimate, estimates, execute, show_bytes, show_hours
+from pernn.runs import RunSpec, estimate, estimates, execute, show_hours
 from pernn.runs.estimates import count_checkpoints, measure_kinds
 from pernn.runs.measuring import measure
 from pernn.store import RunDirectory, num_bytes_below
@@ -153,13 +153,6 @@ def test_checkpoints_are_counted_as_they_are_kept(interval: int | None, iteratio
             old, latest = kept[:-2], kept[-2:]
             kept = [one for one in old if interval and one % interval == 0] + latest
     assert count_checkpoints(SPEC.override(values)) == len(kept)
-
-
-@pytest.mark.parametrize(
-    ("count", "said"), [(0, "0 B"), (999, "999 B"), (1_234, "1.23 kB"), (5e13, "50 TB")]
-)
-def test_bytes_are_written_for_people(count: float, said: str) -> None:
-    assert show_bytes(count) == said
 
 
 @pytest.mark.parametrize(

@@ -104,10 +104,9 @@ def gradient_stability(
         # In `project`, inputs are there twice for a moment, on both sides of the pair.
         bytes_per_pair = 4 * project(pairs.first[:1]).nbytes
         num_pairs = max(1, int(memory_budget * SHARE_OF_INPUTS) // bytes_per_pair)
-        blocks = even_blocks(len(pairs), num_pairs)
         values = [
             _measures(compare(project(pairs.first[a:b]), project(pairs.second[a:b])))
-            for a, b in blocks
+            for a, b in even_blocks(len(pairs), num_pairs)
         ]
     return Stability(pairs, {name: np.concatenate([v[name] for v in values]) for name in values[0]})
 

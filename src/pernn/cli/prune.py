@@ -5,9 +5,10 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from pernn.errors import ConfigError, one_line
-from pernn.runs import delete_leftovers, find_leftovers, show_bytes, with_stages
+from pernn.runs import delete_leftovers, find_leftovers, with_stages
 from pernn.store import list_runs, load_sweep
 from pernn.sweeps import find_waiting
 
@@ -47,7 +48,7 @@ def prune(
     if gone and not (dry_run or yes):
         if as_json or not sys.stdin.isatty():
             raise ConfigError("prune deletes checkpoints: say --yes to do it, --dry-run to look")
-        size = show_bytes(sum(one.num_bytes for one in gone))
+        size = decimal(sum(one.num_bytes for one in gone))
         typer.confirm(f"Delete {sum(len(one.folders) for one in gone)} ({size})?", abort=True)
     if not dry_run:
         refused = {one.run: delete_leftovers(results, one) for one in gone}
@@ -61,9 +62,7 @@ def prune(
         typer.echo(one_line(f"No checkpoints in {results} that are no longer needed."))
     else:
         done = "not deleted (--dry-run)" if dry_run else "deleted"
-        typer.echo(
-            f"{count:,} checkpoints of {len(gone):,} trials, {show_bytes(num_bytes)}: {done}"
-        )
+        typer.echo(f"{count:,} checkpoints of {len(gone):,} trials, {decimal(num_bytes)}: {done}")
     for run, reason in skipped.items():
         typer.echo(f"pernn: {run} left alone: {reason}", err=True)
     return 1 if skipped else 0

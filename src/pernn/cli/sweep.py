@@ -23,7 +23,7 @@ from rich.progress import (
 from pernn.errors import ConfigError, one_line
 from pernn.kernels import may_compile_first
 from pernn.runners import OnEvent, Runner, TrialEvent
-from pernn.runs import Estimate, RunSpec, estimate, show_hours
+from pernn.runs import RunSpec, estimate, show_hours
 from pernn.store import (
     is_done,
     is_pause_requested,
@@ -40,9 +40,6 @@ from .statuses import LEFT_EARLY, failure_status, left_out
 
 if TYPE_CHECKING:
     from pernn.reports import Report
-
-LONG_HOURS = 24.0
-"""Work of more than this is begun only if somebody says so."""
 
 
 def run_sweep(
@@ -110,7 +107,7 @@ def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: 
     if not launch.force:
         found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
-    if launch.yes or limited or not _is_long(found):
+    if launch.yes or limited or not found.is_long:
         return
     time = (
         "too long to be measured in a minute"
@@ -122,11 +119,6 @@ def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: 
             f"this takes {time}: say --yes to begin, or limit it with --time-limit or --max-trials"
         )
     typer.confirm(f"This takes {time}. Begin?", abort=True)
-
-
-def _is_long(found: Estimate) -> bool:
-    """Return whether trials take more than a day; also if not one could be measured in time."""
-    return found.num_slow > 0 if found.hours is None else found.hours[0] > LONG_HOURS
 
 
 def _run(

@@ -12,7 +12,7 @@ from .spec import (
 
 if TYPE_CHECKING:
     from .active import Outcome as Outcome, weights_digest as weights_digest
-    from .analysing import analyse as analyse, tabulate as tabulate
+    from .analysing import analyse as analyse, analyse_run as analyse_run, tabulate as tabulate
     from .assembly import Trial as Trial, build as build, load_model as load_model
     from .environment import (
         changed_parts as changed_parts,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .estimates import (
         Estimate as Estimate,
         estimate as estimate,
-        show_bytes as show_bytes,
         show_hours as show_hours,
     )
     from .execution import execute as execute

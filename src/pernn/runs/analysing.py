@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from pernn.errors import ConfigError, CorruptError
 from pernn.models import PositionEncodedRNN
 from pernn.store import RunDirectory, sealed
 from pernn.tasks import SyntheticTask
+from pernn.training import choose_device, computing
 
 from .active import OnUpdate, Outcome
-from .assembly import build_stage, restore_weights
-from .spec import RunSpec
+from .assembly import build_stage, read_run, restore_weights
+from .spec import RunSpec, StabilityAnalysis
 
+Line = dict[str, Any]
 TABLE, MAP = "gradient_stability", "stability_map"
 KIND = "analysis"
 """Marks the lines of `metrics.jsonl` that hold the tables of one checkpoint."""
@@ -59,6 +61,39 @@ def analyse(
     finally:
         # If nobody wants more of them, those that were not begun are left out.
         pool.shutdown(cancel_futures=True)
+
+
+def analyse_run(
+    run: Path,
+    config: StabilityAnalysis,
+    *,
+    device: str = "auto",
+    threads: int = 1,
+    watch: Callable[[Iterator[Line], int], Iterable[Line]] = lambda lines, count: lines,
+) -> dict[str, dict[str, Any]]:
+    """Measure the untrained network and every checkpoint that a run has, finished or not.
+
+    Args:
+        run: The run's directory; of an analysis, what it analyses is measured.
+        config: What is measured.
+        device: As for `execute`.
+        threads: CPU threads.
+        watch: Gets the lines to come and their number, to show how far they are.
+
+    Returns:
+        Table → column → values; see `tabulate`.
+
+    Raises:
+        ConfigError: If it is no run's directory, or its task has no such pairs of sequences.
+    """
+    first, root = read_run(run)
+    spec = first.override({"analysis": config.dump()})
+    updates = [0, *RunDirectory(root, first.fingerprint()).checkpoints.updates()]
+    torch.set_num_threads(threads)
+    chosen = choose_device(device)
+    with computing("fp32", chosen):
+        lines = watch(analyse(spec, first, root, updates, chosen), len(updates))
+        return tabulate(list(lines), first.training.iterations)
 
 
 class _Measurement:

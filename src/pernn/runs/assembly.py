@@ -165,6 +165,18 @@ def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
     return None if result is None else result.get("diverged")
 
 
+def read_run(path: Path) -> tuple[RunSpec, Path]:
+    """Return what a run's directory trains, of an analysis what it analyses, and its results."""
+    path = path.absolute()
+    if not (path / "spec.json").is_file():
+        raise ConfigError(
+            f"{path} is not a run directory: expected one of those below runs/ in a results "
+            "directory, with a spec.json"
+        )
+    spec, root = RunSpec.read(path / "spec.json"), path.resolve().parent.parent
+    return (spec if spec.analysis is None else spec.first_stage() or spec), root
+
+
 def load_model(
     run: str | Path, *, update: int | None = None, device: str | torch.device = "cpu"
 ) -> PositionEncodedRNN | VectorRNN:
@@ -180,15 +192,7 @@ def load_model(
         ConfigError: If it is no run's directory, or has no such checkpoint.
         CorruptError: If the checkpoint is damaged.
     """
-    path = Path(run)
-    if not (path / "spec.json").is_file():
-        raise ConfigError(
-            f"{path} is not a run directory: expected one of those below runs/ in a results "
-            "directory, with a spec.json"
-        )
-    spec, root = RunSpec.read(path / "spec.json"), path.resolve().parent.parent
-    if spec.analysis is not None:
-        spec = spec.first_stage() or spec
+    spec, root = read_run(Path(run))
     folder = RunDirectory(root, spec.fingerprint()).checkpoints
     saved = folder.updates()
     if not saved or (update is not None and update not in saved):
