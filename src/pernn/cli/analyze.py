@@ -1,6 +1,5 @@
 """`pernn analyze`."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from rich.table import Table
 from pernn.reports import export_records
 from pernn.runs import StabilityAnalysis
 
-from .options import Device, Json, Threads
+from .options import Device, Json, Threads, print_json
 
 
 def analyze(
@@ -65,7 +64,7 @@ def analyze(
     if output is not None:
         export_records(rows, output)
     if as_json:
-        typer.echo(json.dumps(tables, indent=1))
+        print_json(tables)
         return
     _show(tables["gradient_stability"])
     if output is not None:

@@ -1,6 +1,5 @@
 """`pernn archive` and `pernn unpack`."""
 
-import json
 from collections import Counter
 from typing import Annotated
 
@@ -17,12 +16,12 @@ from pernn.store import (
     write_archive,
 )
 
-from .options import RESULTS, Json, Results, Scale
+from .options import RESULTS, Json, Results, Scale, SweepName, print_json, warn
 from .report import sweep_name
 
 
 def archive(
-    sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
+    sweep: SweepName,
     output: Annotated[
         str,
         typer.Option(
@@ -51,12 +50,12 @@ def archive(
         made = write_archive(results, found, runs, file, checkpoints=checkpoints)
     if as_json:
         summary = {"output": hide_credentials(output), **vars(made)}
-        typer.echo(json.dumps({"sweep": found.name, **summary}, indent=2))
+        print_json({"sweep": found.name, **summary})
     else:
         said = f"{len(made.runs)} runs of {found.name} written to {hide_credentials(output)}"
         typer.echo(one_line(said))
     for run, reason in made.left_out.items():
-        typer.echo(f"pernn: {run} left out: {reason}", err=True)
+        warn(f"{run} left out: {reason}")
     return 1 if made.left_out else 0
 
 
@@ -77,15 +76,15 @@ def unpack(
     if as_json:
         summary = {"sweep": found.sweep.name, "manifest": found.sweep_fate, "runs": found.fates}
         summary["damage"] = found.damage
-        typer.echo(json.dumps(summary, indent=2))
+        print_json(summary)
     else:
         count = Counter(found.fates.values())
         words = ", ".join(f"{number} {fate}" for fate, number in count.items()) or "no runs"
         typer.echo(one_line(f"{found.sweep.name}: {words}; results in {results}"))
     for run, reason in found.damage.items():
-        typer.echo(f"pernn: {run} left out, it is damaged in the archive: {reason}", err=True)
+        warn(f"{run} left out, it is damaged in the archive: {reason}")
     for run in (run for run, fate in found.fates.items() if fate == "different"):
-        typer.echo(f"pernn: {run} is here already and differs: left as it is", err=True)
+        warn(f"{run} is here already and differs: left as it is")
     if found.sweep_fate == "different":
-        typer.echo(f"pernn: {found.sweep.name} is here with other runs: left as it is", err=True)
+        warn(f"{found.sweep.name} is here with other runs: left as it is")
     return 1 if {"different", "damaged"} & {found.sweep_fate, *found.fates.values()} else 0

@@ -1,6 +1,5 @@
 """`pernn bench`."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ from rich.table import Table
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
-from .options import Assignments, Device, Json, num_cores, overrides
+from .options import Assignments, Device, Json, num_cores, overrides, print_json
 
 if TYPE_CHECKING:
     from pernn.performance import Ceilings, Comparison
@@ -132,7 +131,7 @@ def _print_json(ceilings: "Ceilings", found: "list[tuple[Case, Comparison]]", de
         "ceilings": ceilings.dump(),
         "cases": [{"name": name, **one.dump()} for (name, _), one in found],
     }
-    typer.echo(json.dumps(content, indent=2))
+    print_json(content)
 
 
 def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: bool) -> None:
@@ -160,7 +159,7 @@ def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: b
             "classes": [one.dump() for one in found],
             "markdown": table,
         }
-        typer.echo(json.dumps(content, indent=2))
+        print_json(content)
         return
     typer.echo(
         f"{environment['processor']}, {threads} thread(s), `{command}`, medians of {rounds} or "

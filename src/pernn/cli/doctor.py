@@ -1,6 +1,5 @@
 """`pernn doctor`."""
 
-import json
 import os
 import platform
 import re
@@ -9,7 +8,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -17,7 +15,7 @@ from rich.table import Table
 from pernn.errors import MachineError
 from pernn.store import physical_memory
 
-from .options import RESULTS, Json, Results, num_cores
+from .options import RESULTS, Json, Results, num_cores, print_json
 
 OTHERS = ("browser", "dev", "pdf")
 """Extras that nothing in a run needs."""
@@ -49,7 +47,7 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
     """
     findings = examine(results)
     if as_json:
-        typer.echo(json.dumps([vars(one) for one in findings], indent=2))
+        print_json([vars(one) for one in findings])
     else:
         table = Table("", "What", "Found", "How to get it")
         for one in findings:

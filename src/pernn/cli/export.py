@@ -8,13 +8,13 @@ from pernn.errors import ConfigError
 from pernn.reports import curve_rows, export_records
 from pernn.store import RunDirectory, hide_credentials, load_sweep, read_records
 
-from .options import RESULTS, Results, Scale
+from .options import RESULTS, Results, Scale, SweepName
 from .report import sweep_name
 from .statuses import left_out
 
 
 def export(
-    sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
+    sweep: SweepName,
     output: Annotated[
         str,
         typer.Option(

@@ -1,6 +1,5 @@
 """`pernn prune`."""
 
-import json
 import sys
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from pernn.runs import delete_leftovers, find_leftovers, with_stages
 from pernn.store import list_runs, load_sweep
 from pernn.sweeps import find_waiting
 
-from .options import RESULTS, Json, Results
+from .options import RESULTS, Json, Results, print_json, warn
 
 
 def prune(
@@ -57,12 +56,12 @@ def prune(
     count, num_bytes = (sum(len(one.folders) for one in gone), sum(one.num_bytes for one in gone))
     if as_json:
         content = {"dry_run": dry_run, "num_checkpoints": count, "num_bytes": num_bytes}
-        typer.echo(json.dumps({**content, "skipped": skipped}, indent=2))
+        print_json({**content, "skipped": skipped})
     elif not gone:
         typer.echo(one_line(f"No checkpoints in {results} that are no longer needed."))
     else:
         done = "not deleted (--dry-run)" if dry_run else "deleted"
         typer.echo(f"{count:,} checkpoints of {len(gone):,} trials, {decimal(num_bytes)}: {done}")
     for run, reason in skipped.items():
-        typer.echo(f"pernn: {run} left alone: {reason}", err=True)
+        warn(f"{run} left alone: {reason}")
     return 1 if skipped else 0

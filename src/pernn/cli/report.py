@@ -1,6 +1,5 @@
 """`pernn report`."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,16 @@ from pernn.experiments import experiment_names
 from pernn.reports import Verdict
 from pernn.sweeps import judge_sweep, make_report, make_study, read_plan
 
-from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
+from .options import (
+    RESULTS,
+    IgnorePublished,
+    Json,
+    Results,
+    Scale,
+    print_json,
+    published_folder,
+    warn,
+)
 from .statuses import left_out
 from .sweep import summary
 from .terminal import print_verdicts
@@ -55,7 +63,7 @@ def report(
     else:
         made = make_report(results, plan, damage.append)
         if as_json:
-            typer.echo(json.dumps(summary(plan, results, made), indent=2, ensure_ascii=False))
+            print_json(summary(plan, results, made))
         else:
             for path in made.paths:
                 typer.echo(str(path))
@@ -77,7 +85,7 @@ def _study(results: Path, output: Path | None, *, given: bool) -> int:
 def _print_claims(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
     if as_json:
         rows = [verdict.dump() for verdict in verdicts]
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
     else:
         print_verdicts(verdicts, Console(), brief=False)
 

@@ -1,7 +1,6 @@
 """`pernn show`."""
 
 import inspect
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
@@ -28,6 +27,7 @@ from .options import (
     num_cores,
     number_of_jobs,
     overrides,
+    print_json,
 )
 
 
@@ -105,7 +105,7 @@ def _print_json(plan: Plan, found: Estimate, slots: int, command: str) -> None:
         "command": command,
         "specs": [{"run": run, **spec.dump()} for run, spec in plan.specs.items()],
     }
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    print_json(content)
 
 
 def _print(plan: Plan, found: Estimate, slots: int, command: str) -> None:
@@ -141,7 +141,7 @@ def _show_task(kind: str, num_samples: int, changes: dict[str, object], as_json:
             "extra_rows": task.extra_rows,
             "samples": [{"input": one.inputs, "target": one.targets} for one in samples],
         }
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
         return
     typer.echo(f"{summary}\n{config.name}")
     for one in samples:

@@ -1,6 +1,5 @@
 """What `run`, `resume` and `retry` share: run what is missing, show how it gets on, then report."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -35,7 +34,7 @@ from pernn.store import (
 from pernn.sweeps import Plan, make_report
 
 from .launch import Launch
-from .options import published_folder, warn
+from .options import print_json, published_folder, warn
 from .statuses import LEFT_EARLY, failure_status, left_out
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def run_sweep(
     save_sweep(root, plan.sweep)
     withdraw_pause(root, name)
     for change in plan.changes(root):
-        typer.echo(f"pernn: {change}", err=True)
+        warn(f"{change}")
     if taken := sum(not is_done(root, run) for run in plan.published):
         console.print(
             f"{taken} of {len(plan.specs)} trials are published and count as finished "
@@ -79,7 +78,7 @@ def run_sweep(
             soft_wrap=True,
         )
     for failure in tally.failures:
-        typer.echo(f"pernn: {failure.run} {failure.state}: {failure.message}", err=True)
+        warn(f"{failure.run} {failure.state}: {failure.message}")
     lost = _report(plan, root, console, as_json=as_json)
     if limits.reason:
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
@@ -147,7 +146,7 @@ def _report(plan: Plan, root: Path, console: Console, *, as_json: bool) -> int:
     damage: list[str] = []
     report = make_report(root, plan, damage.append)
     if as_json:
-        typer.echo(json.dumps(summary(plan, root, report), indent=2, ensure_ascii=False))
+        print_json(summary(plan, root, report))
     else:
         from .terminal import print_verdicts
 
