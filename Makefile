@@ -79,7 +79,7 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(EVIDENCE): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[parquet]'
+	$(INSTALL) -e '.[parquet,report]'
 	touch $(CORE) $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

@@ -27,8 +27,11 @@ from pernn.store import (
     storing,
     write_atomically,
 )
+from pernn.studies import make_study
 from pernn.sweeps import plan_sweep, repeat_command
 
+STUDY = "study.html"
+"""One page of every claim and every published sweep; see `pernn report --all`."""
 PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
 
@@ -55,7 +58,7 @@ def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list
         complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
 
     Returns:
-        The page of each sweep, and the replication report.
+        The page of each sweep, the page of all, and the replication report.
 
     Raises:
         ConfigError: If nothing is published there.
@@ -93,7 +96,9 @@ def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list
             )
             studies.append(Study(sweep, len(plan.specs), trials, report.verdicts))
             written.append(target / sweep.name / PAGE)
-        return written + _fill_report(target / PAGE, studies)
+    # No trial lies in the pages' folder: all that the study has are the published ones.
+    make_study(target, target / STUDY, complain, folder)
+    return [*written, target / STUDY, *_fill_report(target / PAGE, studies)]
 
 
 def _lines_of(published: Mapping[str, Published]) -> Callable[[str], list[dict[str, Any]]]:
