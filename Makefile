@@ -28,7 +28,7 @@ demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2 --ignore-published
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
-	$(BIN)/pernn evidence --to docs/evidence
+	$(BIN)/pernn evidence --to docs/evidence --fill README.md
 
 evidence-pdf: evidence ## The replication report as PDF, by pandoc and typst
 	$(INSTALL) -e '.[pdf]'

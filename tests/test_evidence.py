@@ -115,8 +115,9 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     for target in (tmp_path / "one", tmp_path / "two"):
         target.mkdir()
         (target / "report.md").write_text(f"By hand.\n\n{MARKS}The end.\n")
+        (target.parent / "README.md").write_text(MARKS)
         complaints: list[str] = []
-        rebuild(ran / "evidence", target, complaints.append)
+        rebuild(ran / "evidence", target, complaints.append, [target.parent / "README.md"])
         assert complaints == []
         written.append(files_below(target))
     assert written[0] == written[1]
@@ -132,6 +133,8 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     study = written[0]["study.html"].decode()
     assert "The published ones took" in study
     assert "4 published trials ran on" in study
+    readme = (tmp_path / "README.md").read_text()
+    assert f"| [{NAME}](two/{NAME}/report.md) | 4 of 4 | 2 |" in readme
     # Filled again, it stays as it is.
     rebuild(ran / "evidence", tmp_path / "one", pytest.fail)
     assert files_below(tmp_path / "one") == written[0]

@@ -1,6 +1,7 @@
 """Published trials: sweeps into them, and every figure, table, verdict and page out of them."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,9 @@ def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
     return publish(root, sweep, folder, lambda run: with_stages(root, [run]))
 
 
-def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list[Path]:
+def rebuild(
+    folder: Path, target: Path, complain: Callable[[str], None], pages: Sequence[Path] = ()
+) -> list[Path]:
     """Write the report of every published sweep, and fill the replication report.
 
     Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib.
@@ -56,9 +59,10 @@ def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list
         folder: Published trials.
         target: Where the pages go, a folder per sweep; its `report.md` is filled if it is there.
         complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
+        pages: Further pages whose marks are filled, as the replication report's are.
 
     Returns:
-        The page of each sweep, the page of all, and the replication report.
+        The page of each sweep, the page of all, the replication report and the further pages.
 
     Raises:
         ConfigError: If nothing is published there.
@@ -98,21 +102,21 @@ def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list
             written.append(target / sweep.name / PAGE)
     # No trial lies in the pages' folder: all that the study has are the published ones.
     make_study(target, target / STUDY, complain, folder)
-    return [*written, target / STUDY, *_fill_report(target / PAGE, studies)]
+    own = [target / PAGE] if (target / PAGE).exists() else []
+    for page in (*own, *pages):
+        _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
+    return [*written, target / STUDY, *own, *pages]
 
 
 def _lines_of(published: Mapping[str, Published]) -> Callable[[str], list[dict[str, Any]]]:
     return lambda run: published[run].metric_lines()
 
 
-def _fill_report(path: Path, studies: list[Study]) -> list[Path]:
-    if not path.exists():
-        return []
+def _fill(path: Path, parts: Mapping[str, str]) -> None:
     with storing(path):
         page = path.read_text(encoding="utf-8")
     try:
-        filled = fill(page, replication_parts(studies))
+        filled = fill(page, parts)
     except ValueError as error:
         raise StoreError(f"{path}: {error}") from None
     write_atomically(path, filled.encode())
-    return [path]
