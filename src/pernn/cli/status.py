@@ -17,6 +17,7 @@ from pernn.errors import one_line
 from pernn.store import (
     Progress,
     RunStatus,
+    list_published,
     list_sweeps,
     load_sweep,
     read_progress,
@@ -25,7 +26,7 @@ from pernn.store import (
 )
 from pernn.sweeps import label_trials
 
-from .options import RESULTS, Json, Results
+from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .terminal import framed, print_rows
 
 STATES = ("finished", "running", "stopped", "waiting", "failed", "damaged")
@@ -41,6 +42,7 @@ def status(
         float, typer.Option(min=0.2, help="With --watch: seconds between two looks.")
     ] = 2.0,
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> None:
     """Show the progress of sweeps, or the trials of one.
@@ -51,12 +53,16 @@ def status(
     Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
     """
     seen: dict[str, RunStatus] = {}
+    published = list_published(published_folder(ignore=ignore_published), warn)
 
     def look() -> Found:
         names = [sweep] if sweep else list_sweeps(results)
         sweeps = {name: load_sweep(results, name).runs for name in names}
         every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
         seen.update(read_statuses(results, list(every_run), seen))
+        for run in published & seen.keys():
+            if seen[run].state == "waiting":
+                seen[run] = RunStatus(run, "finished", event="published")
         return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
 
     def dump(indent: int | None) -> None:

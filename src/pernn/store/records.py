@@ -49,7 +49,7 @@ def check_result(values: Mapping[str, Any]) -> None:
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested values by dotted path.
 
-    Example:
+    Examples:
         >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
         {'core.kind': 'lstm', 'seed': 1}
     """
