@@ -10,8 +10,7 @@ from pernn import sweeps
 from pernn.cli import launch as launching
 from pernn.cli.launch import RUNNERS_OF, Launch, check_cores
 from pernn.cli.options import read_duration
-from pernn.cli.pause import pause
-from pernn.cli.resume import retry
+from pernn.cli.resume import pause, retry
 from pernn.cli.statuses import LEFT_EARLY
 from pernn.cli.sweep import run_sweep
 from pernn.config import parse_assignment

@@ -56,7 +56,7 @@ VERBS = {
     "train": "train:train",
     "status": "status:status",
     "resume": "resume:resume",
-    "pause": "pause:pause",
+    "pause": "resume:pause",
     "retry": "resume:retry",
     "report": "report:report",
     "analyze": "analyze:analyze",

@@ -1,11 +1,11 @@
-"""`pernn resume` and `pernn retry`."""
+"""`pernn resume`, `pernn retry` and `pernn pause`."""
 
 from typing import Annotated
 
 import typer
 
 from pernn.errors import ConfigError, one_line
-from pernn.store import list_sweeps
+from pernn.store import list_sweeps, load_sweep, read_status, request_pause
 from pernn.sweeps import reload_plan
 
 from .launch import Launch, with_launch
@@ -70,3 +70,19 @@ def retry(
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
         return 0
     return run_sweep(plan, results, launch, as_json=as_json, only=wanted)
+
+
+def pause(
+    sweep: Annotated[str, typer.Argument(help="A sweep's name, see `pernn status`.")],
+    results: Results = RESULTS,
+) -> None:
+    """Have every driver of a sweep finish its updates, checkpoint and leave, wherever it runs.
+
+    `pernn resume` goes on; until a driver leaves, `pernn status` shows its trials as running.
+
+    Example: pernn pause vocabulary_size-demo
+    """
+    found = load_sweep(results, sweep)
+    request_pause(results, sweep)
+    running = sum(read_status(results, run).state == "running" for run in found.runs)
+    typer.echo(f"Asked for a pause of {running} running trials; go on: pernn resume {sweep}")

@@ -29,8 +29,8 @@ from pernn.store import (
     write_atomically,
 )
 
-from .processes import LOG
 from .runner import OnEvent, TrialEvent, run_order
+from .worker import LOG
 
 DRIVER = "driver.json"
 PACKAGES = ("pernn", "torch", "numpy")

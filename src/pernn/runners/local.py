@@ -10,9 +10,9 @@ from queue import Empty
 from pernn.runs import RunSpec
 from pernn.store import lease_seconds, storing
 
-from .processes import LOG, Child, Events, spawn
 from .runner import POLL_SECONDS, STOP, Limits, OnEvent, make_order, require_counts, run_trial
 from .schedule import Schedule, drive
+from .worker import LOG, Child, Events, spawn
 
 ABSENT_SECONDS = 5.0
 """A driver that looked away for longer was stopped itself: its workers' silence proves nothing."""

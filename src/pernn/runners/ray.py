@@ -18,8 +18,8 @@ from pernn.errors import ConfigError, MachineError
 from pernn.runs import RunSpec
 
 from .cluster import DriverFolder, device_of_trial
-from .processes import LOG, Child, Events, spawn
 from .runner import POLL_SECONDS, STOP, Limits, OnEvent, deferred_interrupt, require_counts
+from .worker import LOG, Child, Events, spawn
 
 REACH_SECONDS, CONNECT_SECONDS, CLOSE_SECONDS = 5.0, 90.0, 30.0
 

@@ -21,9 +21,9 @@ from pernn.errors import PernnError
 from pernn.runs import RunSpec
 
 from .cluster import JournalWatch, run_orders
-from .processes import serve
 from .runner import Limits, TrialEvent, deferred_interrupt, make_order
 from .schedule import Schedule, drive
+from .worker import serve
 
 WAIT_SECONDS, LOOK_SECONDS, WATCH_SECONDS = 0.2, 2.0, 0.5
 NO_NODE_SECONDS = 60.0
