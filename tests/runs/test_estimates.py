@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_refused_by_how_much() -> None:
     estimates.Estimate(**fits).check()
     for values, said in (
         ({"disk": 3_500_000_000}, "1.5 GB too little; choose another --results"),
-        ({"memory": 5_000_000_000}, "3 GB too little; use fewer --jobs"),
+        ({"memory": 5_000_000_000}, "3.0 GB too little; use fewer --jobs"),
         ({"failures": ["it needs 9 GiB"]}, "it needs 9 GiB, or try"),
     ):
         with pytest.raises(MachineError, match=re.escape(said)) as caught:
