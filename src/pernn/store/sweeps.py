@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from pernn.errors import ConfigError, CorruptError
 
@@ -99,7 +99,7 @@ def parse_sweep(path: Path) -> Sweep:
     del values["format"]
     try:
         return _SWEEP.validate_json(to_json(values), strict=True)
-    except ValidationError:
+    except (ValueError, RecursionError):
         raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
 
 
