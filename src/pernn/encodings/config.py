@@ -1,13 +1,14 @@
 """Parameters of the built-in encodings; never loads torch until one is built."""
 
-import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_serializer, model_validator
 
 from pernn.config import Part, Registry
+
+from .oscillators import oscillator_problem
 
 if TYPE_CHECKING:
     import torch
@@ -187,37 +188,3 @@ class RandomConfig(PositionalEncodingConfig):
 
 AnyEncoding = Annotated[SerializeAsAny[EncodingConfig], PlainValidator(ENCODINGS.validate)]
 """A field that takes any encoding by its kind."""
-
-
-def oscillator_problem(
-    size: int | None,
-    frequencies: Sequence[float] | None,
-    phases: Sequence[float] | None,
-    base: float | None,
-) -> str:
-    """Return what is wrong with oscillators that are given one by one; empty if nothing is.
-
-    Args:
-        size: Width of the encoding; not compared if absent.
-        frequencies: In radians per step.
-        phases: In radians.
-        base: Of the geometric spacing.
-    """
-    for name, values in (("frequencies", frequencies), ("phases", phases)):
-        if values is None:
-            continue
-        if not all(math.isfinite(value) for value in values):
-            return f"{name} is invalid: expected finite numbers, got {list(values)}"
-        if size is not None and 2 * len(values) != size:
-            return (
-                f"{name} is invalid: expected {size // 2} of them, half of size {size}, got "
-                f"{len(values)}; try size {2 * len(values)}"
-            )
-    if frequencies is not None:
-        if not frequencies or min(frequencies) <= 0:
-            return f"frequencies is invalid: expected positive numbers, got {list(frequencies)}"
-        if base is not None:
-            return "base is invalid: expected none beside frequencies, which leave nothing to space"
-    if base is not None and not 1 < base < math.inf:
-        return f"base is invalid: expected a finite number above 1, got {base}"
-    return ""

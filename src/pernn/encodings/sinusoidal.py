@@ -15,8 +15,8 @@ from torch import Tensor
 
 from pernn.errors import ConfigError
 
-from .config import oscillator_problem
 from .encoding import Encoding
+from .oscillators import oscillator_problem
 
 
 class Sinusoidal(Encoding):

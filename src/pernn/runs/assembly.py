@@ -122,7 +122,7 @@ def seeded_globals(seed: int, part: str, device: torch.device) -> Iterator[None]
 def restore_weights(
     model: nn.Module, arrays: Mapping[str, Shaped[np.ndarray, "..."]], source: Path
 ) -> None:
-    """Give a network the weights of a checkpoint."""
+    """Put the weights of a checkpoint into a network."""
     try:
         found = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in model.state_dict()}
         model.load_state_dict(found)

@@ -1,0 +1,38 @@
+"""What oscillators may be; shared by the sinusoidal encoding and its config. Never loads torch."""
+
+import math
+from collections.abc import Sequence
+
+
+def oscillator_problem(
+    size: int | None,
+    frequencies: Sequence[float] | None,
+    phases: Sequence[float] | None,
+    base: float | None,
+) -> str:
+    """Return what is wrong with oscillators that are given one by one; empty if nothing is.
+
+    Args:
+        size: Width of the encoding; not compared if absent.
+        frequencies: In radians per step.
+        phases: In radians.
+        base: Of the geometric spacing.
+    """
+    for name, values in (("frequencies", frequencies), ("phases", phases)):
+        if values is None:
+            continue
+        if not all(math.isfinite(value) for value in values):
+            return f"{name} is invalid: expected finite numbers, got {list(values)}"
+        if size is not None and 2 * len(values) != size:
+            return (
+                f"{name} is invalid: expected {size // 2} of them, half of size {size}, got "
+                f"{len(values)}; try size {2 * len(values)}"
+            )
+    if frequencies is not None:
+        if not frequencies or min(frequencies) <= 0:
+            return f"frequencies is invalid: expected positive numbers, got {list(frequencies)}"
+        if base is not None:
+            return "base is invalid: expected none beside frequencies, which leave nothing to space"
+    if base is not None and not 1 < base < math.inf:
+        return f"base is invalid: expected a finite number above 1, got {base}"
+    return ""
