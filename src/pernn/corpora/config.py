@@ -177,7 +177,7 @@ class TextConfig(CorpusConfig):
     def build(self) -> Corpus:
         """Build the reader."""
         from .folders import raw_folder
-        from .own_text import OwnText
+        from .text_files import OwnText
 
         return OwnText(raw_folder(self.name))
 

@@ -5,57 +5,18 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import ConfigError, CorruptError, MachineError
+from pernn.errors import ConfigError, CorruptError
 
 from .config import TextConfig, Unit
-from .folders import ABOUT, find_text, raw_folder, sha256, sync, using
+from .folders import ABOUT, find_text, raw_folder, sync, using
 from .text import SPLITS, Split
-from .wikitext import raw_lines
 
 SHARE = 0.05
 """Share of the paragraphs that the validation part has, and the test part, unless said."""
-
-
-@dataclass(frozen=True)
-class OwnText:
-    """The three parts of a text, a paragraph per line.
-
-    Args:
-        folder: Where they are.
-    """
-
-    folder: Path
-
-    def lines(self, split: Split) -> Iterator[str]:
-        """Return the paragraphs of a part.
-
-        Raises:
-            CorruptError: If the file is not UTF-8 text.
-            StoreError: If it cannot be read.
-        """
-        path = self.folder / f"{split}.txt"
-        with using(path):
-            yield from raw_lines(path)
-
-    def sources(self) -> Mapping[str, str]:
-        """Return the SHA-256 of every part.
-
-        Raises:
-            MachineError: If the text is not on this machine.
-        """
-        paths = [self.folder / f"{split}.txt" for split in SPLITS]
-        if not all(path.is_file() for path in paths):
-            raise MachineError(
-                f"{self.folder}: no such text here: run `pernn prepare FILE` with the file that it "
-                "was made from (PERNN_DATA names another data folder)"
-            )
-        with using(self.folder):
-            return {path.name: sha256(path) for path in paths}
 
 
 def split_paragraphs(text: str) -> list[str]:

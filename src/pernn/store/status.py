@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pernn.errors import CorruptError, StoreError, one_line
 
-from .files import MAX_SMALL_BYTES, gc_paused, read_whole, storing
+from .files import MAX_SMALL_BYTES, gc_paused, read_whole
 from .lease import LOCK, lock_state, newest_lease, this_boot_id
 from .records import flat_record
 from .run_directory import ENVIRONMENT, METRICS, RESULT, RunDirectory, is_done
@@ -143,9 +143,8 @@ def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
     for run in runs:
         directory = RunDirectory(root, run)
         path = directory.path / ENVIRONMENT
-        if (directory.path / RESULT).exists():
-            with storing(path), suppress(FileNotFoundError):
-                kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
+        if (directory.path / RESULT).exists() and path.exists():
+            kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
     alike = list(kinds.values())
     count = count_machines(
         [some[0].read_environment() or {} for some in alike], [len(some) for some in alike]
