@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, MachineError, StoreError
-from pernn.runners import Limits, LocalRunner, SlurmRunner, TrialEvent
+from pernn.runners import InlineRunner, Limits, SlurmRunner, TrialEvent
 from pernn.runners import slurm as slurm_runner
 from pernn.runners.cluster import DriverFolder
 from pernn.store import RunDirectory
@@ -39,7 +39,7 @@ def jobs_of(process: int) -> list[int]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     root = tmp_path_factory.mktemp("alone")
-    LocalRunner(device="cpu").run([MEDIUM], root, lambda event: None)
+    InlineRunner(device="cpu").run([MEDIUM], root, lambda event: None)
     return results(root, [MEDIUM])
 
 
