@@ -8,10 +8,10 @@ import typer
 from rich.console import Console
 
 from pernn.errors import one_line
-from pernn.store import RunStatus, list_sweeps, load_sweep, read_statuses
+from pernn.store import RunStatus, list_published, list_sweeps, load_sweep, read_statuses
 from pernn.sweeps import label_trials
 
-from .options import RESULTS, Json, Results
+from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .sweep_tables import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
 from .terminal import print_rows
 
@@ -28,6 +28,7 @@ def status(
         ),
     ] = None,
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> None:
     """Show the progress of sweeps, or the trials of one.
@@ -38,12 +39,16 @@ def status(
     Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
     """
     found: dict[str, RunStatus] = {}
+    published = list_published(published_folder(ignore=ignore_published), warn)
 
     def look() -> dict[str, list[RunStatus]]:
         names = [sweep] if sweep else list_sweeps(results)
         sweeps = {name: load_sweep(results, name).runs for name in names}
         every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
         found.update(read_statuses(results, list(every_run), found))
+        for run in published & found.keys():
+            if found[run].state == "waiting":
+                found[run] = RunStatus(run, "finished", event="published")
         return {name: [found[run] for run in runs] for name, runs in sweeps.items()}
 
     def dump() -> dict[str, Any]:
