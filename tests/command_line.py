@@ -123,13 +123,16 @@ def _serve() -> None:
     import pernn.cli.app
     import pernn.runners.trial  # noqa: F401
     from pernn import experiments, reports, runs
+    from pernn.reports import study
 
     _ = experiments.CATALOGUE, runs.execute  # imported on their first use
     with suppress(ImportError):
         import pyarrow.parquet  # noqa: F401
 
-    # No test of commands looks at the other formats, which take half of a report's time.
+    # No test of commands looks at the other formats, which take half of a report's time, nor at
+    # the interactive charts, whose library takes seconds to be bundled.
     reports.write_report = partial(reports.write_report, formats=("svg",))
+    study.chart_library = lambda: ""
     subprocess.Popen = _Forking  # type: ignore[misc]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:

@@ -1,6 +1,7 @@
 """The README's example, commands and packages, and the links of every page."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
