@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from command_line import call
 from pernn.errors import ConfigError
 from pernn.kernels import find_kernels, product, without_kernels
 from pernn.models import PlainRNN
@@ -201,7 +202,7 @@ def test_the_verb_prints_json_and_tables():
 
 
 def test_the_verb_refuses_what_is_no_shape():
-    done = bench("--shape", "16,4,3")
+    done = call("bench", "--shape", "16,4,3")
     assert done.returncode == 2
     assert "four whole numbers H,B,L,K" in done.stderr
     assert len(SHAPES) == 5

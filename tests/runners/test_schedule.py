@@ -89,7 +89,7 @@ def test_a_trial_whose_earlier_stage_is_held_is_passed_over(tmp_path: Path) -> N
 def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(lease.VARIABLE, "0.6")
+    monkeypatch.setenv(lease.VARIABLE, "2")
     monkeypatch.setattr("pernn.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
     schedule, _ = make([SPEC], tmp_path)
     monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
@@ -102,14 +102,14 @@ def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
         silence(other)
         since = time.monotonic()
         while (trial := schedule.next()) is None:
-            assert time.monotonic() - begun < 10
+            assert time.monotonic() - begun < 240
             time.sleep(0.05)
-        assert time.monotonic() - since > 0.4
+        assert time.monotonic() - since > 1
         spec, expired = trial
         # The lease that was seen to expire is taken over without another wait.
         begun = time.monotonic()
         with RunDirectory(tmp_path, spec.fingerprint()).locked(expired=expired[spec.fingerprint()]):
-            assert time.monotonic() - begun < 0.3
+            assert time.monotonic() - begun < 2
 
 
 def test_a_lease_that_was_not_seen_to_expire_is_not_taken(
