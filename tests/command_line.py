@@ -121,7 +121,7 @@ def _serve() -> None:
     import torch.optim  # noqa: F401
 
     import pernn.cli.app
-    import pernn.runners.trial  # noqa: F401
+    import pernn.runners.local  # noqa: F401
     from pernn import experiments, reports, runs
     from pernn.reports import study
 

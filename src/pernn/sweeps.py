@@ -24,6 +24,7 @@ from pernn.store import (
     find_published,
     gc_paused,
     is_done,
+    list_sweeps,
     load_sweep,
     read_json,
     read_records,
@@ -202,6 +203,16 @@ def read_plan(root: Path, name: str) -> Plan:
     stored = load_sweep(root, name)
     plan = plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
     return replace(plan, sweep=stored)
+
+
+def find_waiting(root: Path) -> list[RunSpec]:
+    """Return all planned trials that have no result; they may still need earlier stages."""
+    return [
+        spec
+        for name in list_sweeps(root)
+        if not all(is_done(root, run) for run in load_sweep(root, name).runs)
+        for spec in reload_plan(root, name).missing(root)
+    ]
 
 
 def label_trials(root: Path, name: str) -> dict[str, str]:

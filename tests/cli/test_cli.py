@@ -297,15 +297,18 @@ def test_doctor_names_extras_with_their_brackets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     from pernn.cli import doctor
-    from pernn.cli.checkup import OPTIONAL, Finding
 
-    missing = [Finding(name, False, "", False, words) for name, words in OPTIONAL.items()]
-    monkeypatch.setattr(doctor, "examine", lambda results: missing)
+    def absent(name: str) -> str:
+        raise doctor.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", absent)
     monkeypatch.setenv("COLUMNS", "200")
-    assert doctor.doctor(tmp_path) == 0
+    assert doctor.doctor(tmp_path) == 3
     shown = capsys.readouterr().out
-    assert "pip install 'pernn[parquet]'" in shown
-    assert all(words in shown for words in OPTIONAL.values())
+    assert "pip install torch" in shown
+    for extra in ("parquet", "report", "pandas", "duckdb", "remote", "language", "ray", "slurm"):
+        assert f"pip install 'pernn[{extra}]'" in shown
+    assert "hypothesis" not in shown
 
 
 def test_doctor_finds_what_is_here(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pernn.errors import MachineError
 from pernn.kernels import describe_kernels, find_kernels, loading, without_kernels
 from pernn.kernels.cache import cache_directory, library_path, may_compile_first
 from pernn.kernels.compilation import choose_recipe, find_library
-from pernn.kernels.errors import CompilationError
+from pernn.kernels.keeping import CompilationError
 
 
 @pytest.fixture

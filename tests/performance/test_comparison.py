@@ -113,6 +113,9 @@ def test_the_least_work_is_counted_by_hand():
     operations, num_bytes, seconds = limits(spec, CEILINGS)["recurrence"]
     assert seconds == pytest.approx(operations / 1e11)
     assert num_bytes > 0
+    # A state-space layer has one product, at the scored steps.
+    plain = estimate_work(make_spec("s4d", (512, 64, 64, 256)))
+    assert plain.operations["recurrence"] == 6 * 64 * 64 * 512 * 2 * 512
     # More ids than tokens: only the tokens' vectors are projected.
     many = estimate_work(make_spec("lstm", (512, 64, 64, 16_384)))
     assert many.operations["projection"] == 6 * (64 * 64 + 128) * 512 * gates

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pernn.runners import Limits
+from pernn.runners.runner import run_trial
 from pernn.runners.schedule import MAX_DEATHS, Schedule, drive
-from pernn.runners.trial import run_trial
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, lease, read_status
 from runners.test_runners import LONG, SPEC, SPECS, Ear
@@ -43,7 +43,7 @@ class Here:
         for run, spec in list(self.schedule.running.items()):
             if self.deaths:
                 self.deaths -= 1
-                self.schedule.die(run, "the machine burnt")
+                self.schedule.die(run, "by fire")
                 continue
             more = {"device": "cpu", "threads": 1, "may_go_on": lambda: not self.stopped}
             end = run_trial(spec, self.schedule.root, self.schedule.on_event, expired={}, **more)
@@ -128,7 +128,7 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) ->
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS), schedule)
     run = SPEC.fingerprint()
-    message = f"its worker died {MAX_DEATHS} times, the machine burnt"
+    message = f"its worker died {MAX_DEATHS} times, last by fire"
     assert [(event.run, event.state, event.message) for event in ear] == [(run, "failed", message)]
     status = read_status(tmp_path, run)
     assert (status.state, status.reason) == ("failed", message)
@@ -141,7 +141,9 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) ->
 def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path: Path) -> None:
     execute(SPEC, tmp_path, device="cpu")
     schedule, ear = make([SPEC], tmp_path)
-    schedule.fail(SPEC.fingerprint(), "last with signal 9")
+    for _ in range(MAX_DEATHS):
+        schedule.running[SPEC.fingerprint()] = SPEC
+        schedule.die(SPEC.fingerprint(), "with signal 9")
     assert ear.ends() == {SPEC.fingerprint(): "finished"}
     events = [line["event"] for line in RunDirectory(tmp_path, SPEC.fingerprint()).read_journal()]
     assert events == ["started", "finished"]

@@ -9,13 +9,13 @@ from pernn.reports import export_records
 from pernn.store import find_published, hide_credentials, load_sweep
 from pernn.sweeps import read_curves, read_finished
 
-from .options import RESULTS, IgnorePublished, Results, Scale, published_folder, warn
+from .options import RESULTS, IgnorePublished, Results, Scale, SweepName, published_folder, warn
 from .report import sweep_name
 from .statuses import left_out
 
 
 def export(
-    sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
+    sweep: SweepName,
     output: Annotated[
         str,
         typer.Option(
