@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.errors import ConfigError, PernnError, StoreError
-from pernn.experiments import Experiment, find_experiment, trials
+from pernn.experiments import ADDED, Experiment, find_experiment, trials, with_axes
 from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts
 from pernn.store import (
@@ -82,7 +82,9 @@ def run(
     Args:
         experiment: Its name, see `pernn list`, or an `Experiment`.
         scale: `demo`, `small` or `paper`.
-        overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`.
+        overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`; a
+            list makes a grid, `{"seed": [111, 222]}`, and `+path` adds to the grid's own values,
+            `{"+core.kind": "mingru:MinGRUConfig"}`.
         results: Results directory.
         evidence: Folder of published trials, which count as done; `None` to run them all here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
@@ -182,13 +184,20 @@ class Plan:
 def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
     """Expand an experiment's grid at a scale, under a name.
 
+    Args:
+        experiment: Its name, or what it is.
+        scale: `demo`, `small` or `paper`.
+        overrides: As for `trials`.
+
     Raises:
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    changes = dict(overrides)
+    # As they will be read again: plain lists.
+    changes = json.loads(json.dumps(dict(overrides)))
     specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
     name = name_sweep(found.name, scale, changes)
+    found = with_axes(found, list(specs.values()), changes)
     return Plan(Sweep(name, found.name, scale, changes, list(specs)), found, specs)
 
 
@@ -224,7 +233,8 @@ def repeat_command(sweep: Sweep) -> str:
     """Return the command that makes a sweep."""
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
-        words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
+        option, name = ("--add", path[1:]) if path.startswith(ADDED) else ("--set", path)
+        words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 
 
