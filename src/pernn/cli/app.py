@@ -59,6 +59,7 @@ VERBS = {
     "pause": "pause:pause",
     "retry": "retry:retry",
     "report": "report:report",
+    "compare": "compare:compare_sides",
     "analyze": "analyze:analyze",
     "publish": "publish:publish",
     "evidence": "evidence:evidence",
