@@ -6,7 +6,8 @@ import typer
 
 from pernn.errors import ConfigError
 from pernn.reports import curve_rows, export_records
-from pernn.store import RunDirectory, hide_credentials, load_sweep, read_records
+from pernn.store import RunDirectory, hide_credentials, read_records
+from pernn.sweeps import read_sweep
 
 from .options import RESULTS, Results, Scale
 from .report import sweep_name
@@ -14,7 +15,12 @@ from .statuses import left_out
 
 
 def export(
-    sweep: Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")],
+    sweep: Annotated[
+        str,
+        typer.Argument(
+            help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep."
+        ),
+    ],
     output: Annotated[
         str,
         typer.Option(
@@ -49,7 +55,7 @@ def export(
 
     Example: pernn export variable_length --table by_length -o by_length.csv
     """
-    found = load_sweep(results, sweep_name(sweep, scale))
+    found = read_sweep(results, sweep_name(sweep, scale))
     damage: list[str] = []
     records = read_records(results, found.runs, damage.append)
     if curves and table is not None:

@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 
 from pernn.errors import one_line
-from pernn.store import RunStatus, list_sweeps, load_sweep, read_statuses
-from pernn.sweeps import label_trials
+from pernn.experiments import SINGLE
+from pernn.store import RunStatus, list_sweeps, read_statuses
+from pernn.sweeps import label_trials, list_single_runs, read_sweep
 
 from .options import RESULTS, Json, Results
 from .sweep_tables import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
@@ -30,7 +31,7 @@ def status(
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> None:
-    """Show the progress of sweeps, or the trials of one.
+    """Show the progress of sweeps, or the trials of one; `train` are those that belong to none.
 
     With --watch: a table that renews itself, with the trials that run and the time left; in a pipe
     one table after another, with --json one line after another.
@@ -38,10 +39,12 @@ def status(
     Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
     """
     found: dict[str, RunStatus] = {}
+    single = list_single_runs(results) if sweep is None else []
 
     def look() -> dict[str, list[RunStatus]]:
         names = [sweep] if sweep else list_sweeps(results)
-        sweeps = {name: load_sweep(results, name).runs for name in names}
+        sweeps = {name: read_sweep(results, name).runs for name in names}
+        sweeps |= {SINGLE: single} if single else {}
         every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
         found.update(read_statuses(results, list(every_run), found))
         return {name: [found[run] for run in runs] for name, runs in sweeps.items()}

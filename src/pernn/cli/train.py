@@ -38,6 +38,8 @@ def train(
 ) -> int:
     """Train one trial from a file, or go on with it.
 
+    `pernn status train`, `pernn report train` and `pernn export train` are about all such trials.
+
     Example: pernn train trial.toml --set seed=222
     """
     one = RunSpec.read(spec).override(overrides(assignments))

@@ -42,5 +42,6 @@ if TYPE_CHECKING:
         Predicate as Predicate,
         Where as Where,
     )
+    from .singles import SINGLE as SINGLE, single_trials as single_trials
 
 __getattr__ = exports(__name__)
