@@ -32,6 +32,9 @@ OPTIONAL = {
     "sentencepiece": "pip install 'pernn[language]' (language modelling)",
     "ray": "pip install 'pernn[ray]' (sweeps on a Ray cluster)",
     "submitit": "pip install 'pernn[slurm]' (sweeps on SLURM)",
+    "tensorboard": "pip install 'pernn[tensorboard]' (--log-to tensorboard)",
+    "wandb": "pip install 'pernn[wandb]' (--log-to wandb)",
+    "mlflow": "pip install 'pernn[mlflow]' (--log-to mlflow)",
 }
 
 

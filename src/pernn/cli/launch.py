@@ -11,11 +11,13 @@ import typer
 
 from pernn.errors import ConfigError
 from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
+from pernn.runs import choose_sinks
 
 from .options import (
     Device,
     IgnorePublished,
     Jobs,
+    LogTo,
     Oversubscribe,
     Threads,
     TimeLimit,
@@ -63,6 +65,7 @@ class Launch:
     ] = False
     oversubscribe: Oversubscribe = False
     ignore_published: IgnorePublished = False
+    log_to: LogTo = None
     runner: Annotated[
         Literal["local", "inline", "ray", "slurm"],
         typer.Option(
@@ -126,6 +129,7 @@ class Launch:
 
         Raises:
             ConfigError: If an option does not apply to this runner, or its value is invalid.
+            MachineError: If the package of --log-to is missing.
         """
         for name, runners in RUNNERS_OF.items():
             value = getattr(self, name)
@@ -133,6 +137,7 @@ class Launch:
                 option = f"--{name.replace('_', '-')}"
                 users = " or ".join(runners)
                 raise ConfigError(f"{option} applies only to --runner {users}, not {self.runner}")
+        choose_sinks(self.log_to)
         if self.is_here and not self.oversubscribe:
             check_cores(self.jobs_here, self.threads, num_cores())
         where: dict[str, Any] = {"device": self.device, "threads": self.threads, "limits": limits}

@@ -10,6 +10,7 @@ import typer
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError
 from pernn.experiments import ADDED, first_seeds
+from pernn.runs import SINKS
 from pernn.store import evidence_folder
 
 Results = Annotated[
@@ -70,6 +71,14 @@ TimeLimit = Annotated[
 ]
 Oversubscribe = Annotated[
     bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
+]
+LogTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-to",
+        metavar="|".join(SINKS),
+        help="Show training there, too, below RESULTS/logs; may be repeated (or PERNN_LOG_TO).",
+    ),
 ]
 RESULTS = Path("results")
 

@@ -16,6 +16,7 @@ from .options import (
     Assignments,
     Device,
     Json,
+    LogTo,
     Oversubscribe,
     Results,
     Threads,
@@ -33,6 +34,7 @@ def train(
     device: Device = "auto",
     time_limit: TimeLimit = None,
     oversubscribe: Oversubscribe = False,
+    log_to: LogTo = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -49,6 +51,7 @@ def train(
         device=device,
         time_limit=time_limit,
         oversubscribe=oversubscribe,
+        log_to=log_to,
     )
     limits = launch.limits()
     tally = Tally([one], results)

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
         find_leftovers as find_leftovers,
         with_stages as with_stages,
     )
+    from .sinks import (
+        SINKS as SINKS,
+        SINKS_VARIABLE as SINKS_VARIABLE,
+        choose_sinks as choose_sinks,
+    )
     from .versions import describe_commit as describe_commit, describe_versions as describe_versions
 
 __getattr__ = exports(__name__)

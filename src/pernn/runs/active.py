@@ -23,6 +23,7 @@ from .assembly import Trial
 from .environment import describe_environment
 from .outcome import Outcome
 from .parts import describe_parts
+from .sinks import Log
 from .spec import RunSpec
 from .stages import build_stage
 
@@ -38,6 +39,7 @@ class ActiveRun:
         state: Where it stands.
         resumed: Updates that were done before.
         warn: Told in one line if the run diverges.
+        log: Where its metrics are shown besides.
         begun: When it was taken up, by the process's own clock.
     """
 
@@ -47,6 +49,7 @@ class ActiveRun:
     state: TrainState
     resumed: int
     warn: Callable[[str], None]
+    log: Log
     begun: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -76,7 +79,8 @@ class ActiveRun:
         state = TrainState.fresh(trial.model, trial.preset)
         _restore(directory, state, started, environment, warn)
         directory.checkpoints.prune(spec.training.keep_interval)
-        return cls(spec, directory, trial, state, state.update, warn)
+        log = Log(spec, directory, root, warn)
+        return cls(spec, directory, trial, state, state.update, warn, log)
 
     def take(self, event: Event) -> None:
         """Store what an event says.
@@ -87,6 +91,7 @@ class ActiveRun:
         if isinstance(event, Measured):
             values = {"update": event.update, "kind": event.kind, **event.values}
             self.directory.append_metrics(values)
+            self.log.write(values)
         elif isinstance(event, CheckpointDue):
             self._save()
 
@@ -136,6 +141,8 @@ class ActiveRun:
         **more: Any,
     ) -> dict[str, Any]:
         state, directory = self.state, self.directory
+        for update, metrics in evaluations:
+            self.log.write({"update": update, "kind": "test", **metrics})
         result = {
             "fingerprint": directory.fingerprint,
             "metrics": dict(found.metrics),

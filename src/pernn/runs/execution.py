@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,11 @@ def _run_held(
         if first is not None and spec.analysis is not None:
             return _run_analysis(spec, first, directory, started, root, device, on_update)
         run = ActiveRun.begin(spec, directory, started, root, device, warn)
-        lost = None if first is None else read_divergence(first, root)
-        if lost is not None:
-            return run.diverge(f"its pretraining diverged: {lost['reason']}")
-        return train(run, device, on_update)
+        with closing(run.log):
+            lost = None if first is None else read_divergence(first, root)
+            if lost is not None:
+                return run.diverge(f"its pretraining diverged: {lost['reason']}")
+            return train(run, device, on_update)
 
 
 def _run_analysis(
