@@ -19,7 +19,7 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo evidence evidence-pdf check check-newest test test-all test-browser test-sinks test-evidence test-processors test-cuda-build format clean
+.PHONY: help demo evidence evidence-pdf check check-newest site test test-all test-browser test-sinks test-evidence test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,7 +28,7 @@ demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2 --ignore-published
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
-	$(BIN)/pernn evidence --to docs/evidence
+	$(BIN)/pernn evidence --to docs/evidence --fill README.md
 
 evidence-pdf: evidence ## The replication report as PDF, by pandoc and typst
 	$(INSTALL) -e '.[pdf]'
@@ -57,6 +57,10 @@ test-sinks: $(DEV) ## Test --log-to with TensorBoard, Weights & Biases and MLflo
 	$(INSTALL) -e '.[dev,wandb,mlflow]'
 	$(BIN)/pytest tests/runs/test_sinks.py
 
+site: $(CORE) ## Build the documentation as a site, with an API reference; fails at a broken link
+	$(INSTALL) -e '.[site]'
+	$(BIN)/python docs/site.py
+
 test-evidence: $(DEV) ## Train one published trial of each core again, and compare (minutes)
 	$(BIN)/pytest tests/test_published.py -m evidence --timeout 0
 
@@ -83,7 +87,7 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(EVIDENCE): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[parquet]'
+	$(INSTALL) -e '.[parquet,report]'
 	touch $(CORE) $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

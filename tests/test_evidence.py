@@ -11,7 +11,15 @@ from pernn.errors import ConfigError
 from pernn.evidence import publish_sweep, rebuild
 from pernn.experiments import find_experiment, trials
 from pernn.runners import InlineRunner
-from pernn.store import Sweep, list_publications, load_sweep, read_evidence, read_records
+from pernn.store import (
+    Sweep,
+    list_publications,
+    load_sweep,
+    read_evidence,
+    read_records,
+    save_sweep,
+)
+from pernn.studies import make_study
 from pernn.sweeps import name_sweep
 
 pytest.importorskip("pyarrow")
@@ -55,6 +63,12 @@ def run(root: Path, evidence: Path | None, *seeds: int):
         "vocabulary_size", overrides=changes, results=root, evidence=evidence, runner=runner
     )
     return found, runner.seeds
+
+
+@pytest.fixture(autouse=True)
+def without_charts(monkeypatch):
+    """Charts have tests of their own, and their library takes a second to be bundled."""
+    monkeypatch.setattr("pernn.reports.study.chart_library", lambda: "")
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +115,9 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     for target in (tmp_path / "one", tmp_path / "two"):
         target.mkdir()
         (target / "report.md").write_text(f"By hand.\n\n{MARKS}The end.\n")
+        (target.parent / "README.md").write_text(MARKS)
         complaints: list[str] = []
-        rebuild(ran / "evidence", target, complaints.append)
+        rebuild(ran / "evidence", target, complaints.append, [target.parent / "README.md"])
         assert complaints == []
         written.append(files_below(target))
     assert written[0] == written[1]
@@ -115,6 +130,11 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     assert "### Too few seeds" in report
     assert f"| [{NAME}]({NAME}/report.md) | 4 of 4 | 2 |" in report
     assert "| sorting |" in report  # its claims were not run
+    study = written[0]["study.html"].decode()
+    assert "The published ones took" in study
+    assert "4 published trials ran on" in study
+    readme = (tmp_path / "README.md").read_text()
+    assert f"| [{NAME}](two/{NAME}/report.md) | 4 of 4 | 2 |" in readme
     # Filled again, it stays as it is.
     rebuild(ran / "evidence", tmp_path / "one", pytest.fail)
     assert files_below(tmp_path / "one") == written[0]
@@ -158,7 +178,45 @@ def test_the_verbs(ran, tmp_path):
     done = call(*words, "--ignore-published", "--max-trials", "1", **published)
     assert (done.returncode, len(list((tmp_path / "results" / "runs").iterdir()))) == (5, 1)
     done = call("evidence", "--to", "pages", **published)
-    assert (done.returncode, done.stdout) == (0, f"pages/{NAME}/report.md\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"pages/{NAME}/report.md\npages/study.html\n"
+
+
+def test_published_trials_count_wherever_a_sweep_is_read(ran, tmp_path):
+    """One seed ran here, the other is published only."""
+    run(tmp_path / "here", None, 111)
+    sweep = load_sweep(ran / "results", NAME)
+    save_sweep(tmp_path / "here", sweep)
+    there = {"cwd": tmp_path, "PERNN_EVIDENCE": str(ran / "evidence")}
+
+    def status(*words):
+        done = call("status", "-r", "here", "--json", *words, **there)
+        return json.loads(done.stdout)[NAME]
+
+    assert status() == {"finished": 4}
+    assert status("--ignore-published") == {"finished": 2, "waiting": 2}
+    for more, said in (("", "4 of 4"), ("--ignore-published", "2 of 4")):
+        words = ["export", NAME, "-r", "here", "-o", "records.csv", *filter(None, [more])]
+        assert call(*words, **there).stdout.startswith(f"{said} trials")
+    words = ["export", NAME, "-r", "here", "--curves", "-o", "curves.json"]
+    assert call(*words, **there).returncode == 0
+    curves = json.loads((tmp_path / "curves.json").read_text())
+    assert {row["run"] for row in curves} == {*sweep.runs}
+    page = tmp_path / "study.html"
+    assert make_study(tmp_path / "here", page, pytest.fail, ran / "evidence") == 2
+    assert make_study(tmp_path / "nowhere", page, pytest.fail, ran / "evidence") == 1
+    assert "4 trials were not run here but taken from the published" in page.read_text()
+
+
+def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeypatch):
+    (tmp_path / f"{NAME}.parquet").write_bytes(b"none")
+    said: list[str] = []
+    monkeypatch.setattr("pernn.studies.write_study", lambda chapters, path: len(chapters))
+    assert make_study(ran / "results", tmp_path / "study.html", said.append, tmp_path) == 1
+    assert len(said) == 1
+    done = call("status", "-r", ran / "results", "--json", PERNN_EVIDENCE=str(tmp_path))
+    assert "published trials do not count" in done.stderr
+    assert json.loads(done.stdout)[NAME] == {"finished": 4}
 
 
 def test_what_is_published_is_what_ran(ran):

@@ -21,7 +21,7 @@ UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 def one_line(text: str) -> str:
     r"""Make any text safe to print: one line of bounded length, what is unprintable spelt out.
 
-    Example:
+    Examples:
         >>> print(one_line("a\nb"))
         a\nb
     """

@@ -1,6 +1,7 @@
 """Published trials: sweeps into them, and every figure, table, verdict and page out of them."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,11 @@ from pernn.store import (
     storing,
     write_atomically,
 )
+from pernn.studies import make_study
 from pernn.sweeps import plan_sweep, repeat_command
 
+STUDY = "study.html"
+"""One page of every claim and every published sweep; see `pernn report --all`."""
 PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
 
@@ -44,7 +48,9 @@ def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
     return publish(root, sweep, folder, lambda run: with_stages(root, [run]))
 
 
-def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list[Path]:
+def rebuild(
+    folder: Path, target: Path, complain: Callable[[str], None], pages: Sequence[Path] = ()
+) -> list[Path]:
     """Write the report of every published sweep, and fill the replication report.
 
     Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib.
@@ -53,9 +59,10 @@ def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list
         folder: Published trials.
         target: Where the pages go, a folder per sweep; its `report.md` is filled if it is there.
         complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
+        pages: Further pages whose marks are filled, as the replication report's are.
 
     Returns:
-        The page of each sweep, and the replication report.
+        The page of each sweep, the page of all, the replication report and the further pages.
 
     Raises:
         ConfigError: If nothing is published there.
@@ -93,21 +100,23 @@ def rebuild(folder: Path, target: Path, complain: Callable[[str], None]) -> list
             )
             studies.append(Study(sweep, len(plan.specs), trials, report.verdicts))
             written.append(target / sweep.name / PAGE)
-        return written + _fill_report(target / PAGE, studies)
+    # No trial lies in the pages' folder: all that the study has are the published ones.
+    make_study(target, target / STUDY, complain, folder)
+    own = [target / PAGE] if (target / PAGE).exists() else []
+    for page in (*own, *pages):
+        _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
+    return [*written, target / STUDY, *own, *pages]
 
 
 def _lines_of(published: Mapping[str, Published]) -> Callable[[str], list[dict[str, Any]]]:
     return lambda run: published[run].metric_lines()
 
 
-def _fill_report(path: Path, studies: list[Study]) -> list[Path]:
-    if not path.exists():
-        return []
+def _fill(path: Path, parts: Mapping[str, str]) -> None:
     with storing(path):
         page = path.read_text(encoding="utf-8")
     try:
-        filled = fill(page, replication_parts(studies))
+        filled = fill(page, parts)
     except ValueError as error:
         raise StoreError(f"{path}: {error}") from None
     write_atomically(path, filled.encode())
-    return [path]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import ConfigError, PernnError, StoreError
+from pernn.errors import PernnError, StoreError
 from pernn.experiments import (
     ADDED,
     SINGLE,
@@ -278,15 +278,18 @@ def repeat_command(sweep: Sweep) -> str:
 
 
 def read_finished(
-    root: Path, plan: Plan, complain: Callable[[str], None]
+    root: Path,
+    runs: Sequence[str],
+    published: Mapping[str, Published],
+    complain: Callable[[str], None],
 ) -> tuple[list[dict[str, Any]], list[Published]]:
     """Return the records of a sweep's finished trials, and which of them are published ones.
 
     A trial that finished here counts as it did here.
     """
-    records = read_records(root, plan.sweep.runs, complain)
+    records = read_records(root, runs, complain)
     here = {record["run"] for record in records}
-    taken = [one for run, one in plan.published.items() if run not in here]
+    taken = [one for run, one in published.items() if run not in here]
     return [*records, *(one.record() for one in taken)], taken
 
 
@@ -303,7 +306,7 @@ def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Rep
 
     sweep = plan.sweep
     with gc_paused():
-        records, taken = read_finished(root, plan, complain)
+        records, taken = read_finished(root, plan.sweep.runs, plan.published, complain)
         return write_report(
             plan.experiment,
             sweep.scale,
@@ -320,15 +323,22 @@ def judge_sweep(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Seq
     """Return the verdicts on a sweep's claims, without writing anything."""
     from pernn.reports import Labels, judge_all
 
-    records, _ = read_finished(root, plan, complain)
+    records, _ = read_finished(root, plan.sweep.runs, plan.published, complain)
     labels = Labels(plan.experiment.labels)
     return judge_all(plan.experiment.claims, records, list(plan.specs.values()), labels)
 
 
 def read_curves(
-    root: Path, records: Sequence[dict[str, Any]], taken: Sequence[Published] = ()
+    root: Path,
+    records: Sequence[dict[str, Any]],
+    taken: Sequence[Published] = (),
+    *,
+    thin: bool = True,
 ) -> list[dict[str, Any]]:
-    """Return the thinned learning curves of finished trials, published ones among them."""
+    """Return the learning curves of finished trials, by default thinned to what is drawn.
+
+    Published ones are among them; those were thinned when they were published.
+    """
     from pernn.reports import NUM_POINTS, curve_rows
 
     published = {one.run: one for one in taken}
@@ -337,63 +347,4 @@ def read_curves(
         one = published.get(run)
         return RunDirectory(root, run).read_metrics() if one is None else one.metric_lines()
 
-    return curve_rows(records, lines, NUM_POINTS)
-
-
-def make_study(root: Path, path: Path, complain: Callable[[str], None]) -> int:
-    """Write one page of all sweeps of a results directory.
-
-    Args:
-        root: Results directory.
-        path: Where the page goes.
-        complain: Told of each damaged run and each sweep of an unknown experiment; left out.
-
-    Returns:
-        The number of sweeps on the page.
-    """
-    from pernn.reports import Chapter, draw_curves, write_study
-
-    chapters = []
-    with gc_paused():
-        for name in list_sweeps(root):
-            try:
-                plan = read_plan(root, name)
-            except ConfigError as error:
-                complain(f"sweep {name}: {error}")
-                continue
-            sweep, experiment = plan.sweep, plan.experiment
-            records = read_records(root, sweep.runs, complain)
-            drawn = draw_curves(experiment, read_curves(root, records), sweep.scale, ("svg",))
-            origin, hours = _provenance(root, [record["run"] for record in records])
-            chapters.append(
-                Chapter(
-                    experiment,
-                    sweep.scale,
-                    records,
-                    list(plan.specs.values()),
-                    repeat_command(sweep),
-                    [*describe_machines(root, sweep.runs), *hours],
-                    origin,
-                    changed=bool(sweep.overrides),
-                    curves=drawn.drawn["svg"].decode() if drawn.drawn else "",
-                )
-            )
-        write_study(chapters, path)
-    return len(chapters)
-
-
-def _provenance(root: Path, runs: Sequence[str]) -> tuple[str, list[str]]:
-    """Return with what versions runs were made, and how long they took."""
-    found: dict[str, None] = {}
-    seconds = 0.0
-    for run in runs:
-        directory = RunDirectory(root, run)
-        about = directory.read_environment() or {}
-        packages, commit = about.get("packages"), about.get("commit")
-        version = packages.get("pernn") if isinstance(packages, dict) else None
-        found[f"{version or 'unknown'}{f' ({str(commit)[:10]})' if commit else ''}"] = None
-        for event in directory.read_journal():
-            taken = event.get("seconds")
-            seconds += taken if isinstance(taken, int | float) else 0.0
-    words = f"They computed for {seconds / 3600:,.2f} hours in all, one after another."
-    return ", ".join(found), [words] if runs else []
+    return curve_rows(records, lines, NUM_POINTS if thin else None)

@@ -1,14 +1,20 @@
 """The study's page in a real browser; run by `make test-browser`, with Chromium of the system."""
 
+import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pernn.reports import curve_rows, draw_curves, write_study
+from pernn.store import Sweep, save_sweep
 from reports.test_study import chapter
 from reports.trials import experiment, trials
+from store.finished import finish, spec
 
 pytestmark = pytest.mark.browser
 playwright = pytest.importorskip("playwright.sync_api")
@@ -108,3 +114,36 @@ def test_it_opens_without_scripts(browser: Any, address: str) -> None:
     opened.goto(address)
     assert opened.locator("#scorecard > tbody > tr:visible").count() > 100
     context.close()
+
+
+def test_the_live_page_follows_a_sweep(browser: Any, tmp_path: Path) -> None:
+    root = tmp_path / "results"
+    runs = [finish(root, spec(seed), random.Random(seed)).fingerprint for seed in range(2)]
+    late = spec(10)
+    runs.append(late.fingerprint())
+    save_sweep(root, Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pernn", "ui", "-r", str(root), "--ignore-published"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split(" on ")[1].split()[0]
+        page = browser.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(address)
+        page.get_by_text("2 of 3").wait_for(timeout=240_000)
+        scorecard = page.frame_locator("#report").locator("#scorecard")
+        scorecard.wait_for(timeout=240_000)
+        first = page.locator("#report").get_attribute("src")
+        finish(root, late, random.Random(10))
+        page.get_by_text("3 of 3").wait_for(timeout=240_000)
+        page.locator(f'#report:not([src="{first}"])').wait_for(timeout=240_000)
+        scorecard.wait_for(timeout=240_000)
+        assert said == []
+    finally:
+        process.kill()
+        process.wait()

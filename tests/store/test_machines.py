@@ -16,3 +16,9 @@ def test_a_record_of_a_machine_is_read_within_a_bound(tmp_path: Path) -> None:
     (tmp_path / "runs" / run / "environment.json").write_bytes(b" " * (MAX_SMALL_BYTES + 1))
     with pytest.raises(CorruptError, match="bytes, nothing that pernn wrote"):
         describe_machines(tmp_path, [run])
+
+
+def test_a_run_without_the_record_is_left_out(tmp_path: Path) -> None:
+    run = finish(tmp_path, spec(1), random.Random(1))
+    (run.path / "environment.json").unlink(missing_ok=True)
+    assert describe_machines(tmp_path, [run.fingerprint]) == []

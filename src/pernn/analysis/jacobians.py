@@ -80,7 +80,7 @@ def jacobian(
     Raises:
         ConfigError: If there are no such steps.
 
-    Example:
+    Examples:
         >>> from pernn.cores import LSTM
         >>> core = LSTM(4, 8)
         >>> tuple(jacobian(core, core.project(torch.zeros(2, 5, 4)), 1, 5).shape)

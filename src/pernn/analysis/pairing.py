@@ -79,7 +79,7 @@ def dual_frequency_pairs(
     Raises:
         ConfigError: If the task has no such target: see `target_step`.
 
-    Example:
+    Examples:
         >>> from pernn.tasks import DualFrequencyConfig
         >>> task = DualFrequencyConfig(vocab_size=8, length=4).build()
         >>> pairs = dual_frequency_pairs(task, seed=111, num_per_condition=2, source=3)

@@ -70,7 +70,7 @@ def gradient_stability(
     Raises:
         ConfigError: If the model takes no such sequences.
 
-    Example:
+    Examples:
         >>> from pernn.models import PositionEncodedRNN
         >>> from pernn.tasks import DualFrequencyConfig
         >>> from pernn.analysis import dual_frequency_pairs

@@ -55,6 +55,7 @@ VERBS = {
     "run": "run:run",
     "train": "train:train",
     "status": "status:status",
+    "ui": "ui:ui",
     "resume": "resume:resume",
     "pause": "pause:pause",
     "retry": "retry:retry",

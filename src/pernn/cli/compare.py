@@ -101,9 +101,8 @@ class _Pool:
         known = full in list_sweeps(self.results) or name not in experiment_names()
         plan = read_plan(self.results, full) if known else plan_sweep(name, self.scale, {})
         self.metrics[plan.experiment.figure.metrics[0]] = None
-        records, _ = read_finished(
-            self.results, plan.with_published(self.published, warn), self.damage.append
-        )
+        found = plan.with_published(self.published, warn).published
+        records, _ = read_finished(self.results, plan.sweep.runs, found, self.damage.append)
         return records
 
     def read_all(self, folder: Path) -> list[dict[str, Any]]:

@@ -13,15 +13,22 @@ TARGET = Path("docs/evidence")
 
 def evidence(
     to: Annotated[Path, typer.Option("--to", help="Folder of the pages.")] = TARGET,
+    fill: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A further page with marks such as <!-- scorecard --> … <!-- /scorecard --> "
+            "that are filled; may be repeated."
+        ),
+    ] = None,
 ) -> int:
     """Rebuild all figures, tables, verdicts and pages from published trials; trains nothing.
 
     The trials are those in `evidence`, or in PERNN_EVIDENCE. Equal trials give equal bytes.
 
-    Example: pernn evidence --to docs/evidence
+    Example: pernn evidence --to docs/evidence --fill README.md
     """
     lost: list[str] = []
-    for path in rebuild(evidence_folder(), to, lost.append):
+    for path in rebuild(evidence_folder(), to, lost.append, fill or []):
         typer.echo(str(path))
     for one in lost:
         typer.echo(f"pernn: {one}", err=True)

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from pernn.errors import ConfigError
-from pernn.reports import curve_rows, export_records
-from pernn.store import RunDirectory, hide_credentials, read_records
-from pernn.sweeps import read_sweep
+from pernn.reports import export_records
+from pernn.store import find_published, hide_credentials
+from pernn.sweeps import read_curves, read_finished, read_sweep
 
-from .options import RESULTS, Results, Scale
+from .options import RESULTS, IgnorePublished, Results, Scale, published_folder, warn
 from .report import sweep_name
 from .statuses import left_out
 
@@ -39,8 +39,11 @@ def export(
     ] = False,
     scale: Scale = "demo",
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
 ) -> int:
     """Write one flat record per finished trial: its spec beside its metrics.
+
+    Published trials of the sweep count as finished; their learning curves are thinned.
 
     An address, such as s3://bucket/records.csv, needs the extra `remote` and the package of its
     preset.
@@ -55,16 +58,17 @@ def export(
 
     Example: pernn export variable_length --table by_length -o by_length.csv
     """
-    found = read_sweep(results, sweep_name(sweep, scale))
+    runs = read_sweep(results, sweep_name(sweep, scale)).runs
+    published = find_published(published_folder(ignore=ignore_published), runs, warn)
     damage: list[str] = []
-    records = read_records(results, found.runs, damage.append)
+    records, taken = read_finished(results, runs, published, damage.append)
     if curves and table is not None:
         raise ConfigError("--curves and --table are two things: give one of them")
     rows = records
     if curves:
-        rows = curve_rows(records, lambda run: RunDirectory(results, run).read_metrics())
+        rows = read_curves(results, records, taken, thin=False)
     num_rows = export_records(rows, output, table)
-    what = f"{len(records)} of {len(found.runs)} trials"
+    what = f"{len(records)} of {len(runs)} trials"
     if table or curves:
         what = f"{num_rows} rows of {what}"
     typer.echo(f"{what} written to {hide_credentials(output)}")

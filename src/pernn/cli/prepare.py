@@ -1,6 +1,7 @@
 """`pernn prepare`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 from rich.progress import (
@@ -12,7 +13,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from pernn.corpora import LanguageModellingConfig, prepare
+from pernn.corpora import SHARE, LanguageModellingConfig, keep_text, prepare, raw_folder
 from pernn.errors import ConfigError
 from pernn.experiments import find_experiment, trials
 
@@ -40,11 +41,21 @@ class Stages:
 
 
 def prepare_data(
-    name: Annotated[
-        str, typer.Argument(help="Name of an experiment on a corpus.")
+    what: Annotated[
+        str, typer.Argument(help="An experiment on a corpus, or a file of UTF-8 text.")
     ] = "language_modelling",
     scale: Scale = "paper",
     assignments: Assignments = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of a file: the name of its text; by default the file's.")
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option(help="Of a file: share of the paragraphs for validation, and for the test."),
+    ] = SHARE,
+    characters: Annotated[
+        bool, typer.Option("--characters", help="Of a file: a token is a character, not a piece.")
+    ] = False,
 ) -> None:
     """Prepare the text of an experiment: train its pieces and encode it, once.
 
@@ -52,15 +63,31 @@ def prepare_data(
     text is read from, and prepared text written to, the folder that PERNN_DATA names (`data` if it
     is not set). If text is missing, the message says how to get it.
 
-    Example: PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper
+    A file of your own is split into three parts, in its own order, and kept under a name, which any
+    run may then use.
+
+    Examples: PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper;
+    pernn prepare mybook.txt; pernn run language_modelling --set task.corpus=mybook
     """
-    specs = trials(find_experiment(name), scale, overrides(assignments))
+    file = Path(what)
+    if file.suffix or file.is_file():
+        _keep(file, name or file.stem.lower(), share, characters=characters)
+        return
+    specs = trials(find_experiment(what), scale, overrides(assignments))
     configs = (spec.task_under_preset for spec in specs)
     tasks = {config for config in configs if isinstance(config, LanguageModellingConfig)}
     if not tasks:
-        raise ConfigError(f"{name}: its data are drawn, not read: there is nothing to prepare")
+        raise ConfigError(f"{what}: its data are drawn, not read: there is nothing to prepare")
     for task in sorted(tasks, key=lambda task: task.name):
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeElapsedColumn()) as progress:
             corpus = prepare(task, Stages(progress))
         typer.echo(f"{task.name}: {corpus.folder}")
+
+
+def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
+    """Keep a text and tell how to use it."""
+    unit: Literal["pieces", "characters"] = "characters" if characters else "pieces"
+    config = keep_text(file, name, share=share, unit=unit)
+    typer.echo(f"{name}: kept as {unit} in {raw_folder(name)}; its digest is {config.digest}")
+    typer.echo(f"Use it:  pernn run language_modelling --set task.corpus={name}")

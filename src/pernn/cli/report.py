@@ -11,7 +11,9 @@ from rich.console import Console
 from pernn.errors import ConfigError
 from pernn.experiments import experiment_names
 from pernn.reports import Verdict
-from pernn.sweeps import judge_sweep, make_report, make_study, read_plan
+from pernn.store import list_publications
+from pernn.studies import make_study
+from pernn.sweeps import judge_sweep, make_report, read_plan
 
 from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
 from .statuses import left_out
@@ -47,7 +49,9 @@ def report(
     pernn report --all --out study.html
     """
     if every:
-        return _study(results, output, given=sweep is not None or as_json or claims)
+        if sweep is not None or as_json or claims:
+            raise ConfigError("--all takes no sweep, no --claims and no --json")
+        return _study(results, output, published_folder(ignore=ignore_published))
     if sweep is None or output is not None:
         raise ConfigError("expected a sweep, or --all (and then --out FILE) for a page of all")
     plan = read_plan(results, sweep_name(sweep, scale))
@@ -65,14 +69,12 @@ def report(
     return left_out(damage)
 
 
-def _study(results: Path, output: Path | None, *, given: bool) -> int:
-    """Write the page of all sweeps."""
-    if given:
-        raise ConfigError("--all takes no sweep, no --claims and no --json")
-    if not results.is_dir():
+def _study(results: Path, output: Path | None, published: Path | None) -> int:
+    """Write the page of all sweeps, published ones among them."""
+    if not results.is_dir() and not (published and list_publications(published)):
         raise ConfigError(f"no results in {results.absolute()}: start with `pernn run`")
     path, damage = output or results / "study.html", list[str]()
-    make_study(results, path, damage.append)
+    make_study(results, path, damage.append, published)
     typer.echo(str(path))
     return left_out(damage)
 

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from pernn.errors import one_line
 from pernn.experiments import SINGLE
-from pernn.store import RunStatus, list_sweeps, read_statuses
+from pernn.store import RunStatus, list_published, list_sweeps, read_statuses
 from pernn.sweeps import label_trials, list_single_runs, read_sweep
 
-from .options import RESULTS, Json, Results
+from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .sweep_tables import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
 from .terminal import print_rows
 
@@ -29,6 +29,7 @@ def status(
         ),
     ] = None,
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> None:
     """Show the progress of sweeps, or the trials of one; `train` are those that belong to none.
@@ -40,6 +41,7 @@ def status(
     """
     found: dict[str, RunStatus] = {}
     single = list_single_runs(results) if sweep is None else []
+    published = list_published(published_folder(ignore=ignore_published), warn)
 
     def look() -> dict[str, list[RunStatus]]:
         names = [sweep] if sweep else list_sweeps(results)
@@ -47,6 +49,9 @@ def status(
         sweeps |= {SINGLE: single} if single else {}
         every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
         found.update(read_statuses(results, list(every_run), found))
+        for run in published & found.keys():
+            if found[run].state == "waiting":
+                found[run] = RunStatus(run, "finished", event="published")
         return {name: [found[run] for run in runs] for name, runs in sweeps.items()}
 
     def dump() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .scanning import add_product, factors_of, first_order, recurrent_gradient
 class Elman(RecurrentCore):
     """Elman network with tanh units, interchangeable with `torch.nn.RNN`.
 
-    Example:
+    Examples:
         >>> outputs, state = Elman(4, 8)(torch.zeros(2, 5, 4))
         >>> tuple(outputs.shape), tuple(state.shape)
         ((2, 5, 8), (1, 2, 8))

@@ -18,7 +18,7 @@ from .scanning import add_product, factors_of, first_order, recurrent_gradient
 class GRU(RecurrentCore):
     """GRU, interchangeable with `torch.nn.GRU`.
 
-    Example:
+    Examples:
         >>> outputs, state = GRU(4, 8)(torch.zeros(2, 5, 4))
         >>> tuple(outputs.shape), tuple(state.shape)
         ((2, 5, 8), (1, 2, 8))

@@ -18,7 +18,7 @@ from .scanning import add_product, factors_of, first_order, recurrent_gradient
 class LSTM(RecurrentCore):
     """LSTM, interchangeable with `torch.nn.LSTM`; the cell is as wide as the hidden state.
 
-    Example:
+    Examples:
         >>> outputs, (hidden, cell) = LSTM(4, 8)(torch.zeros(2, 5, 4))
         >>> tuple(outputs.shape), tuple(cell.shape)
         ((2, 5, 8), (1, 2, 8))

@@ -58,7 +58,7 @@ class S4D(Core):
     Differs: From the published implementation in that one learning rate serves all parameters, and
         that there is neither dropout nor an upper bound on the real part of A.
 
-    Example:
+    Examples:
         >>> outputs, state = S4D(4, 8)(torch.zeros(2, 5, 4))
         >>> tuple(outputs.shape), tuple(state.shape)
         ((2, 5, 8), (1, 2, 8, 32, 2))

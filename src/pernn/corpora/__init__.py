@@ -8,6 +8,7 @@ from .config import (
     CORPORA as CORPORA,
     CorpusConfig as CorpusConfig,
     GrammarConfig as GrammarConfig,
+    TextConfig as TextConfig,
     WikitextConfig as WikitextConfig,
 )
 from .task_config import LanguageModellingConfig as LanguageModellingConfig
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         LanguageModelling as LanguageModelling,
         ParagraphStream as ParagraphStream,
     )
+    from .own_text import SHARE as SHARE, keep_text as keep_text
     from .pieces import Pieces as Pieces, train_pieces as train_pieces
     from .preparation import prepare as prepare
     from .text import Corpus as Corpus, heading_level as heading_level, paragraphs as paragraphs

@@ -1,5 +1,6 @@
 """Parameters of corpora; nothing here says where files lie."""
 
+import re
 from abc import abstractmethod
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,9 @@ from pernn.randomness import MAX_SEED
 
 from .text import Corpus
 
+Unit = Literal["pieces", "characters"]
+"""What a token of a text is: a SentencePiece piece, or a character."""
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 WIKITEXT_103 = "wikitext-103"
 NUM_ARTICLES = (28_475, 60, 60)
 
@@ -21,6 +25,11 @@ class CorpusConfig(Part):
     @abstractmethod
     def title(self) -> str:
         """Name of the corpus, for folders and labels: letters, digits, `.`, `_` and `-`."""
+
+    @property
+    def tokens(self) -> Unit:
+        """What a token is."""
+        return "pieces"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -47,6 +56,7 @@ CORPORA = Registry(
     {
         "wikitext": "pernn.corpora.config:WikitextConfig",
         "grammar": "pernn.corpora.config:GrammarConfig",
+        "text": "pernn.corpora.config:TextConfig",
     },
     CorpusConfig,
 )
@@ -62,7 +72,7 @@ class WikitextConfig(CorpusConfig):
     """
 
     kind: Literal["wikitext"] = "wikitext"
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")] = WIKITEXT_103
+    name: Annotated[str, Field(pattern=NAME)] = WIKITEXT_103
     num_articles: tuple[int, int, int] | None = NUM_ARTICLES
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
@@ -135,5 +145,51 @@ class GrammarConfig(CorpusConfig):
         )
 
 
-AnyCorpus = Annotated[SerializeAsAny[CorpusConfig], PlainValidator(CORPORA.validate)]
-"""A field that takes any corpus by its kind."""
+class TextConfig(CorpusConfig):
+    """A text of one's own, which `pernn prepare FILE` keeps below `$PERNN_DATA/<name>/raw/`.
+
+    Attributes:
+        name: Under which it is kept. `task.corpus=NAME` stands for all of this.
+        digest: SHA-256 of its paragraphs, each followed by a line feed.
+        unit: What a token is. Of characters `vocab_size` is the largest number there may be.
+    """
+
+    kind: Literal["text"] = "text"
+    name: Annotated[str, Field(pattern=NAME)]
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    unit: Unit = "pieces"
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus."""
+        return self.name
+
+    @property
+    def tokens(self) -> Unit:
+        """What a token is."""
+        return self.unit
+
+    @property
+    def expected_digest(self) -> str | None:
+        """SHA-256 of all paragraphs."""
+        return self.digest
+
+    def build(self) -> Corpus:
+        """Build the reader."""
+        from .folders import raw_folder
+        from .text_files import OwnText
+
+        return OwnText(raw_folder(self.name))
+
+
+def _validate(value: Any) -> CorpusConfig:
+    """Return the corpus that a config, a table, a kind or the name of an own text stands for."""
+    if isinstance(value, str) and value not in CORPORA.names() and re.fullmatch(NAME, value):
+        from .folders import find_text
+
+        value = find_text(value) or value
+    return CORPORA.validate(value)
+
+
+AnyCorpus = Annotated[SerializeAsAny[CorpusConfig], PlainValidator(_validate)]
+"""A field that takes any corpus: by its kind, or a text of one's own by its name."""

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import StoreError
+from pernn.errors import CorruptError, StoreError
 
 ROOT_VARIABLE = "PERNN_DATA"
+ABOUT = "text.json"
+"""What a text of one's own is, beside its parts."""
 BYTES_AT_ONCE = 2**20
 
 
@@ -22,6 +24,18 @@ def data_root() -> Path:
 def raw_folder(name: str) -> Path:
     """Return the folder that a corpus's raw files are looked for in."""
     return data_root() / name / "raw"
+
+
+def find_text(name: str) -> dict[str, Any] | None:
+    """Return the settings of a text that was kept under a name; `None` if there is none."""
+    path = raw_folder(name) / ABOUT
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError:
+        return None
+    except ValueError:
+        raise CorruptError(f"{path}: not what was written: prepare the text again") from None
+    return {key: found[key] for key in ("kind", "name", "digest", "unit") if key in found}
 
 
 def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -> Path:

@@ -75,10 +75,10 @@ class LanguageModelling:
         """The corpus, opened on first use.
 
         Raises:
-            ConfigError: If it has another number of pieces.
+            ConfigError: If it has more pieces; fewer only characters can be.
         """
         corpus = self.open_corpus()
-        if corpus.vocab_size != self.vocab_size:
+        if corpus.vocab_size > self.vocab_size:
             raise ConfigError(
                 f"{corpus.folder}: has {corpus.vocab_size} pieces, the task {self.vocab_size}"
             )

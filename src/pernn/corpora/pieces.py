@@ -9,6 +9,7 @@ from jaxtyping import Int32, Int64
 
 from pernn.errors import ConfigError, MachineError
 
+from .config import Unit
 from .text import Rules
 
 NUM_THREADS = 8
@@ -35,7 +36,7 @@ SETTINGS: dict[Rules, dict[str, Any]] = {
     # The library's defaults, of which these decide bits or ids.
     "as-run": {"model_type": "unigram", "num_threads": 16, "unk_id": UNKNOWN},
 }
-"""What the training is called with, beside the number of pieces."""
+"""Settings of the training of pieces."""
 MARK = "▁"
 """Stands for a space inside the library, so a true one is written as its three bytes."""
 
@@ -55,14 +56,26 @@ def library() -> Any:
     return sentencepiece
 
 
-def train_pieces(paragraphs: Iterable[str], vocab_size: int, rules: Rules = "as-written") -> bytes:
-    """Train a unigram model; the same text gives the same bytes.
+def settings(rules: Rules, unit: Unit) -> dict[str, Any]:
+    """Return what the training is called with, beside the number of pieces."""
+    every = {"model_type": "char", "character_coverage": 1.0, "hard_vocab_limit": False}
+    return SETTINGS[rules] | (every if unit == "characters" else {})
+
+
+def train_pieces(
+    paragraphs: Iterable[str],
+    vocab_size: int,
+    rules: Rules = "as-written",
+    unit: Unit = "pieces",
+) -> bytes:
+    """Train a unigram model, or list the characters; the same text gives the same bytes.
 
     Args:
         paragraphs: The text.
         vocab_size: Number of pieces; `as-written` the 256 bytes and one unused piece included,
             `as-run` the unknown piece and two unused ones.
         rules: By which settings.
+        unit: What a piece is.
 
     Returns:
         The model as SentencePiece writes it to a file.
@@ -78,7 +91,7 @@ def train_pieces(paragraphs: Iterable[str], vocab_size: int, rules: Rules = "as-
             model_writer=written,
             vocab_size=vocab_size,
             minloglevel=2,
-            **SETTINGS[rules],
+            **settings(rules, unit),
         )
     except RuntimeError as error:
         reason = str(error).rpartition("] ")[2]

@@ -29,7 +29,7 @@ from .encoded import (
     seal,
 )
 from .folders import prepared_folder, sha256, sync, using
-from .pieces import SETTINGS, UNKNOWN, Pieces, library, train_pieces
+from .pieces import UNKNOWN, Pieces, library, settings, train_pieces
 from .text import SPLITS, Corpus, Rules, Split, read_lines
 
 Hear = Callable[[str, int, int], None]
@@ -104,7 +104,7 @@ def folder_of(config: Preparable) -> Path:
     rules = config.effective_rules
     parameters = {
         "format": FORMAT,
-        "pieces": SETTINGS[rules],
+        "pieces": settings(rules, config.corpus.tokens),
         "corpus": config.corpus.parameters,
         **({} if rules == "as-written" else {"rules": rules}),
     }
@@ -165,7 +165,7 @@ def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[
     _verify(config.corpus, num_articles, digest.hexdigest())
     total = surveys["train"].num_paragraphs
     hear("training the pieces", 0, total)
-    model = train_pieces(_read(folder, "train"), config.vocab_size, rules)
+    model = train_pieces(_read(folder, "train"), config.vocab_size, rules, config.corpus.tokens)
     (folder / MODEL).write_bytes(model)
     pieces = Pieces(model)
     for split in SPLITS:
@@ -178,7 +178,7 @@ def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[
         "sources": dict(corpus.sources()),
         "text_sha256": digest.hexdigest(),
         "vocab_size": pieces.vocab_size,
-        "pieces": SETTINGS[rules],
+        "pieces": settings(rules, config.corpus.tokens),
         "rules": rules,
         "num_articles": num_articles,
         "num_paragraphs": {split: surveys[split].num_paragraphs for split in SPLITS},

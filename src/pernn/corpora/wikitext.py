@@ -50,7 +50,7 @@ class Wikitext:
         """
         for path in self.files(split):
             with using(path):
-                yield from _parquet_lines(path) if path.suffix == ".parquet" else _raw_lines(path)
+                yield from _parquet_lines(path) if path.suffix == ".parquet" else raw_lines(path)
 
     def sources(self) -> Mapping[str, str]:
         """Return the SHA-256 of every file by its name."""
@@ -74,7 +74,12 @@ def missing(folder: Path, split: Split) -> str:
     )
 
 
-def _raw_lines(path: Path) -> Iterator[str]:
+def raw_lines(path: Path) -> Iterator[str]:
+    """Return the lines of a file without their line feeds.
+
+    Raises:
+        CorruptError: If it is not UTF-8 text.
+    """
     # Only line feeds end lines: the text has other characters that Python would split at.
     with path.open(encoding="utf-8", newline="\n") as file:
         try:

@@ -36,7 +36,7 @@ class Sinusoidal(Encoding):
         ConfigError: If the size is odd, the layout unknown, there are not as many frequencies and
             phases as pairs, or a number is out of range.
 
-    Example:
+    Examples:
         >>> Sinusoidal(4)(3).norm(dim=1).round(decimals=4)
         tensor([1., 1., 1.])
         >>> tuple(Sinusoidal(4)(torch.zeros(2, 5, 8)).shape)  # joined to vectors

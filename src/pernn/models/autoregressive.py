@@ -40,7 +40,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
     Raises:
         ConfigError: As `PositionEncodedRNN`.
 
-    Example:
+    Examples:
         >>> model = AutoregressiveRNN(10, "lstm", "none", embedding_size=8, hidden_size=8)
         >>> prompt = torch.tensor([[8, 2, 1, 10]])  # 10 is DUMMY
         >>> tuple(model.decode(prompt, num_outputs=3).shape)

@@ -59,7 +59,7 @@ def extend_vocabulary(
     Raises:
         ConfigError: If there would not be more ids than before.
 
-    Example:
+    Examples:
         >>> model = PositionEncodedRNN(vocab_size=10, core="gru", embedding_size=8, hidden_size=8)
         >>> extend_vocabulary(model, 20)
         >>> tuple(model(torch.tensor([[8, 19, 1]]), num_queries=3).shape), model.num_parameters

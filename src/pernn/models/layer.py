@@ -23,7 +23,7 @@ class PositionEncoded(nn.Module):
         ConfigError: If the encoding is a name (a layer does not tell its width), or nobody says
             which axis is time.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from torch import nn
         >>> from pernn import PositionEncoded, Sinusoidal

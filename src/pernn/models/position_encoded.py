@@ -42,7 +42,7 @@ class PositionEncodedRNN(EncodedNetwork):
         ConfigError: If K < 2, the number of extra rows is negative, the core is not a pernn core,
             or its input size is not the width of what it gets.
 
-    Example:
+    Examples:
         >>> model = PositionEncodedRNN(vocab_size=10, core="lstm", embedding_size=8, hidden_size=8)
         >>> tokens = torch.tensor([[8, 2, 1]])
         >>> tuple(model(tokens, num_queries=3).shape)

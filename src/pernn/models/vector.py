@@ -34,7 +34,7 @@ class VectorRNN(EncodedNetwork):
         ConfigError: If the width is not positive, the core is not a pernn core, or its input
             size is not the width of what it gets.
 
-    Example:
+    Examples:
         >>> model = VectorRNN(3, "gru", embedding_size=8, hidden_size=8)
         >>> tuple(model(torch.zeros(1, 4, 3), num_queries=4).shape)
         (1, 4, 3)

@@ -1,5 +1,6 @@
 """The generated parts of a replication report: verdicts, what is open, cost and machines."""
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +33,15 @@ class Study:
     verdicts: Sequence[Verdict]
 
 
-def replication_parts(studies: Sequence[Study]) -> dict[str, str]:
-    """Return the generated parts of the report as Markdown, by the name of their mark."""
+def replication_parts(studies: Sequence[Study], pages: str = ".") -> dict[str, str]:
+    """Return the generated parts of the report as Markdown, by the name of their mark.
+
+    Args:
+        studies: All published sweeps.
+        pages: Folder of the sweeps' pages, as seen from the page that is filled.
+    """
     return {
-        "scorecard": _scorecard(studies),
+        "scorecard": _scorecard(studies, pages),
         "verdicts": "\n\n".join(filter(None, (_judged(studies, kind) for kind in DECIDED))),
         "not run": _not_run(studies),
         "cost": _cost(studies),
@@ -62,12 +68,13 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     return page
 
 
-def _scorecard(studies: Sequence[Study]) -> str:
+def _scorecard(studies: Sequence[Study], pages: str) -> str:
     kinds = (*DECIDED, "not run")
     rows = []
     for study in studies:
         count = Counter(one.verdict for one in study.verdicts)
-        page = f"[{study.sweep.name}]({study.sweep.name}/report.md)"
+        place = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
+        page = f"[{study.sweep.name}]({place})"
         seeds = len({one.spec["seed"] for one in study.trials})
         done = f"{len(study.trials):,} of {study.num_planned:,}"
         rows.append((page, done, str(seeds), *(str(count[kind]) for kind in kinds)))

@@ -45,7 +45,7 @@ class Estimate:
         free_disk: Bytes that are free where results go.
         free_memory: Bytes that are free for this process and its children.
         failures: Why kinds do not fit into the memory.
-        num_slow: Kinds of which too few updates were done in `MEASURING_SECONDS`.
+        num_slow: How many kinds did too few updates in `MEASURING_SECONDS` to be measured.
     """
 
     hours: tuple[float, float] | None

@@ -45,6 +45,7 @@ from .published import (
     describe_published as describe_published,
     evidence_folder as evidence_folder,
     find_published as find_published,
+    list_published as list_published,
     list_publications as list_publications,
     read_evidence as read_evidence,
     read_published as read_published,

@@ -143,6 +143,16 @@ def find_published(
         return {}
 
 
+def list_published(folder: Path | None, complain: Callable[[str], None]) -> set[str]:
+    """Return which runs are published; args as for `find_published`."""
+    try:
+        files = list_publications(folder) if folder else []
+        return {run for path in files for run in describe_publication(path).runs}
+    except (MachineError, StoreError) as error:
+        complain(f"published trials do not count: {error}")
+        return set()
+
+
 def describe_published(found: Sequence[Published]) -> list[str]:
     """Return how many trials were taken from the publication, and on what they ran."""
     if not found:

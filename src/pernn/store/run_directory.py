@@ -361,7 +361,7 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested values by dotted path.
 
-    Example:
+    Examples:
         >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
         {'core.kind': 'lstm', 'seed': 1}
     """

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pernn.errors import CorruptError, StoreError, one_line
 
-from .files import MAX_SMALL_BYTES, read_whole, storing
+from .files import MAX_SMALL_BYTES, read_whole
 from .gc_pause import gc_paused
 from .lease import LOCK, lock_state, newest_lease, this_boot_id
 from .run_directory import ENVIRONMENT, RESULT, RunDirectory, read_record
@@ -129,9 +128,8 @@ def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
     for run in runs:
         directory = RunDirectory(root, run)
         path = directory.path / ENVIRONMENT
-        if (directory.path / RESULT).exists():
-            with storing(path), suppress(FileNotFoundError):
-                kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
+        if (directory.path / RESULT).exists() and path.exists():
+            kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
     alike = list(kinds.values())
     count = count_machines(
         [some[0].read_environment() or {} for some in alike], [len(some) for some in alike]

@@ -30,7 +30,7 @@ class Picture:
         Returns:
             The rows, wrapped together; `.` where nothing is scored.
 
-        Example:
+        Examples:
             >>> print(Picture((8, 29, "?", "?"), (None, None, 29, 8)).text())
             step     1  2  3  4
             input    8 29  ?  ?

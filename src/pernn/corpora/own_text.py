@@ -1,0 +1,100 @@
+"""A text of one's own: split once by `pernn prepare FILE`, then known by its name."""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import ConfigError, CorruptError
+
+from .config import TextConfig, Unit
+from .folders import ABOUT, find_text, raw_folder, sync, using
+from .text import SPLITS, Split
+
+SHARE = 0.05
+"""Share of the paragraphs that the validation part has, and the test part, unless said."""
+
+
+def split_paragraphs(text: str) -> list[str]:
+    r"""Return the paragraphs: what blank lines separate, or every line where there are none.
+
+    Examples:
+        >>> split_paragraphs("One line\nand another.\n\nThe next.\n")
+        ['One line and another.', 'The next.']
+        >>> split_paragraphs("First.\nSecond.")
+        ['First.', 'Second.']
+    """
+    lines = [line.strip() for line in re.split(r"\r\n|\r|\n", text.strip())]
+    if lines == [""]:
+        return []
+    if "" not in lines:
+        return lines
+    blocks = re.split(r"\n{2,}", "\n".join(lines))
+    return [block.replace("\n", " ") for block in blocks]
+
+
+def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "pieces") -> TextConfig:
+    """Split a text into three parts, in its own order, and keep them under a name.
+
+    Args:
+        file: UTF-8 text.
+        name: Under which a spec finds it, `task.corpus=NAME`.
+        share: Of the paragraphs, for the validation part before the end and for the test part at
+            the end; each has one at least.
+        unit: What a token is.
+
+    Returns:
+        The corpus, with the digest of its paragraphs.
+
+    Raises:
+        ConfigError: If the name is taken by another text, or there are fewer than three paragraphs.
+        CorruptError: If the file is not UTF-8 text.
+        StoreError: If a file cannot be read or written.
+    """
+    if not 0 < share <= 0.25:
+        raise ConfigError(f"--share is invalid: expected above 0, at most 0.25, got {share}")
+    with using(file):
+        try:
+            paragraphs = split_paragraphs(file.read_text(encoding="utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise CorruptError(
+                f"{file}: not UTF-8 text ({error.reason}): convert it first"
+            ) from None
+    if len(paragraphs) < 3:
+        raise ConfigError(f"{file}: expected three paragraphs at least, got {len(paragraphs)}")
+    held = max(1, round(share * len(paragraphs)))
+    ends = (len(paragraphs) - 2 * held, len(paragraphs) - held, len(paragraphs))
+    content = {
+        split: "".join(f"{line}\n" for line in paragraphs[start:end]).encode()
+        for split, start, end in zip(SPLITS, (0, *ends), ends, strict=False)
+    }
+    digest = hashlib.sha256(b"".join(content.values())).hexdigest()
+    config = TextConfig(name=name, digest=digest, unit=unit)
+    about = {**config.dump(), "paragraphs": {s: c.count(b"\n") for s, c in content.items()}}
+    _put(raw_folder(name), content, about)
+    return config
+
+
+def _put(folder: Path, content: Mapping[Split, bytes], about: Mapping[str, Any]) -> None:
+    """Write all files or none; the same text may be kept again, with another unit too."""
+    old = find_text(folder.parent.name)
+    if old is not None and old.get("digest") != about["digest"]:
+        raise ConfigError(
+            f"{folder}: another text has this name: choose another --name, or delete the folder"
+        )
+    with using(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {f"{split}.txt": text for split, text in content.items()}
+        # The description comes last: without it nothing is there.
+        files[ABOUT] = json.dumps(about, indent=2).encode() + b"\n"
+        for name, text in files.items():
+            descriptor, partial = tempfile.mkstemp(".partial", f".{name}.", folder)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text)
+            sync(Path(partial))
+            Path(partial).replace(folder / name)
+        sync(folder)
