@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -16,7 +15,6 @@ import torch
 
 from cores import test_laws as core_laws
 from pernn.analysis import jacobian
-from pernn.cli.options import grid_changes
 from pernn.cores import CORES
 from pernn.encodings import ENCODINGS, Sinusoidal
 from pernn.errors import ConfigError
@@ -31,8 +29,6 @@ from pernn.experiments import (
 from pernn.interfaces import BatchStream
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 from pernn.reports import judge
-from pernn.store import flatten
-from pernn.sweeps import plan_sweep
 from pernn.tasks import TASKS, Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
@@ -204,26 +200,6 @@ def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):
     torch.testing.assert_close(found, torch.diag_embed(keep[:, 1:].prod(1)))
     with pytest.raises(ConfigError, match="num_layers: Input should be 1"):
         type(config)(num_layers=2)
-
-
-def test_commands_that_extend_a_grid_mean_what_the_pages_say(pasted):
-    pasted("core")
-    plans = {}
-    for page in (PAGE, PAGE.with_name("sweeps.md")):
-        for line in "".join(blocks("sh", page.read_text(encoding="utf-8"))).splitlines():
-            if line.startswith("pernn run") and "--add" in line:
-                words = shlex.split(line)
-                given = [words[n + 1] for n, word in enumerate(words) if word == "--set"]
-                seeds = words[words.index("--seeds") + 1] if "--seeds" in words else None
-                changes = grid_changes(given, seeds, [words[words.index("--add") + 1]])
-                plans[page] = plan_sweep(words[2], "demo", changes)
-    first, second = ([flatten(one.dump()) for one in p.specs.values()] for p in plans.values())
-    assert len(first) == 2 * 30
-    assert {one["core.kind"] for one in first} == {"gru", "mingru:MinGRUConfig"}
-    assert {one["core.hidden_size"] for one in first} == {64}
-    assert len(second) == 2 * 2 * 60
-    assert {one["core.kind"] for one in second} == {"gru", "lstm"}
-    assert len({one["seed"] for one in second}) == 10
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,10 @@
 """Grids from the command line: seeds, lists and additions, each beside what the experiment has."""
 
+import re
+import shlex
 import sys
+from itertools import pairwise
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -14,20 +18,22 @@ from pernn.reports import judge_all
 from pernn.store import flatten, save_sweep
 from pernn.sweeps import plan_sweep, reload_plan, repeat_command
 
+DOCS = Path(__file__).parents[2] / "docs"
+OPTIONS = ("--set", "--seeds", "--add")
 VOCABULARY = find_experiment("vocabulary_size")
 
 
 @pytest.fixture
 def own_core(monkeypatch):
-    """A core of another module, named by its place."""
+    """A core of another module, named by its place, as the pages have it."""
 
-    class OwnConfig(GRUConfig):
+    class MinGRUConfig(GRUConfig):
         pass
 
-    module = ModuleType("own_module")
-    module.OwnConfig = OwnConfig
-    monkeypatch.setitem(sys.modules, "own_module", module)
-    return "own_module:OwnConfig"
+    module = ModuleType("mingru")
+    module.MinGRUConfig = MinGRUConfig
+    monkeypatch.setitem(sys.modules, "mingru", module)
+    return "mingru:MinGRUConfig"
 
 
 def grid(changes, experiment=VOCABULARY, *columns):
@@ -172,3 +178,20 @@ def test_a_sweep_knows_its_grid_again(tmp_path, own_core):
         111,
         222,
     ]
+
+
+def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):
+    grids = []
+    for page in ("extend.md", "sweeps.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        (line,) = re.findall(r"^(pernn run vocabulary_size .*--add.*)$", text, re.MULTILINE)
+        words = shlex.split(line)
+        given = {name: [b for a, b in pairwise(words) if a == name] for name in OPTIONS}
+        changes = grid_changes(given["--set"], next(iter(given["--seeds"]), None), given["--add"])
+        grids.append(grid(changes, VOCABULARY, "core.kind", "core.hidden_size", "seed"))
+    first, second = grids
+    assert len(first) == 2 * 30
+    assert {one[:2] for one in first} == {("gru", 64), (own_core, 64)}
+    assert len(second) == 2 * 2 * 60
+    assert {one[:2] for one in second} == {(c, h) for c in ("gru", "lstm") for h in (32, 64)}
+    assert len({seed for _, _, seed in second}) == 10
