@@ -19,7 +19,7 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo evidence evidence-pdf check check-newest site test test-all test-browser test-evidence test-processors test-cuda-build format clean
+.PHONY: help demo evidence evidence-pdf check check-newest site test test-all test-browser test-sinks test-evidence test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -52,6 +52,10 @@ test-all: check ## Check everything, then run all tests
 test-browser: $(DEV) ## Test the study's page in Chromium (apt install chromium)
 	$(INSTALL) -e '.[dev,browser]'
 	$(BIN)/pytest -m browser tests/reports/test_browser.py
+
+test-sinks: $(DEV) ## Test --log-to with TensorBoard, Weights & Biases and MLflow themselves
+	$(INSTALL) -e '.[dev,wandb,mlflow]'
+	$(BIN)/pytest tests/runs/test_sinks.py
 
 site: $(CORE) ## Build the documentation as a site, with an API reference; fails at a broken link
 	$(INSTALL) -e '.[site]'

@@ -14,7 +14,7 @@ from inspect import get_annotations
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast, get_args
+from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -114,6 +114,16 @@ class Config(BaseModel):
             node, part = node[key], getattr(part, key, None)
         known = type(part).model_fields if isinstance(part, Config) else {}
         return isinstance(node, dict) and (leaf in node or leaf in known)
+
+    def takes_list(self, path: str) -> bool:
+        """Return whether the value at a dotted path may be a list."""
+        *parents, leaf = path.split(".")
+        part: Any = self
+        for key in parents:
+            part = getattr(part, key, None)
+        field = type(part).model_fields.get(leaf) if isinstance(part, Config) else None
+        kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+        return any(get_origin(kind) in (tuple, list) for kind in kinds)
 
     def fingerprint(self) -> str:
         """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""
@@ -337,19 +347,27 @@ def _parse_toml(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def parse_assignment(text: str) -> tuple[str, Any]:
-    """Read one `path=value`; the value is JSON if it can be, else a word.
+def parse_assignment(text: str, option: str = "--set") -> tuple[str, Any]:
+    """Read one `path=value`; the value is JSON if it can be, a list of such in brackets, or a word.
 
     Raises:
         ConfigError: If there is no `=`, or the number is not finite.
     """
     path, separator, word = text.partition("=")
     if not separator or not path:
-        raise ConfigError(f"--set {text}: expected path=value, for example core.hidden_size=256")
-    try:
-        value = json.loads(word)
-    except (ValueError, RecursionError):
-        return path, word
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"--set {text}: the value must be finite")
+        raise ConfigError(f"{option} {text}: expected path=value, for example core.hidden_size=256")
+    value = _parse_value(word)
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, float) and not math.isfinite(one):
+            raise ConfigError(f"{option} {text}: the value must be finite")
     return path, value
+
+
+def _parse_value(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except (ValueError, RecursionError):
+        if word.startswith("[") and word.endswith("]"):
+            # Words in a list need no quotes: core.kind=[gru,lstm].
+            return [_parse_value(one.strip()) for one in word[1:-1].split(",")]
+        return word

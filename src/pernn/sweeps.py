@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.errors import PernnError, StoreError
-from pernn.experiments import Experiment, find_experiment, trials
+from pernn.experiments import (
+    ADDED,
+    SINGLE,
+    Experiment,
+    find_experiment,
+    single_trials,
+    trials,
+    with_axes,
+)
 from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
-from pernn.runs import RunSpec, changed_parts
+from pernn.runs import RunSpec, changed_parts, with_stages
 from pernn.store import (
     Published,
     RunDirectory,
@@ -24,6 +32,7 @@ from pernn.store import (
     find_published,
     gc_paused,
     is_done,
+    list_runs,
     list_sweeps,
     load_sweep,
     read_json,
@@ -82,7 +91,9 @@ def run(
     Args:
         experiment: Its name, see `pernn list`, or an `Experiment`.
         scale: `demo`, `small` or `paper`.
-        overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`.
+        overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`; a
+            list makes a grid, `{"seed": [111, 222]}`, and `+path` adds to the grid's own values,
+            `{"+core.kind": "mingru:MinGRUConfig"}`.
         results: Results directory.
         evidence: Folder of published trials, which count as done; `None` to run them all here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
@@ -182,13 +193,20 @@ class Plan:
 def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
     """Expand an experiment's grid at a scale, under a name.
 
+    Args:
+        experiment: Its name, or what it is.
+        scale: `demo`, `small` or `paper`.
+        overrides: As for `trials`.
+
     Raises:
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    changes = dict(overrides)
+    # As they will be read again: plain lists.
+    changes = json.loads(json.dumps(dict(overrides)))
     specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
     name = name_sweep(found.name, scale, changes)
+    found = with_axes(found, list(specs.values()), changes)
     return Plan(Sweep(name, found.name, scale, changes, list(specs)), found, specs)
 
 
@@ -198,9 +216,30 @@ def reload_plan(root: Path, name: str) -> Plan:
     return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
 
 
+def read_sweep(root: Path, name: str) -> Sweep:
+    """Read a sweep's list of runs; `train` names the runs that belong to none."""
+    runs = list_single_runs(root) if name == SINGLE else []
+    return Sweep(SINGLE, SINGLE, "", {}, runs) if runs else load_sweep(root, name)
+
+
+def list_single_runs(root: Path) -> list[str]:
+    """List the runs that belong to no sweep, nor are an earlier stage of a run."""
+    planned = {run for name in list_sweeps(root) for run in load_sweep(root, name).runs}
+    alone = [run for run in list_runs(root) if run not in planned]
+    if not alone:
+        return []
+    stages = {*with_stages(root, planned)}
+    stages |= {one for run in alone for one in with_stages(root, [run]) if one != run}
+    return [run for run in alone if run not in stages]
+
+
 def read_plan(root: Path, name: str) -> Plan:
     """Read a sweep as it was run, with the specs that its experiment has now."""
-    stored = load_sweep(root, name)
+    stored = read_sweep(root, name)
+    if stored.experiment == SINGLE:
+        specs = {run: _read_spec(root, run) for run in stored.runs}
+        found = {run: spec for run, spec in specs.items() if spec is not None}
+        return Plan(stored, single_trials(found), found)
     plan = plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
     return replace(plan, sweep=stored)
 
@@ -215,10 +254,17 @@ def find_waiting(root: Path) -> list[RunSpec]:
     ]
 
 
+def _read_spec(root: Path, run: str) -> RunSpec | None:
+    with suppress(PernnError):
+        values = RunDirectory(root, run).read_spec()
+        return None if values is None else RunSpec.load(values)
+    return None
+
+
 def label_trials(root: Path, name: str) -> dict[str, str]:
     """Return which trial each run of a sweep is; nothing of an experiment that is not here."""
     with suppress(PernnError):
-        return {run: spec.label for run, spec in reload_plan(root, name).specs.items()}
+        return {run: spec.label for run, spec in read_plan(root, name).specs.items()}
     return {}
 
 
@@ -232,9 +278,12 @@ def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str
 
 def repeat_command(sweep: Sweep) -> str:
     """Return the command that makes a sweep."""
+    if sweep.experiment == SINGLE:
+        return "pernn train RUN/spec.json"
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
-        words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value)}"]
+        option, name = ("--add", path[1:]) if path.startswith(ADDED) else ("--set", path)
+        words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from command_line import call
 from pernn.store import RunDirectory, Sweep, save_sweep
+from pernn.sweeps import list_single_runs, make_report, read_plan
 from store.finished import begin, finish, spec
 
 EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"
@@ -228,3 +229,31 @@ def test_export_to_an_address(results: Path, tmp_path: Path) -> None:
     refused = pernn(results, *words, "nonsense://a/b.csv")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "Protocol not known" in refused.stderr
+
+
+def test_trials_of_no_sweep_are_listed_reported_and_exported(
+    tmp_path: Path, one_format: None
+) -> None:
+    analysed = spec(5).override({"analysis": {"num_per_condition": 4}})
+    for seed in range(3):
+        finish(tmp_path, spec(seed), random.Random(seed)).write_environment({"threads": 1})
+    for one in (analysed, spec(5)):
+        finish(tmp_path, one, random.Random(5))
+    planned = [spec(0).fingerprint(), analysed.fingerprint()]
+    save_sweep(tmp_path, Sweep("study-demo", "study", "demo", {}, planned))
+    # Seed 0 is the sweep's, and seed 5 is what its other trial analyses.
+    alone = {spec(seed).fingerprint() for seed in (1, 2)}
+    assert {*list_single_runs(tmp_path)} == alone
+    found = json.loads(pernn(tmp_path, "status", "--json").stdout)
+    assert found == {"study-demo": {"finished": 2}, "train": {"finished": 2}}
+    assert spec(1).label in pernn(tmp_path, "status", "train").stdout
+    out = tmp_path / "alone.json"
+    assert pernn(tmp_path, "export", "train", "-o", out).returncode == 0
+    assert {row["run"] for row in json.loads(out.read_text())} == alone
+    plan = read_plan(tmp_path, "train")
+    report = make_report(tmp_path, plan, pytest.fail)
+    assert spec(2).label in (report.page.parent / "figure.svg").read_text()
+    assert "<title>train · pernn</title>" in report.page.read_text()
+    # A report is no sweep.
+    assert {*list_single_runs(tmp_path)} == alone
+    assert "no sweep 'train'" in pernn(tmp_path / "empty", "status", "train").stderr

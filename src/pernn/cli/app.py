@@ -60,6 +60,7 @@ VERBS = {
     "pause": "resume:pause",
     "retry": "resume:retry",
     "report": "report:report",
+    "compare": "compare:compare_sides",
     "analyze": "analyze:analyze",
     "publish": "publish:publish",
     "evidence": "evidence:evidence",

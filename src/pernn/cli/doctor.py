@@ -17,7 +17,7 @@ from pernn.store import physical_memory
 
 from .options import RESULTS, Json, Results, num_cores, print_json
 
-OTHERS = ("browser", "dev", "pdf")
+OTHERS = ("browser", "dev", "pdf", "site")
 """Extras that nothing in a run needs."""
 
 

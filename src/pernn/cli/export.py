@@ -6,8 +6,8 @@ import typer
 
 from pernn.errors import ConfigError
 from pernn.reports import export_records
-from pernn.store import find_published, hide_credentials, load_sweep
-from pernn.sweeps import read_curves, read_finished
+from pernn.store import find_published, hide_credentials
+from pernn.sweeps import read_curves, read_finished, read_sweep
 
 from .options import RESULTS, IgnorePublished, Results, Scale, SweepName, published_folder, warn
 from .report import sweep_name
@@ -53,7 +53,7 @@ def export(
 
     Example: pernn export variable_length --table by_length -o by_length.csv
     """
-    runs = load_sweep(results, sweep_name(sweep, scale)).runs
+    runs = read_sweep(results, sweep_name(sweep, scale)).runs
     published = find_published(published_folder(ignore=ignore_published), runs, warn)
     damage: list[str] = []
     records, taken = read_finished(results, runs, published, damage.append)

@@ -11,11 +11,13 @@ import typer
 
 from pernn.errors import ConfigError
 from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
+from pernn.runs import choose_sinks
 
 from .options import (
     Device,
     IgnorePublished,
     Jobs,
+    LogTo,
     Oversubscribe,
     Threads,
     TimeLimit,
@@ -63,6 +65,7 @@ class Launch:
     ] = False
     oversubscribe: Oversubscribe = False
     ignore_published: IgnorePublished = False
+    log_to: LogTo = None
     runner: Annotated[
         Literal["local", "inline", "ray", "slurm"],
         typer.Option(
@@ -122,13 +125,14 @@ class Launch:
         return 1 if self.runner == "inline" else number_of_jobs(self.jobs, self.threads)
 
     def make_runner(self, limits: Limits) -> Runner:
-        """Make what runs the trials; refuse options that do not apply to it."""
+        """Make what runs the trials; refuse options that do not apply to it, or cannot be had."""
         for name, runners in RUNNERS_OF.items():
             value = getattr(self, name)
             if value is not None and value is not False and self.runner not in runners:
                 option = f"--{name.replace('_', '-')}"
                 users = " or ".join(runners)
                 raise ConfigError(f"{option} applies only to --runner {users}, not {self.runner}")
+        choose_sinks(self.log_to)
         if self.is_here and not self.oversubscribe:
             check_cores(self.jobs_here, self.threads, num_cores())
         where: dict[str, Any] = {"device": self.device, "threads": self.threads, "limits": limits}

@@ -4,12 +4,14 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError
+from pernn.experiments import ADDED, first_seeds
+from pernn.runs import SINKS
 from pernn.store import evidence_folder
 
 Results = Annotated[
@@ -31,7 +33,25 @@ Assignments = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
-        help="Override a value in every spec, e.g. core.hidden_size=256; may be repeated.",
+        help="Override a value in every spec, e.g. core.hidden_size=256; may be repeated. Of an "
+        r"experiment a list makes a grid: 'task.vocab_size=\[16,64]'.",
+    ),
+]
+Seeds = Annotated[
+    str | None,
+    typer.Option(
+        "--seeds",
+        metavar="N|SEED,SEED",
+        help="This many seeds, the published ones first (111, 222 …), or exactly these.",
+    ),
+]
+Additions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add",
+        metavar="PATH=VALUE",
+        help="Add a value to the grid, beside the experiment's own, e.g. "
+        "core.kind=mymodule:MinGRUConfig; may be repeated.",
     ),
 ]
 Jobs = Annotated[
@@ -54,12 +74,49 @@ TimeLimit = Annotated[
 Oversubscribe = Annotated[
     bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
 ]
+LogTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-to",
+        metavar="|".join(SINKS),
+        help="Show training there, too, below RESULTS/logs; may be repeated (or PERNN_LOG_TO).",
+    ),
+]
 RESULTS = Path("results")
 
 
-def overrides(assignments: list[str] | None) -> dict[str, object]:
+def overrides(assignments: list[str] | None) -> dict[str, Any]:
     """Read the values of `--set`."""
     return dict(parse_assignment(text) for text in assignments or [])
+
+
+def grid_changes(
+    assignments: list[str] | None, seeds: str | None, additions: list[str] | None
+) -> dict[str, Any]:
+    """Read what `--set`, `--seeds` and `--add` change in an experiment's grid.
+
+    Raises:
+        ConfigError: If one cannot be read, or the seeds are given twice.
+    """
+    changes = overrides(assignments)
+    if seeds is not None:
+        if "seed" in changes:
+            raise ConfigError("--seeds and --set seed=… are the same: give one of them")
+        changes["seed"] = _read_seeds(seeds)
+    added: dict[str, list[Any]] = {}
+    for path, value in (parse_assignment(text, "--add") for text in additions or []):
+        added.setdefault(f"{ADDED}{path}", []).append(value)
+    return changes | {k: some if len(some) > 1 else some[0] for k, some in added.items()}
+
+
+def _read_seeds(text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words or not all(re.fullmatch(r"\d{1,20}", word, re.ASCII) for word in words):
+        raise ConfigError(
+            f"--seeds is invalid: expected a number of seeds such as 10, or a list such as "
+            f"111,222,666, got {text[:40]!r}"
+        )
+    return list(map(int, words)) if "," in text else list(first_seeds(int(words[0])))
 
 
 def number_of_jobs(jobs: int | None, threads: int) -> int:

@@ -12,7 +12,18 @@ from pernn.experiments import experiment_names
 from pernn.store import FOLDER, load_sweep
 from pernn.sweeps import plan_sweep
 
-from .options import RESULTS, Assignments, Json, Results, Scale, overrides, print_json, warn
+from .options import (
+    RESULTS,
+    Additions,
+    Assignments,
+    Json,
+    Results,
+    Scale,
+    Seeds,
+    grid_changes,
+    print_json,
+    warn,
+)
 
 
 def publish(
@@ -24,18 +35,21 @@ def publish(
     ] = Path(FOLDER),
     scale: Scale = "demo",
     assignments: Assignments = None,
+    seeds: Seeds = None,
+    additions: Additions = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Add the finished trials of sweeps to the published ones: spec, result, machine, curve.
 
-    Of an experiment all trials at --scale are looked for, with --set as they were run. Repeating it
+    Of an experiment all trials at --scale are looked for, with --set, --seeds and --add as they
+    were run. Repeating it
     changes nothing. Each run is checked; a damaged one is reported and left out, with exit
     status 1. Of a trial that is published already with another result the first one stays.
 
     Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
-    changes = overrides(assignments)
+    changes = grid_changes(assignments, seeds, additions)
     found = {
         name: plan_sweep(name, scale, changes).sweep
         if name in experiment_names()
@@ -43,7 +57,9 @@ def publish(
         for name in sweeps
     }
     if changes and not found.keys() <= {*experiment_names()}:
-        raise ConfigError("--set concerns experiments only: a sweep's name has its own values")
+        raise ConfigError(
+            "--set, --seeds and --add concern experiments only: a sweep's name has its own"
+        )
     made = {name: publish_sweep(results, sweep, to) for name, sweep in found.items()}
     status = 0
     for name, one in made.items():

@@ -31,7 +31,10 @@ from .terminal import print_verdicts
 
 def report(
     sweep: Annotated[
-        str | None, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")
+        str | None,
+        typer.Argument(
+            help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep."
+        ),
     ] = None,
     claims: Annotated[
         bool, typer.Option("--claims", help="Only judge the paper's claims; write nothing.")

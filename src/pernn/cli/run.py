@@ -7,7 +7,16 @@ import typer
 from pernn.sweeps import plan_sweep
 
 from .launch import Launch, with_launch
-from .options import RESULTS, Assignments, Json, Results, Scale, overrides
+from .options import (
+    RESULTS,
+    Additions,
+    Assignments,
+    Json,
+    Results,
+    Scale,
+    Seeds,
+    grid_changes,
+)
 from .sweep import run_sweep
 
 
@@ -16,20 +25,24 @@ def run(
     experiment: Annotated[str, typer.Argument(help="Name of an experiment, see `pernn list`.")],
     scale: Scale = "demo",
     assignments: Assignments = None,
+    seeds: Seeds = None,
+    additions: Additions = None,
     results: Results = RESULTS,
     as_json: Json = False,
     *,
     launch: Launch,
 ) -> int:
-    """Run what is missing of an experiment, then write its report.
+    r"""Run what is missing of an experiment, then write its report.
 
     Safe to interrupt and to repeat: finished trials are kept, the others go on from their last
     checkpoint and end in the same bits. Several drivers may work on one results directory.
 
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
+    pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=\[8,32]';
+    pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig;
     pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00;
     pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25;
     pernn run vocabulary_size -s paper --runner slurm --partition gpu --trials-per-job 10
     """
-    plan = plan_sweep(experiment, scale, overrides(assignments))
+    plan = plan_sweep(experiment, scale, grid_changes(assignments, seeds, additions))
     return run_sweep(plan, results, launch, as_json=as_json)

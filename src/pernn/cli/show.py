@@ -18,12 +18,15 @@ from pernn.tasks import TASKS, draw_pictures
 
 from .options import (
     RESULTS,
+    Additions,
     Assignments,
     Device,
     Jobs,
     Json,
     Scale,
+    Seeds,
     Threads,
+    grid_changes,
     num_cores,
     number_of_jobs,
     overrides,
@@ -37,6 +40,8 @@ def show(
     ],
     scale: Scale = "demo",
     assignments: Assignments = None,
+    seeds: Seeds = None,
+    additions: Additions = None,
     jobs: Jobs = None,
     threads: Threads = 1,
     sample: Annotated[
@@ -63,7 +68,8 @@ def show(
     """
     is_task = name in TASKS.names()
     if is_task and (sample is not None or name not in experiment_names()):
-        if (scale, jobs, threads, measure) != ("demo", None, 1, False):
+        given = (scale, jobs, threads, measure, seeds, additions)
+        if given != ("demo", None, 1, False, None, None):
             raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json)
         return
@@ -72,7 +78,7 @@ def show(
             f"--sample {sample}: {name} is an experiment; sequences are shown of a task "
             f"({', '.join(TASKS.names())})"
         )
-    plan = plan_sweep(name, scale, overrides(assignments))
+    plan = plan_sweep(name, scale, grid_changes(assignments, seeds, additions))
     slots = number_of_jobs(jobs, threads)
     found = estimate(
         list(plan.specs.values()),

@@ -14,17 +14,17 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from pernn.errors import one_line
+from pernn.experiments import SINGLE
 from pernn.store import (
     Progress,
     RunStatus,
     list_published,
     list_sweeps,
-    load_sweep,
     read_progress,
     read_statuses,
     seconds_left,
 )
-from pernn.sweeps import label_trials
+from pernn.sweeps import label_trials, list_single_runs, read_sweep
 
 from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .terminal import framed, print_rows
@@ -45,7 +45,7 @@ def status(
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> None:
-    """Show the progress of sweeps, or the trials of one.
+    """Show the progress of sweeps, or the trials of one; `train` are those that belong to none.
 
     With --watch: a table that renews itself, with the trials that run and the time left; in a pipe
     one table after another, with --json one line after another.
@@ -53,11 +53,13 @@ def status(
     Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
     """
     seen: dict[str, RunStatus] = {}
+    single = list_single_runs(results) if sweep is None else []
     published = list_published(published_folder(ignore=ignore_published), warn)
 
     def look() -> Found:
         names = [sweep] if sweep else list_sweeps(results)
-        sweeps = {name: load_sweep(results, name).runs for name in names}
+        sweeps = {name: read_sweep(results, name).runs for name in names}
+        sweeps |= {SINGLE: single} if single else {}
         every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
         seen.update(read_statuses(results, list(every_run), seen))
         for run in published & seen.keys():

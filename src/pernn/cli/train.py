@@ -15,6 +15,7 @@ from .options import (
     Assignments,
     Device,
     Json,
+    LogTo,
     Oversubscribe,
     Results,
     Threads,
@@ -34,10 +35,13 @@ def train(
     device: Device = "auto",
     time_limit: TimeLimit = None,
     oversubscribe: Oversubscribe = False,
+    log_to: LogTo = None,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Train one trial from a file, or go on with it.
+
+    `pernn status train`, `pernn report train` and `pernn export train` are about all such trials.
 
     Example: pernn train trial.toml --set seed=222
     """
@@ -48,6 +52,7 @@ def train(
         device=device,
         time_limit=time_limit,
         oversubscribe=oversubscribe,
+        log_to=log_to,
     )
     limits = launch.limits()
     tally = Tally([one], results)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
         Experiment as Experiment,
         FigureLayout as FigureLayout,
         find_experiment as find_experiment,
-        trials as trials,
     )
+    from .expansion import ADDED as ADDED, trials as trials, with_axes as with_axes
+    from .grids import first_seeds as first_seeds
     from .predicates import (
         PLANNED as PLANNED,
         AtLeast as AtLeast,
@@ -41,5 +42,6 @@ if TYPE_CHECKING:
         Predicate as Predicate,
         Where as Where,
     )
+    from .singles import SINGLE as SINGLE, single_trials as single_trials
 
 __getattr__ = exports(__name__)

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
-from pernn.config import is_kind, suggestion
+from pernn.config import suggestion
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
@@ -145,37 +145,3 @@ def find_experiment(name: str) -> Experiment:
             "make the names equal"
         )
     return found
-
-
-def trials(
-    experiment: Experiment, scale: str, overrides: Mapping[str, Any] | None = None
-) -> tuple[RunSpec, ...]:
-    """Return the specs of an experiment at a scale, with values overridden by dotted path.
-
-    A value that only some of the specs have (the width of an encoding) is overridden in those.
-    Specs that the overrides made equal are listed once. A list of seeds takes the place of the
-    experiment's own: `{"seed": [111, 222, 999]}`.
-
-    Raises:
-        ConfigError: If there is no such scale, or an override fits no spec.
-    """
-    seeds = (overrides or {}).get("seed")
-    if isinstance(seeds, list | tuple):
-        found = (trials(experiment, scale, {**(overrides or {}), "seed": seed}) for seed in seeds)
-        return tuple(dict.fromkeys(spec for some in found for spec in some))
-    if scale not in experiment.scales:
-        known = ", ".join(experiment.scales)
-        raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")
-    specs = experiment.scales[scale]()
-    if not overrides:
-        return specs
-    # A kind decides what else there is.
-    kinds = {path: value for path, value in overrides.items() if is_kind(path)}
-    specs = tuple(spec.override(kinds) for spec in specs)
-    rest = {path: value for path, value in overrides.items() if path not in kinds}
-    possible = {path for path in rest if any(spec.has(path) for spec in specs)}
-    chosen = (
-        {path: value for path, value in rest.items() if path not in possible or spec.has(path)}
-        for spec in specs
-    )
-    return tuple(dict.fromkeys(spec.override(own) for spec, own in zip(specs, chosen, strict=True)))

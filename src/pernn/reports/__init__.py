@@ -7,6 +7,7 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .claims import Verdict as Verdict, judge as judge, judge_all as judge_all
+    from .comparing import COMPARED as COMPARED, Comparison as Comparison, compare as compare
     from .curves import (
         NUM_POINTS as NUM_POINTS,
         curve_rows as curve_rows,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .frames import load_curves as load_curves, load_results as load_results
     from .labels import Labels as Labels
     from .page import Report as Report, write_report as write_report
+    from .pairs import Side as Side, select as select
     from .records import paired_differences as paired_differences
     from .replication import (
         Study as Study,

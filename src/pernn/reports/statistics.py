@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
@@ -22,6 +22,8 @@ from .records import sort_key
 NUM_RESAMPLES = 10_000
 EXACT = 6
 """Up to this many values all resamples are enumerated, so that chance and order play no part."""
+MAX_FLIPPED = 16
+"""Up to this many differences all signs are tried."""
 ROUNDING = 1e-12
 """Means and spreads below this are rounding errors of metrics, which are of the order of 1."""
 
@@ -267,6 +269,73 @@ def _spearman(x: Float64[np.ndarray, " points"], y: Float64[np.ndarray, " points
     one, other = (rankdata(data) - (data.size + 1) / 2 for data in (x, y))
     spread = math.sqrt(float(one @ one) * float(other @ other))
     return max(-1.0, min(1.0, float(one @ other) / spread)) if spread else math.nan
+
+
+class SignFlipTest(NamedTuple):
+    """Test of paired differences for a mean of 0.
+
+    Attributes:
+        p_value: Two-sided.
+        is_exact: Whether all signs were tried, else some from a fixed stream.
+    """
+
+    p_value: float
+    is_exact: bool
+
+
+def sign_flip_test(values: Sequence[float]) -> SignFlipTest:
+    """Return the permutation test of paired differences: under no effect either sign was as likely.
+
+    Up to 16 differences all 2^n signs count, so the smallest p-value is 2^(1 − n).
+
+    Args:
+        values: One difference per pair, at least two.
+
+    Source: Fisher (1935), "The Design of Experiments", section 21.
+    """
+    from scipy.stats import permutation_test
+
+    data = np.sort(_checked(values, 0.95))  # so that their order plays no part
+    is_exact = data.size <= MAX_FLIPPED
+    found = permutation_test(
+        (data,),
+        lambda x, axis: x.mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf if is_exact else NUM_RESAMPLES,
+        rng=0,
+    )
+    return SignFlipTest(float(found.pvalue), is_exact)
+
+
+class Effect(NamedTuple):
+    """Size of a paired effect, in standard deviations of the differences.
+
+    Attributes:
+        d_z: Cohen's: mean over standard deviation.
+        g_z: The same times Hedges' correction, as d_z is too large with few pairs.
+    """
+
+    d_z: float
+    g_z: float
+
+
+def effect_size(values: Sequence[float]) -> Effect | None:
+    """Return the size of paired differences; `None` if all are equal, or there are only two.
+
+    Args:
+        values: One difference per pair.
+
+    Source: Cohen (1988), section 2.3.5; Hedges (1981), "Distribution theory for Glass's estimator
+    of effect size".
+    """
+    data = np.sort(_checked(values, 0.95))
+    spread = float((data - data[0]).std(ddof=1)) if data.size > 2 else 0.0
+    if spread <= ROUNDING:
+        return None
+    half = (data.size - 1) / 2
+    correction = math.exp(math.lgamma(half) - math.lgamma(half - 0.5)) / math.sqrt(half)
+    return Effect(_mean(data) / spread, correction * _mean(data) / spread)
 
 
 def _checked(values: Sequence[float], level: float) -> Float64[np.ndarray, " trials"]:

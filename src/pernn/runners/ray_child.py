@@ -18,7 +18,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
 from pernn.errors import PernnError
-from pernn.runs import RunSpec
+from pernn.runs import SINKS_VARIABLE, RunSpec
 
 from .cluster import JournalWatch, run_orders
 from .runner import Limits, TrialEvent, deferred_interrupt, make_order
@@ -62,6 +62,7 @@ class Tasks:
         variables = {"OMP_NUM_THREADS": str(self.order["threads"])}
         if "PERNN_DATA" in os.environ:
             variables["PERNN_DATA"] = str(Path(os.environ["PERNN_DATA"]).resolve())
+        variables |= {key: os.environ[key] for key in (SINKS_VARIABLE,) if key in os.environ}
         address = self.order["address"]
         try:
             ray.init(

@@ -32,5 +32,10 @@ if TYPE_CHECKING:
         find_leftovers as find_leftovers,
         with_stages as with_stages,
     )
+    from .sinks import (
+        SINKS as SINKS,
+        SINKS_VARIABLE as SINKS_VARIABLE,
+        choose_sinks as choose_sinks,
+    )
 
 __getattr__ = exports(__name__)

@@ -21,6 +21,7 @@ from pernn.training import CheckpointDue, Event, Measured, TrainState, evaluate,
 
 from .assembly import Trial, build_stage
 from .environment import describe_environment, describe_parts
+from .sinks import Log
 from .spec import RunSpec
 
 OnUpdate = Callable[[int], bool]
@@ -54,6 +55,7 @@ class ActiveRun:
         state: Where it stands.
         resumed: Updates that were done before.
         warn: Told in one line if the run diverges.
+        log: Where its metrics are shown besides.
         begun: When it was taken up, by the process's own clock.
     """
 
@@ -63,6 +65,7 @@ class ActiveRun:
     state: TrainState
     resumed: int
     warn: Callable[[str], None]
+    log: Log
     begun: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -88,13 +91,15 @@ class ActiveRun:
         state = TrainState.fresh(trial.model, trial.preset)
         _restore(directory, state, started, environment, warn)
         directory.checkpoints.prune(spec.training.keep_interval)
-        return cls(spec, directory, trial, state, state.update, warn)
+        log = Log(spec, directory, root, warn)
+        return cls(spec, directory, trial, state, state.update, warn, log)
 
     def take(self, event: Event) -> None:
         """Store what an event says; raise TrialError for a checkpoint with NaN or infinity."""
         if isinstance(event, Measured):
             values = {"update": event.update, "kind": event.kind, **event.values}
             self.directory.append_metrics(values)
+            self.log.write(values)
         elif isinstance(event, CheckpointDue):
             self._save()
 
@@ -144,6 +149,8 @@ class ActiveRun:
         **more: Any,
     ) -> dict[str, Any]:
         state, directory = self.state, self.directory
+        for update, metrics in evaluations:
+            self.log.write({"update": update, "kind": "test", **metrics})
         result = {
             "fingerprint": directory.fingerprint,
             "metrics": dict(found.metrics),

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +142,11 @@ def _run_held(
             with computing("fp32", device):
                 return run_analysis(spec, first, directory, root, device, on_update)
         run = ActiveRun.begin(spec, task, directory, started, root, device, warn)
-        lost = None if first is None else read_divergence(first, root)
-        if lost is not None:
-            return run.diverge(f"its pretraining diverged: {lost['reason']}")
-        return train(run, device, on_update)
+        with closing(run.log):
+            lost = None if first is None else read_divergence(first, root)
+            if lost is not None:
+                return run.diverge(f"its pretraining diverged: {lost['reason']}")
+            return train(run, device, on_update)
 
 
 def train(run: ActiveRun, device: torch.device, on_update: OnUpdate) -> Outcome:

@@ -75,7 +75,9 @@ def with_stages(root: Path, runs: Iterable[str]) -> list[str]:
         first = None
         with suppress(PernnError):
             values = RunDirectory(root, run).read_spec()
-            first = None if values is None else RunSpec.load(values).first_stage()
+            # Most runs have none, and loading a spec takes longer than reading it.
+            if values is not None and values.keys() & {"pretraining", "analysis"}:
+                first = RunSpec.load(values).first_stage()
         while first is not None:
             found[first.fingerprint()] = None
             first = first.first_stage()

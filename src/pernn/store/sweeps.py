@@ -36,7 +36,8 @@ class Sweep:
         name: Folder name, `vocabulary_size-demo`, with a suffix if values were overridden.
         experiment: The experiment's name.
         scale: Its scale.
-        overrides: Dotted path → value that replaced the experiment's own.
+        overrides: Dotted path → value that replaced the experiment's own; a list made a grid,
+            `+path` was added to it.
         runs: Fingerprints of all trials, finished or not, in the order of the grid.
     """
 

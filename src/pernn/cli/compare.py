@@ -1,0 +1,139 @@
+"""`pernn compare`."""
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pernn.errors import ConfigError, one_line
+from pernn.experiments import experiment_names, find_experiment
+from pernn.reports import COMPARED, Comparison, Side, compare, select
+from pernn.store import (
+    list_runs,
+    list_sweeps,
+    load_sweep,
+    read_records,
+    write_atomically,
+)
+from pernn.sweeps import plan_sweep, read_finished, read_plan
+
+from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
+from .report import sweep_name
+from .statuses import left_out
+from .terminal import print_rows
+
+
+def compare_sides(
+    first: Annotated[str, typer.Argument(metavar="A", help="Conditions, a sweep or a folder.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The same; the difference is A − B.")],
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            "--sweep", help="Of conditions: only the trials of this sweep, or of this experiment."
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", "-m", help="By default the experiment's own.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page, too.")
+    ] = None,
+    scale: Scale = "demo",
+    results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
+    as_json: Json = False,
+) -> int:
+    """Compare two settings pair by pair: the same seed, and the same settings but what is compared.
+
+    A and B are conditions on settings (several with commas between), two sweeps or experiments, or
+    two results directories. Conditions select among all trials that finished here, or among those
+    of --sweep; published trials count in sweeps. By cell, and over all cells with the seed as the
+    unit: mean difference, Student's t interval, exact permutation test, effect size.
+
+    Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
+    pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
+    pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
+    pernn compare results other-machine/results
+    """
+    published = published_folder(ignore=ignore_published)
+    damage: list[str] = []
+    pool = _Pool(results, scale, published, damage)
+    conditions = ["=" in text for text in (first, second)]
+    if conditions == [True, True]:
+        records = pool.read_sweep(sweep) if sweep else pool.read_all(results)
+        sides = [select(text, records, results) for text in (first, second)]
+    elif True in conditions or sweep:
+        raise ConfigError(
+            "expected two conditions such as core.kind=gru, two sweeps or two folders"
+        )
+    else:
+        sides = [pool.read_side(text) for text in (first, second)]
+    found = compare(
+        sides[0], sides[1], metric or pool.metric([*sides[0].records, *sides[1].records])
+    )
+    if html is not None:
+        write_atomically(html, found.html(shlex.join(["pernn", *sys.argv[1:]])).encode())
+    if as_json:
+        typer.echo(json.dumps(found.dump(), indent=2, ensure_ascii=False))
+    else:
+        _print(found, html)
+    return left_out(damage)
+
+
+class _Pool:
+    """Where trials come from, and which metric their experiments are about."""
+
+    def __init__(
+        self, results: Path, scale: str, published: Path | None, damage: list[str]
+    ) -> None:
+        self.results, self.scale, self.published = results, scale, published
+        self.damage = damage
+        self.metrics: dict[str, None] = {}
+
+    def read_sweep(self, name: str) -> list[dict[str, Any]]:
+        """Return a sweep's finished trials; of an experiment that was not run, published ones."""
+        full = sweep_name(name, self.scale)
+        known = full in list_sweeps(self.results) or name not in experiment_names()
+        plan = read_plan(self.results, full) if known else plan_sweep(name, self.scale, {})
+        self.metrics[plan.experiment.figure.metrics[0]] = None
+        found = plan.with_published(self.published, warn).published
+        records, _ = read_finished(self.results, plan.sweep.runs, found, self.damage.append)
+        return records
+
+    def read_all(self, folder: Path) -> list[dict[str, Any]]:
+        """Return all finished trials of a folder."""
+        for name in {load_sweep(folder, one).experiment for one in list_sweeps(folder)}:
+            if name in experiment_names():
+                self.metrics[find_experiment(name).figure.metrics[0]] = None
+        return read_records(folder, list_runs(folder), self.damage.append)
+
+    def read_side(self, text: str) -> Side:
+        """Return the trials of a folder, else of a sweep."""
+        folder = Path(text)
+        if (folder / "runs").is_dir():
+            return Side(text, self.read_all(folder), place=folder.resolve())
+        return Side(text, self.read_sweep(text), place=self.results.resolve())
+
+    def metric(self, records: Sequence[dict[str, Any]]) -> str:
+        """Return the metric that the experiments are about, if it is one."""
+        if len(self.metrics) == 1:
+            return next(iter(self.metrics))
+        if records and all("token_accuracy" in one for one in records):
+            return "token_accuracy"
+        known = ", ".join(self.metrics) or "token_accuracy, loss, perplexity …"
+        raise ConfigError(f"--metric is missing: expected one of {known}")
+
+
+def _print(found: Comparison, page: Path | None) -> None:
+    console = Console()
+    console.print(one_line(found.title), markup=False, soft_wrap=True)
+    print_rows(COMPARED, found.rows, console)
+    for note in found.notes:
+        console.print(note, markup=False, soft_wrap=True)
+    if page is not None:
+        console.print(one_line(f"Page: {page}"), markup=False, soft_wrap=True)

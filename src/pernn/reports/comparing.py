@@ -1,0 +1,196 @@
+"""Two sides compared: the differences within pairs, by cell and over all, with test and effect."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from .escaping import clean
+from .labels import Labels
+from .page import resource
+from .pairs import MIN_PAIRS, Pairs, Side, pair
+from .rules import MIN_SEEDS
+from .statistics import (
+    ROUNDING,
+    Effect,
+    Interval,
+    SignFlipTest,
+    effect_size,
+    sign_flip_test,
+    student_interval,
+)
+
+COMPARED = ("Cell", "n", "A − B", "95 % by t", "p", "d_z", "g_z", "A", "B")
+LABEL = Labels({})
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What the differences of some pairs say.
+
+    Attributes:
+        name: The cell that they share, or that they are means over all cells.
+        differences: Seed → A − B, in the metric's unit.
+        means: Mean of A and of B.
+        interval: Student's t interval of the mean difference.
+        test: Exact test of it.
+        effect: Its size; `None` where all differences are equal, or there are only two.
+    """
+
+    name: str
+    differences: Mapping[int, float]
+    means: tuple[float, float]
+    interval: Interval
+    test: SignFlipTest
+    effect: Effect | None
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The row of a table, as `COMPARED` names it."""
+        effect = ("–", "–")
+        if self.effect is not None:
+            effect = (f"{self.effect.d_z:.3g}", f"{self.effect.g_z:.3g}")
+        p = f"{'' if self.test.is_exact else '≈ '}{self.test.p_value:.3g}"
+        low, high = (f"{bound:.3g}" for bound in (self.interval.low, self.interval.high))
+        difference, *means = (
+            f"{one:.4g}" for one in (_rounded(self.interval.estimate), *self.means)
+        )
+        count = str(len(self.differences))
+        return (self.name, count, difference, f"[{low}, {high}]", p, *effect, *means)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides compared by a metric.
+
+    Attributes:
+        first: Name of the side A.
+        second: Name of the side B.
+        metric: What is compared.
+        pairs: What was paired.
+        cells: Each cell that has two pairs, in order.
+        overall: Each seed's mean over all cells; `None` if not two seeds have them all.
+        notes: What a reader should know, a sentence each.
+    """
+
+    first: str
+    second: str
+    metric: str
+    pairs: Pairs
+    cells: tuple[Compared, ...]
+    overall: Compared | None
+    notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What is compared, in one line."""
+        names = (clean(one) for one in (self.first, self.second))
+        return f"{LABEL(self.metric)}: A = {next(names)}, B = {next(names)}"
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table, as `COMPARED` names it; all cells together come last."""
+        cells = self.cells if len(self.pairs.cells) > 1 else ()
+        return [one.shown for one in (*cells, *([self.overall] if self.overall else []))]
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        pairs = self.pairs
+        return {
+            "a": self.first,
+            "b": self.second,
+            "metric": self.metric,
+            "differing": list(pairs.differing),
+            "num_pairs": sum(map(len, pairs.cells.values())),
+            "num_unpaired": list(pairs.num_unpaired),
+            "num_on_both_sides": pairs.num_same,
+            "num_diverged": pairs.num_diverged,
+            "cells": [asdict(one) for one in self.cells],
+            "overall": self.overall and asdict(self.overall),
+            "notes": list(self.notes),
+        }
+
+    def html(self, command: str) -> str:
+        """Return one page that loads nothing.
+
+        Args:
+            command: What repeats it.
+        """
+        environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+        return environment.from_string(resource("compare.html.jinja")).render(
+            style=Markup(resource("page.css")),  # noqa: S704
+            comparison=self,
+            columns=COMPARED,
+            label=LABEL,
+            command=clean(command),
+        )
+
+
+def compare(first: Side, second: Side, metric: str) -> Comparison:
+    """Compare two sides by the differences within pairs; arguments and errors as for `pair`."""
+    pairs = pair(first, second, metric)
+    cells = tuple(
+        _compared(_name(pairs, cell), found)
+        for cell, found in pairs.cells.items()
+        if len(found) >= MIN_PAIRS
+    )
+    seeds = sorted({seed for found in pairs.cells.values() for seed in found})
+    complete = [s for s in seeds if all(s in found for found in pairs.cells.values())]
+    overall = None
+    if len(complete) >= MIN_PAIRS:
+        sums = {s: zip(*(f[s] for f in pairs.cells.values()), strict=True) for s in complete}
+        means = {s: tuple(math.fsum(x) / len(x) for x in some) for s, some in sums.items()}
+        name = f"mean over {len(pairs.cells)} cells" if len(pairs.cells) > 1 else cells[0].name
+        overall = _compared(name, {s: (one, other) for s, (one, other) in means.items()})
+    shown = [*cells, *([overall] if overall else [])]
+    notes = _notes(pairs, len(seeds) - len(complete), shown)
+    return Comparison(first.name, second.name, metric, pairs, cells, overall, tuple(notes))
+
+
+def _compared(name: str, found: Mapping[int, tuple[float, float]]) -> Compared:
+    differences = {seed: _rounded(found[seed][0] - found[seed][1]) for seed in sorted(found)}
+    values = list(differences.values())
+    means = tuple(math.fsum(side) / len(found) for side in zip(*found.values(), strict=True))
+    return Compared(
+        name,
+        differences,
+        (means[0], means[1]),
+        student_interval(values),
+        sign_flip_test(values),
+        effect_size(values),
+    )
+
+
+def _name(pairs: Pairs, cell: tuple[Any, ...]) -> str:
+    named = dict(zip(pairs.columns, cell, strict=True))
+    words = (LABEL.condition(key, named[key]) for key in pairs.naming if named[key] is not None)
+    return ", ".join(words) or "all"
+
+
+def _rounded(difference: float) -> float:
+    """Return a difference, without what rounding leaves of equal numbers."""
+    return 0.0 if abs(difference) <= ROUNDING else difference
+
+
+def _notes(pairs: Pairs, num_incomplete: int, shown: list[Compared]) -> list[str]:
+    fewest = min(len(one.differences) for one in shown)
+    single = sum(len(found) < MIN_PAIRS for found in pairs.cells.values())
+    words = {
+        f"Within a pair seed and settings agree but for {', '.join(pairs.differing)}.": (
+            pairs.differing
+        ),
+        f"Trials without a partner: {pairs.num_unpaired[0]} of A, {pairs.num_unpaired[1]} of B.": (
+            True
+        ),
+        f"{pairs.num_same} trials are on both sides and were left out.": pairs.num_same,
+        f"{pairs.num_diverged} trials diverged and count as the worst.": pairs.num_diverged,
+        f"{single} cells have one pair only and are not shown.": single,
+        f"{num_incomplete} seeds lack a cell and are not in the mean over cells.": num_incomplete,
+        f"n = {fewest} is no verdict: {MIN_SEEDS} seeds are needed, and the smallest p that "
+        f"{fewest} can give is {2.0 ** (1 - fewest):g}.": fewest < MIN_SEEDS,
+        "The p of single cells is not corrected for their number.": len(shown) > 2,
+    }
+    return [text for text, holds in words.items() if holds]

@@ -1,0 +1,218 @@
+"""Training as other programs show it: TensorBoard, Weights & Biases and MLflow, below `logs/`.
+
+What `metrics.jsonl` has is shown there, no more: a run that is resumed repeats the lines that it
+goes on from, or leaves out what is shown already, so no point stands twice.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+from pernn.errors import ConfigError, MachineError, one_line
+from pernn.store import RunDirectory, flatten, refuse_links
+
+from .spec import RunSpec
+
+SINKS_VARIABLE = "PERNN_LOG_TO"
+"""Environment variable that names the sinks, with commas between; workers inherit it."""
+
+FOLDER = "logs"
+FLUSH_SECONDS = 10
+DEFAULT = "0"
+"""MLflow's experiment that is always there."""
+
+
+class Sink(Protocol):
+    """Where the metrics of one run are shown."""
+
+    def write(self, update: int, values: Mapping[str, float]) -> None:
+        """Show what was measured after an update."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left, and let go."""
+        ...
+
+
+class TensorBoard:
+    """Event files, one folder per run; written anew when a run is resumed."""
+
+    def __init__(self, folder: Path, spec: RunSpec) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        place = folder / _name(spec)
+        shutil.rmtree(place, ignore_errors=True)
+        self._writer: Any = SummaryWriter(place, flush_secs=FLUSH_SECONDS)
+
+    def write(self, update: int, values: Mapping[str, float]) -> None:
+        """Write a point per value."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, update)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+
+class WandB:
+    """An offline run of Weights & Biases, for `wandb sync`; written anew when a run is resumed."""
+
+    def __init__(self, folder: Path, spec: RunSpec) -> None:
+        os.environ |= {"WANDB_ERROR_REPORTING": "false", "WANDB_CACHE_DIR": str(folder / "cache")}
+        import wandb
+
+        place = folder / _name(spec)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        quiet = {"silent": True, "console": "off", "disable_git": True, "x_disable_stats": True}
+        self._run = wandb.init(
+            mode="offline",
+            dir=place,
+            project="pernn",
+            id=spec.fingerprint(),
+            name=spec.label,
+            config=flatten(spec.dump()),
+            reinit="create_new",
+            settings=wandb.Settings(**quiet),
+        )
+
+    def write(self, update: int, values: Mapping[str, float]) -> None:
+        """Write a point per value."""
+        self._run.log(dict(values), step=update)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._run.finish()
+
+
+class MLflow:
+    """A run in MLflow's store of files; what it has already is left out."""
+
+    def __init__(self, folder: Path, spec: RunSpec) -> None:
+        os.environ |= {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        from mlflow import MlflowClient
+        from mlflow.entities import Metric, Param
+
+        with (folder.parent / "mlflow.lock").open("w") as lock:
+            # The first client of a store makes it, which takes it several steps.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._metric = Metric
+            self._client = MlflowClient(tracking_uri=folder.resolve().as_uri())
+            where = f"tags.`pernn.run` = '{spec.fingerprint()}'"
+            found = self._client.search_runs([DEFAULT], where)
+        tags = {"pernn.run": spec.fingerprint()}
+        run = (
+            found[0] if found else self._client.create_run(DEFAULT, tags=tags, run_name=spec.label)
+        )
+        self._run: str = run.info.run_id
+        settings = [Param(key, str(value)) for key, value in flatten(spec.dump()).items()]
+        self._client.log_batch(self._run, params=settings)
+        self._last: dict[str, int] = {}
+
+    def write(self, update: int, values: Mapping[str, float]) -> None:
+        """Write a point per value."""
+        for name in values.keys() - self._last.keys():
+            there = self._client.get_metric_history(self._run, name)
+            self._last[name] = max((point.step for point in there), default=-1)
+        now = int(1000 * time.time())
+        new = [(k, v) for k, v in values.items() if update > self._last[k]]
+        points = [self._metric(key, value, now, update) for key, value in new]
+        self._client.log_batch(self._run, metrics=points)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._client.set_terminated(self._run)
+
+
+SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
+    "tensorboard": ("tensorboard", TensorBoard),
+    "wandb": ("wandb", WandB),
+    "mlflow": ("mlflow", MLflow),
+}
+"""Name, which is that of the extra too → the package that it needs, and what writes."""
+
+
+def choose_sinks(names: Sequence[str] | None) -> None:
+    """Have all runs of this process, and of those that it starts, write to sinks.
+
+    Args:
+        names: Of `SINKS`; `None` leaves it at what the environment says.
+
+    Raises:
+        ConfigError: If a name is unknown.
+        MachineError: If its package is missing.
+    """
+    if names is not None:
+        os.environ[SINKS_VARIABLE] = ",".join(names)
+    for name in _chosen():
+        if name not in SINKS:
+            raise ConfigError(
+                f"--log-to is invalid: expected one of {', '.join(SINKS)}, got {name!r}"
+            )
+        if find_spec(SINKS[name][0]) is None:
+            raise MachineError(f"--log-to {name} needs a package: pip install 'pernn[{name}]'")
+
+
+class Log:
+    """The sinks of one run; one that fails is left out with a warning, and the run goes on.
+
+    Args:
+        spec: The run.
+        directory: Where its metrics are, as far as it goes on from them.
+        root: Results directory.
+        warn: Told in one line why a sink was left out.
+    """
+
+    def __init__(
+        self, spec: RunSpec, directory: RunDirectory, root: Path, warn: Callable[[str], None]
+    ) -> None:
+        self._warn, self._sinks = warn, dict[str, Sink]()
+        names = _chosen()
+        for name in names:
+            folder = root / FOLDER / name
+            refuse_links(folder.parent, folder)
+            folder.parent.mkdir(exist_ok=True)
+            self._try(name, partial(self._open, name, folder, spec))
+        for line in directory.read_metrics() if names else ():
+            self.write(line)
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Show a line of `metrics.jsonl`."""
+        values = {
+            f"{line['kind']}/{key}": float(value)
+            for key, value in line.items()
+            if key not in ("kind", "update") and isinstance(value, int | float)
+        }
+        for name, sink in [*self._sinks.items()]:
+            self._try(name, partial(sink.write, line["update"], values))
+
+    def close(self) -> None:
+        """End all sinks."""
+        for name, sink in [*self._sinks.items()]:
+            self._try(name, sink.close)
+
+    def _open(self, name: str, folder: Path, spec: RunSpec) -> None:
+        self._sinks[name] = SINKS[name][1](folder, spec)
+
+    def _try(self, name: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 whatever it is, the run's own files are whole
+            self._sinks.pop(name, None)
+            self._warn(f"logging to {name} ended: {type(error).__name__}: {one_line(str(error))}")
+
+
+def _chosen() -> list[str]:
+    return [name for name in os.environ.get(SINKS_VARIABLE, "").split(",") if name]
+
+
+def _name(spec: RunSpec) -> str:
+    """Return the name of a run's folder: which trial it is, and its fingerprint."""
+    return f"{re.sub(r'[^A-Za-z0-9=_.]+', '-', spec.label)[:100]}-{spec.fingerprint()}"

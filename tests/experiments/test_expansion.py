@@ -1,0 +1,197 @@
+"""Grids from the command line: seeds, lists and additions, each beside what the experiment has."""
+
+import re
+import shlex
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pernn.cli.options import grid_changes
+from pernn.cores import GRUConfig
+from pernn.errors import ConfigError
+from pernn.experiments import find_experiment, trials
+from pernn.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
+from pernn.reports import judge_all
+from pernn.store import flatten, save_sweep
+from pernn.sweeps import plan_sweep, reload_plan, repeat_command
+
+DOCS = Path(__file__).parents[2] / "docs"
+OPTIONS = ("--set", "--seeds", "--add")
+VOCABULARY = find_experiment("vocabulary_size")
+
+
+@pytest.fixture
+def own_core(monkeypatch):
+    """A core of another module, named by its place, as the pages have it."""
+
+    class MinGRUConfig(GRUConfig):
+        pass
+
+    module = ModuleType("mingru")
+    module.MinGRUConfig = MinGRUConfig
+    monkeypatch.setitem(sys.modules, "mingru", module)
+    return "mingru:MinGRUConfig"
+
+
+def grid(changes, experiment=VOCABULARY, *columns):
+    flat = [flatten(spec.dump()) for spec in trials(experiment, "demo", changes)]
+    return [tuple(one.get(column) for column in columns) for one in flat]
+
+
+def test_seeds_begin_with_the_published_ones_and_choose_nothing_that_chooses():
+    assert first_seeds(8) == SMALL_SEEDS
+    assert len(set(first_seeds(100))) == 100
+    assert not {*first_seeds(100)} & {*VALIDATION_SEEDS}
+    assert grid_changes(None, "2", None) == {"seed": [111, 222]}
+    assert grid_changes(None, "666,", None) == {"seed": [666]}
+    found = grid(grid_changes(None, "222, 111,999", None), VOCABULARY, "seed")
+    assert [seed for (seed,) in found] == [222] * 6 + [111] * 6 + [999] * 6
+    tuned = find_experiment("learning_rate")
+    seeds = {seed for (seed,) in grid({"seed": [111, 999]}, tuned, "seed")}
+    assert seeds == {111, 999, *VALIDATION_SEEDS}
+    with pytest.raises(ConfigError, match="1009 chooses settings"):
+        trials(tuned, "demo", {"seed": [1009]})
+
+
+def test_lists_make_a_grid_with_the_seeds_outermost():
+    changes = grid_changes(["task.vocab_size=[16, 64]", "core.kind=[gru,lstm]"], None, None)
+    found = grid(changes, VOCABULARY, "seed", "task.vocab_size", "core.kind", "encoding.kind")
+    assert len(found) == len(set(found)) == 5 * 2 * 2 * 2
+    assert [one[0] for one in found] == sorted(one[0] for one in found)
+    assert {one[1:3] for one in found} == {(k, c) for k in (16, 64) for c in ("gru", "lstm")}
+
+
+def test_a_setting_that_is_a_list_is_no_grid_unless_it_has_lists():
+    column = "encoding.frequencies"
+    one = {f for (f,) in grid({column: [0.8, 0.4]}, VOCABULARY, column)}
+    assert one == {None, "[0.8, 0.4]"}
+    two = {f for (f,) in grid({column: [[0.8, 0.4], [0.2]]}, VOCABULARY, column)}
+    assert two == {None, "[0.8, 0.4]", "[0.2]"}
+
+
+def test_what_is_added_stands_beside_all_that_was_there(own_core):
+    before = trials(VOCABULARY, "demo")
+    changes = grid_changes(None, None, [f"core.kind={own_core}", "task.vocab_size=[32,64]"])
+    after = trials(VOCABULARY, "demo", changes)
+    assert {*before} < {*after}
+    added = [spec for spec in after if spec.core.kind == own_core]
+    others = [spec for spec in after if spec.core.kind == "gru"]
+    assert [one.override({"core.kind": own_core}) for one in others] == added
+    assert {spec.task.vocab_size for spec in added} == {4, 8, 16, 32, 64}
+    assert {(spec.core.hidden_size, spec.encoding.kind) for spec in added} == {
+        (128, "none"), (128, "sinusoidal"),
+    }  # fmt: skip
+
+
+def test_an_encoding_that_is_added_is_as_wide_and_has_its_control():
+    changes = {"encoding.size": 64, "+encoding.kind": "learned"}
+    found = grid(changes, VOCABULARY, "encoding.kind", "encoding.size")
+    assert set(found) == {("none", None), ("sinusoidal", 64), ("learned", 64)}
+    changes = {"encoding.kind": "sinusoidal", "+encoding.kind": "learned"}
+    found = grid(changes, VOCABULARY, "encoding.kind")
+    assert [found.count((kind,)) for kind in ("none", "sinusoidal", "learned")] == [15] * 3
+
+
+def test_figures_and_claims_tell_apart_what_they_did_not_name():
+    changes = {"core.hidden_size": [16, 32], "+task.vocab_size": 64}
+    plan = plan_sweep(VOCABULARY, "demo", changes)
+    records = [
+        {
+            "run": run,
+            **flatten(spec.dump()),
+            "token_accuracy": 0.5
+            + (spec.encoding.kind != "none") * spec.core.hidden_size / 100
+            + spec.seed * spec.task.vocab_size * 1e-7,
+        }
+        for run, spec in plan.specs.items()
+    ]
+    with pytest.raises(ConfigError, match="two trials at"):
+        judge_all(VOCABULARY.claims, records)
+    (helps,) = (one for one in VOCABULARY.claims if one.name == "encoding_helps_gru")
+    judged = judge_all(plan.experiment.claims, records, list(plan.specs.values()))
+    found = {one.claim.name: one for one in judged}
+    for size in (16, 32):
+        one = found[f"{helps.name}@core.hidden_size={size}"]
+        assert one.claim.statement.endswith(f"(Hidden size {size}).")
+        assert one.interval.estimate == pytest.approx(size / 100)
+        assert (one.num_seeds, len(one.cells)) == (5, 4)
+    assert plan.experiment.figure.rows == "core.hidden_size"
+    assert plan_sweep(VOCABULARY, "demo", {"core.hidden_size": 16}).experiment is VOCABULARY
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"seed": []}, "seed is invalid: expected one or more distinct values, got none"),
+        ({"seed": [111, 222, 111]}, "got 111 twice"),
+        ({"+task.vocab_size": [32, 32]}, "got 32 twice"),
+        ({"+core.kind": "gru"}, "expected a value to add, got 'gru', which the grid has already"),
+        ({"+task.vocab_size": 8}, r"got 8, which the grid has already \(16, 4, 8\)"),
+        ({"+core.kind": "absent_module:Config"}, "cannot be imported: No module named"),
+        ({"+core.kynd": 1}, "unknown key, did you mean 'kind'"),
+        ({"task.vocab_sise": [1, 2]}, "unknown key, did you mean"),
+        ({"+encodin.size": 3}, "has no part 'encodin'"),
+        ({"task.vocab_size": [4, "many"]}, "valid integer, got 'many'"),
+        ({"core.kind": ["gru", "gruu"]}, "no kind 'gruu', did you mean 'gru'"),
+    ],
+)
+def test_what_makes_no_grid_is_refused(changes, said):
+    with pytest.raises(ConfigError, match=said):
+        trials(VOCABULARY, "demo", changes)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((["seed=1"], "3", None), "are the same: give one"),
+        ((None, "many", None), "expected a number of seeds such as 10, or a list"),
+        ((None, "666", None), "expected 1 to 100, got 666; one seed alone is `--set seed=666`"),
+        ((None, "0", None), "expected 1 to 100"),
+        ((None, "", None), "--seeds is invalid"),
+        ((None, None, ["core.kind"]), "--add core.kind: expected path=value"),
+        ((["task.length=[1,NaN]"], None, None), "must be finite"),
+    ],
+)
+def test_options_that_make_no_grid_are_refused(words, said):
+    with pytest.raises(ConfigError, match=said):
+        grid_changes(*words)
+
+
+def test_a_sweep_knows_its_grid_again(tmp_path, own_core):
+    additions = [f"core.kind={own_core}", "task.vocab_size=32", "task.vocab_size=64"]
+    changes = grid_changes(["core.hidden_size=16"], "2", additions)
+    plan = plan_sweep(VOCABULARY, "demo", changes)
+    save_sweep(tmp_path, plan.sweep)
+    again = reload_plan(tmp_path, plan.sweep.name)
+    assert again.sweep == plan.sweep
+    assert list(again.specs) == list(plan.specs)
+    assert plan.sweep.name != plan_sweep(VOCABULARY, "demo", {}).sweep.name
+    words = repeat_command(plan.sweep)
+    assert words == (
+        "pernn run vocabulary_size --scale demo --set core.hidden_size=16 --set 'seed=[111, 222]' "
+        f"--add core.kind={own_core} --add 'task.vocab_size=[32, 64]'"
+    )
+    assert plan_sweep(VOCABULARY, "demo", {"seed": (111, 222)}).sweep.overrides["seed"] == [
+        111,
+        222,
+    ]
+
+
+def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):
+    grids = []
+    for page in ("extend.md", "sweeps.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        (line,) = re.findall(r"^(pernn run vocabulary_size .*--add.*)$", text, re.MULTILINE)
+        words = shlex.split(line)
+        given = {name: [b for a, b in pairwise(words) if a == name] for name in OPTIONS}
+        changes = grid_changes(given["--set"], next(iter(given["--seeds"]), None), given["--add"])
+        grids.append(grid(changes, VOCABULARY, "core.kind", "core.hidden_size", "seed"))
+    first, second = grids
+    assert len(first) == 2 * 30
+    assert {one[:2] for one in first} == {("gru", 64), (own_core, 64)}
+    assert len(second) == 2 * 2 * 60
+    assert {one[:2] for one in second} == {(c, h) for c in ("gru", "lstm") for h in (32, 64)}
+    assert len({seed for _, _, seed in second}) == 10

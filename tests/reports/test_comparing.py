@@ -1,0 +1,222 @@
+"""Two sides compared pair by pair: what is paired, what is left over, and what the numbers say."""
+
+import json
+import random
+import shutil
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from cli.test_reading import pernn
+from pernn.errors import ConfigError
+from pernn.reports import Side, compare, select
+from pernn.reports.statistics import effect_size, sign_flip_test
+from pernn.store import Sweep, save_sweep
+from reports.trials import trials
+from store.finished import finish, spec
+
+VALUES = (0.31, 0.12, -0.05, 0.22, 0.4)
+
+
+def encoded(records, metric="token_accuracy", **more):
+    sides = [select(f"encoding.kind={kind}", records) for kind in ("sinusoidal", "none")]
+    return compare(*sides, metric, **more)
+
+
+def test_the_test_tries_all_signs():
+    signs = np.array(list(product((1, -1), repeat=len(VALUES))))
+    means = np.abs(signs @ VALUES)
+    expected = np.mean(means >= np.abs(np.sum(VALUES)) - 1e-12)
+    assert sign_flip_test(VALUES) == (pytest.approx(expected), True)
+    assert sign_flip_test([1.0, 1.1, 1.2]) == (0.25, True)
+    assert sign_flip_test([0.0, 0.0]) == (1.0, True)
+    many = [0.1 * number for number in range(-3, 21)]
+    assert sign_flip_test(many).is_exact is False
+    assert sign_flip_test(many) == sign_flip_test(many[::-1])
+
+
+def test_effects_are_in_standard_deviations_and_corrected_for_few_pairs():
+    found = effect_size([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert found.d_z == pytest.approx(3 / 2.5**0.5)
+    # Hedges' factor at four degrees of freedom, by his table: 0.7979.
+    assert found.g_z / found.d_z == pytest.approx(0.7979, abs=5e-5)
+    assert effect_size([1.0, 2.0]) is None
+    assert effect_size([0.5, 0.5, 0.5]) is None
+
+
+def test_pairs_agree_in_seed_and_settings_and_differences_are_the_first_less_the_second():
+    records = trials(vocab_sizes=(4, 8))
+    found = encoded(records[::-1])
+    assert [one.name for one in found.cells] == [
+        f"{core}, Vocabulary size K: {size}" for core in ("GRU", "LSTM") for size in (4, 8)
+    ]
+    one = found.cells[2]
+    arms = [
+        [r["token_accuracy"] for r in records if r["core.kind"] == "lstm"
+         and r["task.vocab_size"] == 4 and r["encoding.kind"] == kind]
+        for kind in ("sinusoidal", "none")
+    ]  # fmt: skip
+    expected = ttest_rel(*arms)
+    bounds = expected.confidence_interval()
+    assert one.differences == dict(zip((111, 222, 333, 444, 555), np.subtract(*arms), strict=True))
+    assert one.means == pytest.approx([np.mean(arm) for arm in arms])
+    assert (one.interval.low, one.interval.high) == pytest.approx((bounds.low, bounds.high))
+    # Over all cells the seed is the unit.
+    assert found.overall.name == "mean over 4 cells"
+    assert found.overall.differences[333] == pytest.approx(
+        np.mean([cell.differences[333] for cell in found.cells])
+    )
+    assert found.pairs.differing == ("encoding.kind",)
+    assert not any("no verdict" in note for note in found.notes)
+
+
+def test_what_has_no_partner_is_counted():
+    records = trials(("gru",), (4, 8))
+    lacking = [r for r in records if (r["seed"], r["encoding.kind"]) != (111, "none")]
+    one = next(r for r in lacking[::-1] if (r["seed"], r["task.vocab_size"]) == (222, 8))
+    found = encoded([r for r in lacking if r is not one])
+    assert found.pairs.num_unpaired == (2, 1)
+    assert list(found.overall.differences) == [333, 444, 555]
+    assert [len(cell.differences) for cell in found.cells] == [4, 3]
+    notes = " ".join(found.notes)
+    assert "without a partner: 2 of A, 1 of B" in notes
+    assert "1 seeds lack a cell" in notes
+    assert (
+        "n = 3 is no verdict: 5 seeds are needed, and the smallest p that 3 can give is 0.25"
+        in notes
+    )
+    lost = [{**r, "diverged": 7} if r["run"] == records[-1]["run"] else r for r in records]
+    assert "1 trials diverged and count as the worst." in encoded(lost).notes
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (trials(("gru",), (4,), (111,)), "at least 2 pairs .* encoding.kind alone, got 1"),
+        (trials(("gru",), (4, 8), (111,)), "at least 2 seeds of a cell, got 2 pairs in 2 cells"),
+        ([*trials(("gru",), (4,)), *trials(("gru",), (4,))], "two trials at seed = 111"),
+    ],
+)
+def test_too_few_pairs_and_trials_that_compete_are_refused(records, said):
+    with pytest.raises(ConfigError, match=said):
+        encoded(records)
+
+
+def test_sides_that_differ_in_more_are_refused_and_named():
+    records = trials(vocab_sizes=(4, 8))
+    apart = [r for r in records if (r["core.kind"] == "gru") == (r["task.vocab_size"] == 4)]
+    sides = [select(f"core.kind={core}", apart) for core in ("gru", "lstm")]
+    with pytest.raises(ConfigError, match=r"A and B differ in task\.vocab_size too: name it"):
+        compare(*sides, "loss")
+    texts = ("core.kind=gru,task.vocab_size=4", "core.kind=lstm,task.vocab_size=8")
+    found = compare(*(select(text, apart) for text in texts), "loss")
+    assert found.pairs.differing == ("core.kind", "task.vocab_size")
+    with pytest.raises(ConfigError, match="no trial has perplexity"):
+        compare(*(select(text, apart) for text in texts), "perplexity")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("core.kynd=gru", "no finished trial has a setting core.kynd, did you mean 'core.kind'"),
+        ("core.kind=gruu", "expected core.kind as in gru, lstm, got gruu"),
+        ("token_accuracy=1", "has a setting token_accuracy"),
+    ],
+)
+def test_conditions_that_select_nothing_are_refused(text, said):
+    with pytest.raises(ConfigError, match=said):
+        select(text, trials())
+
+
+def test_sweeps_are_compared_by_what_no_trial_of_both_shares():
+    records = [r for r in trials(("gru",), (4, 8)) if r["encoding.kind"] == "none"]
+    wide = [
+        {**r, "run": f"w{r['run']}", "core.hidden_size": 256, "embedding_size": 256, "loss": 0.0}
+        for r in records
+    ]
+    narrow = [{**r, "embedding_size": 128} for r in records]
+    place = Path("results")
+    found = compare(Side("wide", wide, place=place), Side("narrow", narrow, place=place), "loss")
+    assert found.pairs.differing == ("core.hidden_size", "embedding_size")
+    assert [one.name for one in found.cells] == ["Vocabulary size K: 4", "Vocabulary size K: 8"]
+    # A trial is not compared with itself, unless it ran in another folder.
+    both = Side("both", [*wide, *narrow], place=place)
+    with pytest.raises(ConfigError, match="on both sides: 10"):
+        compare(both, Side("narrow", narrow, place=place), "loss")
+    again = compare(
+        Side("one", narrow, place=place), Side("other", narrow, place=Path("x")), "loss"
+    )
+    assert {*again.overall.differences.values()} == {0.0}
+
+
+def test_widths_that_follow_the_state_may_differ_with_it():
+    records = [{**r, "embedding_size": 128, "encoding.size": 128} for r in trials(("gru",), (4,))]
+    wide = [
+        {**r, "run": f"w{r['run']}", "core.hidden_size": 64, "embedding_size": 64}
+        | {"encoding.size": 64}
+        for r in records
+    ]
+    texts = ("core.hidden_size=64", "core.hidden_size=128")
+    found = compare(*(select(text, [*records, *wide]) for text in texts), "loss")
+    assert found.pairs.differing == ("core.hidden_size", "embedding_size", "encoding.size")
+    fixed = [{**r, "embedding_size": 32} for r in wide]
+    with pytest.raises(ConfigError, match="A and B differ in embedding_size too"):
+        compare(*(select(text, [*records, *fixed]) for text in texts), "loss")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two cores, five seeds each, in a sweep and without one."""
+    root = tmp_path_factory.mktemp("compare") / "results"
+    specs = [spec(seed, core) for seed in range(5) for core in ("gru", "lstm")]
+    runs = [finish(root, one, random.Random(one.seed)).fingerprint for one in specs]
+    save_sweep(root, Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs[:8]))
+    return root
+
+
+def test_the_verb_prints_a_table_json_and_a_page(results, tmp_path):
+    page = tmp_path / "page.html"
+    words = ("compare", "core.kind=gru", "core.kind=lstm", "--metric", "loss")
+    done = pernn(results, *words, "--html", page)
+    assert done.returncode == 0, done.stderr
+    assert "Loss: A = core.kind=gru, B = core.kind=lstm" in done.stdout
+    assert "all" in done.stdout
+    text = page.read_text()
+    assert "<script" not in text
+    assert "pernn compare core.kind=gru core.kind=lstm" in text
+    found = json.loads(pernn(results, *words, "--json").stdout)
+    assert (found["num_pairs"], found["metric"]) == (5, "loss")
+    assert found["overall"]["differences"] == dict.fromkeys(map(str, range(5)), 0.0)
+    words = (*words[:3], "--sweep", "vocabulary_size", "--json")
+    found = json.loads(pernn(results, *words).stdout)
+    assert (found["num_pairs"], found["metric"]) == (4, "token_accuracy")
+    other = shutil.copytree(results, tmp_path / "other")
+    found = json.loads(pernn(results, "compare", results, other, "-m", "loss", "--json").stdout)
+    assert (found["num_pairs"], found["differing"]) == (10, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("core.kind=gru", "vocabulary_size"), "expected two conditions such as core.kind=gru"),
+        (("core.kind=gru", "core.kind=elman"), "expected core.kind as in gru, lstm, got elman"),
+        (("vocabulary_size", "vocabulary_sise-demo"), "no sweep 'vocabulary_sise-demo'"),
+        (("seed=1", "seed=2"), "pairs of trials that differ in seed alone, got 0"),
+    ],
+)
+def test_the_verb_refuses_in_one_line(results, words, said):
+    done = pernn(results, "compare", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_names_from_files_are_text_on_the_page():
+    evil = "<script>alert(1)</script>"
+    records = [{**r, "core.kind": evil} if r["core.kind"] == "lstm" else r for r in trials()]
+    page = encoded(records).html(f"pernn compare {evil}")
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
