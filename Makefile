@@ -47,7 +47,7 @@ test: check ## Check everything, then run the tests, but for those that take lon
 	$(BIN)/pytest $(TWO_AT_ONCE) -m "not slow and not browser"
 
 test-all: check ## Check everything, then run all tests
-	$(BIN)/pytest $(TWO_AT_ONCE) -m "not browser and not evidence"
+	$(BIN)/pytest $(TWO_AT_ONCE) -m "not browser and not evidence" --hypothesis-profile thorough
 
 test-browser: $(DEV) ## Test the study's page in Chromium (apt install chromium)
 	$(INSTALL) -e '.[dev,browser]'

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,12 @@ settings.register_profile(
     "pernn",
     deadline=None,
     derandomize=True,
-    max_examples=50,
+    max_examples=25,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("pernn")
+# Of `make test-all`.
+settings.register_profile("thorough", settings.get_profile("pernn"), max_examples=100)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,11 +41,14 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(20240201)
 
 
-@pytest.fixture
-def one_format(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw figures of reports as SVG only, where a test does not look at them."""
-    for file in ("page", "more_figures"):
-        monkeypatch.setattr(f"pernn.reports.{file}.FORMATS", ("svg",))
+@pytest.fixture(scope="module")
+def one_format() -> Iterator[None]:
+    """Draw figures of a sweep's report as SVG only: the other formats take half of its time."""
+    from pernn.reports import write_report
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pernn.reports.write_report", partial(write_report, formats=("svg",)))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -72,7 +72,7 @@ def without_charts(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
+def ran(tmp_path_factory, one_format):
     """Two seeds of a miniature, run and published."""
     root = tmp_path_factory.mktemp("ran")
     found, seeds = run(root / "results", None, 111, 222)

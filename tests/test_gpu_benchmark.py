@@ -92,7 +92,7 @@ def test_ctrl_c_ends_what_was_started_and_the_next_call_goes_on(tmp_path):
     while not (tmp_path / "results.jsonl").exists() and running.poll() is None:
         time.sleep(0.1)
     running.send_signal(signal.SIGINT)
-    said, _ = running.communicate(timeout=60)
+    said, _ = running.communicate(timeout=240)
     assert running.returncode == 130, said
     assert "the same command goes on" in said
     done = subprocess.run(words, capture_output=True, text=True, check=False)

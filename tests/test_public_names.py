@@ -18,7 +18,8 @@ PACKAGES = sorted(
 EXPECTED = {
     "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
     "PositionEncodedRNN", "Random", "RepeatedEmbedding", "RunSpec", "S4D", "Sinusoidal",
-    "__version__", "execute", "load_curves", "load_model", "load_results", "run",
+    "__version__", "execute", "from_pretrained", "load_curves", "load_model", "load_results",
+    "run", "save_pretrained",
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ TINY = {
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
+def ran(tmp_path_factory, one_format):
     root, ends = tmp_path_factory.mktemp("results"), []
     runner = InlineRunner(device="cpu")
     found = pernn.run(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Sinusoidal as Sinusoidal,
     )
     from pernn.errors import PernnError as PernnError
+    from pernn.hub import from_pretrained as from_pretrained, save_pretrained as save_pretrained
     from pernn.models import (
         PositionEncoded as PositionEncoded,
         PositionEncodedRNN as PositionEncodedRNN,

@@ -251,6 +251,16 @@ def _read_spec(root: Path, run: str) -> RunSpec | None:
     return None
 
 
+def find_waiting(root: Path) -> list[RunSpec]:
+    """Return all planned trials that have no result; they may still need earlier stages."""
+    return [
+        spec
+        for name in list_sweeps(root)
+        if not all(is_done(root, run) for run in load_sweep(root, name).runs)
+        for spec in reload_plan(root, name).missing(root)
+    ]
+
+
 def label_trials(root: Path, name: str) -> dict[str, str]:
     """Return which trial each run of a sweep is; nothing of an experiment that is not here."""
     with suppress(PernnError):

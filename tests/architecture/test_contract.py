@@ -20,6 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 name = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 
+@pytest.mark.slow  # `make check` does the same before every `make test`
 def test_imports_go_downwards():
     program = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run(
@@ -46,15 +47,16 @@ def imported(path):
             yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.parametrize("path", FILES, **name)
-def test_across_rooms_only_the_package_itself_is_imported(path):
-    package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    for module in imported(path):
-        parts = module.split(".")
-        assert not module.startswith("..")
-        if parts[0] == "pernn" and len(parts) > 1:
-            assert len(parts) == 2, f"{module}: import pernn.{parts[1]} instead"
-            assert parts[1] != package, f"{module}: inside a package, from .file import"
+# Of all files in one test: to begin a test for each takes longer than to read them.
+def test_across_rooms_only_the_package_itself_is_imported():
+    for path in FILES:
+        package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for module in imported(path):
+            parts = module.split(".")
+            assert not module.startswith(".."), path
+            if parts[0] == "pernn" and len(parts) > 1:
+                assert len(parts) == 2, f"{path}: {module}: import pernn.{parts[1]} instead"
+                assert parts[1] != package, f"{path}: {module}: inside a package, from .file import"
 
 
 PLACE = re.compile(r"pernn\.(\w+)[.:][\w.:]*")
@@ -97,23 +99,24 @@ def test_no_package_has_files_in_a_circle(package):
     TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("path", [*FILES, *TESTS], **name)
-def test_no_file_is_long(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_no_file_is_long():
+    long = [path for path in (*FILES, *TESTS) if len(path.read_text().splitlines()) > 400]
+    assert not long
 
 
-@pytest.mark.parametrize("path", [*FILES, *TESTS], **name)
-def test_no_file_or_folder_is_a_drawer(path):
-    assert not BANNED & {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
+def test_no_file_or_folder_is_a_drawer():
+    for path in (*FILES, *TESTS):
+        parts = {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
+        assert not BANNED & parts, path
 
 
-@pytest.mark.parametrize("path", FILES, **name)
-def test_annotations_are_live(path):
+def test_annotations_are_live():
     # Postponed annotations weaken the shape checks; beartype cannot see `Self` outside a class.
-    text = path.read_text()
-    assert "from __future__ import annotations" not in text
-    tree = ast.parse(text)
-    assert not any(isinstance(node, ast.Name) and node.id == "Self" for node in ast.walk(tree))
+    for path in FILES:
+        text = path.read_text()
+        assert "from __future__ import annotations" not in text, path
+        names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        assert "Self" not in names, path
 
 
 @pytest.mark.parametrize("package", sorted(SOURCE.glob("*/__init__.py")), **name)

@@ -28,7 +28,7 @@ def test_archived_pruned_and_unpacked_again(finished: Path, tmp_path: Path) -> N
     dry = json.loads(pernn("prune", name, "-r", finished, "--dry-run", "--json").stdout)
     done = pernn("prune", name, "-r", finished, "--yes", "--json")
     assert json.loads(done.stdout) == {**dry, "dry_run": False}
-    assert dry["sweeps"][name]["num_checkpoints"] == 5
+    assert dry["num_checkpoints"] == 5
     assert len(list(finished.glob("runs/*/checkpoints/update-*"))) == 5
     unpacked = pernn("unpack", file, "-r", there, "--json")
     assert json.loads(unpacked.stdout)["runs"] == dict.fromkeys(runs, "unpacked")

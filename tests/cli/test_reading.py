@@ -165,7 +165,7 @@ def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
         time.sleep(0.1)
         run.append_metrics({"update": 1234, "kind": "train", "loss": 1.0})
         status, said = on_a_terminal(
-            results, "status", "study-demo", "--every", "0.2", until="1,234 of", leave=True
+            results, "status", "study-demo", "-w", "--every", "0.2", until="1,234 of", leave=True
         )
     assert status == 0
     assert "Traceback" not in said

@@ -10,8 +10,7 @@ from pernn import sweeps
 from pernn.cli import launch as launching
 from pernn.cli.launch import RUNNERS_OF, Launch, check_cores
 from pernn.cli.options import read_duration
-from pernn.cli.pause import pause
-from pernn.cli.retry import retry
+from pernn.cli.resume import pause, retry
 from pernn.cli.statuses import LEFT_EARLY
 from pernn.cli.sweep import run_sweep
 from pernn.config import parse_assignment
@@ -159,7 +158,7 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
 def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path, measured: dict) -> None:
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     measured["memory"] = 10**15
-    with pytest.raises(MachineError, match=r"are free: [\d,.e+]+ TB too little.*--force"):
+    with pytest.raises(MachineError, match=r"are free: [\d.]+ PB too little.*--force"):
         run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
     assert not (tmp_path / "runs").exists()
     launch = Launch(device="cpu", force=True, max_trials=1)

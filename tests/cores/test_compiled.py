@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairs import pairwise
 from pernn.cores import GRU, LSTM, Elman, Projected
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.training import computing
@@ -79,11 +80,13 @@ def check(core, inputs, state, num_outputs, *, tolerance=2e-6):
         assert error < tolerance, (name, float(error))
 
 
-@pytest.mark.parametrize("kind", CORES)
-@pytest.mark.parametrize("width", [16, 32, 48, 64, 96])
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("with_state", [False, True], ids=["from zero", "from a state"])
-@pytest.mark.parametrize("by_token", [False, True], ids=["whole", "by token"])
+@pairwise(
+    kind=[*CORES],
+    width=[16, 32, 48, 64, 96],
+    layers=[1, 2],
+    with_state=[False, True],
+    by_token=[False, True],
+)
 def test_they_compute_what_the_plain_recurrence_does(kind, width, layers, with_state, by_token):
     core = make(kind, width, layers)
     inputs = draw(core, 3, 4, 3, by_token=by_token, encodings=by_token)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from pairs import pairwise
 from pernn.cores import CORES, S4D, Projected
 from pernn.cores.s4d import TOEPLITZ_STEPS
 from pernn.errors import ConfigError
@@ -80,11 +81,13 @@ def test_the_outputs_are_those_of_the_defining_sum(method, layers):
     close(core(inputs)[0], expected)
 
 
-# Squares, their neighbours and primes: powers are computed in blocks of √T.
-@pytest.mark.parametrize("num_steps", [1, 2, 3, 4, 5, 16, 17, 31, 150])
-@pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("method", ["auto", "toeplitz", "fft"])
+@pairwise(
+    method=["auto", "toeplitz", "fft"],
+    # Squares, their neighbours and primes: powers are computed in blocks of √T.
+    num_steps=[1, 2, 3, 4, 5, 16, 17, 31, 150],
+    layers=[1, 3],
+    given=[False, True],
+)
 def test_all_methods_give_the_same_outputs_state_and_gradients(method, num_steps, layers, given):
     results = []
     for core in (build(method, layers), build("recurrence", layers)):

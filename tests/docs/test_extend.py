@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from command_line import call
 from cores import test_laws as core_laws
 from pernn.analysis import jacobian
 from pernn.cores import CORES
@@ -42,6 +43,9 @@ FILES = {
     "experiment": "binary_length",
 }
 """Sections of the page, in order, and what their files are called."""
+
+
+pytestmark = pytest.mark.usefixtures("one_format")
 
 
 def blocks(language, text):
@@ -285,11 +289,7 @@ def installed(tmp_path_factory):
 def pernn(site, *arguments):
     # Before the sources under test, which are not always those that are installed.
     paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": paths, "PERNN_RESULTS": str(site / "results")}
-    return subprocess.run(
-        [sys.executable, "-m", "pernn", *arguments],
-        cwd=site, env=environment, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+    return call(*arguments, cwd=site, PYTHONPATH=paths, PERNN_RESULTS=str(site / "results"))
 
 
 def test_an_installed_package_is_named_by_a_file(installed):
@@ -311,7 +311,7 @@ def test_an_installed_experiment_is_listed_and_run(installed):
     }
     settings = ("training.iterations=2", "core.hidden_size=8", "task.num_held_out=8", "seed=1")
     sets = [word for setting in settings for word in ("--set", setting)]
-    done = pernn(installed, "run", "binary_length", *sets, "--jobs", "1", "--device", "cpu")
+    done = pernn(installed, "run", "binary_length", *sets, "--runner", "inline", "--device", "cpu")
     assert done.returncode == 0, done.stdout + done.stderr
     (sweep,) = (installed / "results" / "sweeps").iterdir()
     assert sweep.name.startswith("binary_length-demo-")
@@ -325,11 +325,8 @@ def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
     training = "[training]\niterations = 2\nbatch_size = 4\n"
     (tmp_path / "trial.toml").write_text(settings + task + training)
     place = "mingru:MinGRUConfig"
-    program = str(Path(sys.executable).with_name("pernn"))
-    command = (program, "train", "trial.toml", "--set", f"core.kind={place}", "--json")
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
-    )
+    words = ("train", "trial.toml", "--set", f"core.kind={place}", "--json")
+    done = call(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     directory = Path(json.loads(done.stdout)["directory"])
     assert json.loads((tmp_path / directory / "spec.json").read_text())["spec"]["core"] == {

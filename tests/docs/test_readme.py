@@ -2,12 +2,12 @@
 
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from command_line import call
 from pernn.cli.app import EXIT_STATUSES, VERBS
 from pernn.experiments import find_experiment
 
@@ -89,16 +89,9 @@ def test_the_table_of_exit_statuses_is_the_programs():
 
 
 def test_the_options_that_the_readme_names_exist():
-    done = subprocess.run(
-        [sys.executable, "-m", "pernn", "--help"], capture_output=True, text=True, check=True
-    )
-    assert "--install-completion" in done.stdout
-    for option in ("--set", "--json", "--results"):
-        done = subprocess.run(
-            [sys.executable, "-m", "pernn", "run", "--help"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        assert option in done.stdout
+    assert "--install-completion" in call("--help").stdout
+    said = call("run", "--help").stdout
+    assert [option for option in ("--set", "--json", "--results") if option not in said] == []
 
 
 def packages():

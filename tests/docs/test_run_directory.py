@@ -16,8 +16,8 @@ from pernn.experiments import find_experiment
 from pernn.interfaces import Predictions
 from pernn.reports import write_report
 from pernn.runners.cluster import DriverFolder
-from pernn.runners.processes import LOG
 from pernn.runners.slurm import STOP
+from pernn.runners.worker import LOG
 from pernn.runs import RunSpec, execute
 from pernn.store import FORMAT, RunDirectory, Sweep, read_records, request_pause, save_sweep
 from pernn.tasks import TASKS

@@ -7,18 +7,18 @@ from pernn.experiments import find_experiment, trials
 
 
 def test_a_value_that_only_some_have_is_overridden_in_those():
-    specs = trials(find_experiment("vocabulary_size"), "demo", {"encoding.size": 64})
+    specs = trials(find_experiment("vocabulary_size"), "demo", {"encoding.size": 96})
     sizes = [getattr(spec.encoding, "size", None) for spec in specs]
-    assert sorted(set(sizes), key=str) == [64, None]
-    assert sizes.count(64) == sizes.count(None) == 15
+    assert sorted(set(sizes), key=str) == [96, None]
+    assert sizes.count(96) == sizes.count(None) == 10
 
 
 def test_a_kind_decides_what_else_can_be_overridden():
-    changes = {"encoding.size": 64, "encoding.kind": "learned", "encoding.normalize": True}
+    changes = {"encoding.size": 96, "encoding.kind": "learned", "encoding.normalize": True}
     specs = trials(find_experiment("vocabulary_size"), "demo", changes)
-    assert {(spec.encoding.kind, spec.encoding.size) for spec in specs} == {("learned", 64)}
+    assert {(spec.encoding.kind, spec.encoding.size) for spec in specs} == {("learned", 96)}
     assert all(spec.encoding.normalize for spec in specs)
-    assert len(specs) == 15
+    assert len(specs) == 10
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pernn.kernels import (
     find_kernels,
     without_kernels,
 )
-from pernn.kernels.arithmetic import VARIABLES
+from pernn.kernels.loading import VARIABLES
 from pernn.runs import describe_environment
 
 CPU = torch.device("cpu")

@@ -8,7 +8,7 @@ import pytest
 
 from pernn.kernels import describe_kernels, find_kernels, keeping
 from pernn.kernels.compilation import choose_recipe, find_library
-from pernn.kernels.errors import CompilationError
+from pernn.kernels.keeping import CompilationError
 
 STRANGER = 54321
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

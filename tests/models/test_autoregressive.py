@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from pairs import pairwise
 from pernn.cores import CORES
 from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
@@ -49,12 +50,10 @@ def measured(model, tokens, targets):
     return {"logits": logits, "loss": loss, **gradients}
 
 
-@pytest.mark.parametrize("core", CORES.names())
-@pytest.mark.parametrize(("encoding", "place"), PLACES, ids=str)
-@pytest.mark.parametrize("layers", [1, 2])
 # 24 tokens a batch: of 7 ids every row is projected, of 50 only those that occur.
-@pytest.mark.parametrize("vocab_size", [7, 50])
-def test_the_folded_path_equals_the_plain_one(core, encoding, place, layers, vocab_size):
+@pairwise(core=CORES.names(), encoded=PLACES, layers=[1, 2], vocab_size=[7, 50])
+def test_the_folded_path_equals_the_plain_one(core, encoded, layers, vocab_size):
+    encoding, place = encoded
     model = build(core, encoding, vocab_size, layers, **place)
     found, expected = (measured(m, *draw(vocab_size)) for m in (model, PlainRNN(model)))
     assert found.keys() == expected.keys()
@@ -73,11 +72,10 @@ def repeated(model, prompt, num_outputs):
     return logits
 
 
-@pytest.mark.parametrize("core", CORES.names())
-@pytest.mark.parametrize(("encoding", "place"), PLACES, ids=str)
-@pytest.mark.parametrize("layers", [1, 2])
+@pairwise(core=CORES.names(), encoded=PLACES, layers=[1, 2])
 @torch.no_grad()
-def test_decoding_goes_on_where_the_prompt_ends(core, encoding, place, layers):
+def test_decoding_goes_on_where_the_prompt_ends(core, encoded, layers):
+    encoding, place = encoded
     model = build(core, encoding, layers=layers, **place)
     prompt = draw(7)[0][:, : TIME + 1]
     found = model.decode(prompt, TIME)

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from pairs import pairwise
 from pernn import PositionEncodedRNN
 from pernn.errors import ConfigError
 from pernn.models import PlainRNN
@@ -49,11 +50,13 @@ def measured(model, batch):
     return {"logits": logits, "loss": loss, **gradients}
 
 
-# Of 5 ids every row is projected, of 500 only those that occur.
-@pytest.mark.parametrize("vocab_size", [5, 500])
-@pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "repeated_embedding"])
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
-@pytest.mark.parametrize("kind", KINDS)
+@pairwise(
+    kind=KINDS,
+    core=["elman", "gru", "lstm"],
+    encoding=["none", "sinusoidal", "learned", "repeated_embedding"],
+    # Of 5 ids every row is projected, of 500 only those that occur.
+    vocab_size=[5, 500],
+)
 def test_the_folded_path_equals_the_plain_one(kind, core, encoding, vocab_size):
     task = small(kind, vocab_size)
     model, batch = build(task, core, encoding), task.stream(1).train(0, 3)

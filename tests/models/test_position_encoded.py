@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from pairs import pairwise
 from pernn import GRU, LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.cores import CORES
 from pernn.encodings import ENCODINGS, Learned, NoEncoding
@@ -57,15 +58,16 @@ def measured(model, tokens, targets, **scored):
     }
 
 
-@pytest.mark.parametrize("core", CORES.names())
-@pytest.mark.parametrize(("encoding", "place"), ENCODED, ids=str)
-@pytest.mark.parametrize("layers", [1, 2])
-# Twelve tokens a batch: of 7 ids every row is projected, of 50 only those that occur.
-@pytest.mark.parametrize("vocab_size", [7, 11, 50])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-def test_the_folded_path_equals_the_plain_one(
-    core, encoding, place, layers, vocab_size, dtype, tolerance
-):
+@pairwise(
+    core=CORES.names(),
+    encoded=ENCODED,
+    layers=[1, 2],
+    # Twelve tokens a batch: of 7 ids every row is projected, of 50 only those that occur.
+    vocab_size=[7, 11, 50],
+    dtype=[torch.float64, torch.float32],
+)
+def test_the_folded_path_equals_the_plain_one(core, encoded, layers, vocab_size, dtype):
+    (encoding, place), tolerance = encoded, 1e-10 if dtype == torch.float64 else 1e-5
     model = build(core, encoding, vocab_size, layers, **place).to(dtype)
     tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
     found, expected = (measured(m, tokens, targets) for m in (model, PlainRNN(model)))
@@ -80,11 +82,9 @@ def test_the_folded_path_equals_the_plain_one(
 
 
 @pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm"])
-@pytest.mark.parametrize(("encoding", "place"), ENCODED, ids=str)
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("vocab_size", [7, 50])
-def test_the_compiled_path_equals_the_plain_one(core, encoding, place, layers, vocab_size):
+@pairwise(core=["elman", "gru", "lstm"], encoded=ENCODED, layers=[1, 2], vocab_size=[7, 50])
+def test_the_compiled_path_equals_the_plain_one(core, encoded, layers, vocab_size):
+    encoding, place = encoded
     model = build(core, encoding, vocab_size, layers, hidden=16, **place)
     tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
     found = measured(model, tokens, targets)

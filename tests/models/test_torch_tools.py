@@ -1,7 +1,6 @@
 """What PyTorch does with modules works with ours, with compiled kernels and without."""
 
 import copy
-import os
 import pickle
 import subprocess
 import sys
@@ -16,13 +15,15 @@ from pernn.models import PositionEncodedRNN
 CORES = ["elman", "gru", "lstm", "s4d"]
 COMPILE = """
 import sys, torch
+from contextlib import nullcontext
+from itertools import product
 from pernn.errors import ConfigError
-from pernn.kernels import find_kernels
+from pernn.kernels import find_kernels, without_kernels
 from pernn.models import PositionEncodedRNN
 
-# Scans in plain PyTorch write in place: they are not traced with gradients.
-has_kernels = find_kernels() is not None
-for core in sys.argv[1:]:
+def try_core(core):
+    # Scans in plain PyTorch write in place: they are not traced with gradients.
+    has_kernels = find_kernels() is not None
     generator = torch.Generator().manual_seed(1)
     model = PositionEncodedRNN(9, core, embedding_size=8, hidden_size=16, generator=generator)
     whole = has_kernels or core == "s4d"
@@ -45,11 +46,16 @@ for core in sys.argv[1:]:
         program = torch.export.export(model, (tokens, 4), dynamic_shapes=shapes, strict=False)
         other = torch.randint(9, (7, 4), generator=generator)
         torch.testing.assert_close(program.module()(other, 4), model(other, 4))
+
+for way, core in product((nullcontext, without_kernels), sys.argv[1:]):
+    torch._dynamo.reset()
+    with way():
+        try_core(core)
     print(core)
 """
 
 
-@pytest.fixture(params=["kernels", "torch"], autouse=True)
+@pytest.fixture(params=["kernels", "torch"])
 def way(request):
     if request.param == "kernels":
         if find_kernels() is None:
@@ -58,6 +64,9 @@ def way(request):
     else:
         with without_kernels():
             yield
+
+
+both_ways = pytest.mark.usefixtures("way")
 
 
 def make(core, seed=1):
@@ -87,6 +96,7 @@ def same(found, expected):
         torch.testing.assert_close(one, other)
 
 
+@both_ways
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("batch", [1, 9], ids=["fewer tokens than rows", "more"])
 def test_tokens_of_32_bits(core, batch):
@@ -96,19 +106,18 @@ def test_tokens_of_32_bits(core, batch):
 
 
 @pytest.mark.parametrize("cores", ["lstm s4d", pytest.param("elman gru", marks=pytest.mark.slow)])
-def test_a_model_compiles_and_is_exported_for_any_batch(cores, request):
+def test_a_model_compiles_and_is_exported_for_any_batch(cores):
     # In a process of its own: the checks of shapes that tests switch on cannot be traced.
-    kernels = {"PERNN_KERNELS": "off"} if "torch" in request.node.callspec.id else {}
     done = subprocess.run(
         [sys.executable, "-c", COMPILE, *cores.split()],
-        env={**os.environ, **kernels},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout.split() == cores.split(), done.stderr[-2000:]
+    assert done.stdout.split() == 2 * cores.split(), done.stderr[-2000:]
 
 
+@both_ways
 @pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
 def test_copies_compute_the_same_and_share_nothing(core, copied):
@@ -120,6 +129,7 @@ def test_copies_compute_the_same_and_share_nothing(core, copied):
     assert model.output_layer.weight.any()
 
 
+@both_ways
 @pytest.mark.parametrize("core", CORES)
 def test_a_functional_call_takes_other_weights(core):
     model, other = make(core), make(core, seed=5)
@@ -130,6 +140,7 @@ def test_a_functional_call_takes_other_weights(core):
     same([logits.detach(), *(w.grad for w in weights.values() if w.grad is not None)], expected)
 
 
+@both_ways
 @pytest.mark.parametrize("core", CORES[:3])
 def test_weights_may_be_parametrized(core):
     model = make(core)
@@ -144,6 +155,7 @@ def test_weights_may_be_parametrized(core):
     torch.testing.assert_close(model.core(inputs)[0], plain(inputs)[0], rtol=1e-4, atol=1e-6)
 
 
+@both_ways
 @pytest.mark.parametrize("core", CORES)
 def test_several_processes_share_gradients(core, tmp_path):
     model = make(core)

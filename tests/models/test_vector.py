@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from pairs import pairwise
 from pernn.cores import CORES
 from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
@@ -50,11 +51,9 @@ def measured(model, dtype):
     return {"outputs": outputs, "loss": loss, **gradients}
 
 
-@pytest.mark.parametrize("core", CORES.names())
-@pytest.mark.parametrize(("encoding", "place"), ENCODED, ids=str)
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 2e-5)])
-def test_the_folded_path_equals_the_plain_one(core, encoding, place, layers, dtype, tolerance):
+@pairwise(core=CORES.names(), encoded=ENCODED, layers=[1, 2], dtype=[torch.float64, torch.float32])
+def test_the_folded_path_equals_the_plain_one(core, encoded, layers, dtype):
+    (encoding, place), tolerance = encoded, 1e-10 if dtype == torch.float64 else 2e-5
     model = build(core, encoding, layers, **place).to(dtype)
     found, expected = (measured(m, dtype) for m in (model, PlainRNN(model)))
     assert found.keys() == expected.keys()

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from command_line import call
 from pernn.errors import ConfigError
 from pernn.kernels import find_kernels, product, without_kernels
 from pernn.models import PlainRNN
@@ -112,6 +113,9 @@ def test_the_least_work_is_counted_by_hand():
     operations, num_bytes, seconds = limits(spec, CEILINGS)["recurrence"]
     assert seconds == pytest.approx(operations / 1e11)
     assert num_bytes > 0
+    # A state-space layer has one product, at the scored steps.
+    plain = estimate_work(make_spec("s4d", (512, 64, 64, 256)))
+    assert plain.operations["recurrence"] == 6 * 64 * 64 * 512 * 2 * 512
     # More ids than tokens: only the tokens' vectors are projected.
     many = estimate_work(make_spec("lstm", (512, 64, 64, 16_384)))
     assert many.operations["projection"] == 6 * (64 * 64 + 128) * 512 * gates
@@ -198,7 +202,7 @@ def test_the_verb_prints_json_and_tables():
 
 
 def test_the_verb_refuses_what_is_no_shape():
-    done = bench("--shape", "16,4,3")
+    done = call("bench", "--shape", "16,4,3")
     assert done.returncode == 2
     assert "four whole numbers H,B,L,K" in done.stderr
     assert len(SHAPES) == 5

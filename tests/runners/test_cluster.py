@@ -13,7 +13,7 @@ from pernn.runners.cluster import (
     device_of_trial,
     run_orders,
 )
-from pernn.runners.trial import make_order
+from pernn.runners.runner import make_order
 from pernn.runs import execute
 from pernn.store import RunDirectory
 from runners.test_runners import SPEC, SPECS, Ear

@@ -58,7 +58,7 @@ def test_a_trial_whose_worker_keeps_dying_fails(nodes, tmp_path: Path) -> None:
     RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, on_event)
     assert len(killed) == MAX_DEATHS
     assert ear.ends() == {LONG.fingerprint(): "failed"}
-    assert f"its worker died {MAX_DEATHS} times, last: WorkerCrashedError" in ear[-1].message
+    assert f"its worker died {MAX_DEATHS} times, last with WorkerCrashedError" in ear[-1].message
 
 
 @pytest.mark.slow

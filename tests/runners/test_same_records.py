@@ -11,7 +11,7 @@ from runners.test_runners import SPECS, Ear
 RUNNERS = {
     "local": ("pernn", lambda: LocalRunner(jobs=2, device="cpu")),
     "ray": ("ray", lambda: RayRunner(address="local", jobs=2, device="cpu")),
-    "slurm": ("submitit", lambda: SlurmRunner(executor="local", jobs=2, trials_per_job=2)),
+    "slurm": ("submitit", lambda: SlurmRunner(executor="local", jobs=1, trials_per_job=4)),
 }
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pernn.runners import Limits
+from pernn.runners.runner import run_trial
 from pernn.runners.schedule import MAX_DEATHS, Schedule, drive
-from pernn.runners.trial import run_trial
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, lease, read_status
 from runners.test_runners import LONG, SPEC, SPECS, Ear
@@ -43,7 +43,7 @@ class Here:
         for run, spec in list(self.schedule.running.items()):
             if self.deaths:
                 self.deaths -= 1
-                self.schedule.die(run, "the machine burnt")
+                self.schedule.die(run, "by fire")
                 continue
             more = {"device": "cpu", "threads": 1, "may_go_on": lambda: not self.stopped}
             end = run_trial(spec, self.schedule.root, self.schedule.on_event, expired={}, **more)
@@ -89,7 +89,7 @@ def test_a_trial_whose_earlier_stage_is_held_is_passed_over(tmp_path: Path) -> N
 def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(lease.VARIABLE, "0.6")
+    monkeypatch.setenv(lease.VARIABLE, "2")
     monkeypatch.setattr("pernn.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
     schedule, _ = make([SPEC], tmp_path)
     monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
@@ -102,14 +102,14 @@ def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
         silence(other)
         since = time.monotonic()
         while (trial := schedule.next()) is None:
-            assert time.monotonic() - begun < 10
+            assert time.monotonic() - begun < 240
             time.sleep(0.05)
-        assert time.monotonic() - since > 0.4
+        assert time.monotonic() - since > 1
         spec, expired = trial
         # The lease that was seen to expire is taken over without another wait.
         begun = time.monotonic()
         with RunDirectory(tmp_path, spec.fingerprint()).locked(expired=expired[spec.fingerprint()]):
-            assert time.monotonic() - begun < 0.3
+            assert time.monotonic() - begun < 2
 
 
 def test_a_lease_that_was_not_seen_to_expire_is_not_taken(
@@ -128,7 +128,7 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) ->
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS), schedule)
     run = SPEC.fingerprint()
-    message = f"its worker died {MAX_DEATHS} times, the machine burnt"
+    message = f"its worker died {MAX_DEATHS} times, last by fire"
     assert [(event.run, event.state, event.message) for event in ear] == [(run, "failed", message)]
     status = read_status(tmp_path, run)
     assert (status.state, status.reason) == ("failed", message)
@@ -141,7 +141,9 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) ->
 def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path: Path) -> None:
     execute(SPEC, tmp_path, device="cpu")
     schedule, ear = make([SPEC], tmp_path)
-    schedule.fail(SPEC.fingerprint(), "last with signal 9")
+    for _ in range(MAX_DEATHS):
+        schedule.running[SPEC.fingerprint()] = SPEC
+        schedule.die(SPEC.fingerprint(), "with signal 9")
     assert ear.ends() == {SPEC.fingerprint(): "finished"}
     events = [line["event"] for line in RunDirectory(tmp_path, SPEC.fingerprint()).read_journal()]
     assert events == ["started", "finished"]

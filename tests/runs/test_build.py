@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from pernn.interfaces import BatchStream, SequenceModel
-from pernn.runs import RunSpec, build
+from pernn.runs import RunSpec, build, execute
+from pernn.tasks import ReverseOrderingConfig
 
 CPU = torch.device("cpu")
 SMALL = {"embedding_size": 16, "core.hidden_size": 16, "encoding.size": 16, "task.vocab_size": 8}
@@ -58,3 +59,17 @@ def test_every_code_builds_for_the_tasks_length(code: str) -> None:
     batch = trial.stream.train(0, 2)
     logits = trial.model(torch.from_numpy(batch.tokens), batch.num_queries)
     assert logits.shape == (2, 70, 8)
+
+
+def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch) -> None:
+    tiny = {"task.length": 3, "task.num_held_out": 8, "training.iterations": 1}
+    spec = SPEC.override({**tiny, "training.batch_size": 2})
+    built, loaded = [], []
+    original = ReverseOrderingConfig.build
+    monkeypatch.setattr(
+        ReverseOrderingConfig, "build", lambda config: built.append(config) or original(config)
+    )
+    monkeypatch.setattr(RunSpec, "load", loaded.append)
+    execute(spec, tmp_path, device="cpu")
+    assert built == [spec.task]
+    assert loaded == []

@@ -7,7 +7,7 @@ import torch
 
 from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
 from pernn.runs import RunSpec, execute
-from pernn.runs.memory import least_bytes
+from pernn.runs.execution import least_bytes
 from pernn.store import RunDirectory
 from runs.test_execute import SPEC
 
@@ -32,7 +32,8 @@ def test_the_least_is_no_more_than_what_is_there() -> None:
     weights = 64 * (512 + 512) + 512 * 512
     held_out = 1024 * 128
     batch = 512 * 128
-    assert least_bytes(spec, device) == 4 * (3 * weights + batch * 512) + 8 * (batch + held_out)
+    least = least_bytes(spec, spec.build_task(), device)
+    assert least == 4 * (3 * weights + batch * 512) + 8 * (batch + held_out)
 
 
 def test_an_analysis_of_a_billion_checkpoints_is_refused() -> None:

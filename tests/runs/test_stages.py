@@ -1,12 +1,11 @@
 """Two stages: pretraining in a run of its own, then extension; cut anywhere, the same bits."""
 
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pernn.errors import ConfigError, CorruptError, TrialError
+from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
 from pernn.runs import RunSpec, execute, execution
 from pernn.store import RunDirectory
 
@@ -90,30 +89,11 @@ def test_trials_share_a_pretraining(tmp_path: Path) -> None:
     assert heard == list(range(10, 15))
 
 
-def test_a_pretraining_that_is_busy_is_waited_for(tmp_path: Path) -> None:
-    directory = RunDirectory(tmp_path, SPEC.first_stage().fingerprint())
-    asked: list[int] = []
-    with directory.locked():
-        stop = execute(SPEC, tmp_path, device="cpu", on_update=lambda n: bool(asked.append(n)))
-    assert stop.state == "stopped"
-    assert asked == [0]
-    held, released = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with directory.locked():
-            held.set()
-            released.wait(240)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert held.wait(240)
-
-    def on_update(update: int) -> bool:
-        released.set()
-        return True
-
-    assert execute(SPEC, tmp_path, device="cpu", on_update=on_update).state == "finished"
-    holder.join()
+def test_a_pretraining_that_is_busy_is_left_to_whom_it_belongs(tmp_path: Path) -> None:
+    first = RunDirectory(tmp_path, SPEC.first_stage().fingerprint())
+    with first.locked(), pytest.raises(BusyError, match="is working on this run"):
+        execute(SPEC, tmp_path, device="cpu")
+    assert execute(SPEC, tmp_path, device="cpu").state == "finished"
 
 
 def test_a_pretraining_without_its_checkpoint_is_said(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ ARRAYS = {
 def folder(tmp_path: Path) -> CheckpointFolder:
     folder = CheckpointFolder(tmp_path / "checkpoints")
     for update in (1, 2):
-        folder.save(Checkpoint(update, ARRAYS, {"metrics_bytes": 10 * update}))
+        folder.save(Checkpoint(update, ARRAYS, {"metrics": 10 * update}))
     return folder
 
 
@@ -37,7 +37,7 @@ def newest(folder: CheckpointFolder) -> Path:
 
 def test_load_gives_what_was_saved(folder: CheckpointFolder) -> None:
     found = folder.load(2)
-    assert found.state == {"metrics_bytes": 20}
+    assert found.state == {"metrics": 20}
     assert found.arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         assert found.arrays[name].dtype == array.dtype

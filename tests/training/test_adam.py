@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from pernn.training.adam import FusedAdam
+from pernn.training.state import FusedAdam
 
 BETAS, EPS = (0.9, 0.98), 1e-9
 ON_GPU = (

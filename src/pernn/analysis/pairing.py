@@ -91,17 +91,7 @@ def dual_frequency_pairs(
     if num_per_condition < 1:
         raise ConfigError(f"num_per_condition must be at least 1, got {num_per_condition}")
     target, length = target_step(task, source), task.longest
-    if isinstance(task.source, DualFrequency):
-        grid = [(aim, other) for aim in range(2) for other in range(2)]
-        conditions = tuple((CLASSES[aim], CLASSES[other]) for aim, other in grid)
-        num_ids = task.vocab_size // 2
-    elif isinstance(task.source, Uniform):
-        grid, conditions, num_ids = [(0, 0)], ((ALL, ALL),), task.vocab_size
-    else:
-        raise ConfigError(
-            f"disturbants are drawn uniformly from a class of ids; {type(task.source).__name__} "
-            "allows no such sequences"
-        )
+    grid, conditions, num_ids = _conditions(task)
     stream = RandomStream(seed, task.name, Split.ANALYSIS)
     num_after = length - source
     sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -122,6 +112,22 @@ def dual_frequency_pairs(
         target=target,
         conditions=conditions,
         condition=np.repeat(np.arange(len(grid)), num_per_condition),
+    )
+
+
+def _conditions(
+    task: SyntheticTask,
+) -> tuple[list[tuple[int, int]], tuple[tuple[str, str], ...], int]:
+    """Return classes of target and disturbants by number and by name, and the size of a class."""
+    if isinstance(task.source, DualFrequency):
+        grid = [(aim, other) for aim in range(2) for other in range(2)]
+        names = tuple((CLASSES[aim], CLASSES[other]) for aim, other in grid)
+        return grid, names, task.vocab_size // 2
+    if isinstance(task.source, Uniform):
+        return [(0, 0)], ((ALL, ALL),), task.vocab_size
+    raise ConfigError(
+        f"disturbants are drawn uniformly from a class of ids; {type(task.source).__name__} "
+        "allows no such sequences"
     )
 
 

@@ -86,8 +86,7 @@ def gradient_stability(
         equation: see `KINDS`.
     """
     model = _raised(model)
-    tensors = model.parameters() if isinstance(model, nn.Module) else iter(())
-    device = next((tensor.device for tensor in tensors), torch.device("cpu"))
+    device = _device_of(model)
     compare = partial(
         compare_jacobians,
         model.core,
@@ -105,13 +104,16 @@ def gradient_stability(
         # In `project`, inputs are there twice for a moment, on both sides of the pair.
         bytes_per_pair = 4 * project(pairs.first[:1]).nbytes
         num_pairs = max(1, int(memory_budget * SHARE_OF_INPUTS) // bytes_per_pair)
-        parts = [
-            compare(project(pairs.first[start:end]), project(pairs.second[start:end]))
-            for start, end in even_blocks(len(pairs), num_pairs)
+        values = [
+            _measures(compare(project(pairs.first[a:b]), project(pairs.second[a:b])))
+            for a, b in even_blocks(len(pairs), num_pairs)
         ]
-    values = [_measures(part) for part in parts]
-    names = values[0]
-    return Stability(pairs, {name: np.concatenate([v[name] for v in values]) for name in names})
+    return Stability(pairs, {name: np.concatenate([v[name] for v in values]) for name in values[0]})
+
+
+def _device_of(model: Projecting) -> torch.device:
+    tensors = model.parameters() if isinstance(model, nn.Module) else iter(())
+    return next((tensor.device for tensor in tensors), torch.device("cpu"))
 
 
 def _measures(comparison: Comparison) -> dict[str, np.ndarray]:

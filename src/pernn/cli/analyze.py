@@ -1,6 +1,5 @@
 """`pernn analyze`."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +8,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from pernn.errors import ConfigError
 from pernn.reports import export_records
-from pernn.runs import RunSpec, StabilityAnalysis
-from pernn.store import RunDirectory
+from pernn.runs import StabilityAnalysis
 
-from .options import Device, Json, Threads
+from .options import Device, Json, Threads, print_json
 
 
 def analyze(
@@ -45,12 +42,20 @@ def analyze(
 
     Example: pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
     """
+    from pernn.runs import analyse_run
+
     config = StabilityAnalysis(
         num_per_condition=pairs, source_step=source_step, map_per_condition=map_pairs
     )
-    spec = _spec_of(run)
-    spec = spec.override({"analysis": config.dump()})
-    tables = _measure(spec, run, device, threads)
+    tables = analyse_run(
+        run,
+        config,
+        device=device,
+        threads=threads,
+        watch=lambda lines, count: track(
+            lines, "Analysing checkpoints", count, console=Console(stderr=True)
+        ),
+    )
     rows = [
         {"table": name, **dict(zip(table, values, strict=True))}
         for name, table in tables.items()
@@ -59,49 +64,11 @@ def analyze(
     if output is not None:
         export_records(rows, output)
     if as_json:
-        typer.echo(json.dumps(tables, indent=1))
+        print_json(tables)
         return
     _show(tables["gradient_stability"])
     if output is not None:
         typer.echo(f"{len(rows)} rows written to {output}")
-
-
-def _spec_of(run: Path) -> RunSpec:
-    """Read what a run trains; of an analysis, what it analyses."""
-    path = run.absolute()
-    # results/runs/<fingerprint>; of a shorter path `RunDirectory` refuses the name.
-    stored = RunDirectory(path.parent.parent, path.name).read_spec()
-    if stored is None:
-        raise ConfigError(f"{run}: no run's directory: it has no spec.json")
-    spec = RunSpec.load(stored)
-    first = spec.first_stage()
-    return first if spec.analysis is not None and first is not None else spec
-
-
-def _measure(spec: RunSpec, run: Path, device: str, threads: int) -> dict[str, dict[str, Any]]:
-    """Measure the untrained network and every checkpoint that is there."""
-    import torch
-
-    from pernn.runs import analyse, tabulate
-    from pernn.training import choose_device, computing
-
-    first, root = spec.first_stage(), run.absolute().parent.parent
-    if first is None:
-        raise ConfigError(f"{run}: nothing to analyse")
-    checkpoints = RunDirectory(root, first.fingerprint()).checkpoints.updates()
-    torch.set_num_threads(threads)
-    chosen = choose_device(device)
-    with computing("fp32", chosen):
-        updates = [0, *checkpoints]
-        lines = list(
-            track(
-                analyse(spec, first, root, updates, chosen),
-                description="Analysing checkpoints",
-                total=len(updates),
-                console=Console(stderr=True),
-            )
-        )
-    return tabulate(lines, first.training.iterations)
 
 
 def _show(table: dict[str, list[Any]]) -> None:

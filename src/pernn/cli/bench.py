@@ -1,6 +1,5 @@
 """`pernn bench`."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ from rich.table import Table
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
-from .options import Assignments, Device, Json, overrides
+from .options import Assignments, Device, Json, num_cores, overrides, print_json
 
 if TYPE_CHECKING:
     from pernn.performance import Ceilings, Comparison
@@ -26,24 +25,35 @@ BOUNDS = {
 }
 
 
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="H,B,L,K",
+        help="Hidden size, batch size, length, vocabulary size; may be repeated. "
+        "By default those of docs/performance.md.",
+    ),
+]
+Spec = Annotated[
+    Path | None,
+    typer.Argument(help="TOML or JSON file of a trial that reverses ids; else --shape."),
+]
+Classes = Annotated[
+    bool,
+    typer.Option(
+        "--classes",
+        help="Measure (b) / ours per class of processor (AMX, AVX-512, AVX2, no compiler), "
+        "each imitated in a process of its own; prints Markdown.",
+    ),
+]
+
+
 def bench(
-    spec: Annotated[
-        Path | None,
-        typer.Argument(help="TOML or JSON file of a trial that reverses ids; else --shape."),
-    ] = None,
-    shapes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--shape",
-            metavar="H,B,L,K",
-            help="Hidden size, batch size, length, vocabulary size; may be repeated. "
-            "By default those of docs/performance.md.",
-        ),
-    ] = None,
+    spec: Spec = None,
+    shapes: Shapes = None,
     cores: Annotated[
         str, typer.Option("--core", help="Cores, separated by commas.")
     ] = "lstm,gru,elman",
-    precision: Annotated[str, typer.Option("--precision", help="fp32, tf32 or bf16.")] = "fp32",
     assignments: Assignments = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each.")] = 5,
     scripts: Annotated[
@@ -54,14 +64,7 @@ def bench(
     ceilings_only: Annotated[
         bool, typer.Option("--ceilings", help="Measure only what the machine can do at best.")
     ] = False,
-    classes: Annotated[
-        bool,
-        typer.Option(
-            "--classes",
-            help="Measure (b) / ours per class of processor (AMX, AVX-512, AVX2, no compiler), "
-            "each imitated in a process of its own; prints Markdown.",
-        ),
-    ] = False,
+    classes: Classes = False,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")
     ] = None,
@@ -79,43 +82,56 @@ def bench(
     """
     import torch
 
-    from pernn.performance import compare, measure_ceilings
-    from pernn.runs import describe_environment
-    from pernn.training import choose_device, keep_freed_memory
-
-    from .options import num_cores
+    from pernn.training import keep_freed_memory
 
     # As in every worker; the scripts that we compare with gain by it too.
     keep_freed_memory()
     torch.set_num_threads(threads or num_cores())
-    chosen = choose_device(device)
-    console = Console(stderr=as_json)
     shapes = shapes or (CLASS_SHAPES if classes else None)
-    cases = [] if ceilings_only else _cases(spec, shapes, cores, precision, overrides(assignments))
+    cases = [] if ceilings_only else _cases(spec, shapes, cores, overrides(assignments))
     if classes:
         _compare_classes(cases, torch.get_num_threads(), rounds, as_json=as_json)
         return
-    ceilings = measure_ceilings(chosen)
     names = ("good", "usual") if scripts else ()
-    progress = Console(stderr=True)
-    found = []
-    for case in track(cases, description="Measuring", console=progress, transient=True):
-        one = compare(case[1], ceilings, chosen, rounds=rounds, scripts=names, memory=memory)
-        ceilings = one.ceilings
-        found.append((case, one))
+    ceilings, found = _measure(cases, device, rounds=rounds, scripts=names, memory=memory)
     if as_json:
-        content: dict[str, Any] = {
-            "environment": describe_environment(chosen),
-            "ceilings": ceilings.dump(),
-            "cases": [{"name": name, **one.dump()} for (name, _), one in found],
-        }
-        typer.echo(json.dumps(content, indent=2))
+        _print_json(ceilings, found, device)
         return
+    console = Console()
     _print_ceilings(ceilings, console)
     if found:
         console.print(_summary(found, memory=memory))
     for (name, _), one in found if phases else []:
         console.print(_phases(name, one))
+
+
+def _measure(
+    cases: list[Case], device: str, **options: Any
+) -> "tuple[Ceilings, list[tuple[Case, Comparison]]]":
+    from pernn.performance import compare, measure_ceilings
+    from pernn.training import choose_device
+
+    chosen = choose_device(device)
+    ceilings = measure_ceilings(chosen)
+    progress = Console(stderr=True)
+    found = []
+    for case in track(cases, description="Measuring", console=progress, transient=True):
+        one = compare(case[1], ceilings, chosen, **options)
+        ceilings = one.ceilings
+        found.append((case, one))
+    return ceilings, found
+
+
+def _print_json(ceilings: "Ceilings", found: "list[tuple[Case, Comparison]]", device: str) -> None:
+    from pernn.runs import describe_environment
+    from pernn.training import choose_device
+
+    content = {
+        "environment": describe_environment(choose_device(device)),
+        "ceilings": ceilings.dump(),
+        "cases": [{"name": name, **one.dump()} for (name, _), one in found],
+    }
+    print_json(content)
 
 
 def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: bool) -> None:
@@ -143,7 +159,7 @@ def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: b
             "classes": [one.dump() for one in found],
             "markdown": table,
         }
-        typer.echo(json.dumps(content, indent=2))
+        print_json(content)
         return
     typer.echo(
         f"{environment['processor']}, {threads} thread(s), `{command}`, medians of {rounds} or "
@@ -155,7 +171,6 @@ def _cases(
     spec: Path | None,
     shapes: list[str] | None,
     cores: str,
-    precision: str,
     changes: dict[str, object],
 ) -> list[Case]:
     from pernn.performance import SHAPES, make_spec
@@ -167,7 +182,7 @@ def _cases(
     return [
         (
             "{} H {} B {} L {} K {:,}".format(core, *shape),
-            make_spec(core, shape).override({"training.precision": precision, **changes}),
+            make_spec(core, shape).override(changes),
         )
         for core, shape in made
     ]

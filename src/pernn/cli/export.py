@@ -9,18 +9,13 @@ from pernn.reports import export_records
 from pernn.store import find_published, hide_credentials
 from pernn.sweeps import read_curves, read_finished, read_sweep
 
-from .options import RESULTS, IgnorePublished, Results, Scale, published_folder, warn
+from .options import RESULTS, IgnorePublished, Results, Scale, SweepName, published_folder, warn
 from .report import sweep_name
 from .statuses import left_out
 
 
 def export(
-    sweep: Annotated[
-        str,
-        typer.Argument(
-            help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep."
-        ),
-    ],
+    sweep: SweepName,
     output: Annotated[
         str,
         typer.Option(

@@ -125,12 +125,7 @@ class Launch:
         return 1 if self.runner == "inline" else number_of_jobs(self.jobs, self.threads)
 
     def make_runner(self, limits: Limits) -> Runner:
-        """Make what runs the trials.
-
-        Raises:
-            ConfigError: If an option does not apply to this runner, or its value is invalid.
-            MachineError: If the package of --log-to is missing.
-        """
+        """Make what runs the trials; refuse options that do not apply to it."""
         for name, runners in RUNNERS_OF.items():
             value = getattr(self, name)
             if value is not None and value is not False and self.runner not in runners:
@@ -190,11 +185,7 @@ def with_launch(verb: Callable[..., int]) -> Callable[..., int]:
 
 
 def check_cores(jobs: int, threads: int, cores: int) -> None:
-    """Make sure that trials do not take cores from one another.
-
-    Raises:
-        ConfigError: If they would.
-    """
+    """Refuse trials that would take cores from one another."""
     if jobs * threads > cores:
         raise ConfigError(
             f"--jobs {jobs} of {threads} thread(s) need {jobs * threads} cores, and this process "

@@ -1,8 +1,5 @@
 """`pernn list`."""
 
-import json
-
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -11,7 +8,7 @@ from pernn.encodings import ENCODINGS
 from pernn.experiments import CATALOGUE, registered
 from pernn.tasks import TASKS
 
-from .options import Json
+from .options import Json, print_json
 
 
 def list_experiments(as_json: Json = False) -> None:
@@ -31,7 +28,7 @@ def list_experiments(as_json: Json = False) -> None:
         for name, point in registered().items()
     ]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
         return
     table = Table("Experiment", "Question", "Source")
     for row in rows:

@@ -1,5 +1,6 @@
 """Options that several verbs share."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -22,6 +23,12 @@ IgnorePublished = Annotated[
     typer.Option(
         "--ignore-published",
         help="Count no published trial as done (those in `evidence`, or in PERNN_EVIDENCE).",
+    ),
+]
+SweepName = Annotated[
+    str,
+    typer.Argument(
+        help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -131,11 +138,7 @@ def num_cores() -> int:
 
 
 def read_duration(text: str) -> float:
-    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds.
-
-    Raises:
-        ConfigError: If it is no positive time.
-    """
+    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds."""
     units = {"s": 1, "m": 60, "h": 3600}
     if one := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smh])", text, re.ASCII):
         seconds = float(one[1]) * units[one[2]]
@@ -154,6 +157,11 @@ def read_duration(text: str) -> float:
 def published_folder(*, ignore: bool) -> Path | None:
     """Return where published trials are looked for; nowhere if they are to be ignored."""
     return None if ignore else evidence_folder()
+
+
+def print_json(content: object) -> None:
+    """Print plain values for a script."""
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def warn(text: str) -> None:

@@ -21,11 +21,7 @@ from .options import Assignments, Scale, overrides
 
 
 class Stages:
-    """A bar for each stage of a preparation.
-
-    Args:
-        progress: Where the bars stand.
-    """
+    """A bar for each stage of a preparation."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress

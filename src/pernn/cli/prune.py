@@ -1,23 +1,17 @@
 """`pernn prune`."""
 
-import json
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.filesize import decimal
 
 from pernn.errors import ConfigError, one_line
-from pernn.experiments import find_experiment, trials
-from pernn.runs import Leftovers, RunSpec, delete_leftovers, find_leftovers, with_stages
-from pernn.store import is_done, list_runs, list_sweeps, load_sweep
+from pernn.runs import delete_leftovers, find_leftovers, with_stages
+from pernn.store import list_runs, load_sweep
+from pernn.sweeps import find_waiting
 
-from .options import RESULTS, Json, Results
-
-SINGLE = "(in no sweep)"
+from .options import RESULTS, Json, Results, print_json, warn
 
 
 def prune(
@@ -45,78 +39,29 @@ def prune(
 
     Example: pernn prune vocabulary_size-demo --dry-run
     """
-    names = [sweep] if sweep else list_sweeps(results)
-    owners = _owners(results, names)
-    runs = list(owners) if sweep else list_runs(results)
-    waiting = _waiting(results)
+    runs = with_stages(results, load_sweep(results, sweep).runs) if sweep else list_runs(results)
+    waiting = find_waiting(results)
     found = list(find_leftovers(results, runs, waiting, all_checkpoints=all_checkpoints))
-    if not dry_run and any(one.folders for one in found) and not yes:
-        if as_json or not sys.stdin.isatty():
-            raise ConfigError("prune deletes checkpoints: say --yes to do it, --dry-run to look")
-        _print(found, owners, results)
-        typer.confirm("Delete them?", abort=True)
     skipped = {one.run: one.skipped for one in found if one.skipped}
     gone = [one for one in found if one.folders]
+    if gone and not (dry_run or yes):
+        if as_json or not sys.stdin.isatty():
+            raise ConfigError("prune deletes checkpoints: say --yes to do it, --dry-run to look")
+        size = decimal(sum(one.num_bytes for one in gone))
+        typer.confirm(f"Delete {sum(len(one.folders) for one in gone)} ({size})?", abort=True)
     if not dry_run:
         refused = {one.run: delete_leftovers(results, one) for one in gone}
         skipped |= {run: reason for run, reason in refused.items() if reason}
         gone = [one for one in gone if one.run not in skipped]
+    count, num_bytes = (sum(len(one.folders) for one in gone), sum(one.num_bytes for one in gone))
     if as_json:
-        typer.echo(json.dumps(_summary(gone, owners, skipped, dry_run=dry_run), indent=2))
+        content = {"dry_run": dry_run, "num_checkpoints": count, "num_bytes": num_bytes}
+        print_json({**content, "skipped": skipped})
+    elif not gone:
+        typer.echo(one_line(f"No checkpoints in {results} that are no longer needed."))
     else:
-        _print(gone, owners, results)
-        typer.echo("Nothing was deleted (--dry-run)." if dry_run else "Deleted.")
+        done = "not deleted (--dry-run)" if dry_run else "deleted"
+        typer.echo(f"{count:,} checkpoints of {len(gone):,} trials, {decimal(num_bytes)}: {done}")
     for run, reason in skipped.items():
-        typer.echo(f"pernn: {run} left alone: {reason}", err=True)
+        warn(f"{run} left alone: {reason}")
     return 1 if skipped else 0
-
-
-def _owners(root: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the sweep to which each run counts, earlier stages included."""
-    owners: dict[str, str] = {}
-    for name in names:
-        for run in with_stages(root, load_sweep(root, name).runs):
-            owners.setdefault(run, name)
-    return owners
-
-
-def _waiting(root: Path) -> list[RunSpec]:
-    """Return the specs of all planned trials that have no result; they may need earlier stages."""
-    waiting: list[RunSpec] = []
-    for sweep in (load_sweep(root, name) for name in list_sweeps(root)):
-        if all(is_done(root, run) for run in sweep.runs):
-            continue
-        specs = trials(find_experiment(sweep.experiment), sweep.scale, dict(sweep.overrides))
-        waiting += (spec for spec in specs if not is_done(root, spec.fingerprint()))
-    return waiting
-
-
-def _by_sweep(found: Sequence[Leftovers], owners: dict[str, str]) -> dict[str, dict[str, int]]:
-    """Add up folders and bytes per sweep."""
-    sums: dict[str, dict[str, int]] = {}
-    for one in found:
-        own = sums.setdefault(owners.get(one.run, SINGLE), {"num_checkpoints": 0, "num_bytes": 0})
-        own["num_checkpoints"] += len(one.folders)
-        own["num_bytes"] += one.num_bytes
-    return sums
-
-
-def _summary(
-    found: Sequence[Leftovers], owners: dict[str, str], skipped: dict[str, str], *, dry_run: bool
-) -> dict[str, object]:
-    return {
-        "dry_run": dry_run,
-        "sweeps": _by_sweep(found, owners),
-        "num_bytes": sum(one.num_bytes for one in found),
-        "skipped": skipped,
-    }
-
-
-def _print(found: Sequence[Leftovers], owners: dict[str, str], root: Path) -> None:
-    table = Table("Sweep", "Checkpoints", "MB")
-    for name, own in _by_sweep(found, owners).items():
-        table.add_row(name, f"{own['num_checkpoints']:,}", f"{own['num_bytes'] / 1e6:,.1f}")
-    if table.row_count:
-        Console().print(table)
-    else:
-        typer.echo(one_line(f"No checkpoints in {root} that are no longer needed."))

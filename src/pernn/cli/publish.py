@@ -1,6 +1,5 @@
 """`pernn publish`."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +21,8 @@ from .options import (
     Scale,
     Seeds,
     grid_changes,
+    print_json,
+    warn,
 )
 
 
@@ -68,14 +69,14 @@ def publish(
             typer.echo(one_line(f"{one.path}: {said}"))
         for run, fate in one.fates.items():
             if fate == "kept the first":
-                typer.echo(f"pernn: {run} is published with another result: {fate}", err=True)
+                warn(f"{run} is published with another result: {fate}")
         for run, reason in one.left_out.items():
-            typer.echo(f"pernn: {run} of {name} left out: {reason}", err=True)
+            warn(f"{run} of {name} left out: {reason}")
             status = 1
     if as_json:
         plain = {
             name: {"path": str(one.path), "trials": dict(one.fates), "left_out": dict(one.left_out)}
             for name, one in made.items()
         }
-        typer.echo(json.dumps(plain, indent=2))
+        print_json(plain)
     return status

@@ -1,6 +1,5 @@
 """`pernn report`."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +14,19 @@ from pernn.store import list_publications
 from pernn.studies import make_study
 from pernn.sweeps import judge_sweep, make_report, read_plan
 
-from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
+from .options import (
+    RESULTS,
+    IgnorePublished,
+    Json,
+    Results,
+    Scale,
+    print_json,
+    published_folder,
+    warn,
+)
 from .statuses import left_out
 from .sweep import summary
-from .verdicts import print_verdicts
+from .terminal import print_verdicts
 
 
 def report(
@@ -62,7 +70,7 @@ def report(
     else:
         made = make_report(results, plan, damage.append)
         if as_json:
-            typer.echo(json.dumps(summary(plan, results, made), indent=2, ensure_ascii=False))
+            print_json(summary(plan, results, made))
         else:
             for path in made.paths:
                 typer.echo(str(path))
@@ -82,7 +90,7 @@ def _study(results: Path, output: Path | None, published: Path | None) -> int:
 def _print_claims(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
     if as_json:
         rows = [verdict.dump() for verdict in verdicts]
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
     else:
         print_verdicts(verdicts, Console(), brief=False)
 

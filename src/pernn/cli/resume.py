@@ -1,11 +1,11 @@
-"""`pernn resume`."""
+"""`pernn resume`, `pernn retry` and `pernn pause`."""
 
 from typing import Annotated
 
 import typer
 
-from pernn.errors import one_line
-from pernn.store import list_sweeps
+from pernn.errors import ConfigError, one_line
+from pernn.store import list_sweeps, load_sweep, read_status, request_pause
 from pernn.sweeps import reload_plan
 
 from .launch import Launch, with_launch
@@ -40,3 +40,49 @@ def resume(
         if status == LEFT_EARLY:
             break
     return status
+
+
+@with_launch
+def retry(
+    sweep: Annotated[str, typer.Argument(help="A sweep's name, see `pernn status`.")],
+    failed: Annotated[bool, typer.Option("--failed", help="Retry all failed trials.")] = False,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="FINGERPRINT", help="Run this trial alone.")
+    ] = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+    *,
+    launch: Launch,
+) -> int:
+    """Run only trials that failed; `run` and `resume` run them with all that are missing.
+
+    They go on from their last checkpoint.
+
+    Example: pernn retry vocabulary_size-demo --failed
+    """
+    if failed == (run is not None):
+        raise ConfigError("expected either --failed or --run FINGERPRINT")
+    plan = reload_plan(results, sweep)
+    if run is not None and run not in plan.specs:
+        raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
+    wanted = [run] if run is not None else plan.find_failed(results)
+    if not wanted:
+        typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
+        return 0
+    return run_sweep(plan, results, launch, as_json=as_json, only=wanted)
+
+
+def pause(
+    sweep: Annotated[str, typer.Argument(help="A sweep's name, see `pernn status`.")],
+    results: Results = RESULTS,
+) -> None:
+    """Have every driver of a sweep finish its updates, checkpoint and leave, wherever it runs.
+
+    `pernn resume` goes on; until a driver leaves, `pernn status` shows its trials as running.
+
+    Example: pernn pause vocabulary_size-demo
+    """
+    found = load_sweep(results, sweep)
+    request_pause(results, sweep)
+    running = sum(read_status(results, run).state == "running" for run in found.runs)
+    typer.echo(f"Asked for a pause of {running} running trials; go on: pernn resume {sweep}")

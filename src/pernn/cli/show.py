@@ -1,7 +1,6 @@
 """`pernn show`."""
 
 import inspect
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
@@ -31,6 +30,7 @@ from .options import (
     num_cores,
     number_of_jobs,
     overrides,
+    print_json,
 )
 
 
@@ -57,22 +57,19 @@ def show(
         bool,
         typer.Option("--measure", help="Measure a few updates of each kind, for an estimate."),
     ] = False,
-    price: Annotated[
-        float | None, typer.Option("--price", min=0, help="What the machine costs an hour.")
-    ] = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Show an experiment before it runs (grid, time, claims, command), or what a task looks like.
 
     Examples: pernn show vocabulary_size --scale paper --set preset=as-written;
-    pernn show vocabulary_size --scale small --measure --price 0.10;
+    pernn show vocabulary_size --scale small --measure;
     pernn show sorting --sample 3 --set length=6
     """
     is_task = name in TASKS.names()
     if is_task and (sample is not None or name not in experiment_names()):
-        given = (scale, jobs, threads, measure, price, seeds, additions)
-        if given != ("demo", None, 1, False, None, None, None):
+        given = (scale, jobs, threads, measure, seeds, additions)
+        if given != ("demo", None, 1, False, None, None):
             raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
         _show_task(name, sample or 1, overrides(assignments), as_json)
         return
@@ -94,13 +91,12 @@ def show(
     )
     command = f"{repeat_command(plan.sweep)} --jobs {slots}"
     if as_json:
-        _print_json(plan, found, slots, price, command)
+        _print_json(plan, found, slots, command)
     else:
-        _print(plan, found, slots, price, command)
+        _print(plan, found, slots, command)
 
 
-def _print_json(plan: Plan, found: Estimate, slots: int, price: float | None, command: str) -> None:
-    cost = {"cost": [hours * price for hours in found.hours]} if found.hours and price else {}
+def _print_json(plan: Plan, found: Estimate, slots: int, command: str) -> None:
     content = {
         "experiment": plan.experiment.name,
         "scale": plan.sweep.scale,
@@ -110,25 +106,21 @@ def _print_json(plan: Plan, found: Estimate, slots: int, price: float | None, co
         "num_kinds_measured": found.num_measured,
         "disk_bytes": found.disk,
         "memory_bytes": found.memory,
-        **cost,
         "jobs": slots,
         "claims": [{"name": c.name, "statement": c.statement} for c in plan.experiment.claims],
         "command": command,
         "specs": [{"run": run, **spec.dump()} for run, spec in plan.specs.items()],
     }
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    print_json(content)
 
 
-def _print(plan: Plan, found: Estimate, slots: int, price: float | None, command: str) -> None:
+def _print(plan: Plan, found: Estimate, slots: int, command: str) -> None:
     console, experiment = Console(), plan.experiment
     console.print(f"[bold]{experiment.question}[/bold]  ({experiment.source})\n")
     console.print(_grid(list(plan.specs.values())))
     words = f"{len(plan.specs)} trials on {slots} of {num_cores()} CPU cores: {found.describe()}"
     if found.num_measured < found.num_kinds:
         words += "; --measure measures the rest"
-    if price is not None and found.hours is not None:
-        low, high = (hours * price for hours in found.hours)
-        words += f"; {low:,.2f} to {high:,.2f} at {price:g} an hour"
     console.print(words, markup=False)
     claims = Table("Claim", "Statement", "Source")
     for claim in experiment.claims:
@@ -155,7 +147,7 @@ def _show_task(kind: str, num_samples: int, changes: dict[str, object], as_json:
             "extra_rows": task.extra_rows,
             "samples": [{"input": one.inputs, "target": one.targets} for one in samples],
         }
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
         return
     typer.echo(f"{summary}\n{config.name}")
     for one in samples:

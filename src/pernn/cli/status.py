@@ -1,20 +1,36 @@
-"""`pernn status`."""
+"""`pernn status`: how sweeps stand, once or again and again."""
 
 import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 
 from pernn.errors import one_line
 from pernn.experiments import SINGLE
-from pernn.store import RunStatus, list_published, list_sweeps, read_statuses
+from pernn.store import (
+    Progress,
+    RunStatus,
+    list_published,
+    list_sweeps,
+    read_progress,
+    read_statuses,
+    seconds_left,
+)
 from pernn.sweeps import label_trials, list_single_runs, read_sweep
 
 from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
-from .sweep_tables import EVERY_SECONDS, count, repeat, table_of_sweeps, watch
-from .terminal import print_rows
+from .terminal import framed, print_rows
+
+STATES = ("finished", "running", "stopped", "waiting", "failed", "damaged")
+Found = Mapping[str, Sequence[RunStatus]]
 
 
 def status(
@@ -23,11 +39,8 @@ def status(
     ] = None,
     again: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     every: Annotated[
-        float | None,
-        typer.Option(
-            min=0.2, help=f"Watch, refreshed after this many seconds ({EVERY_SECONDS:g})."
-        ),
-    ] = None,
+        float, typer.Option(min=0.2, help="With --watch: seconds between two looks.")
+    ] = 2.0,
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
@@ -39,41 +52,48 @@ def status(
 
     Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
     """
-    found: dict[str, RunStatus] = {}
+    seen: dict[str, RunStatus] = {}
     single = list_single_runs(results) if sweep is None else []
     published = list_published(published_folder(ignore=ignore_published), warn)
 
-    def look() -> dict[str, list[RunStatus]]:
+    def look() -> Found:
         names = [sweep] if sweep else list_sweeps(results)
         sweeps = {name: read_sweep(results, name).runs for name in names}
         sweeps |= {SINGLE: single} if single else {}
         every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
-        found.update(read_statuses(results, list(every_run), found))
-        for run in published & found.keys():
-            if found[run].state == "waiting":
-                found[run] = RunStatus(run, "finished", event="published")
-        return {name: [found[run] for run in runs] for name, runs in sweeps.items()}
+        seen.update(read_statuses(results, list(every_run), seen))
+        for run in published & seen.keys():
+            if seen[run].state == "waiting":
+                seen[run] = RunStatus(run, "finished", event="published")
+        return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
 
-    def dump() -> dict[str, Any]:
-        return {
-            name: [vars(one) for one in runs] if sweep else dict(count(runs))
+    def dump(indent: int | None) -> None:
+        found = {
+            name: [vars(one) for one in runs] if sweep else Counter(one.state for one in runs)
             for name, runs in look().items()
         }
+        typer.echo(json.dumps(found, indent=indent, ensure_ascii=False))
 
-    seconds = EVERY_SECONDS if every is None else every
-    if again or every is not None:
-        if as_json:
-            repeat(lambda: typer.echo(json.dumps(dump(), ensure_ascii=False)), seconds)
-        else:
-            watch(results, look, seconds)
-    elif as_json:
-        typer.echo(json.dumps(dump(), indent=2, ensure_ascii=False))
-    else:
-        _print(look(), sweep, results)
-
-
-def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: Path) -> None:
     console = Console()
+    if not again:
+        dump(2) if as_json else _print(look(), sweep, results, console)
+        return
+    on_screen = console.is_terminal and not as_json
+    screen = Live(console=console, auto_refresh=False) if on_screen else nullcontext()
+    # Ctrl-C is the way to leave, and interrupts nothing else.
+    with suppress(KeyboardInterrupt), screen as live:
+        while True:
+            if as_json:
+                dump(None)
+            elif live is not None:
+                live.update(overview(results, look()), refresh=True)
+            else:
+                console.print(overview(results, look()))
+            sys.stdout.flush()
+            time.sleep(every)
+
+
+def _print(found: Found, sweep: str | None, results: Path, console: Console) -> None:
     if not found:
         console.print(
             one_line(f"No sweeps in {results}: start one with `pernn run`."), markup=False
@@ -89,3 +109,49 @@ def _print(found: dict[str, list[RunStatus]], sweep: str | None, results: Path) 
         print_rows(columns, rows, console)
     else:
         console.print(table_of_sweeps(found))
+
+
+def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> RenderableType:
+    """Return a row per sweep; its last column is the time left, if that is given."""
+    # What another version may call a state has a column of its own.
+    states = dict.fromkeys([*STATES, *(one.state for runs in found.values() for one in runs)])
+    rows = []
+    for name, runs in found.items():
+        counts = Counter[str](one.state for one in runs)
+        row = [name, str(len(runs)), *(str(counts[key] or "") for key in states)]
+        rows.append(row if left is None else [*row, left.get(name, "")])
+    return framed(["Sweep", "Trials", *states, *([] if left is None else ["Left"])], rows)
+
+
+def overview(root: Path, found: Found) -> RenderableType:
+    """Return the sweeps with the time that they have left, and the trials that run."""
+    left, rows = {}, []
+    for name, runs in found.items():
+        running = {one: read_progress(root, one) for one in runs if one.state == "running"}
+        left[name] = span(seconds_left(runs, list(running.values())))
+        rows += [[one.run, name, *_cells(progress), ""] for one, progress in running.items()]
+        rows += [
+            [one.run, name, one.state, "", one.reason]
+            for one in runs
+            if one.state in ("failed", "damaged")
+        ]
+    head = table_of_sweeps(found, left)
+    columns = ["Run", "Sweep", "Updates", "Left", "Reason"]
+    return Group(head, framed(columns, rows)) if rows else head
+
+
+def span(seconds: float | None) -> str:
+    """Return a time in two units at most; nothing if it is unknown."""
+    if seconds is None:
+        return ""
+    minutes, hours = seconds / 60, seconds / 3600
+    if hours >= 48:
+        return f"about {hours / 24:.1f} days"
+    if hours >= 1:
+        return f"about {int(hours)} h {int(minutes % 60)} min"
+    return f"about {minutes:.0f} min" if minutes >= 10 else f"about {seconds:.0f} s"
+
+
+def _cells(progress: Progress) -> list[str]:
+    total = f" of {progress.total:,}" if progress.total else ""
+    return [f"{progress.update:,}{total}", span(progress.seconds_left)]

@@ -1,45 +1,50 @@
-"""What `run`, `resume` and `retry` share: run what is missing of a sweep, then report."""
+"""What `run`, `resume` and `retry` share: run what is missing, show how it gets on, then report."""
 
-import json
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from pernn.errors import ConfigError, one_line
 from pernn.kernels import may_compile_first
-from pernn.runners import Runner
-from pernn.runs import Estimate, RunSpec, estimate, show_hours
-from pernn.store import is_done, is_pause_requested, save_sweep, sweep_directory, withdraw_pause
+from pernn.runners import OnEvent, Runner, TrialEvent
+from pernn.runs import RunSpec, estimate, show_hours
+from pernn.store import (
+    is_done,
+    is_pause_requested,
+    read_status,
+    save_sweep,
+    sweep_directory,
+    withdraw_pause,
+)
 from pernn.sweeps import Plan, make_report
 
 from .launch import Launch
-from .options import published_folder, warn
-from .progress import Tally, showing
+from .options import print_json, published_folder, warn
 from .statuses import LEFT_EARLY, failure_status, left_out
 
 if TYPE_CHECKING:
     from pernn.reports import Report
 
-LONG_HOURS = 24.0
-"""Work of more than this is begun only if somebody says so."""
-
 
 def run_sweep(
     plan: Plan, root: Path, launch: Launch, *, as_json: bool, only: Sequence[str] = ()
 ) -> int:
-    """Run the trials of a sweep that are missing, write its report, and return the exit status.
-
-    Args:
-        plan: The sweep; its list is written if it is new, or has grown.
-        root: Results directory.
-        launch: How.
-        as_json: Whether standard output is for a script.
-        only: If given, other trials are left alone.
-    """
+    """Run the trials of a sweep that are missing, write its report, and return the exit status."""
     name = plan.sweep.name
     plan = plan.with_published(published_folder(ignore=launch.ignore_published), warn)
     limits = launch.limits(lambda: is_pause_requested(root, name))
@@ -53,7 +58,7 @@ def run_sweep(
     save_sweep(root, plan.sweep)
     withdraw_pause(root, name)
     for change in plan.changes(root):
-        typer.echo(f"pernn: {change}", err=True)
+        warn(f"{change}")
     if taken := sum(not is_done(root, run) for run in plan.published):
         console.print(
             f"{taken} of {len(plan.specs)} trials are published and count as finished "
@@ -73,7 +78,7 @@ def run_sweep(
             soft_wrap=True,
         )
     for failure in tally.failures:
-        typer.echo(f"pernn: {failure.run} {failure.state}: {failure.message}", err=True)
+        warn(f"{failure.run} {failure.state}: {failure.message}")
     lost = _report(plan, root, console, as_json=as_json)
     if limits.reason:
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
@@ -101,7 +106,7 @@ def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: 
     if not launch.force:
         found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
-    if launch.yes or limited or not _is_long(found):
+    if launch.yes or limited or not found.is_long:
         return
     time = (
         "too long to be measured in a minute"
@@ -115,14 +120,9 @@ def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: 
     typer.confirm(f"This takes {time}. Begin?", abort=True)
 
 
-def _is_long(found: Estimate) -> bool:
-    """Return whether trials take more than a day; also if not one could be measured in time."""
-    return found.num_slow > 0 if found.hours is None else found.hours[0] > LONG_HOURS
-
-
 def _run(
     plan: Plan, wanted: Sequence[RunSpec], root: Path, runner: Runner, console: Console
-) -> Tally:
+) -> "Tally":
     tally = Tally(wanted, root)
     if not wanted:
         return tally
@@ -146,9 +146,9 @@ def _report(plan: Plan, root: Path, console: Console, *, as_json: bool) -> int:
     damage: list[str] = []
     report = make_report(root, plan, damage.append)
     if as_json:
-        typer.echo(json.dumps(summary(plan, root, report), indent=2, ensure_ascii=False))
+        print_json(summary(plan, root, report))
     else:
-        from .verdicts import print_verdicts
+        from .terminal import print_verdicts
 
         print_verdicts(report.verdicts, console, brief=True)
         _show_page(report.page, console)
@@ -169,3 +169,98 @@ def summary(plan: Plan, root: Path, report: "Report") -> dict[str, Any]:
         "page": str(report.page),
         "verdicts": [verdict.dump() for verdict in report.verdicts],
     }
+
+
+class Tally:
+    """Counts what happens to a set of trials."""
+
+    def __init__(self, specs: Sequence[RunSpec], root: Path) -> None:
+        self.specs = {spec.fingerprint(): spec for spec in specs}
+        self.updates = {run: read_status(root, run).update for run in self.specs}
+        self.first = sum(self.updates.values())
+        self.ended: dict[str, TrialEvent] = {}
+        self.begun = time.monotonic()
+
+    def on_event(self, event: TrialEvent) -> None:
+        """Take note of an event."""
+        self.updates[event.run] = max(self.updates[event.run], event.update)
+        if event.is_end:
+            self.ended[event.run] = event
+            if event.state == "finished":
+                self.updates[event.run] = self.specs[event.run].num_updates
+
+    @property
+    def total(self) -> int:
+        """Updates of all trials together."""
+        return sum(spec.num_updates for spec in self.specs.values())
+
+    @property
+    def done(self) -> int:
+        """Updates done so far."""
+        return sum(self.updates.values())
+
+    @property
+    def failures(self) -> list[TrialEvent]:
+        """Trials that cannot go on; those that were stopped can."""
+        return [event for event in self.ended.values() if event.state == "failed"]
+
+    def seconds_left(self) -> float | None:
+        """Estimate the time left from the updates done since the start."""
+        fresh = self.done - self.first
+        elapsed = time.monotonic() - self.begun
+        return elapsed / fresh * (self.total - self.done) if fresh else None
+
+
+@contextmanager
+def showing(tally: Tally, console: Console) -> Iterator[OnEvent]:
+    """Show progress while the block runs; gives what the runner is to call."""
+    if not console.is_terminal:
+        yield lambda event: _print_line(tally, event)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        overall = progress.add_task(
+            f"[bold]all {len(tally.specs)} trials", total=tally.total, completed=tally.first
+        )
+        bars: dict[str, TaskID] = {}
+
+        def on_event(event: TrialEvent) -> None:
+            tally.on_event(event)
+            progress.update(overall, completed=tally.done)
+            spec = tally.specs[event.run]
+            if event.state == "running" and not event.elsewhere and event.run not in bars:
+                bars[event.run] = progress.add_task(spec.label, total=spec.num_updates)
+            if event.run in bars:
+                progress.update(bars[event.run], completed=tally.updates[event.run])
+            if event.is_end and event.run in bars:
+                progress.remove_task(bars.pop(event.run))
+            if event.message:
+                line = f"{_word(event)}: {spec.label}: {event.message}"
+                progress.console.print(line, markup=False)
+
+        yield on_event
+
+
+def _print_line(tally: Tally, event: TrialEvent) -> None:
+    tally.on_event(event)
+    if event.is_warning:
+        typer.echo(f"warning: {tally.specs[event.run].label}: {event.message}", err=True)
+    if not (event.is_end or event.elsewhere):
+        return
+    left = tally.seconds_left()
+    ahead = f", about {left / 60:.1f} min left" if left else ""
+    reason = f": {event.message}" if event.message else ""
+    count = f"[{len(tally.ended)}/{len(tally.specs)}]"
+    label = tally.specs[event.run].label
+    typer.echo(f"{count} {_word(event)}: {label}{reason}{ahead}", err=True)
+
+
+def _word(event: TrialEvent) -> str:
+    return "warning" if event.is_warning else event.state

@@ -1,6 +1,6 @@
 """Tables on a terminal: what comes from files is text, never markup or control characters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from pernn.reports import clean
+from pernn.reports import Verdict, clean
 
 MAX_FRAMED = 200
 """Longer tables are aligned lines: a frame around 10,000 rows takes seconds to lay out."""
@@ -20,6 +20,15 @@ MIN_WIDTH = 20
 
 MAX_NAMED = 10
 """Columns that are named where they do not fit."""
+
+
+STYLES = {
+    "supported": "green",
+    "contradicted": "red",
+    "inconclusive": "yellow",
+    "too few seeds": "dim",
+    "not run": "dim",
+}
 
 
 def plain(value: Any) -> Text:
@@ -63,3 +72,30 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: C
             "Ask for those that you want, or print all with --json.",
             err=True,
         )
+
+
+def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool) -> None:
+    """Print a table of claims and what became of them."""
+    shown = [verdict for verdict in verdicts if not brief or verdict.verdict != "not run"]
+    table = Table("Verdict", "Claim", show_lines=True)
+    table.add_column("Estimate, 95 % intervals", no_wrap=True)
+    for one in shown:
+        details = "; ".join(filter(None, [one.quantity, one.detail, one.remark]))
+        table.add_row(
+            Text(one.verdict, STYLES[one.verdict]),
+            Text.assemble(f"{one.claim.statement}\n", (details, "dim")),
+            "\n".join(_estimates(one)),
+        )
+    if shown:
+        console.print(table)
+    if len(shown) < len(verdicts):
+        console.print(f"{len(verdicts) - len(shown)} claims not testable with these runs.")
+
+
+def _estimates(verdict: Verdict) -> Iterator[str]:
+    if verdict.interval is not None:
+        yield f"{verdict.interval.estimate:.3g}, n = {verdict.num_seeds}"
+    for interval in (verdict.interval, verdict.bootstrap):
+        if interval is not None and interval.bounded:
+            name = interval.method.removesuffix(" 0.95")
+            yield f"{name} {interval.low:.3g} … {interval.high:.3g}"

@@ -1,6 +1,5 @@
 """`pernn train`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -22,9 +21,11 @@ from .options import (
     Threads,
     TimeLimit,
     overrides,
+    print_json,
+    warn,
 )
-from .progress import Tally, showing
 from .statuses import LEFT_EARLY, failure_status
+from .sweep import Tally, showing
 
 
 def train(
@@ -59,15 +60,15 @@ def train(
         launch.make_runner(limits).run([one], results, on_event)
     directory = RunDirectory(results, one.fingerprint())
     for failure in tally.failures:
-        typer.echo(f"pernn: {failure.state}: {failure.message}", err=True)
+        warn(f"{failure.state}: {failure.message}")
     if tally.failures:
         return failure_status(tally.failures)
     result = directory.read_result()
     if result is None:
-        typer.echo(f"pernn: stopped: {limits.reason}; the same command goes on", err=True)
+        warn(f"stopped: {limits.reason}; the same command goes on")
         return LEFT_EARLY
     if as_json:
-        typer.echo(json.dumps({"directory": str(directory.path), **result}, indent=2))
+        print_json({"directory": str(directory.path), **result})
     else:
         for name, value in result["metrics"].items():
             typer.echo(f"{name:28} {value:.6g}")

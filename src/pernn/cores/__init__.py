@@ -16,11 +16,10 @@ from .config import (
 
 if TYPE_CHECKING:
     from .adapted import Adapted as Adapted
-    from .core import Core as Core, map_state as map_state
+    from .core import Core as Core, Linear as Linear, map_state as map_state
     from .elman import Elman as Elman
     from .factors import LayerFactors as LayerFactors
     from .gru import GRU as GRU
-    from .linear import Linear as Linear
     from .lstm import LSTM as LSTM
     from .projected import Projected as Projected
     from .recurrent import RecurrentCore as RecurrentCore

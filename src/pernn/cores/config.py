@@ -39,6 +39,16 @@ class CoreConfig(Part):
             A core, or any module that `Adapted` takes.
         """
 
+    def count_products(self, steps: int, scored: int) -> int:
+        """Return the least multiplications of one sequence whose inputs are projected.
+
+        Args:
+            steps: Time steps.
+            scored: Those whose outputs are read.
+        """
+        # Every layer above the first one has an input projection, too.
+        return steps * self.num_gates * self.hidden_size**2 * (2 * self.num_layers - 1)
+
     def sizes(self) -> dict[str, Any]:
         """Return the sizes as the modules' keywords."""
         return {"hidden_size": self.hidden_size, "num_layers": self.num_layers}
@@ -109,6 +119,11 @@ class S4DConfig(CoreConfig):
     # the input projection is one block, not two, but of fewer rows than there are steps.
     num_gates: ClassVar[int] = 2
     state_size: Annotated[int, Field(ge=2, le=2**20, multiple_of=2)] = 64
+
+    def count_products(self, steps: int, scored: int) -> int:
+        """Count one product per layer; the top one only where it is read."""
+        products = steps * (self.num_layers - 1) + scored
+        return products * self.num_gates * self.hidden_size**2
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""

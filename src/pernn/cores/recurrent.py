@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from pernn.errors import ConfigError
 
-from .compiled import kernels_fit, scan
 from .core import Core
 from .factors import LayerFactors
 from .projected import Projected
+from .scanning import kernels_fit, scan
 
 
 class RecurrentCore(Core):

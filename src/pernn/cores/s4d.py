@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from pernn.errors import ConfigError
 from pernn.kernels import without_kernels
 
-from .core import Core, check_sizes
-from .linear import Linear
+from .core import Core, Linear, check_sizes
 from .projected import Projected
 from .s4d_jacobian import StateSpaceJacobian
 from .s4d_layer import S4DLayer

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from pernn.kernels import linear, rounding_products, rounds_products
 
-from .linear import Linear
+from .core import Linear
 
 
 class S4DLayer(nn.Module):

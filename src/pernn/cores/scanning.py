@@ -1,15 +1,23 @@
-"""What scans with a backward pass written by hand share: precision, products, first order."""
+"""Elman, GRU and LSTM over all steps: by compiled kernels, and what all scans share."""
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from pernn.errors import ConfigError
-from pernn.kernels import rounded, rounds_products
+from pernn.kernels import find_kernels, product, rounded, rounds_products
 
+from .projected import Projected
+
+PANEL_UNITS = {"elman": (64, 32, 16), "gru": (16,), "lstm": (16,)}
+"""Units whose gates are computed together, the best that divides the width: measured."""
+COLUMNS = (64, 32, 16)
+"""Columns of a panel on the way back."""
+LEAST_STEPS = 2
+"""For a single step, rearranging the weights costs more than it saves."""
 Args = ParamSpec("Args")
 Gradients = TypeVar("Gradients")
 
@@ -62,3 +70,174 @@ def recurrent_gradient(
     later = factor(grad_gates[1:].flatten(0, 1)).t() @ factor(outputs[:-1].flatten(0, 1))
     first = factor(grad_gates[0]).t() @ factor(hidden)
     return later.to(hidden.dtype) + first.to(hidden.dtype)
+
+
+def kernels_fit(inputs: Projected, weight: Tensor) -> bool:
+    """Return whether there are kernels that can run a layer: float32 on the CPU, whole panels."""
+    table, width = inputs.table, weight.shape[1]
+    fits = (
+        table.device.type == "cpu"
+        and table.dtype == torch.float32
+        and weight.dtype == torch.float32
+        and width % 16 == 0
+        and inputs.num_steps >= LEAST_STEPS
+        and inputs.batch > 0
+    )
+    if not fits:
+        return False
+    kernels = find_kernels()
+    return kernels is not None and (kernels.rounds or not rounds_products(table.device))
+
+
+def scan(
+    kind: str,
+    inputs: Projected,
+    weight: Tensor,
+    bias_hn: Tensor | None,
+    state: tuple[Tensor, ...] | None,
+    num_outputs: int,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Run a layer over its steps.
+
+    Args:
+        kind: `elman`, `gru` or `lstm`.
+        inputs: What it is fed.
+        weight: Recurrent weights.
+        bias_hn: Bias of the new gate behind the reset; the GRU's.
+        state: Initial state; zeros if absent.
+        num_outputs: Last steps whose outputs are given.
+
+    Returns:
+        The outputs, time first, and the final state.
+    """
+    hidden, cell = (*(state or ()), None, None)[:2]
+    outputs, memory = _Scan.apply(  # type: ignore[no-untyped-call]
+        kind,
+        inputs,
+        num_outputs,
+        inputs.tokens,
+        inputs.table,
+        inputs.encodings,
+        weight,
+        bias_hn,
+        hidden,
+        cell,
+    )
+    return outputs, (outputs[-1], memory) if kind == "lstm" else (outputs[-1],)
+
+
+class _Scan(torch.autograd.Function):
+    """The whole recurrence and its adjoint; the weights' gradient is one product over all steps."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kind: str,
+        shape: Projected,
+        num_outputs: int,
+        tokens: Tensor | None,
+        table: Tensor,
+        encodings: Tensor | None,
+        weight: Tensor,
+        bias_hn: Tensor | None,
+        hidden: Tensor | None,
+        cell: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        dtype = torch.bfloat16 if rounds_products(table.device) else table.dtype
+        size = weight.shape[1]
+        units = next(count for count in PANEL_UNITS[kind] if size % count == 0)
+        states = [None if part is None else part.contiguous() for part in (hidden, cell)]
+        tokens = None if tokens is None else tokens.long().contiguous()
+        outputs, cells, saved = torch.ops.pernn.scan_forward(
+            kind,
+            units,
+            shape.batch,
+            shape.num_steps,
+            shape.input_time,
+            shape.query_row,
+            table.contiguous(),
+            None if encodings is None else encodings.contiguous(),
+            tokens,
+            _panels_forward(weight.to(dtype), units),
+            None if bias_hn is None else bias_hn.contiguous(),
+            *states,
+        )
+        ctx.kind, ctx.shape, ctx.units, ctx.dtype = kind, shape, units, dtype
+        ctx.has_encodings = encodings is not None
+        ctx.save_for_backward(table, tokens, weight, bias_hn, *states, outputs, cells, saved)
+        ctx.set_materialize_grads(False)
+        memory = cells[-1].clone() if kind == "lstm" else cells
+        return outputs[shape.num_steps - num_outputs :], memory
+
+    @staticmethod
+    @first_order
+    def backward(
+        ctx: Any, grad_outputs: Tensor | None, grad_cell: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        table, tokens, weight, bias_hn, hidden, cell, outputs, cells, saved = ctx.saved_tensors
+        shape = ctx.shape
+        if grad_outputs is None:
+            grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
+        inner, grad_table, grad_encodings, grad_bias_hn, grad_hidden, grad_first_cell = (
+            torch.ops.pernn.scan_backward(
+                ctx.kind,
+                ctx.units,
+                shape.input_time,
+                shape.query_row,
+                grad_outputs.contiguous(),
+                None if grad_cell is None else grad_cell.contiguous(),
+                table,
+                outputs,
+                cells,
+                saved,
+                tokens,
+                _panels_backward(weight.to(ctx.dtype)),
+                hidden,
+                cell,
+            )
+        )
+        if shape.num_queries:
+            grad_table[shape.query_row] += grad_encodings[shape.input_time :].sum(0)
+        rounds = ctx.dtype == torch.bfloat16
+        return (
+            *(None,) * 4,
+            grad_table,
+            grad_encodings if ctx.has_encodings else None,
+            _weight_gradient(inner, outputs, hidden, rounds=rounds),
+            None if bias_hn is None else grad_bias_hn,
+            None if hidden is None else grad_hidden,
+            None if cell is None else grad_first_cell,
+        )
+
+
+def _weight_gradient(
+    inner: Tensor, before: Tensor, hidden: Tensor | None, *, rounds: bool
+) -> Tensor:
+    """Return Σ_t δ_t h_{t−1}ᵀ as one product over all steps."""
+    left, right = inner[1:].flatten(0, 1), before[:-1].flatten(0, 1)
+    total = product(left.t(), right, rounds=rounds)
+    if hidden is None:
+        return total
+    return product(inner[0].t(), hidden, total, add=True, rounds=rounds)
+
+
+def _panels_forward(weight: Tensor, units: int) -> Tensor:
+    """Pack Uᵀ into panels, all gates of some units side by side."""
+    size = weight.shape[1]
+    panels = weight.view(-1, size // units, units, size).permute(1, 3, 0, 2)
+    return _interleave(panels.reshape(size // units, size, -1))
+
+
+def _panels_backward(weight: Tensor) -> Tensor:
+    """Pack U into panels of columns."""
+    rows, size = weight.shape
+    columns = next(count for count in COLUMNS if size % count == 0)
+    return _interleave(weight.view(rows, -1, columns).transpose(0, 1))
+
+
+def _interleave(panels: Tensor) -> Tensor:
+    """Pack rows as the products take them: bfloat16 two by two."""
+    if panels.dtype != torch.bfloat16:
+        return panels.contiguous()
+    pairs: Tensor = panels.unflatten(1, (-1, 2)).transpose(2, 3)
+    return pairs.contiguous()

@@ -17,8 +17,11 @@ from .config import (
 )
 
 if TYPE_CHECKING:
-    from .absent import NoEncoding as NoEncoding, RepeatedEmbedding as RepeatedEmbedding
-    from .encoding import Encoding as Encoding
+    from .encoding import (
+        Encoding as Encoding,
+        NoEncoding as NoEncoding,
+        RepeatedEmbedding as RepeatedEmbedding,
+    )
     from .sinusoidal import Sinusoidal as Sinusoidal
     from .tables import Learned as Learned, Random as Random
 

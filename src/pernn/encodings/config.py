@@ -70,7 +70,7 @@ class NoneConfig(EncodingConfig):
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
         """Build the module."""
-        from .absent import NoEncoding
+        from .encoding import NoEncoding
 
         return NoEncoding()
 
@@ -84,7 +84,7 @@ class RepeatedEmbeddingConfig(EncodingConfig):
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
         """Build the module."""
-        from .absent import RepeatedEmbedding
+        from .encoding import RepeatedEmbedding
 
         return RepeatedEmbedding()
 

@@ -139,3 +139,25 @@ class Encoding(nn.Module, ABC):
         combine = f", combine={self.combine!r}" if self.combine != "concat" else ""
         masked = f", masked={self.masked!r}" if self.masked is not None else ""
         return f"{self.size}{combine}{masked}" if self.size else ""
+
+
+class NoEncoding(Encoding):
+    """No positional encoding: the vanilla network."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def vectors(self, num_steps: int) -> Float[Tensor, "time 0"]:
+        """Return encodings of width 0."""
+        return torch.empty(num_steps, 0)
+
+
+class RepeatedEmbedding(NoEncoding):
+    """No positional encoding: the embedding concatenated with itself.
+
+    As many input weights as an encoded network of the same encoding size, and no clock.
+
+    Source: Morita (2024), version 5, appendix C.
+    """
+
+    embedding_copies = 2

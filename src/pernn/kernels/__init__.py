@@ -11,14 +11,12 @@ from pernn.lazy import exports
 from .cache import cache_directory as cache_directory, may_compile_first as may_compile_first
 
 if TYPE_CHECKING:
-    from .arithmetic import (
-        describe_arithmetic as describe_arithmetic,
-        set_variables as set_variables,
-    )
     from .loading import (
         Kernels as Kernels,
+        describe_arithmetic as describe_arithmetic,
         describe_kernels as describe_kernels,
         find_kernels as find_kernels,
+        set_variables as set_variables,
         without_kernels as without_kernels,
     )
     from .products import (

@@ -18,8 +18,7 @@ from torch.utils import cpp_extension
 from pernn.ownership import make_private
 
 from .cache import TARGET_VARIABLE, cache_directory, library_path
-from .errors import CompilationError
-from .keeping import is_sound, keep
+from .keeping import CompilationError, is_sound, keep
 
 SOURCES = Path(__file__).parent / "source"
 TIMEOUT_SECONDS = 600

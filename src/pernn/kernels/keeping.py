@@ -9,7 +9,10 @@ from pathlib import Path
 
 from pernn.ownership import read_trusted
 
-from .errors import CompilationError
+
+class CompilationError(Exception):
+    """No library could be made; the message says why, in one line."""
+
 
 PROBE = """
 import sys, torch

@@ -1,4 +1,4 @@
-"""Whether there are kernels here, decided once per process."""
+"""Whether there are kernels here, decided once per process, and what computes on this CPU."""
 
 import logging
 import os
@@ -14,11 +14,28 @@ import torch
 from pernn.errors import MachineError
 
 from .cache import VARIABLE
-from .compilation import choose_recipe, find_library
-from .errors import CompilationError
+from .compilation import choose_recipe, choose_target, find_library
+from .keeping import CompilationError
 from .shapes import register_shapes
 
 LOGGER = logging.getLogger("pernn")
+VARIABLES = (
+    "ATEN_CPU_CAPABILITY",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "DNNL_DEFAULT_FPMATH_MODE",
+    "DNNL_MAX_CPU_ISA",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "ONEDNN_MAX_CPU_ISA",
+    "PERNN_KERNELS",
+    "PERNN_KERNELS_TARGET",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+)
+"""Environment variables that change the bits of results, of this package and of the libraries."""
+NAMES = {"AMX": "AMX", "AVX512": "AVX-512", "AVX2": "AVX2", "DEFAULT": "no vector extensions"}
+"""What kernels and PyTorch call instructions → what users call them."""
 
 
 @dataclass(frozen=True)
@@ -135,3 +152,24 @@ def _load() -> Kernels:
         found.multiplies_bfloat16(),
         tuple(found.product_parts()),
     )
+
+
+def describe_arithmetic() -> str:
+    """Return one line: the class of processor that is used, then who uses which instructions."""
+    kernels, capability = find_kernels(), torch.backends.cpu.get_cpu_capability()
+    used = capability if kernels is None else kernels.instructions
+    limits = [os.environ.get(f"{name}_MAX_CPU_ISA") for name in ("ONEDNN", "DNNL")]
+    limit = next((f"at most {one}" for one in limits if one), "all")
+    if kernels is None:
+        target = describe_kernels()
+    else:
+        target = f"{kernels.path.stem} for {choose_target() or 'any processor'}"
+    return (
+        f"{NAMES.get(used, used)}, {'no compiled' if kernels is None else 'compiled'} kernels "
+        f"(PyTorch: {capability}; oneDNN: {limit}; kernels: {target})"
+    )
+
+
+def set_variables() -> dict[str, str]:
+    """Return those of `VARIABLES` that are set."""
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from pernn.training import DeviceBatch, TrainState, computing, linear_cross_entr
 from .ceilings import Ceilings, now
 from .work import estimate_work
 
+T = TypeVar("T")
 PHASES = ("data", "projection", "recurrence", "output_layer", "optimizer")
 
 
@@ -66,66 +67,48 @@ class Stopwatch:
         model, device = self._model, self._device
         seconds: dict[str, float] = {}
 
-        def timed(name: str, run: Callable[[], object]) -> object:
+        def timed(name: str, run: Callable[[], T]) -> T:
             begun = now(device)
             result = run()
             seconds[name] = seconds.get(name, 0.0) + now(device) - begun
             return result
 
-        def draw() -> DeviceBatch:
-            batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
-            return DeviceBatch.of(batch, device)
+        def states_of(inputs: Projected) -> Tensor:
+            outputs, _ = run_core(model.core, inputs, num_outputs=shown.num_scored)
+            return outputs.transpose(0, 1)
 
         with computing(self._spec.training.precision, device):
-            shown = cast(DeviceBatch, timed("data", draw))
-            self._step += 1
-            made = cast(
-                Projected,
-                timed(
-                    "projection",
-                    lambda: model.prepare(shown.tokens, shown.num_queries, shown.num_scored),
-                ),
-            )
-            table, encodings = (
-                _leaf(made.table),
-                None if made.encodings is None else _leaf(made.encodings),
-            )
+            shown = timed("data", self._draw)
+            counts = shown.num_queries, shown.num_scored
+            made = timed("projection", lambda: model.prepare(shown.tokens, *counts))
+            table = _leaf(made.table)
+            encodings = None if made.encodings is None else _leaf(made.encodings)
             cut = replace(made, table=table, encodings=encodings)
-            outputs = cast(
-                Tensor,
-                timed(
-                    "recurrence",
-                    lambda: run_core(model.core, cut, num_outputs=shown.num_scored)[0].transpose(
-                        0, 1
-                    ),
-                ),
-            )
+            outputs = timed("recurrence", lambda: states_of(cut))
             states = _leaf(outputs)
-            output_layer = model.output_layer
+            rows, layer = states.flatten(0, 1), model.output_layer
             ids = shown.targets.t().flatten()
-            loss, _ = cast(
-                tuple[Tensor, Tensor],
-                timed(
-                    "output_layer",
-                    lambda: linear_cross_entropy(
-                        states.flatten(0, 1), output_layer.weight, output_layer.bias, ids
-                    ),
-                ),
+            loss, _ = timed(
+                "output_layer", lambda: linear_cross_entropy(rows, layer.weight, layer.bias, ids)
             )
             timed("output_layer", loss.backward)
             timed("recurrence", lambda: outputs.backward(states.grad))
-            ends = [(table, made.table)] + (
-                [] if encodings is None else [(encodings, made.encodings)]
-            )
-            wanted = [(leaf, end) for leaf, end in ends if end is not None and end.requires_grad]
+            ends = [(table, made.table)]
+            if encodings is not None and made.encodings is not None:
+                ends.append((encodings, made.encodings))
+            ends = [(leaf, end) for leaf, end in ends if end.requires_grad]
+            gradients = [leaf.grad for leaf, _ in ends]
             timed(
                 "projection",
-                lambda: torch.autograd.backward(
-                    [end for _, end in wanted], [leaf.grad for leaf, _ in wanted]
-                ),
+                lambda: torch.autograd.backward([end for _, end in ends], gradients),
             )
             timed("optimizer", self._finish)
         return seconds
+
+    def _draw(self) -> DeviceBatch:
+        batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
+        self._step += 1
+        return DeviceBatch.of(batch, self._device)
 
     def whole(self) -> float:
         """Run an update in one piece and return its seconds."""

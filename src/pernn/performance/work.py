@@ -23,47 +23,33 @@ class Work:
 
 
 def estimate_work(spec: RunSpec) -> Work:
-    """Count the work of one update: data, projection, recurrence, output layer, optimiser.
+    """Count the work of an update on ids: data, projection, recurrence, output layer, optimiser.
 
     A product costs two operations per weight and row, and twice that again backwards. Traffic is
     what has to be written and read once: inputs, outputs and gradients of a phase, and what its way
     back needs; logits are not among them.
     """
-    task, core = spec.build_task(), spec.core
-    batch, hidden = spec.training.batch_size, core.hidden_size
-    encoding = spec.encoding
-    copies = 2 if encoding.kind == "repeated_embedding" else 1
-    width = spec.embedding_size * copies
-    num_encoded = encoding.size if isinstance(encoding, PositionalEncodingConfig) else 0
-    if isinstance(encoding, PositionalEncodingConfig) and encoding.combine == "concat":
-        width += encoding.size
-    network = task.network
-    if network == "autoregressive":
-        width += spec.embedding_size
+    task, core, encoding = spec.build_task(), spec.core, spec.encoding
+    batch, hidden, layers = spec.training.batch_size, core.hidden_size, core.num_layers
+    width = spec.embedding_size * (2 if encoding.kind == "repeated_embedding" else 1)
+    num_encoded = 0
+    if isinstance(encoding, PositionalEncodingConfig):
+        num_encoded = encoding.size
+        width += encoding.size if encoding.combine == "concat" else 0
+    own = width - num_encoded
     gates = core.num_gates * hidden
     steps, scored, vocab = task.num_steps, task.num_scored, task.vocab_size
-    tokens = batch * (steps - task.num_queries)
-    own = width - num_encoded
-    if network == "vector":
-        rows, projection = tokens, tokens * (vocab * spec.embedding_size + own * gates)
-        num_embedded = vocab * spec.embedding_size
-    else:
-        rows = min(vocab + len(task.extra_rows), tokens)
-        projection = rows * own * gates
-        num_embedded = (vocab + len(task.extra_rows)) * spec.embedding_size
-    projection += steps * num_encoded * gates
-    layers = core.num_layers
-    recurrence = batch * steps * hidden * gates * (2 * layers - 1)
-    if core.kind == "s4d":
-        # One product per layer; the top one only where it is read out.
-        recurrence = batch * hidden * gates * (steps * (layers - 1) + scored)
+    num_rows = vocab + len(task.extra_rows)
+    rows = min(num_rows, batch * (steps - task.num_queries))
+    projection = rows * own * gates + steps * num_encoded * gates
+    recurrence = batch * core.count_products(steps, scored)
     output_layer = batch * scored * hidden * vocab
     weights = {
         "projection": width * gates,
         "recurrence": (2 * layers - 1) * hidden * gates,
         "output_layer": (hidden + 1) * vocab,
     }
-    parameters = num_embedded + sum(weights.values())
+    parameters = num_rows * spec.embedding_size + sum(weights.values())
     numbers = {
         "data": 2 * 2 * batch * (steps + scored),
         # Rows, their projections and both gradients; the weights three times.

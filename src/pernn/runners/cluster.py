@@ -29,9 +29,8 @@ from pernn.store import (
     write_atomically,
 )
 
-from .processes import LOG
-from .runner import OnEvent, TrialEvent
-from .trial import run_order
+from .runner import OnEvent, TrialEvent, run_order
+from .worker import LOG
 
 DRIVER = "driver.json"
 PACKAGES = ("pernn", "torch", "numpy")
@@ -44,14 +43,7 @@ MENDED = ("damaged checkpoint set aside", "metrics restored", "diverged")
 
 
 class DriverFolder:
-    """One driver's folder in the results directory.
-
-    Args:
-        root: Results directory.
-
-    Raises:
-        StoreError: If it cannot be made.
-    """
+    """One driver's folder in the results directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -75,11 +67,7 @@ def describe_code() -> dict[str, str | None]:
 
 
 def check_machine(folder: Path) -> None:
-    """Check that this machine sees what the driver wrote and runs the same code.
-
-    Raises:
-        MachineError: If it does not.
-    """
+    """Check that this machine sees what the driver wrote and runs the same code."""
     here = platform.node()
     for _ in range(NUM_LOOKS):
         if (folder / DRIVER).exists():
@@ -104,17 +92,8 @@ def run_orders(
 ) -> list[TrialEvent]:
     """Run trials on a machine of a cluster, in turn; what goes wrong is logged in the directory.
 
-    Args:
-        folder: The driver's.
-        orders: What `run_order` needs, for each trial.
-        may_go_on: Asked after every update.
-
     Returns:
         How each trial ended; those that were not begun are left out.
-
-    Raises:
-        MachineError: If this machine shares no directory with the driver or runs other code.
-        StoreError: If nothing can be written there.
     """
     # The driver, which imports this file too, has no use for torch.
     from pernn.training import keep_freed_memory
@@ -127,12 +106,7 @@ def run_orders(
 
 
 class JournalWatch:
-    """Tells from the files of running trials how they get on.
-
-    Args:
-        root: Results directory.
-        on_event: Told of progress and warnings.
-    """
+    """Tells from the files of running trials how they get on."""
 
     def __init__(self, root: Path, on_event: OnEvent) -> None:
         self.root, self.on_event = root, on_event
@@ -195,11 +169,7 @@ class JournalWatch:
 
 
 def device_of_trial(device: str, gpus: float) -> str:
-    """Return the device of a trial that gets that many GPUs.
-
-    Raises:
-        ConfigError: If the two contradict each other.
-    """
+    """Return the device of a trial that gets that many GPUs."""
     if device not in ("auto", "cpu", "cuda"):
         raise ConfigError(
             f"--device is invalid: expected auto, cpu or cuda, as the cluster chooses the GPU, got "

@@ -1,4 +1,4 @@
-"""Trials in parallel local processes: one spawned worker per slot, each running many trials."""
+"""Trials on this machine: in worker processes, or one after another in this one."""
 
 import os
 import time
@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty
 
-from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 from pernn.store import lease_seconds, storing
 
-from .processes import LOG, Child, Events, spawn
-from .runner import STOP, OnEvent
+from .runner import POLL_SECONDS, STOP, Limits, OnEvent, make_order, require_counts, run_trial
 from .schedule import Schedule, drive
-from .stopping import POLL_SECONDS, Limits
-from .trial import make_order
+from .worker import LOG, Child, Events, spawn
 
 ABSENT_SECONDS = 5.0
 """A driver that looked away for longer was stopped itself: its workers' silence proves nothing."""
@@ -44,9 +41,7 @@ class LocalRunner:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        least = min(self.jobs, self.threads)
-        if least < 1:
-            raise ConfigError(f"jobs and threads are invalid: expected at least 1, got {least}")
+        require_counts(jobs=self.jobs, threads=self.threads)
 
     def describe(self) -> str:
         """Return where trials run."""
@@ -139,4 +134,63 @@ class _Pool:
         status, run = worker.close(), self.trials.pop(worker)
         if run:
             reason = f"signal {-status}" if status < 0 else f"status {status}"
-            self.schedule.die(run, f"last with {reason}; see {LOG}")
+            self.schedule.die(run, f"with {reason}; see {LOG}")
+
+
+@dataclass(frozen=True)
+class InlineRunner:
+    """Runs trials in this process: for notebooks, debuggers and tests.
+
+    Attributes:
+        device: As for `execute`.
+        threads: As for `execute`.
+        limits: When to leave before all is done.
+    """
+
+    device: str = "auto"
+    threads: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+    def describe(self) -> str:
+        """Return where trials run."""
+        return f"one after another on {self.device}, {self.threads} thread(s) each"
+
+    def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
+        """Run every trial to its end, in order, those of other processes last, or to a limit.
+
+        Raises:
+            KeyboardInterrupt: After a signal, when the update is finished and checkpointed.
+        """
+        schedule = Schedule(specs, root, self.limits, on_event)
+        drive(_Here(self, schedule), schedule)
+
+
+class _Here:
+    """This process."""
+
+    def __init__(self, runner: InlineRunner, schedule: Schedule) -> None:
+        self.runner, self.schedule = runner, schedule
+
+    def has_room(self) -> bool:
+        return True
+
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        end = run_trial(
+            spec,
+            self.schedule.root,
+            self.schedule.on_event,
+            device=self.runner.device,
+            threads=self.runner.threads,
+            may_go_on=self.schedule.may_go_on,
+            expired=expired,
+        )
+        # A trial that was told to stop has done so; it is not to be started again.
+        self.schedule.stopping = not self.schedule.may_go_on()
+        self.schedule.end(end)
+
+    def look(self) -> None:
+        # Other processes hold all that waits.
+        time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Nothing runs beside this."""

@@ -1,4 +1,4 @@
-"""Trials as tasks of a Ray cluster, one each; Ray schedules them and repeats those that died.
+"""Trials as tasks of a Ray cluster, one each; Ray chooses where they run.
 
 Ray ends the process whose cluster is lost, takes over signals and prints what it likes
 (docs/decisions/0022). So it gets a child process (`ray_child`), which does all the work.
@@ -18,10 +18,8 @@ from pernn.errors import ConfigError, MachineError
 from pernn.runs import RunSpec
 
 from .cluster import DriverFolder, device_of_trial
-from .processes import LOG, Child, Events, spawn
-from .runner import STOP, OnEvent
-from .schedule import MAX_DEATHS
-from .stopping import POLL_SECONDS, Limits, deferred_interrupt
+from .runner import POLL_SECONDS, STOP, Limits, OnEvent, deferred_interrupt, require_counts
+from .worker import LOG, Child, Events, spawn
 
 REACH_SECONDS, CONNECT_SECONDS, CLOSE_SECONDS = 5.0, 90.0, 30.0
 
@@ -60,11 +58,7 @@ class RayRunner:
             raise ConfigError(
                 f"GPUs per trial are invalid: expected 0 to 1, got {self.gpus_per_trial:g}"
             )
-        if self.threads < 1 or (self.jobs is not None and self.jobs < 1):
-            raise ConfigError(
-                "jobs and threads are invalid: expected at least 1, got "
-                f"{self.jobs} and {self.threads}"
-            )
+        require_counts(jobs=self.jobs, threads=self.threads)
         if self.cpus_per_trial is not None and not 0 < self.cpus_per_trial < float("inf"):
             raise ConfigError(
                 f"CPUs per trial are invalid: expected more than 0, got {self.cpus_per_trial:g}"
@@ -158,11 +152,7 @@ class RayRunner:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Split an address.
-
-    Raises:
-        ConfigError: If it is not one.
-    """
+    """Split an address; raise ConfigError if it is not one."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not (port.isascii() and port.isdigit() and int(port) < 2**16):
         raise ConfigError(
@@ -187,8 +177,8 @@ def environment(address: str) -> dict[str, str]:
     found = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_SCHEDULER_EVENTS": "0",
-        # Without it, a task that was killed for its memory is repeated for ever.
-        "RAY_task_oom_retries": str(MAX_DEATHS - 1),
+        # Without it, a task that was killed for its memory is repeated for ever, uncounted.
+        "RAY_task_oom_retries": "0",
     }
     host = "127.0.0.1" if address == "local" else address.rpartition(":")[0]
     if host in ("localhost", "127.0.0.1"):

@@ -21,11 +21,9 @@ from pernn.errors import PernnError
 from pernn.runs import SINKS_VARIABLE, RunSpec
 
 from .cluster import JournalWatch, run_orders
-from .processes import serve
-from .runner import TrialEvent
-from .schedule import MAX_DEATHS, Schedule, drive
-from .stopping import Limits, deferred_interrupt
-from .trial import make_order
+from .runner import Limits, TrialEvent, deferred_interrupt, make_order
+from .schedule import Schedule, drive
+from .worker import serve
 
 WAIT_SECONDS, LOOK_SECONDS, WATCH_SECONDS = 0.2, 2.0, 0.5
 NO_NODE_SECONDS = 60.0
@@ -43,12 +41,7 @@ def task(folder: str, order: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class Tasks:
-    """The tasks of one sweep.
-
-    Args:
-        order: What `RayRunner` wants.
-        schedule: Its trials.
-    """
+    """The tasks of one sweep."""
 
     def __init__(self, order: Mapping[str, Any], schedule: Schedule) -> None:
         self.order, self.schedule = order, schedule
@@ -81,11 +74,11 @@ class Tasks:
         except Exception as error:
             # Ray raises what it likes, plain `Exception` among it.
             raise LookupError(f"Ray does not start: {_first_line(error)}") from error
-        # Ray repeats tasks of dead workers and nodes; our exceptions are not to be repeated.
+        # The schedule counts deaths and takes such trials up again.
         self.remote = ray.remote(task).options(
             num_cpus=self.order["cpus"],
             num_gpus=self.order["gpus"],
-            max_retries=MAX_DEATHS - 1,
+            max_retries=0,
             scheduling_strategy="SPREAD",
         )
 
@@ -101,11 +94,7 @@ class Tasks:
         self.tasks[self.remote.remote(self.order["folder"], order)] = order["run"]
 
     def look(self) -> None:
-        """Wait for the next task that is over; tell how the others get on.
-
-        Raises:
-            LookupError: If no node can run a trial, or a machine is not fit to.
-        """
+        """Wait for the next task that is over; tell how the others get on."""
         self._check_nodes()
         over, _ = ray.wait(list(self.tasks), timeout=WAIT_SECONDS) if self.tasks else ([], [])
         if time.monotonic() - self.watched > WATCH_SECONDS:
@@ -133,8 +122,7 @@ class Tasks:
         except TaskCancelledError:
             ends = []
         except RayError as error:
-            del self.schedule.running[run]
-            self.schedule.fail(run, f"last: {type(error).__name__}: {_first_line(error)}")
+            self.schedule.die(run, f"with {type(error).__name__}: {_first_line(error)}")
             return
         if ends:
             self.schedule.end(ends[0])

@@ -1,18 +1,31 @@
-"""The interface between specs and machines: who runs them, and what is reported meanwhile."""
+"""The interface between specs and machines: what is reported, when it is left, one trial run."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from threading import Event, current_thread, main_thread
+from types import FrameType
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 
+from pernn.errors import BusyError, ConfigError, PernnError, StoreError
 from pernn.runs import RunSpec
+from pernn.store import RunDirectory
 
 STOP = {"stop": True}
 """Tells a child process to have what runs checkpointed and leave."""
 BEAT = {"beat": True}
 """Tells the parent that a child process lives."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""Ask for a checkpoint and to leave: Ctrl-C, and what queues send before their limit."""
+POLL_SECONDS = 0.5
+MARGIN_SHARE, MAX_MARGIN_SECONDS = 0.1, 60.0
+"""Part of a time limit that is kept for checkpoints and the report."""
 
 
 @dataclass(frozen=True)
@@ -74,3 +87,170 @@ class Runner(Protocol):
         `KeyboardInterrupt` is raised.
         """
         ...
+
+
+@contextmanager
+def deferred_interrupt(interrupted: Event) -> Iterator[None]:
+    """Turn signals into an event to be looked at between updates; in the main thread only.
+
+    A second signal does not wait: it raises `KeyboardInterrupt`.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    previous = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            # Of a handler that is not Python's nothing is known.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@dataclass
+class Limits:
+    """How long a runner may go on; its trials then stop at a checkpoint, which is no failure.
+
+    Attributes:
+        seconds: Since the beginning, the time to leave included.
+        trials: Newly finished ones.
+        paused: Whether somebody asked for a pause; asked twice a second.
+        begun: The beginning, on the clock of `time.monotonic`.
+        reason: Why the runner stopped early; empty if it did not.
+    """
+
+    seconds: float | None = None
+    trials: int | None = None
+    paused: Callable[[], bool] = lambda: False
+    begun: float = field(default_factory=time.monotonic)
+    reason: str = ""
+    _asked: float = 0.0
+    _finished: int = 0
+
+    def count(self, event: TrialEvent) -> None:
+        """Count what was finished here."""
+        self._finished += event.state == "finished" and not event.elsewhere
+
+    def leave_room(self, running: int) -> bool:
+        """Return whether one more trial may begin beside those that run."""
+        return self.trials is None or self._finished + running < self.trials
+
+    def reached(self) -> bool:
+        """Return whether it is time to leave; `reason` then says why."""
+        now = time.monotonic()
+        if self.reason:
+            return True
+        if self.trials is not None and self._finished >= self.trials:
+            self.reason = f"--max-trials {self.trials} reached"
+        elif self.seconds is not None:
+            margin = min(MARGIN_SHARE * self.seconds, MAX_MARGIN_SECONDS)
+            if now - self.begun >= self.seconds - margin:
+                self.reason = f"the time limit of {self.seconds:g} s is near"
+        if not self.reason and now - self._asked >= POLL_SECONDS:
+            self._asked = now
+            if self.paused():
+                self.reason = "a pause was asked for"
+        return bool(self.reason)
+
+
+def require_counts(**counts: float | None) -> None:
+    """Refuse numbers below 1; `None` stands for a default."""
+    for name, count in counts.items():
+        if count is not None and not 1 <= count < float("inf"):
+            raise ConfigError(f"{name} is invalid: expected at least 1, got {count:g}")
+
+
+def make_order(
+    spec: RunSpec, root: Path, *, device: str, threads: int, expired: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return as plain values what `run_order` needs; the arguments are those of `run_trial`."""
+    return {
+        "run": spec.fingerprint(),
+        "spec": spec.dump(),
+        "root": str(root),
+        "device": device,
+        "threads": threads,
+        "expired": dict(expired),
+    }
+
+
+def run_order(
+    order: Mapping[str, Any], on_event: OnEvent, may_go_on: Callable[[], bool]
+) -> TrialEvent:
+    """Run the trial of an order in this process; return how it ended."""
+    root = Path(order["root"])
+    try:
+        spec = RunSpec.load(order["spec"])
+    except ConfigError as error:
+        # A part of another package that the driver has and this process has not.
+        return _failure(order["run"], root, error)
+    more = {name: order[name] for name in ("device", "threads", "expired")}
+    return run_trial(spec, root, on_event, may_go_on=may_go_on, **more)
+
+
+def run_trial(
+    spec: RunSpec,
+    root: Path,
+    on_event: OnEvent,
+    *,
+    device: str,
+    threads: int,
+    may_go_on: Callable[[], bool] = lambda: True,
+    expired: Mapping[str, str] | None = None,
+) -> TrialEvent:
+    """Run one trial to its end, or to a checkpoint where it may not go on.
+
+    Returns:
+        How it ended; `running` if another process works on it.
+    """
+    # Only where trials run is torch needed.
+    from pernn.runs import execute
+
+    run = spec.fingerprint()
+
+    def on_update(update: int) -> bool:
+        on_event(TrialEvent("running", run, update))
+        return may_go_on()
+
+    on_event(TrialEvent("running", run))
+    try:
+        outcome = execute(
+            spec,
+            root,
+            device=device,
+            threads=threads,
+            on_update=on_update,
+            warn=lambda message: on_event(TrialEvent("running", run, message=message)),
+            expired=expired,
+        )
+    except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
+        return _failure(run, root, error)
+    return TrialEvent(outcome.state, run, spec.num_updates, elsewhere=not outcome.is_new)
+
+
+def journal_failure(root: Path, event: TrialEvent) -> None:
+    """Write into a run's journal why it failed, if anything can be written there."""
+    with suppress(StoreError):
+        RunDirectory(root, event.run).note_failure(event.message, event.error)
+
+
+def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
+    """Return how an attempt ended in an error; what pernn did not foresee is logged whole."""
+    name = type(error).__name__
+    if isinstance(error, BusyError):
+        return TrialEvent("running", run, message=str(error), error=name, elsewhere=True)
+    message, first = str(error), str(error).partition("\n")[0]
+    if not isinstance(error, PernnError):
+        with suppress(OSError):
+            # The disk on which the log lies may be what is full.
+            traceback.print_exception(error)
+        message = f"{name}: {first}"
+    event = TrialEvent("failed", run, message=message, error=name)
+    journal_failure(root, event)
+    return event

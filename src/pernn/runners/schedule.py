@@ -15,9 +15,7 @@ from typing import Protocol, runtime_checkable
 from pernn.runs import RunSpec
 from pernn.store import LeaseWatch, RunDirectory, is_done
 
-from .runner import OnEvent, TrialEvent
-from .stopping import Limits, deferred_interrupt
-from .trial import journal_failure
+from .runner import Limits, OnEvent, TrialEvent, deferred_interrupt, journal_failure
 
 MAX_DEATHS = 3
 """Times that a trial's worker may die before the trial counts as failed."""
@@ -26,14 +24,7 @@ LOOK_AGAIN_SECONDS = 1.0
 
 
 class Schedule:
-    """The trials that wait or run, and how often the worker of each has died.
-
-    Args:
-        specs: The trials, in the order in which they are to start.
-        root: Results directory.
-        limits: When to leave before all is done.
-        on_event: Told of every event of every trial.
-    """
+    """The trials that wait or run, and how often the worker of each has died."""
 
     def __init__(
         self, specs: Sequence[RunSpec], root: Path, limits: Limits, on_event: OnEvent
@@ -94,22 +85,19 @@ class Schedule:
             self.on_event(event)
 
     def die(self, run: str, reason: str) -> None:
-        """Take a dead worker's trial up again, unless it keeps killing its workers."""
+        """Take a dead worker's trial up again; it fails if it keeps killing its workers."""
         spec = self.running.pop(run)
         self._deaths[run] += 1
         if self._deaths[run] < MAX_DEATHS:
             self.put_back([spec])
-        elif not self.stopping:
-            self.fail(run, reason)
-
-    def fail(self, run: str, reason: str) -> None:
-        """Report a trial whose worker died too often, unless it was finished before that."""
-        if is_done(self.root, run):
+        elif is_done(self.root, run):
+            # It died after that.
             self.on_event(TrialEvent("finished", run, elsewhere=True))
-            return
-        event = TrialEvent("failed", run, message=f"its worker died {MAX_DEATHS} times, {reason}")
-        journal_failure(self.root, event)
-        self.on_event(event)
+        elif not self.stopping:
+            message = f"its worker died {MAX_DEATHS} times, last {reason}"
+            event = TrialEvent("failed", run, message=message)
+            journal_failure(self.root, event)
+            self.on_event(event)
 
     def put_back(self, specs: Sequence[RunSpec]) -> None:
         """Have trials wait before all others, if there is still time for them."""

@@ -18,10 +18,8 @@ from pernn.runs import RunSpec
 from pernn.store import storing
 
 from .cluster import DriverFolder, JournalWatch, device_of_trial, run_orders
-from .runner import OnEvent
+from .runner import Limits, OnEvent, make_order, require_counts
 from .schedule import Schedule, drive
-from .stopping import Limits
-from .trial import make_order
 
 if TYPE_CHECKING:
     from submitit import Job
@@ -85,12 +83,8 @@ class SlurmRunner:
             )
         if not self.wait and (self.limits.seconds, self.limits.trials) != (None, None):
             raise ConfigError("--no-wait is incompatible with --time-limit and --max-trials")
-        counts = (self.time_limit, self.jobs, self.threads, self.cpus_per_trial)
-        if any(count is not None and count < 1 for count in (*counts, self.trials_per_job)):
-            raise ConfigError(
-                "time limit, jobs, threads, CPUs per trial or trials per job are invalid: expected "
-                "at least 1"
-            )
+        counts = ("jobs", "threads", "cpus_per_trial", "trials_per_job", "time_limit")
+        require_counts(**{name: getattr(self, name) for name in counts})
         if self.time_limit * 60 <= SIGNAL_SECONDS:
             raise ConfigError(
                 f"a job has to checkpoint {SIGNAL_SECONDS} s before its limit: allow 2 minutes"
@@ -141,10 +135,6 @@ class SlurmJob:
 
     The trials have a thread of their own, so that the main thread is free to hear signals: SIGTERM
     and SIGUSR1 checkpoint and leave, submitit's own (SIGUSR2) checkpoints and requeues.
-
-    Args:
-        folder: The driver's.
-        orders: Its trials, as plain values.
     """
 
     def __init__(self, folder: str, orders: Sequence[Mapping[str, Any]]) -> None:
@@ -190,11 +180,7 @@ class SlurmJob:
 
 
 def _make_trusted(folder: Path, root: Path) -> None:
-    """Make the folder of what jobs unpickle; nobody else may write there or put another in place.
-
-    Raises:
-        StoreError: If somebody else could.
-    """
+    """Make the folder of what jobs unpickle; nobody else may write there or replace it."""
     with storing(folder):
         try:
             make_private(folder)
@@ -213,13 +199,7 @@ def _make_trusted(folder: Path, root: Path) -> None:
 
 
 class _Jobs:
-    """The jobs of one sweep, through submitit.
-
-    Args:
-        runner: What was asked for.
-        folder: The driver's folder; submitit keeps its own files there, too.
-        schedule: The trials.
-    """
+    """The jobs of one sweep, through submitit."""
 
     def __init__(self, runner: SlurmRunner, folder: DriverFolder, schedule: Schedule) -> None:
         from submitit import AutoExecutor
@@ -262,11 +242,7 @@ class _Jobs:
         self.pending.append((spec, order))
 
     def submit(self) -> None:
-        """Submit what is pending, as arrays of jobs.
-
-        Raises:
-            MachineError: If SLURM refuses them.
-        """
+        """Submit what is pending, as arrays of jobs."""
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
         size = self.runner.trials_per_job
@@ -300,8 +276,8 @@ class _Jobs:
         lost = [spec for spec, end in zip(specs, ends, strict=True) if end is None]
         if lost and not any(end is not None and end.state == "stopped" for end in ends):
             # A job runs its trials in turn: the first without an end was the one it was at.
-            reason = f"SLURM job {job.job_id} ended as {job.state}; see {job.paths.stderr}"
-            self.schedule.die(lost.pop(0).fingerprint(), f"last: {reason}")
+            reason = f"with SLURM job {job.job_id}: {job.state}; see {job.paths.stderr}"
+            self.schedule.die(lost.pop(0).fingerprint(), reason)
         for spec in lost:
             del self.schedule.running[spec.fingerprint()]
         self.schedule.put_back(lost)

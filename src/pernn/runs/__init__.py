@@ -11,20 +11,21 @@ from .spec import (
 )
 
 if TYPE_CHECKING:
-    from .active import weights_digest as weights_digest
-    from .analysing import analyse as analyse, tabulate as tabulate
-    from .assembly import Trial as Trial, build as build
-    from .environment import describe_environment as describe_environment
+    from .active import Outcome as Outcome, weights_digest as weights_digest
+    from .analysing import analyse as analyse, analyse_run as analyse_run, tabulate as tabulate
+    from .assembly import Trial as Trial, build as build, load_model as load_model
+    from .environment import (
+        changed_parts as changed_parts,
+        describe_commit as describe_commit,
+        describe_environment as describe_environment,
+        describe_versions as describe_versions,
+    )
     from .estimates import (
         Estimate as Estimate,
         estimate as estimate,
-        show_bytes as show_bytes,
         show_hours as show_hours,
     )
     from .execution import execute as execute
-    from .loading import load_model as load_model
-    from .outcome import Outcome as Outcome
-    from .parts import changed_parts as changed_parts
     from .pruning import (
         Leftovers as Leftovers,
         delete_leftovers as delete_leftovers,
@@ -36,6 +37,5 @@ if TYPE_CHECKING:
         SINKS_VARIABLE as SINKS_VARIABLE,
         choose_sinks as choose_sinks,
     )
-    from .versions import describe_commit as describe_commit, describe_versions as describe_versions
 
 __getattr__ = exports(__name__)

@@ -7,25 +7,41 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
-from pernn.interfaces import Measurement
+from pernn.interfaces import Measurement, Task
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.store import Checkpoint, RunDirectory
 from pernn.training import CheckpointDue, Event, Measured, TrainState, evaluate, evaluate_diverged
 
-from .assembly import Trial
-from .environment import describe_environment
-from .outcome import Outcome
-from .parts import describe_parts
+from .assembly import Trial, build_stage
+from .environment import describe_environment, describe_parts
 from .sinks import Log
 from .spec import RunSpec
-from .stages import build_stage
+
+OnUpdate = Callable[[int], bool]
+"""Told the number of updates done after each, those of earlier stages included; returns false to
+have the run stop there."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an execution ended.
+
+    Attributes:
+        state: `finished`, or `stopped` with a checkpoint.
+        result: The content of `result.json`; `None` if stopped.
+        is_new: Whether this execution did something; false if the run was finished before.
+    """
+
+    state: Literal["finished", "stopped"]
+    result: Mapping[str, Any] | None
+    is_new: bool = True
 
 
 @dataclass
@@ -56,22 +72,18 @@ class ActiveRun:
     def begin(
         cls,
         spec: RunSpec,
+        task: Task,
         directory: RunDirectory,
         started: Mapping[str, Any] | None,
         root: Path,
         device: torch.device,
         warn: Callable[[str], None],
     ) -> "ActiveRun":
-        """Make the parts and restore the newest checkpoint; earlier stages are finished.
-
-        Raises:
-            StoreError: If what is there does not fit.
-        """
-        trial = build_stage(spec, root, device, warn)
+        """Make the parts and restore the newest checkpoint; earlier stages are finished."""
+        trial = build_stage(spec, root, device, task)
         # Read from files, data could be others than they were.
         data = getattr(trial.stream, "digest", None)
-        sources = {"data_sha256": data, "parts": describe_parts(spec)}
-        environment = describe_environment(device) | {k: v for k, v in sources.items() if v}
+        environment = describe_start(spec, device, data)
         if started is None:
             directory.write_environment(environment)
         else:
@@ -83,11 +95,7 @@ class ActiveRun:
         return cls(spec, directory, trial, state, state.update, warn, log)
 
     def take(self, event: Event) -> None:
-        """Store what an event says.
-
-        Raises:
-            TrialError: If a checkpoint would contain NaN or infinity.
-        """
+        """Store what an event says; raise TrialError for a checkpoint with NaN or infinity."""
         if isinstance(event, Measured):
             values = {"update": event.update, "kind": event.kind, **event.values}
             self.directory.append_metrics(values)
@@ -168,6 +176,12 @@ class ActiveRun:
         self.directory.checkpoints.prune(self.spec.training.keep_interval)
 
 
+def describe_start(spec: RunSpec, device: torch.device, data: str | None = None) -> dict[str, Any]:
+    """Return what `environment.json` says of a run that begins here, on data of this SHA-256."""
+    sources = {"data_sha256": data, "parts": describe_parts(spec)}
+    return describe_environment(device) | {key: one for key, one in sources.items() if one}
+
+
 def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
     """Read how a run began; `None` if it did not. Without that nobody knows its bits."""
     started = directory.read_environment()
@@ -186,11 +200,7 @@ def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
 
 
 def check_device(started: Mapping[str, Any], device: torch.device, run: RunDirectory) -> None:
-    """Refuse another kind of device than the one that a run began on.
-
-    Raises:
-        MachineError: If it is one.
-    """
+    """Refuse another kind of device than the one that a run began on."""
     before = started["device"].partition(":")[0]
     if before != device.type:
         raise MachineError(

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,16 @@ import torch
 
 from pernn.analysis import KINDS, dual_frequency_pairs, gradient_stability, stability_map
 from pernn.errors import ConfigError, CorruptError
+from pernn.models import PositionEncodedRNN
 from pernn.store import RunDirectory, sealed
 from pernn.tasks import SyntheticTask
+from pernn.training import choose_device, computing
 
-from .outcome import OnUpdate, Outcome
-from .spec import RunSpec
-from .stages import build_stage, restore_weights
+from .active import OnUpdate, Outcome
+from .assembly import build_stage, read_run, restore_weights
+from .spec import RunSpec, StabilityAnalysis
 
+Line = dict[str, Any]
 TABLE, MAP = "gradient_stability", "stability_map"
 KIND = "analysis"
 """Marks the lines of `metrics.jsonl` that hold the tables of one checkpoint."""
@@ -48,49 +51,93 @@ def analyse(
         ConfigError: If the task has no such pairs of sequences.
         CorruptError: If a checkpoint is missing or damaged.
     """
-    config = spec.analysis
-    task = first.build_task()
-    if config is None or not isinstance(task, SyntheticTask):
-        raise ConfigError(f"gradient stability is measured on tokens, not on {first.task.kind}")
-    pairs = dual_frequency_pairs(
-        task, spec.seed, num_per_condition=config.num_per_condition, source=config.source_step
-    )
-    folder = RunDirectory(root, first.fingerprint()).checkpoints
-    local = threading.local()
-
-    def measure(update: int) -> dict[str, Any]:
-        if not hasattr(local, "model"):
-            # A network of its own for each thread; the settings belong to the thread, too.
-            torch.set_num_threads(1)
-            torch.set_flush_denormal(True)
-            model = build_stage(first, root, device, warn=lambda _: None).model
-            local.initial = {name: value.clone() for name, value in model.state_dict().items()}
-            local.model = model
-        if update:
-            restore_weights(local.model, folder.load(update).arrays, folder.path)
-        else:
-            local.model.load_state_dict(local.initial)
-        line = {"update": update, "kind": KIND}
-        budget = MEMORY_BUDGET // max(1, num_workers)
-        line[TABLE] = gradient_stability(local.model, pairs, memory_budget=budget).table()
-        if config.map_per_condition:
-            line[MAP] = stability_map(
-                local.model,
-                task,
-                spec.seed,
-                num_per_condition=config.map_per_condition,
-                memory_budget=budget,
-            )
-        return line
-
     # With one thread for each, the numbers do not depend on how many there are.
     num_workers = min(len(updates), torch.get_num_threads()) if device.type == "cpu" else 1
+    budget = MEMORY_BUDGET // max(1, num_workers)
+    measurement = _Measurement(spec, first, root, device, budget)
     pool = ThreadPoolExecutor(max(1, num_workers), thread_name_prefix="checkpoint")
     try:
-        yield from pool.map(measure, updates)
+        yield from pool.map(measurement.of, updates)
     finally:
         # If nobody wants more of them, those that were not begun are left out.
         pool.shutdown(cancel_futures=True)
+
+
+def analyse_run(
+    run: Path,
+    config: StabilityAnalysis,
+    *,
+    device: str = "auto",
+    threads: int = 1,
+    watch: Callable[[Iterator[Line], int], Iterable[Line]] = lambda lines, count: lines,
+) -> dict[str, dict[str, Any]]:
+    """Measure the untrained network and every checkpoint that a run has, finished or not.
+
+    Args:
+        run: The run's directory; of an analysis, what it analyses is measured.
+        config: What is measured.
+        device: As for `execute`.
+        threads: CPU threads.
+        watch: Gets the lines to come and their number, to show how far they are.
+
+    Returns:
+        Table → column → values; see `tabulate`.
+
+    Raises:
+        ConfigError: If it is no run's directory, or its task has no such pairs of sequences.
+    """
+    first, root = read_run(run)
+    spec = first.override({"analysis": config.dump()})
+    updates = [0, *RunDirectory(root, first.fingerprint()).checkpoints.updates()]
+    torch.set_num_threads(threads)
+    chosen = choose_device(device)
+    with computing("fp32", chosen):
+        lines = watch(analyse(spec, first, root, updates, chosen), len(updates))
+        return tabulate(list(lines), first.training.iterations)
+
+
+class _Measurement:
+    """Measures checkpoints, in whichever thread; each thread has a network of its own."""
+
+    def __init__(
+        self, spec: RunSpec, first: RunSpec, root: Path, device: torch.device, budget: int
+    ) -> None:
+        config, task = spec.analysis, first.build_task()
+        if config is None or not isinstance(task, SyntheticTask):
+            raise ConfigError(f"gradient stability is measured on tokens, not on {first.task.kind}")
+        self.config, self.task, self.seed, self.budget = config, task, spec.seed, budget
+        self.first, self.root, self.device = first, root, device
+        self.pairs = dual_frequency_pairs(
+            task, spec.seed, num_per_condition=config.num_per_condition, source=config.source_step
+        )
+        self.local = threading.local()
+
+    def of(self, update: int) -> dict[str, Any]:
+        """Return the line of one checkpoint."""
+        model, budget = self._network(update), self.budget
+        line = {"update": update, "kind": KIND}
+        line[TABLE] = gradient_stability(model, self.pairs, memory_budget=budget).table()
+        if count := self.config.map_per_condition:
+            line[MAP] = stability_map(
+                model, self.task, self.seed, num_per_condition=count, memory_budget=budget
+            )
+        return line
+
+    def _network(self, update: int) -> PositionEncodedRNN:
+        local = self.local
+        if not hasattr(local, "model"):
+            # The settings belong to the thread, too.
+            torch.set_num_threads(1)
+            torch.set_flush_denormal(True)
+            local.model = build_stage(self.first, self.root, self.device).model
+            local.initial = {name: one.clone() for name, one in local.model.state_dict().items()}
+        if update:
+            folder = RunDirectory(self.root, self.first.fingerprint()).checkpoints
+            restore_weights(local.model, folder.load(update).arrays, folder.path)
+        else:
+            local.model.load_state_dict(local.initial)
+        model: PositionEncodedRNN = local.model
+        return model
 
 
 def tabulate(lines: Sequence[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:

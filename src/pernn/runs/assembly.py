@@ -1,19 +1,28 @@
 """Spec → live objects: the one file that knows every part."""
 
-import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import random
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Shaped
+from torch import nn
 
-from pernn.interfaces import BatchStream
-from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN
+from pernn.errors import ConfigError, CorruptError
+from pernn.interfaces import BatchStream, Task
+from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN, extend_vocabulary
 from pernn.randomness import RandomStream, Split
+from pernn.store import RunDirectory
 from pernn.training import PRESETS, Preset
 
-from .global_randomness import seeded_globals
 from .spec import RunSpec
+
+_LOCK = threading.RLock()  # Checkpoints are analysed by threads, each of which builds a network.
 
 
 @dataclass(frozen=True)
@@ -31,32 +40,35 @@ class Trial:
     preset: Preset
 
 
-def build(
-    spec: RunSpec, device: torch.device, warn: Callable[[str], None] = warnings.warn
-) -> Trial:
+def build_task(spec: RunSpec, device: torch.device) -> Task:
+    """Make a trial's task, as the preset has it."""
+    with seeded_globals(spec.seed, "task", device):
+        return spec.build_task()
+
+
+def build(spec: RunSpec, device: torch.device, task: Task | None = None) -> Trial:
     """Make a trial's parts; each draws its weights from a stream of its own.
 
     Networks of one seed that share a part (embedding, output layer) thus share its initial weights:
     trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
-    depend on the device. A part that draws from a global generator instead finds it seeded, and
-    `warn` is told.
+    depend on the device. A part that draws from a global generator instead finds it seeded.
+
+    Args:
+        spec: The trial.
+        device: Where the network lives.
+        task: What `build_task` made of the spec; made here if absent.
     """
-    preset = PRESETS[spec.preset]
-
-    def seeded(part: str) -> AbstractContextManager[None]:
-        return seeded_globals(spec.seed, part, getattr(spec, part).kind, device, warn)
-
-    with seeded("task"):
-        task = spec.build_task()
+    preset, task = PRESETS[spec.preset], task or build_task(spec, device)
+    with seeded_globals(spec.seed, "task", device):
         stream = task.stream(spec.seed)
-    with seeded("encoding"):
+    with seeded_globals(spec.seed, "encoding", device):
         generator = _generator(spec, "encoding")
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
     network = task.network
     # The phases' vectors are as wide as a token's.
     phase_size = spec.embedding_size if network == "autoregressive" else 0
     joined_size = encoding.joined_size(spec.embedding_size) + phase_size
-    with seeded("core"):
+    with seeded_globals(spec.seed, "core", device):
         core = spec.core.build(joined_size, _generator(spec, "core"))
     parts = task.vocab_size, core, encoding
     width, embedding = spec.embedding_size, _generator(spec, "embedding")
@@ -77,3 +89,117 @@ def _generator(spec: RunSpec, part: str) -> torch.Generator:
     """Make a generator of a part's initial weights from the trial's seed."""
     stream = RandomStream(spec.seed, f"weights/{part}", Split.WEIGHTS)
     return torch.Generator().manual_seed(stream.seed_word())
+
+
+@contextmanager
+def seeded_globals(seed: int, part: str, device: torch.device) -> Iterator[None]:
+    """Seed the global generators from the run while a part is built, and restore them afterwards.
+
+    A part that draws from them instead of from the generator that it is handed is repeatable, too.
+    """
+    word = RandomStream(seed, f"weights/{part}/global", Split.WEIGHTS).seed_word()
+    if device.type == "cuda":
+        torch.cuda.init()
+    on_cuda = torch.cuda.is_initialized()
+    # It is others who use NumPy's legacy generator.
+    legacy = np.random
+    with _LOCK:
+        before = random.getstate(), legacy.get_state()
+        devices = range(torch.cuda.device_count()) if on_cuda else ()
+        try:
+            with torch.random.fork_rng(devices):
+                torch.default_generator.manual_seed(word)
+                if on_cuda:
+                    torch.cuda.manual_seed_all(word)
+                random.seed(word)
+                legacy.seed(word % 2**32)
+                yield
+        finally:
+            random.setstate(before[0])
+            legacy.set_state(before[1])
+
+
+def restore_weights(
+    model: nn.Module, arrays: Mapping[str, Shaped[np.ndarray, "..."]], source: Path
+) -> None:
+    """Put the weights of a checkpoint into a network."""
+    try:
+        found = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in model.state_dict()}
+        model.load_state_dict(found)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise CorruptError(f"{source}: a checkpoint that does not fit: {error}") from None
+
+
+def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | None = None) -> Trial:
+    """Make a trial's parts, from the end of its pretraining if it has one that did not diverge.
+
+    The pretraining is an ordinary run with a directory of its own: runs that share it share that.
+
+    Raises:
+        ConfigError: If the task has no ids, and the vocabulary is to be extended.
+        CorruptError: If the pretraining's last checkpoint is not there.
+    """
+    first = spec.first_stage()
+    if first is None or read_divergence(first, root) is not None:
+        return build(spec, device, task)
+    directory = RunDirectory(root, first.fingerprint())
+    checkpoint, _ = directory.checkpoints.load_latest()
+    if checkpoint is None or checkpoint.update != first.training.iterations:
+        raise CorruptError(
+            f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
+            "damaged: delete this directory to pretrain again"
+        )
+    trial = build(first, device)
+    model = trial.model
+    if not isinstance(model, PositionEncodedRNN):
+        raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
+    restore_weights(model, checkpoint.arrays, directory.path)
+    task = task or build_task(spec, device)
+    extend_vocabulary(model, task.vocab_size, _generator(spec, "extension"))
+    return Trial(model, task.stream(spec.seed), trial.preset)
+
+
+def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
+    """Return at which update and why a finished run diverged; `None` if it did not."""
+    result = RunDirectory(root, spec.fingerprint()).read_result()
+    return None if result is None else result.get("diverged")
+
+
+def read_run(path: Path) -> tuple[RunSpec, Path]:
+    """Return what a run's directory trains, of an analysis what it analyses, and its results."""
+    path = path.absolute()
+    if not (path / "spec.json").is_file():
+        raise ConfigError(
+            f"{path} is not a run directory: expected one of those below runs/ in a results "
+            "directory, with a spec.json"
+        )
+    spec, root = RunSpec.read(path / "spec.json"), path.resolve().parent.parent
+    return (spec if spec.analysis is None else spec.first_stage() or spec), root
+
+
+def load_model(
+    run: str | Path, *, update: int | None = None, device: str | torch.device = "cpu"
+) -> PositionEncodedRNN | VectorRNN:
+    """Return the network of a run with the weights of a checkpoint.
+
+    Args:
+        run: The run's directory, `results/runs/<fingerprint>`; of an analysis the network is that
+            of the training run that it analyses, which lies beside it, as a pretraining does.
+        update: Which checkpoint; the newest if absent.
+        device: Where the network lives.
+
+    Raises:
+        ConfigError: If it is no run's directory, or has no such checkpoint.
+        CorruptError: If the checkpoint is damaged.
+    """
+    spec, root = read_run(Path(run))
+    folder = RunDirectory(root, spec.fingerprint()).checkpoints
+    saved = folder.updates()
+    if not saved or (update is not None and update not in saved):
+        raise ConfigError(
+            f"{folder.path}: no checkpoint of update {update}: expected one of {list(saved)}"
+        )
+    arrays = folder.load(max(saved) if update is None else update).arrays
+    model = build_stage(spec, root, torch.device(device)).model
+    restore_weights(model, arrays, folder.path)
+    return model

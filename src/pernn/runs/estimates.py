@@ -19,15 +19,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from pernn.errors import MachineError, StoreError
 from pernn.kernels import cache_directory
 from pernn.store import NUM_LATEST, num_bytes_below, read_json, to_json, write_atomically
 
+from .environment import describe_commit, describe_versions
 from .spec import RunSpec
-from .versions import describe_commit, describe_versions
 
 MEASURING_SECONDS = 60.0
 """Time for measurements before a sweep; of kinds that are left the others tell the range."""
+LONG_HOURS = 24.0
+"""Work of more than this is begun only if somebody says so."""
 CGROUP = Path("/sys/fs/cgroup")
 Measured = Mapping[str, Mapping[str, Any]]
 
@@ -67,9 +71,14 @@ class Estimate:
         unmeasured = self.num_kinds - self.num_measured
         some = f" ({self.num_measured} of {self.num_kinds} kinds measured)" if unmeasured else ""
         return (
-            f"{time}{some}, {show_bytes(self.disk)} of disk ({show_bytes(self.free_disk)} free), "
-            f"{show_bytes(self.memory)} of memory ({show_bytes(self.free_memory)} free)"
+            f"{time}{some}, {decimal(self.disk)} of disk ({decimal(self.free_disk)} free), "
+            f"{decimal(self.memory)} of memory ({decimal(self.free_memory)} free)"
         )
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is more than a day's work, or so slow that nothing could be measured."""
+        return self.num_slow > 0 if self.hours is None else self.hours[0] > LONG_HOURS
 
     def check(self) -> None:
         """Refuse what does not fit.
@@ -85,8 +94,8 @@ class Estimate:
         ):
             if needed > free:
                 raise MachineError(
-                    f"needs about {show_bytes(needed)} of {what} and {show_bytes(free)} are free: "
-                    f"{show_bytes(needed - free)} too little; {advice}, or try with --force"
+                    f"needs about {decimal(needed)} of {what} and {decimal(free)} are free: "
+                    f"{decimal(needed - free)} too little; {advice}, or try with --force"
                 )
 
 
@@ -290,15 +299,6 @@ def measure_free_memory() -> int:
         cached = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
         free.append(limit - used + int(cached["inactive_file"]))
     return max(0, min(free))
-
-
-def show_bytes(count: float) -> str:
-    """Return a number of bytes as people write it."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.3g} TB"
 
 
 def show_hours(hours: float) -> str:

@@ -8,17 +8,30 @@ from typing import Any
 
 import torch
 
-from pernn.errors import TrialError
-from pernn.store import RunDirectory
+from pernn.errors import MachineError, TrialError
+from pernn.interfaces import Task
+from pernn.store import RunDirectory, physical_memory
 from pernn.training import Updated, advance, choose_device, computing
 
-from .active import ActiveRun, check_device, kernels_of, read_start
-from .environment import describe_environment
-from .memory import check_memory
-from .outcome import OnUpdate, Outcome
-from .parts import changed_parts, describe_parts
+from .active import (
+    ActiveRun,
+    OnUpdate,
+    Outcome,
+    check_device,
+    describe_start,
+    kernels_of,
+    read_start,
+)
+from .assembly import build_task, read_divergence
+from .environment import changed_parts
 from .spec import RunSpec
-from .stages import read_divergence, wait_for
+
+WORD, INDEX = 4, 8
+"""Bytes of a number and of an id."""
+
+
+class TooLargeError(MachineError):
+    """A trial needs more memory than this machine has."""
 
 
 def execute(
@@ -44,13 +57,13 @@ def execute(
         on_update: Called with the number of updates done; returns false to stop the run there.
         warn: Told in one line what was wrong but could be mended.
         expired: Run → name of its expired lease, as a `LeaseWatch` gives it. If given, another
-            process's lease is not waited for, nor a pretraining that another process works on.
+            process's lease is not waited for.
 
     Returns:
         How it ended.
 
     Raises:
-        BusyError: If another process works on the run.
+        BusyError: If another process works on the run, or on an earlier stage of it.
         MachineError: If the device is missing, or the trial cannot fit into the memory.
         StoreError: If the directory cannot be read or written.
     """
@@ -61,23 +74,12 @@ def execute(
     if result is not None:
         return Outcome("finished", result, is_new=False)
     chosen = choose_device(device)
-    check_memory(spec, chosen)
+    task = build_task(spec, chosen)
+    check_memory(spec, task, chosen)
     first = spec.first_stage()
     if first is not None:
-
-        def run_first() -> bool:
-            outcome = execute(
-                first,
-                root,
-                device=device,
-                threads=threads,
-                on_update=on_update,
-                warn=warn,
-                expired=expired,
-            )
-            return outcome.state == "finished"
-
-        if not (run_first() if expired is not None else wait_for(run_first, lambda: on_update(0))):
+        where: dict[str, Any] = {"device": device, "threads": threads, "expired": expired}
+        if execute(first, root, on_update=on_update, warn=warn, **where).state == "stopped":
             return Outcome("stopped", None)
     lease = None if expired is None else expired.get(directory.fingerprint, "")
     with directory.locked(lambda: on_update(0), lease):
@@ -85,11 +87,39 @@ def execute(
         result = directory.read_result()
         if result is not None:
             return Outcome("finished", result, is_new=False)
-        return _run_held(spec, directory, root, chosen, threads, on_update, warn)
+        return _run_held(spec, task, directory, root, chosen, threads, on_update, warn)
+
+
+def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:
+    """Return bytes of memory that a trial cannot do without, a lower bound.
+
+    Counted are weights with both of Adam's moments (a checkpoint holds them all), ids of one batch
+    and of the held-out sequences, and on the CPU the hidden states of one batch or piece.
+    """
+    core, training = spec.core, spec.training
+    hidden = core.hidden_size
+    recurrent = core.num_layers * hidden * hidden
+    weights = task.vocab_size * (spec.embedding_size + hidden) + recurrent
+    held_out = getattr(spec.task, "num_held_out", 0)
+    ids = (training.batch_size + held_out) * task.num_steps
+    piece = training.micro_batch or training.batch_size
+    states = piece * task.num_steps * hidden if device.type == "cpu" else 0
+    return WORD * (3 * weights + states) + INDEX * ids
+
+
+def check_memory(spec: RunSpec, task: Task, device: torch.device) -> None:
+    """Refuse a trial that needs more than there is, before any of it is allocated."""
+    needed, there = least_bytes(spec, task, device), physical_memory()
+    if needed > there:
+        raise TooLargeError(
+            f"{spec.label} needs at least {needed / 2**30:,.1f} GiB of memory, this machine has "
+            f"{there / 2**30:,.1f}: choose smaller sizes"
+        )
 
 
 def _run_held(
     spec: RunSpec,
+    task: Task,
     directory: RunDirectory,
     root: Path,
     device: torch.device,
@@ -105,8 +135,13 @@ def _run_held(
         check_device(started, device, directory)
     with kernels_of(started, directory):
         if first is not None and spec.analysis is not None:
-            return _run_analysis(spec, first, directory, started, root, device, on_update)
-        run = ActiveRun.begin(spec, directory, started, root, device, warn)
+            if started is None:
+                directory.write_environment(describe_start(spec, device))
+            from .analysing import run_analysis
+
+            with computing("fp32", device):
+                return run_analysis(spec, first, directory, root, device, on_update)
+        run = ActiveRun.begin(spec, task, directory, started, root, device, warn)
         with closing(run.log):
             lost = None if first is None else read_divergence(first, root)
             if lost is not None:
@@ -114,34 +149,8 @@ def _run_held(
             return train(run, device, on_update)
 
 
-def _run_analysis(
-    spec: RunSpec,
-    first: RunSpec,
-    directory: RunDirectory,
-    started: Mapping[str, Any] | None,
-    root: Path,
-    device: torch.device,
-    on_update: OnUpdate,
-) -> Outcome:
-    from .analysing import run_analysis
-
-    if started is None:
-        parts = describe_parts(spec)
-        environment = describe_environment(device) | ({"parts": parts} if parts else {})
-        directory.write_environment(environment)
-    with computing("fp32", device):
-        return run_analysis(spec, first, directory, root, device, on_update)
-
-
 def train(run: ActiveRun, device: torch.device, on_update: OnUpdate) -> Outcome:
-    """Train a run to its end, or until it may not go on.
-
-    Args:
-        run: The run.
-        device: Where.
-        on_update: Told the number of updates, those of earlier stages included; returns false to
-            have the run stop there.
-    """
+    """Train a run to its end, or until it may not go on."""
     spec, trial = run.spec, run.trial
     before = spec.num_updates - spec.training.iterations
     with computing(spec.training.precision, device):

@@ -24,8 +24,8 @@ import torch
 from pernn.training import choose_device, computing, keep_freed_memory
 
 from .analysing import analyse
-from .execution import execute
-from .memory import TooLargeError, check_memory
+from .assembly import build_task
+from .execution import TooLargeError, check_memory, execute
 from .spec import RunSpec
 
 NUM_UPDATES = 6
@@ -86,7 +86,8 @@ def _answer(order: Mapping[str, Any], where: Mapping[str, Any], connection: Conn
     found: dict[str, Any]
     try:
         spec, device = RunSpec.load(order["spec"]), where["device"]
-        check_memory(spec, choose_device(device))
+        chosen = choose_device(device)
+        check_memory(spec, build_task(spec, chosen), chosen)
         found = measure(spec, device, where["threads"])
     except TooLargeError as error:
         found = {"error": str(error), "fits": False}

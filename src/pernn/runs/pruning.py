@@ -86,11 +86,7 @@ def with_stages(root: Path, runs: Iterable[str]) -> list[str]:
 
 
 def needed_checkpoints(root: Path, waiting: Sequence[RunSpec]) -> Mapping[str, set[int]]:
-    """Return which checkpoints of earlier stages unfinished runs still need: run → updates.
-
-    Raises:
-        PernnError: If the spec of a run that was begun cannot be read: nobody knows its needs.
-    """
+    """Return which checkpoints of earlier stages unfinished runs still need: run → updates."""
     needed: dict[str, set[int]] = defaultdict(set)
     begun = (run for run in list_runs(root) if not is_done(root, run))
     specs = (RunDirectory(root, run).read_spec() for run in begun)

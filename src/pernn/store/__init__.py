@@ -16,6 +16,8 @@ from .checkpoints import (
 )
 from .files import (
     FORMAT as FORMAT,
+    check_format as check_format,
+    gc_paused as gc_paused,
     num_bytes_below as num_bytes_below,
     parse_json as parse_json,
     physical_memory as physical_memory,
@@ -26,17 +28,10 @@ from .files import (
     to_json as to_json,
     write_atomically as write_atomically,
 )
-from .gc_pause import gc_paused as gc_paused
 from .lease import (
     NUM_BEATS as NUM_BEATS,
     LeaseWatch as LeaseWatch,
     lease_seconds as lease_seconds,
-)
-from .progress import (
-    Progress as Progress,
-    read_progress as read_progress,
-    read_update as read_update,
-    seconds_left as seconds_left,
 )
 from .published import (
     FOLDER as FOLDER,
@@ -52,6 +47,7 @@ from .published import (
 )
 from .publishing import Publication as Publication, publish as publish
 from .queries import query as query
+from .records import flatten as flatten
 from .remote import (
     hide_credentials as hide_credentials,
     open_url as open_url,
@@ -59,19 +55,21 @@ from .remote import (
 )
 from .run_directory import (
     RunDirectory as RunDirectory,
-    check_format as check_format,
-    flatten as flatten,
+    is_done as is_done,
     list_runs as list_runs,
-    read_record as read_record,
 )
 from .status import (
+    Progress as Progress,
     RunStatus as RunStatus,
     count_machines as count_machines,
     describe_machines as describe_machines,
-    is_done as is_done,
+    read_progress as read_progress,
+    read_record as read_record,
     read_records as read_records,
     read_status as read_status,
     read_statuses as read_statuses,
+    read_update as read_update,
+    seconds_left as seconds_left,
 )
 from .sweeps import (
     Sweep as Sweep,

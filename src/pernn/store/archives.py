@@ -6,7 +6,6 @@ The tar holds ordinary files with the names of the contract and nothing else.
 import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -18,11 +17,9 @@ from typing import Literal
 from pernn.errors import CorruptError, StoreError, VersionError
 
 from .files import (
-    MAX_BYTES,
     MAX_RESULT_BYTES,
-    MAX_SMALL_BYTES,
     make_directory,
-    read_json,
+    read_whole,
     refuse_links,
     storing,
     sync_directory,
@@ -50,15 +47,6 @@ MEMBER = re.compile(
     re.ASCII,
 )
 FOLDER = re.compile(r"runs(/[0-9a-f]{16}(/checkpoints(/update-\d{9,18})?)?)?/?", re.ASCII)
-LIMITS = {
-    MANIFEST: MAX_RESULT_BYTES,
-    SPEC: MAX_SMALL_BYTES,
-    "environment.json": MAX_SMALL_BYTES,
-    "manifest.json": MAX_SMALL_BYTES,
-    RESULT: MAX_RESULT_BYTES,
-    "tensors.safetensors": sys.maxsize,
-}
-"""Bytes that a file may have, by its name; `MAX_BYTES` if it is not here."""
 ABANDONED_SECONDS = 24 * 60 * 60
 """Age from which a folder of an unpacking is taken for the remains of a killed one."""
 
@@ -116,7 +104,9 @@ def write_archive(
     """
     taken: list[str] = []
     left_out: dict[str, str] = {}
-    content = read_json_bytes(sweep_directory(root, sweep.name) / MANIFEST)
+    path = sweep_directory(root, sweep.name) / MANIFEST
+    parse_sweep(path)
+    content = read_whole(path, MAX_RESULT_BYTES)
     write_member(file, MANIFEST, len(content), BytesIO(content))
     for run in sorted(set(runs)):
         directory = RunDirectory(root, run)
@@ -140,23 +130,12 @@ def write_archive(
 
 
 def check_run(run: RunDirectory, *, checkpoints: bool = True) -> None:
-    """Read all that a run holds.
-
-    Raises:
-        StoreError: If a part of it is missing or damaged.
-    """
+    """Read all that a run holds; raise StoreError if a part of it is missing or damaged."""
     if run.read_spec() is None:
         raise CorruptError(f"{run.path}: has no {SPEC}")
     run.read_result(), run.read_environment(), run.read_metrics()
     for update in run.checkpoints.updates() if checkpoints else ():
         run.checkpoints.load(update)
-
-
-def read_json_bytes(path: Path) -> bytes:
-    """Return a JSON file as it was written, after checking it."""
-    read_json(path, MAX_RESULT_BYTES)
-    with storing(path):
-        return path.read_bytes()
 
 
 def _files(directory: RunDirectory, *, checkpoints: bool) -> list[Path]:
@@ -191,7 +170,7 @@ def read_archive(root: Path, file: ByteStream, source: str) -> Unpacked:
     with _staging(root) as stage:
         fates: dict[str, Fate] = {}
         damage: dict[str, str] = {}
-        content = decompressed(file, source)
+        content = decompressed(file)
         members = _members(content, source)
         _, name, size = next(members, ("", "", 0))
         if name != MANIFEST:
@@ -245,21 +224,13 @@ def _staging(root: Path) -> Iterator[Path]:
 
 
 def _members(file: Readable, source: str) -> Iterator[tuple[str, str, int]]:
-    """Yield run, name and size of each file that may be in an archive; the list of runs has none.
-
-    Raises:
-        CorruptError: If there is another one, or one far larger than any that pernn writes.
-    """
+    """Yield run (empty: the list of runs), name and size of each file of an archive."""
     for info in read_members(file, source):
         if info.isdir() and FOLDER.fullmatch(info.name):
             continue
         found = MEMBER.fullmatch(info.name)
         if found is None and info.name != MANIFEST:
             raise CorruptError(f"{source}: holds {info.name!r}, which has no place in a run")
-        if info.size > LIMITS.get(info.name.rpartition("/")[2], MAX_BYTES):
-            raise CorruptError(
-                f"{source}: {info.name} of {info.size:,} bytes is nothing that pernn wrote"
-            )
         yield "" if found is None else found["run"], info.name, info.size
 
 
@@ -282,13 +253,7 @@ def _copy(file: Readable, size: int, stage: Path, name: str, source: str) -> Non
 
 
 def _admit(root: Path, stage: Path, run: str) -> Fate:
-    """Check a run that lies in the stage and move it to its place, unless there is one already.
-
-    Raises:
-        CorruptError: If it is damaged.
-        VersionError: If a newer pernn wrote it.
-        StoreError: If it cannot be moved.
-    """
+    """Check a run that lies in the stage and move it to its place, unless there is one already."""
     staged, there = RunDirectory(stage, run), RunDirectory(root, run)
     check_run(staged)
     if os.path.lexists(there.path):

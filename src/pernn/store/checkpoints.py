@@ -165,11 +165,7 @@ class CheckpointFolder:
         return [self._folder(update) / name for name in (MANIFEST, STATE, TENSORS)]
 
     def leftovers(self, kept: Container[int]) -> list[Path]:
-        """List what a finished run can do without: checkpoints, damaged ones, remains of kills.
-
-        Args:
-            kept: Updates whose checkpoints stay.
-        """
+        """List what a finished run can do without: checkpoints, damaged ones, remains of kills."""
         if not self.path.is_dir():
             return []
         refuse_links(self.path)
@@ -181,9 +177,6 @@ class CheckpointFolder:
         """Delete some of its folders; a killed or failed deletion leaves no half of a checkpoint.
 
         Each is first renamed to what no reader takes for a checkpoint.
-
-        Raises:
-            StoreError: If one cannot be deleted.
         """
         doomed = []
         for folder in folders:

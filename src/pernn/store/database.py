@@ -36,11 +36,7 @@ BOUNDS: dict[str, str | bool | int | float | list[str]] = {
 
 
 def connect() -> "Database":
-    """Return an empty database.
-
-    Raises:
-        MachineError: If DuckDB is missing.
-    """
+    """Return an empty database."""
     try:
         import duckdb
     except ImportError:

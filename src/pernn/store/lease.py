@@ -21,8 +21,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Event, Thread
+from typing import Annotated, ClassVar
 
-from pernn.errors import BusyError, ConfigError, CorruptError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from pernn.errors import BusyError, ConfigError, CorruptError, one_line
 
 from .files import storing
 
@@ -56,12 +59,15 @@ class Holding:
         released: Whether the holder has left.
     """
 
+    # Anything may stand in a file; what does is shown to people.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
+
     term: int
     owner: str = ""
-    host: str = "an unknown host"
+    host: Annotated[str, AfterValidator(one_line)] = "an unknown host"
     process: int = 0
     boot_id: str = ""
-    seconds: float = 0.0
+    seconds: Annotated[float, Field(ge=SHORTEST_SECONDS, le=LONGEST_SECONDS)] = 0.0
     heartbeat: int = 0
     released: bool = False
 
@@ -75,13 +81,11 @@ class Holding:
         return json.dumps(asdict(self)).encode().ljust(SIZE - 1) + b"\n"
 
 
-class Lease:
-    """A term of this process, kept up by a thread until it is released.
+_HOLDING = TypeAdapter(Holding)
 
-    Args:
-        folder: The run's directory.
-        holding: What the file says; the file is there.
-    """
+
+class Lease:
+    """A term of this process, kept up by a thread until it is released."""
 
     def __init__(self, folder: Path, holding: Holding) -> None:
         self._folder, self._holding = folder, holding
@@ -92,11 +96,7 @@ class Lease:
         self._beating.start()
 
     def check(self) -> None:
-        """Make sure that nobody took the run over.
-
-        Raises:
-            BusyError: If somebody did; nothing may be written any more.
-        """
+        """Raise BusyError if somebody took the run over: nothing may be written any more."""
         if self._path.exists() and not self._next.exists():
             return
         found = newest_lease(self._folder)
@@ -222,20 +222,10 @@ def newest_lease(folder: Path) -> Holding | None:
 
 def _parse(term: int, content: bytes) -> Holding:
     try:
-        holding = Holding(**json.loads(content))
-    except (ValueError, TypeError, RecursionError):
+        holding = _HOLDING.validate_json(content)
+    except ValidationError:
         return Holding(term)
-    return holding if holding.term == term and _is_sound(holding) else Holding(term)
-
-
-def _is_sound(holding: Holding) -> bool:
-    """Return whether every value is of its kind: anything may stand in a file."""
-    model = vars(Holding(0))
-    return (
-        all(type(value) is type(model[key]) for key, value in vars(holding).items())
-        and SHORTEST_SECONDS <= holding.seconds <= LONGEST_SECONDS
-        and holding.host.isprintable()
-    )
+    return holding if holding.term == term else Holding(term)
 
 
 def lease_seconds() -> float:
@@ -265,11 +255,7 @@ def this_boot_id() -> str:
 
 
 def _watch(folder: Path, holding: Holding, seconds: float, may_wait: Callable[[], bool]) -> None:
-    """Wait until a holder is known to live, or has been silent for the whole time.
-
-    Raises:
-        BusyError: If it lives, or there is no time to wait.
-    """
+    """Wait until a holder has been silent for the whole time; raise BusyError if it lives."""
     first, since = _look(folder), time.monotonic()
     while True:
         # The clock is read before the file: silence lasted at least until then.

@@ -12,9 +12,8 @@ from typing import Any
 
 from pernn.errors import CorruptError, MachineError, StoreError
 
-from .files import checksum, parse_json, read_whole
-from .result_types import check_result
-from .run_directory import check_format, flat_record
+from .files import check_format, checksum, parse_json, read_whole
+from .records import check_result, flat_record
 from .status import count_machines
 from .sweeps import NAME, Sweep
 
@@ -163,11 +162,7 @@ def describe_published(found: Sequence[Published]) -> list[str]:
 
 
 def read_file(path: Path, wanted: set[str] | None = None) -> list[Published]:
-    """Read a file of published trials, each one checked.
-
-    Raises:
-        CorruptError: If one is damaged.
-    """
+    """Read a file of published trials, each one checked."""
     found = []
     for row in read_columns(path, list(COLUMNS)).to_pylist():
         if wanted is not None and row["run"] not in wanted:
@@ -190,12 +185,7 @@ def _parse(row: Mapping[str, str]) -> Published:
 
 
 def read_columns(path: Path, columns: list[str]) -> Any:
-    """Read columns of a Parquet file.
-
-    Raises:
-        CorruptError: If it is none.
-        MachineError: If pyarrow is missing.
-    """
+    """Read columns of a Parquet file."""
     pa, parquet = load_pyarrow()
     content = read_whole(path)
     try:
@@ -208,11 +198,7 @@ def read_columns(path: Path, columns: list[str]) -> Any:
 
 
 def load_pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its module for Parquet.
-
-    Raises:
-        MachineError: If it is missing.
-    """
+    """Return pyarrow and its module for Parquet."""
     try:
         import pyarrow as pa
         from pyarrow import parquet

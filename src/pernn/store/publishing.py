@@ -98,11 +98,7 @@ def publish(
 
 
 def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
-    """Return a run as it is published; `None` if it is not finished.
-
-    Raises:
-        CorruptError: If it is damaged.
-    """
+    """Return a run as it is published; `None` if it is not finished."""
     directory = RunDirectory(root, run)
     result = directory.read_result()
     if result is None:

@@ -45,11 +45,7 @@ def describe(database: "Database", tables: Sequence[str]) -> Iterator[Chunk]:
 
 
 def answer(database: "Database", statement: str, tables: Sequence[str]) -> Iterator[Chunk]:
-    """Yield the columns' names, then some rows at a time.
-
-    Raises:
-        ConfigError: If the statement is not one valid SELECT, or needs too much memory.
-    """
+    """Yield the columns' names, then some rows at a time."""
     import duckdb
 
     try:

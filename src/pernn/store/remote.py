@@ -1,6 +1,5 @@
 """Files that leave the machine: at a path here, or at any address that fsspec knows."""
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from pernn.errors import ConfigError, MachineError, PernnError, StoreError
 
-from .files import storing, sync_directory
+from .files import replacing, storing
 
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
@@ -41,8 +40,11 @@ def open_url(place: str, mode: Literal["rb", "wb"]) -> Iterator[ByteStream]:
     address = ADDRESS.match(place)
     if address is None or address[1] in ("file", "local"):
         path = Path(place[address.end() :] if address else place)
-        with storing(path), path.open("rb") if mode == "rb" else _whole(path) as file:
-            yield file
+        with storing(path):
+            if mode == "wb":
+                path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("rb") if mode == "rb" else replacing(path) as file:
+                yield file
         return
     try:
         # Costs more to import than most verbs take.
@@ -79,19 +81,3 @@ def write_anywhere(place: str, content: bytes) -> None:
 def hide_credentials(text: str) -> str:
     """Leave out the user and password of every address in a text."""
     return CREDENTIALS.sub("", text)
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[ByteStream]:
-    """Write a file here beside its place and rename it at the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)

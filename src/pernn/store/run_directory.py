@@ -2,8 +2,6 @@
 
 import errno
 import fcntl
-import hashlib
-import json
 import os
 import re
 import time
@@ -14,14 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
+from pernn.errors import BusyError, ConfigError, CorruptError, StoreError
 
 from .checkpoints import CheckpointFolder
 from .files import (
     FORMAT,
     MAX_RESULT_BYTES,
+    check_format,
     checksum,
-    is_newer,
     make_directory,
     read_json_if_any,
     read_lines,
@@ -34,7 +32,7 @@ from .files import (
     write_atomically,
 )
 from .lease import LOCK, NO_LOCKS, Lease, claim, newest_lease
-from .result_types import check_result
+from .records import check_result
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
@@ -216,11 +214,14 @@ class RunDirectory:
             What was wrong with the file and is mended; empty if nothing was.
 
         Raises:
-            CorruptError: If nobody knows what was measured before.
+            CorruptError: If the state has no metrics.
         """
         path, wrong = self.path / METRICS, ""
         content = read_whole(path) if path.exists() else b""
-        before = self._metrics_of(state, content)
+        metrics = state.get("metrics") if state else ""
+        if not isinstance(metrics, str):
+            raise CorruptError(f"{self.checkpoints.path}: a state without metrics")
+        before = metrics.encode()
         if not content.startswith(before):
             what = "does not begin with" if path.exists() else "is missing, and with it"
             wrong = f"{path} {what} the {len(before)} bytes that were measured before"
@@ -231,20 +232,6 @@ class RunDirectory:
             self._metrics_end = len(before)
             sync_directory(self.path)
         return wrong
-
-    def _metrics_of(self, state: Mapping[str, Any], content: bytes) -> bytes:
-        """Return what a checkpoint saw: its copy, or the file's beginning if it is an early one."""
-        size, metrics = state.get("metrics_bytes", 0), state.get("metrics", "")
-        if not isinstance(size, int) or size < 0 or not isinstance(metrics, str):
-            raise CorruptError(f"{self.checkpoints.path}: a state without metrics")
-        found = content[:size]
-        digest = hashlib.sha256(found).hexdigest()
-        if len(found) < size or state.get("metrics_sha256", digest) != digest:
-            raise CorruptError(
-                f"{self.path / METRICS}: not the {size} bytes that the checkpoint saw: restore it, "
-                "or delete the run directory to begin again"
-            )
-        return metrics.encode() if "metrics" in state else found
 
     @contextmanager
     def _metrics(self) -> Iterator[tuple[int, int]]:
@@ -331,6 +318,11 @@ def _drop_torn_line(descriptor: int) -> None:
     os.ftruncate(descriptor, content.rfind(b"\n") + 1)
 
 
+def is_done(root: Path, run: str) -> bool:
+    """Return whether a run has a result, without reading it."""
+    return (RunDirectory(root, run).path / RESULT).exists()
+
+
 def list_runs(root: Path) -> list[str]:
     """List the runs of a results directory by their fingerprints."""
     folder = root / "runs"
@@ -339,60 +331,3 @@ def list_runs(root: Path) -> list[str]:
     with storing(folder):
         names = [path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     return sorted(name for name in names if FINGERPRINT.fullmatch(name))
-
-
-def check_format(path: Path, values: Mapping[str, Any]) -> None:
-    """Refuse what a newer version wrote.
-
-    Raises:
-        VersionError: If the format is newer than this one.
-        CorruptError: If there is none.
-    """
-    found = values.get("format")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        raise CorruptError(f"{path}: has no format number")
-    if is_newer(values):
-        raise VersionError(
-            f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
-            "upgrade with pip install --upgrade pernn"
-        )
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested values by dotted path.
-
-    Examples:
-        >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
-        {'core.kind': 'lstm', 'seed': 1}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
-    return flat
-
-
-def read_record(run: RunDirectory) -> dict[str, Any] | None:
-    """Return a finished run as one flat record: its spec beside its metrics.
-
-    Only `tables` is not flat: name → column → values. A metric that has the name of another column
-    stands as `metric.<name>`. `diverged`, after which update, is there if the run did.
-    """
-    # An unfinished run gives no record, whatever became of its spec.
-    result = run.read_result()
-    spec = None if result is None else run.read_spec()
-    if spec is None or result is None:
-        return None
-    return flat_record(run.fingerprint, spec, result)
-
-
-def flat_record(run: str, spec: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec and its result as one flat record; see `read_record`."""
-    extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
-    if "diverged" in result:
-        extra["diverged"] = result["diverged"]["update"]
-    record = {"run": run, **flatten(spec), **extra}
-    metrics = result["metrics"].items()
-    return record | {f"metric.{k}" if k in record else k: value for k, value in metrics}

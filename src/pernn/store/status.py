@@ -1,18 +1,24 @@
-"""Where a run stands, from its files alone."""
+"""Where a run stands, how fast it goes and what it ended in, from its files alone."""
 
+import json
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from pernn.errors import CorruptError, StoreError, one_line
 
-from .files import MAX_SMALL_BYTES, read_whole
-from .gc_pause import gc_paused
+from .files import MAX_SMALL_BYTES, gc_paused, read_whole
 from .lease import LOCK, lock_state, newest_lease, this_boot_id
-from .run_directory import ENVIRONMENT, RESULT, RunDirectory, read_record
+from .records import flat_record
+from .run_directory import ENVIRONMENT, METRICS, RESULT, RunDirectory, is_done
 
+TAIL = 2**16
+"""Bytes at the end of `metrics.jsonl` in which its last whole line stands."""
 RunState = Literal["finished", "running", "failed", "stopped", "waiting", "damaged"]
 
 
@@ -33,11 +39,6 @@ class RunStatus:
     update: int = 0
     reason: str = ""
     event: str = ""
-
-
-def is_done(root: Path, run: str) -> bool:
-    """Return whether a run has a result, without reading it."""
-    return (RunDirectory(root, run).path / RESULT).exists()
 
 
 def read_status(root: Path, run: str) -> RunStatus:
@@ -87,6 +88,20 @@ def read_statuses(
             else read_status(root, run)
             for run in runs
         }
+
+
+def read_record(run: RunDirectory) -> dict[str, Any] | None:
+    """Return a finished run as one flat record: its spec beside its metrics.
+
+    Only `tables` is not flat: name → column → values. A metric that has the name of another column
+    stands as `metric.<name>`. `diverged`, after which update, is there if the run did.
+    """
+    # An unfinished run gives no record, whatever became of its spec.
+    result = run.read_result()
+    spec = None if result is None else run.read_spec()
+    if spec is None or result is None:
+        return None
+    return flat_record(run.fingerprint, spec, result)
 
 
 def read_records(
@@ -156,3 +171,76 @@ def count_machines(
             f"torch {torch}, Python {found.get('python')}"
         ] += number
     return count
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        update: Updates done, as far as its files say.
+        total: Updates of its training; 0 if unknown.
+        rate: Updates per second since it was started or resumed; `None` if unknown.
+    """
+
+    update: int
+    total: int
+    rate: float | None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate the time to the end of the training."""
+        return max(0, self.total - self.update) / self.rate if self.rate and self.total else None
+
+
+def read_progress(root: Path, status: RunStatus) -> Progress:
+    """Return how far a run is that began; what cannot be read is unknown."""
+    directory = RunDirectory(root, status.run)
+    spec: dict[str, Any] = {}
+    journal: list[dict[str, Any]] = []
+    with suppress(StoreError, OSError):
+        spec, journal = directory.read_spec() or {}, directory.read_journal()
+    training = spec.get("training")
+    total = training.get("iterations") if isinstance(training, dict) else None
+    update, now = _last_measured(directory.path / METRICS)
+    update = max(update, status.update)
+    begun = [line for line in journal if line.get("event") in ("started", "resumed")]
+    rate = None
+    with suppress(IndexError, KeyError, TypeError, ValueError):
+        elapsed = now - datetime.fromisoformat(begun[-1]["time"]).timestamp()
+        fresh = update - int(begun[-1]["update"])
+        rate = fresh / elapsed if elapsed > 0 and fresh > 0 else None
+    return Progress(update, total if isinstance(total, int) else 0, rate)
+
+
+def read_update(root: Path, run: str) -> int:
+    """Return how many updates a run has done, as far as its files tell."""
+    directory = RunDirectory(root, run)
+    measured, _ = _last_measured(directory.path / METRICS)
+    return max(measured, max(directory.checkpoints.updates(), default=0))
+
+
+def seconds_left(statuses: Sequence[RunStatus], running: Sequence[Progress]) -> float | None:
+    """Estimate the time to the end of a sweep, at the pace of what runs now.
+
+    Trials that have not begun are taken to be as long as those that run.
+    """
+    rate = sum(one.rate or 0 for one in running)
+    if not rate:
+        return None
+    length = sum(one.total for one in running) / len(running)
+    left: float = sum(max(0, one.total - one.update) for one in running)
+    left += sum(
+        max(0, length - one.update) for one in statuses if one.state not in ("finished", "running")
+    )
+    return left / rate
+
+
+def _last_measured(path: Path) -> tuple[int, float]:
+    """Return the update of the last whole line of metrics, and when it was written."""
+    with suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        file.seek(max(0, found.st_size - TAIL))
+        line = file.read().split(b"\n")[-2:][0]
+        return int(json.loads(line)["update"]), found.st_mtime
+    return 0, 0.0

@@ -4,13 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from pernn.errors import ConfigError, CorruptError
 
 from .files import (
     FORMAT,
     MAX_RESULT_BYTES,
+    check_format,
     make_directory,
     read_json,
     refuse_links,
@@ -19,7 +22,7 @@ from .files import (
     to_json,
     write_atomically,
 )
-from .run_directory import FINGERPRINT, check_format
+from .run_directory import FINGERPRINT
 
 MANIFEST, PAUSE = "sweep.json", "pause"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
@@ -38,11 +41,16 @@ class Sweep:
         runs: Fingerprints of all trials, finished or not, in the order of the grid.
     """
 
-    name: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(pattern=rf"^{NAME.pattern}$")]
     experiment: str
     scale: str
     overrides: Mapping[str, Any]
-    runs: Sequence[str]
+    runs: Sequence[Annotated[str, Field(pattern=rf"^{FINGERPRINT.pattern}$")]]
+
+
+_SWEEP = TypeAdapter(Sweep)
 
 
 def sweep_directory(root: Path, name: str) -> Path:
@@ -86,29 +94,14 @@ def load_sweep(root: Path, name: str) -> Sweep:
 
 
 def parse_sweep(path: Path) -> Sweep:
-    """Read a list of runs from a file.
-
-    Raises:
-        CorruptError: If it is not one.
-        VersionError: If a newer version wrote it.
-    """
+    """Read a list of runs from a file."""
     values = read_json(path, MAX_RESULT_BYTES)
     check_format(path, values)
     del values["format"]
     try:
-        sweep = Sweep(**values)
-    except TypeError:
+        return _SWEEP.validate_json(to_json(values), strict=True)
+    except (ValueError, RecursionError):
         raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
-    words = (sweep.name, sweep.experiment, sweep.scale)
-    if not (
-        all(isinstance(word, str) for word in words)
-        and NAME.fullmatch(sweep.name)
-        and isinstance(sweep.overrides, dict)
-        and isinstance(sweep.runs, list)
-        and all(isinstance(run, str) and FINGERPRINT.fullmatch(run) for run in sweep.runs)
-    ):
-        raise CorruptError(f"{path}: not a list of runs: run the experiment again")
-    return sweep
 
 
 def list_sweeps(root: Path) -> list[str]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from pernn.errors import StoreError
 
-from .gc_pause import gc_paused
-from .run_directory import RunDirectory, flatten, list_runs, read_record
-from .status import RunStatus, read_status
+from .files import gc_paused
+from .records import flatten
+from .run_directory import RunDirectory, list_runs
+from .status import RunStatus, read_record, read_status
 from .sweeps import Sweep, list_sweeps, load_sweep
 
 Row = Mapping[str, Any]

@@ -4,12 +4,12 @@ No link, no device, no extension that could name another place is ever followed.
 """
 
 import gzip
-import sys
 import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
+from io import BufferedReader, RawIOBase
+from typing import Protocol, cast, runtime_checkable
 
 from pernn.errors import ConfigError, CorruptError
 
@@ -76,9 +76,6 @@ def read_members(file: Readable, source: str) -> Iterator[tarfile.TarInfo]:
 
     Only plain headers are understood: links, devices and headers that change the meaning of the
     next one (long names, other sizes) are refused, and so is what comes after the end.
-
-    Raises:
-        CorruptError: If there is anything else.
     """
     while any(block := read_exactly(file, tarfile.BLOCKSIZE, source)):
         try:
@@ -93,57 +90,34 @@ def read_members(file: Readable, source: str) -> Iterator[tarfile.TarInfo]:
             )
         yield info
         read_exactly(file, -info.size % tarfile.BLOCKSIZE, source)
-    rest = read_exactly(file, tarfile.BLOCKSIZE, source) + file.read(MAX_PADDING)
-    if any(rest) or file.read(1):
+    end = read_exactly(file, tarfile.BLOCKSIZE, source)
+    # A gzip is read beyond its end, where its own checksum stands.
+    if (
+        any(end)
+        or any(rest := read_up_to(file, MAX_PADDING + 1, source))
+        or len(rest) > MAX_PADDING
+    ):
         raise CorruptError(f"{source}: goes on after its end: not made by {ARCHIVE}")
 
 
 def read_exactly(file: Readable, size: int, source: str) -> bytes:
-    """Read this many bytes.
-
-    Raises:
-        CorruptError: If there are fewer.
-    """
-    content = file.read(size)
+    """Read this many bytes; raise CorruptError if there are fewer."""
+    content = read_up_to(file, size, source)
     if len(content) < size:
         raise CorruptError(f"{source}: ends in the middle")
     return content
 
 
-def decompressed(file: Readable, source: str) -> Readable:
-    """Return a stream from its beginning, decompressed if it begins like gzip, whatever its name.
-
-    Args:
-        file: The stream; need not be seekable.
-        source: What to call it in messages.
-    """
-    first = file.read(len(GZIP))
-    whole = _Rejoined(first, file)
-    return _Decompressed(whole, source) if first == GZIP else whole
+def read_up_to(file: Readable, size: int, source: str) -> bytes:
+    """Read this many bytes, fewer only at the end."""
+    try:
+        return bytes(file.read(size))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise CorruptError(f"{source}: damaged gzip: {error}") from None
 
 
-class _Rejoined:
-    """A stream of which the first bytes were read already."""
-
-    def __init__(self, first: bytes, file: Readable) -> None:
-        self._first, self._file = first, file
-
-    def read(self, size: int = -1, /) -> bytes:
-        if size < 0:
-            size = sys.maxsize
-        first, self._first = self._first[:size], self._first[size:]
-        return first + self._file.read(size - len(first)) if size > len(first) else first
-
-
-class _Decompressed:
-    """What gzip packed."""
-
-    def __init__(self, file: Readable, source: str) -> None:
-        self._file = gzip.GzipFile("", "rb", fileobj=file)  # type: ignore[call-overload]
-        self._source = source
-
-    def read(self, size: int = -1, /) -> bytes:
-        try:
-            return bytes(self._file.read(size))
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise CorruptError(f"{self._source}: damaged gzip: {error}") from None
+def decompressed(file: ByteStream) -> Readable:
+    """Return a stream, decompressed if it begins like gzip, whatever its name."""
+    stream = BufferedReader(cast(RawIOBase, file))
+    packed = stream.peek(len(GZIP)).startswith(GZIP)
+    return cast(Readable, gzip.GzipFile(fileobj=stream) if packed else stream)

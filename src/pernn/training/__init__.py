@@ -10,8 +10,8 @@ from .config import (
     Preset as Preset,
     PresetName as PresetName,
     TrainingConfig as TrainingConfig,
+    learning_rate as learning_rate,
 )
-from .schedule import learning_rate as learning_rate
 
 if TYPE_CHECKING:
     from .allocation import keep_freed_memory as keep_freed_memory

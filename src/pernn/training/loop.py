@@ -9,9 +9,8 @@ import torch
 from pernn.errors import MachineError, TrialError
 from pernn.interfaces import BatchStream
 
-from .config import Preset, TrainingConfig
+from .config import Preset, TrainingConfig, learning_rate
 from .evaluation import evaluate
-from .schedule import learning_rate
 from .state import REMEDY, TrainState
 from .update import make_update
 

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from pernn.interfaces import Batch
 
-from .config import Preset, TrainingConfig
+from .config import Preset, TrainingConfig, learning_rate
 from .objective import DeviceBatch, batch_loss, show
 from .precision import RoundedOnly, rounding
-from .schedule import learning_rate
 from .state import TrainState
 
 
