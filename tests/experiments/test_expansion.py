@@ -48,7 +48,7 @@ def test_seeds_begin_with_the_published_ones_and_choose_nothing_that_chooses():
     assert grid_changes(None, "2", None) == {"seed": [111, 222]}
     assert grid_changes(None, "666,", None) == {"seed": [666]}
     found = grid(grid_changes(None, "222, 111,999", None), VOCABULARY, "seed")
-    assert [seed for (seed,) in found] == [222] * 6 + [111] * 6 + [999] * 6
+    assert [seed for (seed,) in found] == [222] * 4 + [111] * 4 + [999] * 4
     tuned = find_experiment("learning_rate")
     seeds = {seed for (seed,) in grid({"seed": [111, 999]}, tuned, "seed")}
     assert seeds == {111, 999, *VALIDATION_SEEDS}
@@ -74,25 +74,25 @@ def test_a_setting_that_is_a_list_is_no_grid_unless_it_has_lists():
 
 def test_what_is_added_stands_beside_all_that_was_there(own_core):
     before = trials(VOCABULARY, "demo")
-    changes = grid_changes(None, None, [f"core.kind={own_core}", "task.vocab_size=[32,64]"])
+    changes = grid_changes(None, None, [f"core.kind={own_core}", "task.vocab_size=[48,64]"])
     after = trials(VOCABULARY, "demo", changes)
     assert {*before} < {*after}
     added = [spec for spec in after if spec.core.kind == own_core]
-    others = [spec for spec in after if spec.core.kind == "gru"]
+    others = [spec for spec in after if spec.core.kind == "lstm"]
     assert [one.override({"core.kind": own_core}) for one in others] == added
-    assert {spec.task.vocab_size for spec in added} == {4, 8, 16, 32, 64}
+    assert {spec.task.vocab_size for spec in added} == {32, 48, 64, 192}
     assert {(spec.core.hidden_size, spec.encoding.kind) for spec in added} == {
-        (128, "none"), (128, "sinusoidal"),
+        (64, "none"), (64, "sinusoidal"),
     }  # fmt: skip
 
 
 def test_an_encoding_that_is_added_is_as_wide_and_has_its_control():
-    changes = {"encoding.size": 64, "+encoding.kind": "learned"}
+    changes = {"encoding.size": 48, "+encoding.kind": "learned"}
     found = grid(changes, VOCABULARY, "encoding.kind", "encoding.size")
-    assert set(found) == {("none", None), ("sinusoidal", 64), ("learned", 64)}
+    assert set(found) == {("none", None), ("sinusoidal", 48), ("learned", 48)}
     changes = {"encoding.kind": "sinusoidal", "+encoding.kind": "learned"}
     found = grid(changes, VOCABULARY, "encoding.kind")
-    assert [found.count((kind,)) for kind in ("none", "sinusoidal", "learned")] == [15] * 3
+    assert [found.count((kind,)) for kind in ("none", "sinusoidal", "learned")] == [10] * 3
 
 
 def test_figures_and_claims_tell_apart_what_they_did_not_name():
@@ -110,14 +110,14 @@ def test_figures_and_claims_tell_apart_what_they_did_not_name():
     ]
     with pytest.raises(ConfigError, match="two trials at"):
         judge_all(VOCABULARY.claims, records)
-    (helps,) = (one for one in VOCABULARY.claims if one.name == "encoding_helps_gru")
+    (helps,) = (one for one in VOCABULARY.claims if one.name == "encoding_helps_lstm")
     judged = judge_all(plan.experiment.claims, records, list(plan.specs.values()))
     found = {one.claim.name: one for one in judged}
     for size in (16, 32):
         one = found[f"{helps.name}@core.hidden_size={size}"]
         assert one.claim.statement.endswith(f"(Hidden size {size}).")
         assert one.interval.estimate == pytest.approx(size / 100)
-        assert (one.num_seeds, len(one.cells)) == (5, 4)
+        assert (one.num_seeds, len(one.cells)) == (5, 3)
     assert plan.experiment.figure.rows == "core.hidden_size"
     assert plan_sweep(VOCABULARY, "demo", {"core.hidden_size": 16}).experiment is VOCABULARY
 
@@ -127,9 +127,9 @@ def test_figures_and_claims_tell_apart_what_they_did_not_name():
     [
         ({"seed": []}, "seed is invalid: expected one or more distinct values, got none"),
         ({"seed": [111, 222, 111]}, "got 111 twice"),
-        ({"+task.vocab_size": [32, 32]}, "got 32 twice"),
-        ({"+core.kind": "gru"}, "expected a value to add, got 'gru', which the grid has already"),
-        ({"+task.vocab_size": 8}, r"got 8, which the grid has already \(16, 4, 8\)"),
+        ({"+task.vocab_size": [48, 48]}, "got 48 twice"),
+        ({"+core.kind": "lstm"}, "expected a value to add, got 'lstm', which the grid has already"),
+        ({"+task.vocab_size": 32}, r"got 32, which the grid has already \(192, 32\)"),
         ({"+core.kind": "absent_module:Config"}, "cannot be imported: No module named"),
         ({"+core.kynd": 1}, "unknown key, did you mean 'kind'"),
         ({"task.vocab_sise": [1, 2]}, "unknown key, did you mean"),
@@ -161,7 +161,7 @@ def test_options_that_make_no_grid_are_refused(words, said):
 
 
 def test_a_sweep_knows_its_grid_again(tmp_path, own_core):
-    additions = [f"core.kind={own_core}", "task.vocab_size=32", "task.vocab_size=64"]
+    additions = [f"core.kind={own_core}", "task.vocab_size=48", "task.vocab_size=64"]
     changes = grid_changes(["core.hidden_size=16"], "2", additions)
     plan = plan_sweep(VOCABULARY, "demo", changes)
     save_sweep(tmp_path, plan.sweep)
@@ -172,7 +172,7 @@ def test_a_sweep_knows_its_grid_again(tmp_path, own_core):
     words = repeat_command(plan.sweep)
     assert words == (
         "pernn run vocabulary_size --scale demo --set core.hidden_size=16 --set 'seed=[111, 222]' "
-        f"--add core.kind={own_core} --add 'task.vocab_size=[32, 64]'"
+        f"--add core.kind={own_core} --add 'task.vocab_size=[48, 64]'"
     )
     assert plan_sweep(VOCABULARY, "demo", {"seed": (111, 222)}).sweep.overrides["seed"] == [
         111,
@@ -190,8 +190,8 @@ def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):
         changes = grid_changes(given["--set"], next(iter(given["--seeds"]), None), given["--add"])
         grids.append(grid(changes, VOCABULARY, "core.kind", "core.hidden_size", "seed"))
     first, second = grids
-    assert len(first) == 2 * 30
-    assert {one[:2] for one in first} == {("gru", 64), (own_core, 64)}
-    assert len(second) == 2 * 2 * 60
+    assert len(first) == 2 * 20
+    assert {one[:2] for one in first} == {("lstm", 64), (own_core, 64)}
+    assert len(second) == 2 * 2 * 40
     assert {one[:2] for one in second} == {(c, h) for c in ("gru", "lstm") for h in (32, 64)}
     assert len({seed for _, _, seed in second}) == 10

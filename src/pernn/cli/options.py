@@ -25,7 +25,12 @@ IgnorePublished = Annotated[
         help="Count no published trial as done (those in `evidence`, or in PERNN_EVIDENCE).",
     ),
 ]
-SweepName = Annotated[str, typer.Argument(help="A sweep, see `pernn status`, or an experiment.")]
+SweepName = Annotated[
+    str,
+    typer.Argument(
+        help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 Scale = Annotated[str, typer.Option("--scale", "-s", help="demo, small or paper.")]
 Assignments = Annotated[
