@@ -151,7 +151,7 @@ def test_export(finished: Path, tmp_path: Path, form: str) -> None:
     assert len(rows) == 5
     assert {str(row["seed"]) for row in rows} == {"111", "222", "333", "444", "555"}
     assert all(0 <= float(row["token_accuracy"]) <= 1 for row in rows)
-    assert all(row["core.kind"] == "gru" for row in rows)
+    assert all(row["core.kind"] == "lstm" for row in rows)
 
 
 def test_resume_does_nothing_when_all_is_done(finished: Path) -> None:
@@ -200,7 +200,7 @@ def test_show_tells_grid_cost_claims_and_command() -> None:
     assert (shown["num_kinds"], len(shown["specs"])) == (112, 560)
     assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
     text = pernn("show", "vocabulary_size").stdout
-    assert "30 trials" in text
+    assert "20 trials" in text
     assert "vanilla_degrades_gru" in text
 
 
