@@ -13,6 +13,7 @@ import os
 import signal
 import tempfile
 import time
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -47,12 +48,15 @@ def attempt(name: str, seconds: float) -> Counts:
                 if answer.poll(seconds)
                 else {"failed": f"not done in {seconds / 60:.0f} minutes"}
             )
+            process.join(timeout=10)
         except EOFError:
             found = {"failed": "its process died"}
-        took = round(time.monotonic() - begun)
-        process.join(timeout=10)
-        if process.is_alive():
-            os.killpg(process.pid, signal.SIGKILL)
+        finally:
+            took = round(time.monotonic() - begun)
+            if process.is_alive():
+                with suppress(ProcessLookupError):  # it has no group of its own yet
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
             process.join()
     return {"took, s": took, **found}
 
@@ -65,6 +69,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     console = Console(stderr=options.json)
+    # Told to end, it ends what it began, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     deadline = time.monotonic() + 60 * options.minutes
     found: dict[str, Counts] = {}
     for name in options.only or SCENARIOS:

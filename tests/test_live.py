@@ -32,7 +32,6 @@ def live(tmp_path_factory):
     runs.append(begin(root, spec(10)).fingerprint)
     save_sweep(root, Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs))
     environment = {**os.environ, "PERNN_EVIDENCE": str(root / "none")}
-    # Started where Ctrl-C is ignored, as by nohup, it must still end.
     process = subprocess.Popen(
         [sys.executable, "-m", "pernn", "ui", "-r", str(root)],
         stdout=subprocess.PIPE,

@@ -3,13 +3,10 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pernn.errors import ConfigError, PernnError, StoreError
 from pernn.reports import (
-    NUM_POINTS,
     Study,
-    curve_rows,
     fill,
     replication_parts,
     write_report,
@@ -17,7 +14,6 @@ from pernn.reports import (
 from pernn.runs import with_stages
 from pernn.store import (
     Publication,
-    Published,
     Sweep,
     describe_publication,
     describe_published,
@@ -29,7 +25,7 @@ from pernn.store import (
     write_atomically,
 )
 from pernn.studies import make_study
-from pernn.sweeps import plan_sweep, repeat_command
+from pernn.sweeps import plan_sweep, read_curves, repeat_command
 
 STUDY = "study.html"
 """One page of every claim and every published sweep; see `pernn report --all`."""
@@ -95,7 +91,7 @@ def rebuild(
                 target / sweep.name,
                 repeat_command(sweep),
                 describe_published(trials),
-                curves=curve_rows(records, _lines_of(published), NUM_POINTS),
+                curves=read_curves(target, records, trials),
                 formats=("svg",),
             )
             studies.append(Study(sweep, len(plan.specs), trials, report.verdicts))
@@ -106,10 +102,6 @@ def rebuild(
     for page in (*own, *pages):
         _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
     return [*written, target / STUDY, *own, *pages]
-
-
-def _lines_of(published: Mapping[str, Published]) -> Callable[[str], list[dict[str, Any]]]:
-    return lambda run: published[run].metric_lines()
 
 
 def _fill(path: Path, parts: Mapping[str, str]) -> None:

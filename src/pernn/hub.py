@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from pernn.errors import ConfigError, CorruptError, MachineError
-from pernn.runs import RunSpec, build, load_model
+from pernn.runs import RunSpec, build, load_model, read_run
 from pernn.store import RunDirectory
 
 CARD = """\
@@ -87,14 +87,12 @@ def save_pretrained(run: str | Path, folder: str | Path, *, update: int | None =
         CorruptError: If the checkpoint is damaged.
         MachineError: If huggingface_hub is missing.
     """
-    kind, target, path = _pretrained(), Path(folder), Path(run)
-    network = load_model(path, update=update)
-    spec = RunSpec.read(path / "spec.json")
-    if spec.analysis is not None:
-        spec = spec.first_stage() or spec
+    kind, target = _pretrained(), Path(folder)
+    network = load_model(run, update=update)
+    spec, root = read_run(Path(run))
     if spec.pretraining is not None:
         raise ConfigError(f"{run}: expected a run of one stage, got one with a pretraining")
-    directory = RunDirectory(path.resolve().parent.parent, spec.fingerprint())
+    directory = RunDirectory(root, spec.fingerprint())
     saved = max(directory.checkpoints.updates(), default=0) if update is None else update
     wrapped: Any = kind(spec=spec.dump(), update=saved)
     wrapped.network.load_state_dict(network.state_dict())

@@ -5,14 +5,16 @@ import json
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import MachineError, PernnError
-from pernn.store import list_sweeps, load_sweep, read_progress, read_statuses, seconds_left
+from pernn.store import RunStatus, list_published, read_progress, seconds_left
 from pernn.studies import make_study
+from pernn.sweeps import look_at_sweeps
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -46,27 +48,28 @@ class Live:
         self.token = secrets.token_urlsafe(24)
         self.version = ""
         self._written = -MIN_SECONDS
-        self._lock = threading.Lock()
+        self._seen: dict[str, RunStatus] = {}
+        self._lock, self._looking = threading.Lock(), threading.Lock()
         self._said: set[str] = set()
 
     def state(self) -> dict[str, Any]:
         """Return the trials of each sweep by state, those that run, and the report's version."""
+        folder = self.published
+        published = list_published(folder, self._complain_once) if folder else set()
+        with self._looking:
+            found = look_at_sweeps(self.root, None, published, self._seen)
         sweeps: list[dict[str, Any]] = []
-        for name in list_sweeps(self.root):
-            runs = load_sweep(self.root, name).runs
-            found = read_statuses(self.root, runs)
-            states = [one.state for one in found.values()]
+        for name, runs in found.items():
+            states = Counter(one.state for one in runs)
             running = {
-                run: read_progress(self.root, one)
-                for run, one in found.items()
-                if one.state == "running"
+                one.run: read_progress(self.root, one) for one in runs if one.state == "running"
             }
             sweeps.append(
                 {
                     "name": name,
                     "trials": len(runs),
-                    "states": {state: states.count(state) for state in sorted(set(states))},
-                    "seconds_left": seconds_left(list(found.values()), list(running.values())),
+                    "states": dict(sorted(states.items())),
+                    "seconds_left": seconds_left(runs, list(running.values())),
                     "running": [
                         {"run": run, "update": one.update, "total": one.total}
                         for run, one in running.items()
@@ -102,7 +105,7 @@ class Live:
 
 
 def application(live: Live, port: int) -> "Starlette":
-    """Return the application: four addresses below a random token, GET only.
+    """Return the application: a few addresses below a random token, GET only.
 
     Another host or origin, another method or a wrong token is refused, so that no page of another
     site can read results through the browser.

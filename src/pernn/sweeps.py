@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from pernn.runs import RunSpec, changed_parts, with_stages
 from pernn.store import (
     Published,
     RunDirectory,
+    RunStatus,
     Sweep,
     describe_machines,
     describe_published,
@@ -38,6 +39,7 @@ from pernn.store import (
     read_json,
     read_records,
     read_status,
+    read_statuses,
     save_sweep,
     sweep_directory,
 )
@@ -259,6 +261,34 @@ def _read_spec(root: Path, run: str) -> RunSpec | None:
         values = RunDirectory(root, run).read_spec()
         return None if values is None else RunSpec.load(values)
     return None
+
+
+def look_at_sweeps(
+    root: Path,
+    names: Sequence[str] | None,
+    published: Set[str],
+    seen: dict[str, RunStatus],
+) -> dict[str, list[RunStatus]]:
+    """Return how the trials of each sweep stand.
+
+    Args:
+        root: Results directory.
+        names: Which sweeps; all if absent, and the trials of none.
+        published: Runs that count as finished if they were not begun here.
+        seen: What was found at the last look, which this one brings up to date.
+    """
+    sweeps = {
+        name: read_sweep(root, name).runs
+        for name in (list_sweeps(root) if names is None else names)
+    }
+    if names is None and (single := list_single_runs(root)):
+        sweeps[SINGLE] = single
+    every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
+    seen.update(read_statuses(root, list(every), seen))
+    for run in published & seen.keys():
+        if seen[run].state == "waiting":
+            seen[run] = RunStatus(run, "finished", event="published")
+    return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
 
 
 def label_trials(root: Path, name: str) -> dict[str, str]:

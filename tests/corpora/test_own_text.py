@@ -42,11 +42,28 @@ def test_a_name_stands_for_the_text_with_its_digest(book):
     book.write_text(TEXT.replace("w3", "x3"))
     keep_text(book, "other")
     assert spec.override({"task.corpus": "other"}).fingerprint() != spec.fingerprint()
-    with pytest.raises(ConfigError, match="another text has this name"):
+    with pytest.raises(ConfigError, match="another text, or another --share of it, has this name"):
         keep_text(book, "book")
     assert find_text("book")["digest"] == config.digest
+    with pytest.raises(ConfigError, match="is a kind of corpus"):
+        keep_text(book, "grammar")
     with pytest.raises(ConfigError, match="bok"):
         spec.override({"task.corpus": "bok"})
+
+
+def test_another_split_of_a_text_is_another_corpus(book):
+    """Parts that were cut elsewhere have the same digest as a whole."""
+    few = keep_text(book, "book", share=0.1)
+    with pytest.raises(ConfigError, match="another --share of it"):
+        keep_text(book, "book", share=0.2)
+    many = keep_text(book, "more", share=0.2)
+    assert (few.digest, few.paragraphs) == (many.digest, (160, 20, 20))
+    assert many.paragraphs == (120, 40, 40)
+    for split in ("train", "valid", "test"):
+        part = raw_folder("more") / f"{split}.txt"
+        (raw_folder("book") / f"{split}.txt").write_bytes(part.read_bytes())
+    with pytest.raises(CorruptError, match="expected 160 paragraphs, got 120"):
+        prepare(LanguageModellingConfig(vocab_size=300, corpus=few))
 
 
 @pytest.mark.parametrize("rules", ["as-run", "as-written"])
@@ -111,4 +128,4 @@ def test_the_verb_says_how_to_use_it(book):
     lost = call("prepare", "nowhere.txt", cwd=book.parent)
     assert lost.returncode == 4
     assert "nowhere.txt" in lost.stderr
-    assert TextConfig(name="book", digest="0" * 64).title == "book"
+    assert TextConfig(name="book", digest="0" * 64, paragraphs=(1, 1, 1)).title == "book"

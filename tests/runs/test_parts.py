@@ -3,7 +3,7 @@
 import importlib
 import random
 import sys
-from contextlib import nullcontext
+import warnings
 
 import numpy as np
 import pytest
@@ -65,6 +65,7 @@ TINY = {
 def module(tmp_path, monkeypatch):
     """Writes a module of plain layers and returns a spec with its core, as a new process would."""
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(assembly, "_warned", set())
 
     def write(source=SOURCE):
         (tmp_path / "plainparts.py").write_text(source)
@@ -118,41 +119,42 @@ def draw_all():
     return np.random.rand(), torch.rand(1).item()  # noqa: NPY002
 
 
-def test_a_part_that_draws_globally_is_repeatable(module):
-    spec, cores = module(), []
+def test_a_part_that_draws_globally_is_repeatable_and_named(module):
+    spec, lines, cores = module(), [], []
     for seed in (1, 2):
         seed_all(seed)
         expected = draw_all()
         seed_all(seed)
-        cores.append(build(spec, CPU).model.core)
+        cores.append(build(spec, CPU, warn=lines.append).model.core)
         assert draw_all() == expected
     one, two = cores
     assert torch.equal(one.into.weight, two.into.weight)
     assert torch.equal(one.back.bias, two.back.bias)
     assert one.drawn == two.drawn
-    other = build(spec.override({"seed": 222}), CPU).model.core
+    other = build(spec.override({"seed": 222}), CPU, warn=lines.append).model.core
     assert not torch.equal(other.into.weight, one.into.weight)
+    (line,) = lines
+    assert line.startswith("core 'plainparts:PlainConfig' draws from the global generator of torch")
+    assert "torch and numpy when" in line
 
 
 def test_pythons_generator_is_seeded_and_restored_too():
+    spec = RunSpec(seed=111)
     random.seed(1)
     state = random.getstate()
-    with assembly.seeded_globals(111, "core", CPU):
+    with assembly.seeded_globals(spec, "core", CPU):
         first = random.random()
     assert random.getstate() == state
     random.seed(2)
-    with assembly.seeded_globals(111, "core", CPU):
+    with assembly.seeded_globals(spec, "core", CPU):
         assert random.random() == first
 
 
-def test_our_own_parts_draw_from_no_global_generator(monkeypatch):
-    monkeypatch.setattr(assembly, "seeded_globals", lambda *_: nullcontext())
-    before = torch.get_rng_state(), np.random.get_state()[1:3]  # noqa: NPY002
-    for core in CORES.names():
-        build(RunSpec().override({**TINY, "core.kind": core, "encoding.kind": "learned"}), CPU)
-    assert torch.equal(torch.get_rng_state(), before[0])
-    key, place = np.random.get_state()[1:3]  # noqa: NPY002
-    assert (key.tolist(), place) == (before[1][0].tolist(), before[1][1])
+def test_our_own_parts_draw_from_no_global_generator():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for core in CORES.names():
+            build(RunSpec().override({**TINY, "core.kind": core, "encoding.kind": "learned"}), CPU)
 
 
 def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tmp_path):

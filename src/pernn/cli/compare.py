@@ -1,6 +1,5 @@
 """`pernn compare`."""
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -22,7 +21,16 @@ from pernn.store import (
 )
 from pernn.sweeps import plan_sweep, read_finished, read_plan
 
-from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
+from .options import (
+    RESULTS,
+    IgnorePublished,
+    Json,
+    Results,
+    Scale,
+    print_json,
+    published_folder,
+    warn,
+)
 from .report import sweep_name
 from .statuses import left_out
 from .terminal import print_rows
@@ -79,7 +87,7 @@ def compare_sides(
     if html is not None:
         write_atomically(html, found.html(shlex.join(["pernn", *sys.argv[1:]])).encode())
     if as_json:
-        typer.echo(json.dumps(found.dump(), indent=2, ensure_ascii=False))
+        print_json(found.dump())
     else:
         _print(found, html)
     return left_out(damage)

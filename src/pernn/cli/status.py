@@ -14,22 +14,20 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from pernn.errors import one_line
-from pernn.experiments import SINGLE
 from pernn.store import (
     Progress,
     RunStatus,
     list_published,
-    list_sweeps,
     read_progress,
-    read_statuses,
     seconds_left,
 )
-from pernn.sweeps import label_trials, list_single_runs, read_sweep
+from pernn.sweeps import label_trials, look_at_sweeps
 
 from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .terminal import framed, print_rows
 
 STATES = ("finished", "running", "stopped", "waiting", "failed", "damaged")
+SECONDS = 2.0
 Found = Mapping[str, Sequence[RunStatus]]
 
 
@@ -39,8 +37,11 @@ def status(
     ] = None,
     again: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     every: Annotated[
-        float, typer.Option(min=0.2, help="With --watch: seconds between two looks.")
-    ] = 2.0,
+        float | None,
+        typer.Option(
+            min=0.2, help=f"Watch, with this many seconds between two looks ({SECONDS:g})."
+        ),
+    ] = None,
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
@@ -50,22 +51,13 @@ def status(
     With --watch: a table that renews itself, with the trials that run and the time left; in a pipe
     one table after another, with --json one line after another.
 
-    Examples: pernn status vocabulary_size-demo; pernn status --watch --every 10
+    Examples: pernn status vocabulary_size-demo; pernn status --every 10
     """
     seen: dict[str, RunStatus] = {}
-    single = list_single_runs(results) if sweep is None else []
     published = list_published(published_folder(ignore=ignore_published), warn)
 
     def look() -> Found:
-        names = [sweep] if sweep else list_sweeps(results)
-        sweeps = {name: read_sweep(results, name).runs for name in names}
-        sweeps |= {SINGLE: single} if single else {}
-        every_run = dict.fromkeys(run for runs in sweeps.values() for run in runs)
-        seen.update(read_statuses(results, list(every_run), seen))
-        for run in published & seen.keys():
-            if seen[run].state == "waiting":
-                seen[run] = RunStatus(run, "finished", event="published")
-        return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
+        return look_at_sweeps(results, [sweep] if sweep else None, published, seen)
 
     def dump(indent: int | None) -> None:
         found = {
@@ -75,7 +67,7 @@ def status(
         typer.echo(json.dumps(found, indent=indent, ensure_ascii=False))
 
     console = Console()
-    if not again:
+    if not again and every is None:
         dump(2) if as_json else _print(look(), sweep, results, console)
         return
     on_screen = console.is_terminal and not as_json
@@ -90,7 +82,7 @@ def status(
             else:
                 console.print(overview(results, look()))
             sys.stdout.flush()
-            time.sleep(every)
+            time.sleep(SECONDS if every is None else every)
 
 
 def _print(found: Found, sweep: str | None, results: Path, console: Console) -> None:

@@ -4,7 +4,7 @@ import re
 from abc import abstractmethod
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
+from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny, model_validator
 
 from pernn.config import Part, Registry
 from pernn.randomness import MAX_SEED
@@ -151,12 +151,14 @@ class TextConfig(CorpusConfig):
     Attributes:
         name: Under which it is kept. `task.corpus=NAME` stands for all of this.
         digest: SHA-256 of its paragraphs, each followed by a line feed.
+        paragraphs: How many of them are the training, validation and test part, in this order.
         unit: What a token is. Of characters `vocab_size` is the largest number there may be.
     """
 
     kind: Literal["text"] = "text"
     name: Annotated[str, Field(pattern=NAME)]
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    paragraphs: tuple[PositiveInt, PositiveInt, PositiveInt]
     unit: Unit = "pieces"
 
     @property
@@ -179,7 +181,7 @@ class TextConfig(CorpusConfig):
         from .folders import raw_folder
         from .text_files import OwnText
 
-        return OwnText(raw_folder(self.name))
+        return OwnText(raw_folder(self.name), self.paragraphs)
 
 
 def _validate(value: Any) -> CorpusConfig:

@@ -12,7 +12,7 @@ from jaxtyping import Int64, UInt16, UInt32
 from pernn.errors import CorruptError, StoreError, VersionError
 
 from .folders import canonical, sha256, using
-from .pieces import Pieces
+from .pieces import CHARACTERS, Pieces
 from .text import SPLITS, Split
 
 FORMAT = 1
@@ -70,6 +70,11 @@ class EncodedCorpus:
         """SHA-256 of the pieces and of all ids; where the text was read from changes nothing."""
         files = self.manifest["files"]
         return hashlib.sha256(canonical({name: files[name] for name in FILES})).hexdigest()
+
+    @property
+    def has_characters(self) -> bool:
+        """Whether a token is a character, of which there may be fewer than were asked for."""
+        return bool(self.manifest["pieces"]["model_type"] == CHARACTERS["model_type"])
 
     def num_paragraphs(self, split: Split) -> int:
         """Count the paragraphs of a part."""

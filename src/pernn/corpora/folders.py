@@ -35,7 +35,9 @@ def find_text(name: str) -> dict[str, Any] | None:
         return None
     except ValueError:
         raise CorruptError(f"{path}: not what was written: prepare the text again") from None
-    return {key: found[key] for key in ("kind", "name", "digest", "unit") if key in found}
+    return {
+        key: found[key] for key in ("kind", "name", "digest", "paragraphs", "unit") if key in found
+    }
 
 
 def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -> Path:

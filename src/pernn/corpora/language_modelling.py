@@ -78,7 +78,8 @@ class LanguageModelling:
             ConfigError: If it has more pieces; fewer only characters can be.
         """
         corpus = self.open_corpus()
-        if corpus.vocab_size > self.vocab_size:
+        fewer = corpus.vocab_size < self.vocab_size and corpus.has_characters
+        if corpus.vocab_size != self.vocab_size and not fewer:
             raise ConfigError(
                 f"{corpus.folder}: has {corpus.vocab_size} pieces, the task {self.vocab_size}"
             )

@@ -11,7 +11,7 @@ from typing import Any
 
 from pernn.errors import ConfigError, CorruptError
 
-from .config import TextConfig, Unit
+from .config import CORPORA, TextConfig, Unit
 from .folders import ABOUT, find_text, raw_folder, sync, using
 from .text import SPLITS, Split
 
@@ -51,7 +51,8 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
         The corpus, with the digest of its paragraphs.
 
     Raises:
-        ConfigError: If the name is taken by another text, or there are fewer than three paragraphs.
+        ConfigError: If the name is taken by another text or another split, or is a kind of corpus,
+            or there are fewer than three paragraphs.
         CorruptError: If the file is not UTF-8 text.
         StoreError: If a file cannot be read or written.
     """
@@ -73,18 +74,21 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
         for split, start, end in zip(SPLITS, (0, *ends), ends, strict=False)
     }
     digest = hashlib.sha256(b"".join(content.values())).hexdigest()
-    config = TextConfig(name=name, digest=digest, unit=unit)
-    about = {**config.dump(), "paragraphs": {s: c.count(b"\n") for s, c in content.items()}}
-    _put(raw_folder(name), content, about)
+    if name in CORPORA.names():
+        raise ConfigError(f"--name is invalid: {name!r} is a kind of corpus; choose another")
+    sizes = (ends[0], held, held)
+    config = TextConfig(name=name, digest=digest, paragraphs=sizes, unit=unit)
+    _put(raw_folder(name), content, config.dump())
     return config
 
 
 def _put(folder: Path, content: Mapping[Split, bytes], about: Mapping[str, Any]) -> None:
     """Write all files or none; the same text may be kept again, with another unit too."""
     old = find_text(folder.parent.name)
-    if old is not None and old.get("digest") != about["digest"]:
+    if old is not None and any(old.get(key) != about[key] for key in ("digest", "paragraphs")):
         raise ConfigError(
-            f"{folder}: another text has this name: choose another --name, or delete the folder"
+            f"{folder}: another text, or another --share of it, has this name: choose another "
+            "--name, or delete the folder"
         )
     with using(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,8 @@ SETTINGS: dict[Rules, dict[str, Any]] = {
     "as-run": {"model_type": "unigram", "num_threads": 16, "unk_id": UNKNOWN},
 }
 """Settings of the training of pieces."""
+CHARACTERS = {"model_type": "char", "character_coverage": 1.0, "hard_vocab_limit": False}
+"""Settings beside these, if a token is a character."""
 MARK = "▁"
 """Stands for a space inside the library, so a true one is written as its three bytes."""
 
@@ -58,8 +60,7 @@ def library() -> Any:
 
 def settings(rules: Rules, unit: Unit) -> dict[str, Any]:
     """Return what the training is called with, beside the number of pieces."""
-    every = {"model_type": "char", "character_coverage": 1.0, "hard_vocab_limit": False}
-    return SETTINGS[rules] | (every if unit == "characters" else {})
+    return SETTINGS[rules] | (CHARACTERS if unit == "characters" else {})
 
 
 def train_pieces(

@@ -13,7 +13,12 @@ from .spec import (
 if TYPE_CHECKING:
     from .active import Outcome as Outcome, weights_digest as weights_digest
     from .analysing import analyse as analyse, analyse_run as analyse_run, tabulate as tabulate
-    from .assembly import Trial as Trial, build as build, load_model as load_model
+    from .assembly import (
+        Trial as Trial,
+        build as build,
+        load_model as load_model,
+        read_run as read_run,
+    )
     from .environment import (
         changed_parts as changed_parts,
         describe_commit as describe_commit,

@@ -80,7 +80,7 @@ class ActiveRun:
         warn: Callable[[str], None],
     ) -> "ActiveRun":
         """Make the parts and restore the newest checkpoint; earlier stages are finished."""
-        trial = build_stage(spec, root, device, task)
+        trial = build_stage(spec, root, device, task, warn)
         # Read from files, data could be others than they were.
         data = getattr(trial.stream, "digest", None)
         environment = describe_start(spec, device, data)

@@ -2,7 +2,8 @@
 
 import random
 import threading
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,10 @@ from pernn.training import PRESETS, Preset
 
 from .spec import RunSpec
 
+Warn = Callable[[str], None]
+
 _LOCK = threading.RLock()  # Checkpoints are analysed by threads, each of which builds a network.
+_warned = set[tuple[str, str]]()
 
 
 @dataclass(frozen=True)
@@ -40,35 +44,39 @@ class Trial:
     preset: Preset
 
 
-def build_task(spec: RunSpec, device: torch.device) -> Task:
+def build_task(spec: RunSpec, device: torch.device, warn: Warn = warnings.warn) -> Task:
     """Make a trial's task, as the preset has it."""
-    with seeded_globals(spec.seed, "task", device):
+    with seeded_globals(spec, "task", device, warn):
         return spec.build_task()
 
 
-def build(spec: RunSpec, device: torch.device, task: Task | None = None) -> Trial:
+def build(
+    spec: RunSpec, device: torch.device, task: Task | None = None, warn: Warn = warnings.warn
+) -> Trial:
     """Make a trial's parts; each draws its weights from a stream of its own.
 
     Networks of one seed that share a part (embedding, output layer) thus share its initial weights:
     trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
-    depend on the device. A part that draws from a global generator instead finds it seeded.
+    depend on the device. A part that draws from a global generator instead finds it seeded, and is
+    warned of once in a process.
 
     Args:
         spec: The trial.
         device: Where the network lives.
         task: What `build_task` made of the spec; made here if absent.
+        warn: Told of a part that draws from a global generator.
     """
-    preset, task = PRESETS[spec.preset], task or build_task(spec, device)
-    with seeded_globals(spec.seed, "task", device):
+    preset, task = PRESETS[spec.preset], task or build_task(spec, device, warn)
+    with seeded_globals(spec, "task", device, warn):
         stream = task.stream(spec.seed)
-    with seeded_globals(spec.seed, "encoding", device):
+    with seeded_globals(spec, "encoding", device, warn):
         generator = _generator(spec, "encoding")
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
     network = task.network
     # The phases' vectors are as wide as a token's.
     phase_size = spec.embedding_size if network == "autoregressive" else 0
     joined_size = encoding.joined_size(spec.embedding_size) + phase_size
-    with seeded_globals(spec.seed, "core", device):
+    with seeded_globals(spec, "core", device, warn):
         core = spec.core.build(joined_size, _generator(spec, "core"))
     parts = task.vocab_size, core, encoding
     width, embedding = spec.embedding_size, _generator(spec, "embedding")
@@ -92,12 +100,14 @@ def _generator(spec: RunSpec, part: str) -> torch.Generator:
 
 
 @contextmanager
-def seeded_globals(seed: int, part: str, device: torch.device) -> Iterator[None]:
+def seeded_globals(
+    spec: RunSpec, part: str, device: torch.device, warn: Warn = warnings.warn
+) -> Iterator[None]:
     """Seed the global generators from the run while a part is built, and restore them afterwards.
 
     A part that draws from them instead of from the generator that it is handed is repeatable, too.
     """
-    word = RandomStream(seed, f"weights/{part}/global", Split.WEIGHTS).seed_word()
+    word = RandomStream(spec.seed, f"weights/{part}/global", Split.WEIGHTS).seed_word()
     if device.type == "cuda":
         torch.cuda.init()
     on_cuda = torch.cuda.is_initialized()
@@ -111,12 +121,36 @@ def seeded_globals(seed: int, part: str, device: torch.device) -> Iterator[None]
                 torch.default_generator.manual_seed(word)
                 if on_cuda:
                     torch.cuda.manual_seed_all(word)
-                random.seed(word)
                 legacy.seed(word % 2**32)
+                seeded = _drawn_from()
+                random.seed(word)
                 yield
+                used = [name for name, state in _drawn_from().items() if state != seeded.get(name)]
         finally:
             random.setstate(before[0])
             legacy.set_state(before[1])
+    name = (part, getattr(spec, part).kind)
+    if used and name not in _warned:
+        _warned.add(name)
+        warn(
+            f"{part} {name[1]!r} draws from the global generator of {' and '.join(used)} when it "
+            "is built, not from the `generator` that it is handed: pernn seeds both, so runs "
+            "repeat; draw from `generator`, for example by torch.nn.init, to end this warning"
+        )
+
+
+def _drawn_from() -> dict[str, bytes]:
+    """Return the states that tell whether anything was drawn.
+
+    Python's is not among them: checkers of types draw from it too, which decides no weight.
+    """
+    # It is others who use NumPy's legacy generator.
+    legacy: Any = np.random
+    _, key, place, *_ = legacy.get_state()
+    found = {"torch": torch.get_rng_state(), "numpy": torch.tensor([*key.tolist(), place])}
+    if torch.cuda.is_initialized():
+        found["torch.cuda"] = torch.cat(torch.cuda.get_rng_state_all())
+    return {name: state.numpy().tobytes() for name, state in found.items()}
 
 
 def restore_weights(
@@ -130,7 +164,13 @@ def restore_weights(
         raise CorruptError(f"{source}: a checkpoint that does not fit: {error}") from None
 
 
-def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | None = None) -> Trial:
+def build_stage(
+    spec: RunSpec,
+    root: Path,
+    device: torch.device,
+    task: Task | None = None,
+    warn: Warn = warnings.warn,
+) -> Trial:
     """Make a trial's parts, from the end of its pretraining if it has one that did not diverge.
 
     The pretraining is an ordinary run with a directory of its own: runs that share it share that.
@@ -141,7 +181,7 @@ def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | No
     """
     first = spec.first_stage()
     if first is None or read_divergence(first, root) is not None:
-        return build(spec, device, task)
+        return build(spec, device, task, warn)
     directory = RunDirectory(root, first.fingerprint())
     checkpoint, _ = directory.checkpoints.load_latest()
     if checkpoint is None or checkpoint.update != first.training.iterations:
@@ -149,12 +189,12 @@ def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | No
             f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
             "damaged: delete this directory to pretrain again"
         )
-    trial = build(first, device)
+    trial = build(first, device, warn=warn)
     model = trial.model
     if not isinstance(model, PositionEncodedRNN):
         raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
     restore_weights(model, checkpoint.arrays, directory.path)
-    task = task or build_task(spec, device)
+    task = task or build_task(spec, device, warn)
     extend_vocabulary(model, task.vocab_size, _generator(spec, "extension"))
     return Trial(model, task.stream(spec.seed), trial.preset)
 

@@ -74,7 +74,7 @@ def execute(
     if result is not None:
         return Outcome("finished", result, is_new=False)
     chosen = choose_device(device)
-    task = build_task(spec, chosen)
+    task = build_task(spec, chosen, warn)
     check_memory(spec, task, chosen)
     first = spec.first_stage()
     if first is not None:
