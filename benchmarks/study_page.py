@@ -21,7 +21,7 @@ from typing import Any
 
 from many_runs import finish
 
-from pernn.store import save_sweep
+from pernn.store import list_runs, save_sweep
 from pernn.studies import make_study
 from pernn.sweeps import plan_sweep
 
@@ -33,16 +33,16 @@ SWEEPS = {
 """Experiment, scale → how many of its trials, of 1,000 in all, are finished."""
 
 
-def make_results(root: Path, num_runs: int) -> int:
-    """Write that many finished trials, spread over the sweeps, and return how many there are."""
-    made = 0
+def make_results(root: Path, num_runs: int) -> None:
+    """Write about that many finished trials, spread over the sweeps; some share a few."""
+    specs = {}
     for (experiment, scale), share in SWEEPS.items():
         plan = plan_sweep(experiment, scale, {})
         save_sweep(root, plan.sweep)
-        for spec in list(plan.specs.values())[: round(share * num_runs / sum(SWEEPS.values()))]:
-            finish(root, spec)
-            made += 1
-    return made
+        count = round(share * num_runs / sum(SWEEPS.values()))
+        specs |= dict(list(plan.specs.items())[:count])
+    for spec in specs.values():
+        finish(root, spec)
 
 
 def time_opening(page: Path, times: int = 5) -> dict[str, float]:
@@ -78,12 +78,13 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = options.keep or Path(folder)
-        made = options.runs if (root / "runs").is_dir() else make_results(root, options.runs)
+        if not list_runs(root):
+            make_results(root, options.runs)
         page, said = root / "study.html", list[str]()
         began = time.process_time()
         make_study(root, page, said.append)
         found: dict[str, Any] = {
-            "trials": made,
+            "trials": len(list_runs(root)),
             "written_cpu_s": time.process_time() - began,
             "megabytes": page.stat().st_size / 1e6,
             "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
