@@ -19,7 +19,7 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo evidence evidence-pdf check check-newest site test test-all test-browser test-sinks test-evidence test-processors test-cuda-build format clean
+.PHONY: help demo evidence evidence-pdf notebooks check check-newest site test test-all test-browser test-sinks test-evidence test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -29,6 +29,10 @@ demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
 	$(BIN)/pernn evidence --to docs/evidence --fill README.md
+
+notebooks: $(DEV) ## Execute the notebooks in Jupyter; what they showed stays in them
+	$(INSTALL) -e '.[dev,notebooks]'
+	$(BIN)/python docs/notebooks.py
 
 evidence-pdf: evidence ## The replication report as PDF, by pandoc and typst
 	$(INSTALL) -e '.[pdf]'

@@ -6,6 +6,7 @@ the API reference is made from docstrings. A broken link or anchor makes it fail
 
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,7 @@ PACKAGES = {
     "reports": "Reports",
 }
 NAVIGATION = {
+    "Notebooks": ["notebooks/*.md"],
     "Use it": ["docs/extend.md", "docs/sweeps.md", "docs/query.md", "docs/analysis.md"],
     "What is found": ["docs/evidence/*.md", "docs/claims.md", "docs/reproduce/*.md"],
     "Trust it": ["docs/statistics.md", "docs/reliability.md", "docs/performance.md"],
@@ -85,6 +87,21 @@ def write_api(folder: Path) -> None:
         (folder / f"{place:02}-{module}.md").write_text(text + "\n", encoding="utf-8")
 
 
+def write_notebooks(folder: Path) -> None:
+    """Write a page per notebook, with the outputs that it holds; nothing is executed."""
+    from nbconvert import MarkdownExporter
+
+    folder.mkdir()
+    shutil.copy(ROOT / "notebooks" / "README.md", folder)
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        pictures = {"output_files_dir": f"{path.stem}_files", "unique_key": path.stem}
+        text, found = MarkdownExporter().from_filename(str(path), resources=pictures)
+        (folder / f"{path.stem}.md").write_text(text, encoding="utf-8")
+        for name, content in found["outputs"].items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
+
+
 def pages_of(pattern: str, pages: Path) -> list[str]:
     """Return the pages that match, an introduction first."""
     found = sorted(pages.glob(pattern), key=lambda path: (path.name != "README.md", path.name))
@@ -105,6 +122,11 @@ def main() -> int:
     for page in (*ROOT.glob("*.md"), ROOT / "LICENSE"):
         shutil.copy(page, pages)
     write_api(pages / "api")
+    write_notebooks(pages / "notebooks")
+    for page in pages.rglob("*.md"):
+        # In the repository a link leads to the notebook itself.
+        text = page.read_text(encoding="utf-8")
+        page.write_text(re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text), encoding="utf-8")
     sections = [
         f"{{ {json.dumps(title)} = "
         f"{json.dumps([page for pattern in patterns for page in pages_of(pattern, pages)])} }}"

@@ -1,13 +1,15 @@
-"""The page of a whole study: the sweeps of a results directory, and those that are published."""
+"""A whole study, of a results directory and of what is published: one page, or one data set."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import MachineError, PernnError, StoreError
-from pernn.reports import Chapter, draw_curves, write_study
+from pernn.errors import ConfigError, MachineError, PernnError, StoreError
+from pernn.experiments import SINGLE
+from pernn.reports import Chapter, Labels, draw_curves, export_records, judge_all, write_study
 from pernn.store import (
     Published,
     RunDirectory,
@@ -18,8 +20,37 @@ from pernn.store import (
     list_publications,
     list_sweeps,
     read_published,
+    to_json,
+    write_atomically,
 )
-from pernn.sweeps import Plan, plan_sweep, read_curves, read_finished, read_plan, repeat_command
+from pernn.sweeps import (
+    Plan,
+    list_single_runs,
+    plan_sweep,
+    read_curves,
+    read_finished,
+    read_plan,
+    repeat_command,
+)
+
+CARD = """\
+---
+{header}
+---
+
+# Trials of position-encoded recurrent networks
+
+Made by [pernn](https://arxiv.org/abs/2402.00236), `pernn export --hub`: a row per finished trial,
+its settings by dotted path beside its metrics, and a configuration per sweep.
+
+| sweep | finished trials | of | seeds | made by |
+|---|---|---|---|---|
+{rows}
+
+`SWEEP` has the trials, `SWEEP.curves` the lines of their training (`kind` train) and tests (test),
+any other configuration the rows of a table that each trial has. Trials of one seed are paired: they
+saw the same data. `claims.json` has what the texts of the study claim, each judged by these trials.
+"""
 
 
 def make_study(
@@ -45,9 +76,82 @@ def make_study(
     return len(plans)
 
 
-def _plans(root: Path, folder: Path | None, complain: Callable[[str], None]) -> Iterable[Plan]:
-    """Read every sweep once, with its published trials."""
-    found = {name: partial(read_plan, root, name) for name in list_sweeps(root)}
+def write_dataset(
+    root: Path,
+    place: Path,
+    complain: Callable[[str], None],
+    folder: Path | None = None,
+    only: Collection[str] = (),
+) -> int:
+    """Write sweeps as a folder that can be uploaded to the Hugging Face hub as a data set.
+
+    It has a card, `README.md`, Parquet files below `data`, and `claims.json`. Those of an earlier
+    export are replaced.
+
+    Args:
+        root: Results directory; it need not exist.
+        place: The folder.
+        complain: Told of each damaged run and each sweep of an unknown experiment; left out.
+        folder: Published trials, which count as finished; `None` to count none.
+        only: Names of sweeps; all if empty.
+
+    Returns:
+        The number of trials.
+
+    Raises:
+        ConfigError: If nothing is finished.
+        MachineError: If pyarrow is missing.
+        StoreError: If a file cannot be written.
+    """
+    configs: list[dict[str, str]] = []
+    rows: list[str] = []
+    claims: list[dict[str, Any]] = []
+    count = 0
+    for plan in _plans(root, folder, complain, only):
+        sweep, experiment = plan.sweep, plan.experiment
+        records, taken = read_finished(root, sweep.runs, plan.published, complain)
+        if not records:
+            continue
+        tables = {name: records for one in records for name in one["tables"] if name.isidentifier()}
+        curves = read_curves(root, records, taken, thin=False)
+        for name, found in {"": records, **tables, "curves": curves}.items():
+            config = f"{sweep.name}.{name}" if name else sweep.name
+            path = f"data/{config}.parquet"
+            if found and export_records(found, place / path, name if name in tables else None):
+                configs.append({"config_name": config, "data_files": path})
+        verdicts = judge_all(
+            experiment.claims, records, list(plan.specs.values()), Labels(experiment.labels)
+        )
+        claims += [{"sweep": sweep.name, **one.dump()} for one in verdicts]
+        cells = [sweep.name, len(records), len(sweep.runs), len({one["seed"] for one in records})]
+        command = repeat_command(sweep).replace("|", "\\|")
+        rows.append(f"| {' | '.join(map(str, cells))} | `{command}` |")
+        count += len(records)
+    if not rows:
+        raise ConfigError("no finished trial to export: `pernn status` shows what there is")
+    header = {
+        "license": "mit",
+        "pretty_name": "Trials of position-encoded recurrent networks",
+        "tags": ["recurrent-neural-network", "positional-encoding", "tabular"],
+        "configs": configs,
+    }
+    # JSON is YAML.
+    lines = [f"{key}: {json.dumps(value)}" for key, value in header.items()]
+    card = CARD.format(header="\n".join(lines), rows="\n".join(rows))
+    write_atomically(place / "README.md", card.encode())
+    write_atomically(place / "claims.json", to_json({"claims": claims}))
+    return count
+
+
+def _plans(
+    root: Path,
+    folder: Path | None,
+    complain: Callable[[str], None],
+    only: Collection[str] = (),
+) -> Iterable[Plan]:
+    """Read every sweep once, or only some, with its published trials."""
+    names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
+    found = {name: partial(read_plan, root, name) for name in names}
     published: dict[str, Published] = {}
     try:
         for file in list_publications(folder) if folder else []:
@@ -56,6 +160,8 @@ def _plans(root: Path, folder: Path | None, complain: Callable[[str], None]) -> 
     except (MachineError, StoreError) as error:
         complain(f"published trials do not count: {error}")
     for name, read in found.items():
+        if only and name not in only:
+            continue
         try:
             plan = read()
         except PernnError as error:

@@ -214,7 +214,9 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
 
 def reload_plan(root: Path, name: str) -> Plan:
     """Read a sweep and expand its grid anew: its experiment may have grown since."""
-    stored = load_sweep(root, name)
+    stored = read_sweep(root, name)
+    if stored.experiment == SINGLE:
+        return read_plan(root, name)
     return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
 
 

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from command_line import call as pernn
 from pernn.cli.app import VERBS
+from pernn.runs import RunSpec
+from store.finished import begin
 
 TINY = [
     "training.iterations=20",
@@ -170,6 +173,20 @@ def test_train_goes_on_from_its_own_spec(tmp_path: Path) -> None:
     assert again == result
     plain = pernn("train", "trial.toml", cwd=tmp_path)
     assert "token_accuracy" in plain.stdout
+
+
+def test_trials_of_no_sweep_are_resumed_by_name(tmp_path: Path) -> None:
+    root, one = tmp_path / "results", RunSpec.load(tomllib.loads(TRIAL))
+    for spec in (one, one.override({"seed": 5})):
+        begin(root, spec)
+    named = pernn("resume", "train", "--runner", "inline", "--max-trials", "1", cwd=tmp_path)
+    assert (named.returncode, named.stderr.count("pernn resume train")) == (5, 1)
+    every = pernn("resume", "--runner", "inline", "--json", cwd=tmp_path)
+    assert every.returncode == 0, every.stderr
+    assert json.loads(every.stdout)["num_finished"] == 2
+    assert not (root / "sweeps" / "train" / "sweep.json").exists()
+    assert "nothing to do" in pernn("resume", "train", cwd=tmp_path).stdout
+    assert pernn("resume", cwd=tmp_path).stderr.startswith("No sweeps in")
 
 
 NO_TORCH = """

@@ -14,6 +14,7 @@ import pytest
 
 from command_line import call
 from pernn.store import RunDirectory, Sweep, save_sweep
+from pernn.studies import make_study
 from pernn.sweeps import list_single_runs, make_report, read_plan
 from store.finished import begin, finish, spec
 
@@ -256,4 +257,7 @@ def test_trials_of_no_sweep_are_listed_reported_and_exported(
     assert "<title>train · pernn</title>" in report.page.read_text()
     # A report is no sweep.
     assert {*list_single_runs(tmp_path)} == alone
+    page = tmp_path / "study.html"
+    assert make_study(tmp_path, page, lambda said: None) == 1
+    assert "How did the trials that belong to no sweep end?" in page.read_text()
     assert "no sweep 'train'" in pernn(tmp_path / "empty", "status", "train").stderr

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from pernn.reports import curve_rows, draw_curves, write_study
+from pernn.reports import curve_rows, draw_curves, write_report, write_study
 from pernn.store import Sweep, save_sweep
 from reports.test_study import chapter
-from reports.trials import experiment, trials
+from reports.trials import experiment, planned, trials
 from store.finished import finish, spec
 
 pytestmark = pytest.mark.browser
 playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -56,6 +57,35 @@ def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator
     assert opened.said == []
     assert [url for url in opened.asked if not url.startswith(("file:", "data:"))] == []
     context.close()
+
+
+def serious(page: Any) -> list[str]:
+    """Return what axe-core finds serious on a page as it stands."""
+    found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response
+    return [
+        f"{one['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+def test_axe_finds_nothing_serious_on_the_study(page: Any) -> None:
+    for closed in page.locator("details").all():
+        closed.evaluate("one => one.open = true")
+    page.locator("#sweep-0-chart svg").first.wait_for()
+    assert serious(page) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_a_report(browser: Any, theme: str, tmp_path: Path) -> None:
+    made = write_report(
+        experiment(), "demo", trials(), planned(), tmp_path, "pernn run x", formats=("svg",)
+    )
+    page = browser.new_page(color_scheme=theme)
+    page.goto(made.page.as_uri())
+    assert serious(page) == []
+    page.close()
 
 
 def test_filters_and_keyboard(page: Any) -> None:
@@ -130,7 +160,7 @@ def test_the_live_page_follows_a_sweep(browser: Any, tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split(" on ")[1].split()[0]
-        page = browser.new_page()
+        page = browser.new_page(color_scheme="dark")
         said: list[str] = []
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -144,6 +174,9 @@ def test_the_live_page_follows_a_sweep(browser: Any, tmp_path: Path) -> None:
         page.locator(f'#report:not([src="{first}"])').wait_for(timeout=240_000)
         scorecard.wait_for(timeout=240_000)
         assert said == []
+        for theme in ("dark", "light"):
+            page.emulate_media(color_scheme=theme)
+            assert serious(page) == []
     finally:
         process.kill()
         process.wait()

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,22 @@ def test_curves_are_thinned_and_drawn() -> None:
     assert "scale demo" in found.footer
     assert "n = 2 seeds" in found.footer
     assert draw_curves(experiment(), [], "demo", ("svg",)).missing
+
+
+def test_curves_tell_banks_of_oscillators_apart() -> None:
+    """A grid about what only encoded networks have: two trials of a seed are no rivals."""
+    records = [
+        record | ({"encoding.frequencies": bank} if bank else {})
+        for record in trials(("gru",), (4,), (111,))
+        for bank in (("[1.0]", "[0.1]") if record["encoding.kind"] == "sinusoidal" else ("",))
+    ]
+    about = experiment()
+    about = replace(about, figure=replace(about.figure, rows="encoding.frequencies"))
+    rows = [
+        {**record, "run": str(place), "update": 5, "kind": "test"}
+        for place, record in enumerate(records)
+    ]
+    assert draw_curves(about, rows, "demo", ("svg",)).drawn
 
 
 def test_the_label_of_a_missing_name_is_its_own() -> None:

@@ -1,5 +1,6 @@
 """`pernn export`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,21 +10,31 @@ from pernn.reports import export_records
 from pernn.store import find_published, hide_credentials
 from pernn.sweeps import read_curves, read_finished, read_sweep
 
-from .options import RESULTS, IgnorePublished, Results, Scale, SweepName, published_folder, warn
+from .options import RESULTS, IgnorePublished, Results, Scale, published_folder, warn
 from .report import sweep_name
 from .statuses import left_out
 
 
 def export(
-    sweep: SweepName,
+    sweep: Annotated[
+        str | None,
+        typer.Argument(
+            help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep. "
+            "With --hub all, published ones too, if absent."
+        ),
+    ] = None,
     output: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--output",
             "-o",
             help="File or address (s3://…): .csv, .json or .parquet decides the form.",
         ),
-    ],
+    ] = None,
+    hub: Annotated[
+        Path | None,
+        typer.Option("--hub", help="Write a folder for the Hugging Face hub: a data set."),
+    ] = None,
     table: Annotated[
         str | None,
         typer.Option("--table", "-t", help="Write the rows of this table of each trial instead."),
@@ -52,7 +63,18 @@ def export(
     Example: pernn export vocabulary_size --curves -o curves.csv
 
     Example: pernn export variable_length --table by_length -o by_length.csv
+
+    With --hub all of these at once as Parquet, with the claims and a card, in a folder that can be
+    uploaded to the Hugging Face hub as a data set.
+
+    Example: pernn export --hub dataset
     """
+    if hub is not None:
+        if output is not None or table is not None or curves:
+            raise ConfigError("--hub writes all there is: leave out --output, --table and --curves")
+        return _dataset(results, hub, sweep, scale, published_folder(ignore=ignore_published))
+    if sweep is None or output is None:
+        raise ConfigError("expected a sweep and --output FILE, or --hub DIR")
     runs = read_sweep(results, sweep_name(sweep, scale)).runs
     published = find_published(published_folder(ignore=ignore_published), runs, warn)
     damage: list[str] = []
@@ -67,4 +89,18 @@ def export(
     if table or curves:
         what = f"{num_rows} rows of {what}"
     typer.echo(f"{what} written to {hide_credentials(output)}")
+    return left_out(damage)
+
+
+def _dataset(
+    results: Path, place: Path, sweep: str | None, scale: str, published: Path | None
+) -> int:
+    """Write sweeps as a data set of the hub."""
+    # It draws too, and drawing takes long to import.
+    from pernn.studies import write_dataset
+
+    damage: list[str] = []
+    only = [sweep_name(sweep, scale)] if sweep else []
+    count = write_dataset(results, place, damage.append, published, only)
+    typer.echo(f"{count} trials written to {place}")
     return left_out(damage)

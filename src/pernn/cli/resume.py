@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from pernn.errors import ConfigError, one_line
-from pernn.store import list_sweeps, load_sweep, read_status, request_pause
-from pernn.sweeps import reload_plan
+from pernn.experiments import SINGLE
+from pernn.store import is_done, list_sweeps, load_sweep, read_status, request_pause
+from pernn.sweeps import list_single_runs, reload_plan
 
 from .launch import Launch, with_launch
 from .options import RESULTS, Json, Results
@@ -17,14 +18,17 @@ from .sweep import run_sweep
 @with_launch
 def resume(
     sweep: Annotated[
-        str | None, typer.Argument(help="A sweep's name, see `pernn status`; all if absent.")
+        str | None,
+        typer.Argument(
+            help="A sweep, see `pernn status`, or train: the trials of none. All if absent."
+        ),
     ] = None,
     results: Results = RESULTS,
     as_json: Json = False,
     *,
     launch: Launch,
 ) -> int:
-    """Go on with sweeps that were interrupted or paused.
+    """Go on with sweeps, and trials of `pernn train`, that were interrupted or paused.
 
     A time limit holds for all sweeps together, --max-trials for each; after one that left early no
     other is begun.
@@ -32,6 +36,8 @@ def resume(
     Example: pernn resume vocabulary_size-demo --time-limit 55m
     """
     names = [sweep] if sweep else list_sweeps(results)
+    if not sweep and not all(is_done(results, run) for run in list_single_runs(results)):
+        names.append(SINGLE)
     if not names:
         typer.echo(one_line(f"No sweeps in {results}: start one with `pernn run`."), err=True)
     status = 0

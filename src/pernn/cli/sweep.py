@@ -20,6 +20,7 @@ from rich.progress import (
 )
 
 from pernn.errors import ConfigError, one_line
+from pernn.experiments import SINGLE
 from pernn.kernels import may_compile_first
 from pernn.runners import OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, estimate, show_hours
@@ -55,7 +56,8 @@ def run_sweep(
     wanted = plan.missing(root, only, launch.order)
     if wanted and launch.is_here:
         _check_room(wanted, root, launch, console)
-    save_sweep(root, plan.sweep)
+    if plan.sweep.experiment != SINGLE:
+        save_sweep(root, plan.sweep)
     withdraw_pause(root, name)
     for change in plan.changes(root):
         warn(f"{change}")

@@ -98,14 +98,15 @@ def _conditions(
     """Return what are panels, lines and blocks of rows: all settings in which trials differ."""
     keys = dict.fromkeys(key for row in rows for key in row if is_setting(key) and key != "seed")
     varied = [key for key in keys if len({str(row.get(key)) for row in rows}) > 1]
-    # Widths of a code and the like come with its kind.
-    varied = [key for key in varied if all(key in row for row in rows)] or ["core.kind"]
-    named = [
+    figures = [
         name
         for some in (layout.lines, layout.panels, layout.rows, layout.x)
         for name in names_of(some)
-        if name in varied
     ]
+    # Widths of a code and the like come with its kind, unless the grid is about them.
+    varied = [key for key in varied if key in figures or all(key in row for row in rows)]
+    varied = varied or ["core.kind"]
+    named = [name for name in figures if name in varied]
     order = list(dict.fromkeys([*named, *varied]))
     lines = "encoding.kind" if "encoding.kind" in order else order[0]
     rest = [name for name in order if name != lines]

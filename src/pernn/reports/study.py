@@ -144,7 +144,9 @@ class _Part:
         self.curves = self._named(chapter.curves, "curves") if chapter.curves else ""
         self.footer = footer(experiment, records, scale)
         self.columns, self.metrics = self.summary.listed()
-        self.size = SMALLER if scale != "paper" else CHANGED if chapter.changed else ""
+        # Trials of no sweep have no scale, nor claims that they could be too small for.
+        smaller = scale not in ("paper", "")
+        self.size = SMALLER if smaller else CHANGED if chapter.changed else ""
 
     def _named(self, drawing: str, stem: str) -> Markup:
         """Return a drawing whose parts have names that no other drawing's have."""
