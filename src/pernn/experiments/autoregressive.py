@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import LABELS, OURS, PAPER_SETTING
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, Settings, each, encodings, grid, widths
@@ -165,8 +164,6 @@ POOR = Claim(
 
 EXPERIMENT = Experiment(
     name="autoregressive",
-    question=CATALOGUE["autoregressive"].question,
-    source=CATALOGUE["autoregressive"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_truth_helps, RULES),

@@ -8,7 +8,6 @@ and 4.3, for S4D.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import CORES, LABELS, OURS, PAPER_SETTING, Source
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
@@ -231,8 +230,6 @@ def _first_kept(encoding: str) -> Claim:
 
 EXPERIMENT = Experiment(
     name="dual_frequency",
-    question=CATALOGUE["dual_frequency"].question,
-    source=CATALOGUE["dual_frequency"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_disturb, VOCABULARIES),

@@ -9,7 +9,6 @@ for S4D.
 from pernn.runs import RunSpec
 
 from . import dual_frequency
-from .catalogue import CATALOGUE
 from .comparisons import CORES, LABELS, OURS, PAPER_SETTING
 from .dual_frequency import CONDITIONS, DISTURBANTS
 from .experiment import Experiment, FigureLayout
@@ -236,8 +235,6 @@ S4D = (
 
 EXPERIMENT = Experiment(
     name="gradient_stability",
-    question=CATALOGUE["gradient_stability"].question,
-    source=CATALOGUE["gradient_stability"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_lower, RECURRENT),

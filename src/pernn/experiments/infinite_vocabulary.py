@@ -5,7 +5,6 @@ Source: Morita (2024), version 1, appendix B.3 and figure 9.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import OURS
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
@@ -104,8 +103,6 @@ HARM = Claim(
 
 EXPERIMENT = Experiment(
     name="infinite_vocabulary",
-    question=CATALOGUE["infinite_vocabulary"].question,
-    source=CATALOGUE["infinite_vocabulary"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_no_effect, ("gru", "lstm")),

@@ -5,7 +5,6 @@ Source: Morita (2024), version 1, figure 3 and section 4.1.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import CORES, by_core, labels, no_gain
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
@@ -87,8 +86,6 @@ FIGURE = by_core("task.length", "token_accuracy", x_base=2)
 
 EXPERIMENT = Experiment(
     name="input_length",
-    question=CATALOGUE["input_length"].question,
-    source=CATALOGUE["input_length"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *(_no_help(core) for core in KINDS),

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import CORES, PAPER_SETTING, Source, by_core, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, ENCODING, POWERS, SMALL_TRAINING, each, encodings, grid, widths
@@ -168,8 +167,6 @@ FIGURE = replace(
 
 EXPERIMENT = Experiment(
     name="sorting",
-    question=CATALOGUE["sorting"].question,
-    source=CATALOGUE["sorting"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         _helps("gru"),

@@ -5,7 +5,6 @@ Source: Morita (2024), versions 2 and 3, appendix B and figure 9.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
@@ -70,8 +69,6 @@ ENCODING_HELPS = Claim(
 
 EXPERIMENT = Experiment(
     name="variable_length",
-    question=CATALOGUE["variable_length"].question,
-    source=CATALOGUE["variable_length"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(ENCODING_HELPS,),
     figure=FigureLayout(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import LABELS, OURS, PAPER_SETTING, POINT
 from .experiment import Experiment, FigureLayout
 from .grids import (
@@ -110,8 +109,6 @@ CLAIMS = (
 
 EXPERIMENT = Experiment(
     name="vocabulary_extension",
-    question=CATALOGUE["vocabulary_extension"].question,
-    source=CATALOGUE["vocabulary_extension"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=CLAIMS,
     figure=FigureLayout(

@@ -5,7 +5,6 @@ Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import (
     CORES,
     PAPER_SETTING,
@@ -178,8 +177,6 @@ FIGURE = by_core("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_b
 
 EXPERIMENT = Experiment(
     name="vocabulary_size",
-    question=CATALOGUE["vocabulary_size"].question,
-    source=CATALOGUE["vocabulary_size"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         _degrades("gru", (V3, V5)),

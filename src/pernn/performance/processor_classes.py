@@ -1,15 +1,10 @@
 """Classes of processors, and the variables by which one processor imitates another."""
 
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pernn.kernels import set_variables
-
-CAPABILITIES = ("DEFAULT", "AVX2", "AVX512")
-"""PyTorch's names for what processors can do, the least first."""
 
 
 @dataclass(frozen=True)
@@ -37,27 +32,6 @@ class ProcessorClass:
     def describes(self, arithmetic: str) -> bool:
         """Return whether a line of `pernn doctor` is of this class."""
         return fnmatchcase(arithmetic, self.arithmetic)
-
-    def is_possible(self) -> bool:
-        """Return whether the processor that is here can do as much."""
-        variables = {
-            name: value for name, value in os.environ.items() if name != "ATEN_CPU_CAPABILITY"
-        }
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-P",
-                "-c",
-                "import torch; print(torch.backends.cpu.get_cpu_capability())",
-            ],
-            env=variables,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found = done.stdout.strip()
-        rank = CAPABILITIES.index(found) if found in CAPABILITIES else 0
-        return CAPABILITIES.index(self.needs) <= rank
 
 
 def _limits(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
