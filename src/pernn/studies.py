@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import MachineError, PernnError, StoreError
+from pernn.errors import PernnError
 from pernn.reports import Chapter, draw_curves, write_study
 from pernn.store import (
     Published,
@@ -14,12 +14,12 @@ from pernn.store import (
     describe_machines,
     describe_publication,
     describe_published,
+    find_published,
     gc_paused,
     list_publications,
     list_sweeps,
-    read_published,
 )
-from pernn.sweeps import Plan, plan_sweep, read_curves, read_finished, read_plan, repeat_command
+from pernn.sweeps import Plan, plan_again, read_curves, read_finished, read_plan, repeat_command
 
 
 def make_study(
@@ -48,13 +48,9 @@ def make_study(
 def _plans(root: Path, folder: Path | None, complain: Callable[[str], None]) -> Iterable[Plan]:
     """Read every sweep once, with its published trials."""
     found = {name: partial(read_plan, root, name) for name in list_sweeps(root)}
-    published: dict[str, Published] = {}
-    try:
-        for file in list_publications(folder) if folder else []:
-            found.setdefault(file.stem, partial(_plan_published, file))
-        published = {one.run: one for one in read_published(folder)} if folder else {}
-    except (MachineError, StoreError) as error:
-        complain(f"published trials do not count: {error}")
+    published = find_published(folder, None, complain)
+    for file in list_publications(folder) if folder and published else []:
+        found.setdefault(file.stem, partial(_plan_published, file))
     for name, read in found.items():
         try:
             plan = read()
@@ -66,8 +62,7 @@ def _plans(root: Path, folder: Path | None, complain: Callable[[str], None]) -> 
 
 
 def _plan_published(file: Path) -> Plan:
-    sweep = describe_publication(file)
-    return plan_sweep(sweep.experiment, sweep.scale, dict(sweep.overrides))
+    return plan_again(describe_publication(file))
 
 
 def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter:

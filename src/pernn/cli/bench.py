@@ -135,17 +135,14 @@ def _print_json(ceilings: "Ceilings", found: "list[tuple[Case, Comparison]]", de
 
 
 def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: bool) -> None:
-    from pernn.performance import class_table, measure_classes
+    from pernn.performance import TIMED, class_table, measure_class
     from pernn.runs import describe_environment
     from pernn.training import choose_device
 
-    progress = Console(stderr=True)
-    found = measure_classes(
-        [spec for _, spec in cases],
-        threads=threads,
-        rounds=rounds,
-        hear=lambda name: progress.print(f"Measuring {name}"),
-    )
+    specs, found = [spec for _, spec in cases], []
+    for name in TIMED:
+        typer.echo(f"Measuring {name}", err=True)
+        found.append(measure_class(name, specs, threads=threads, rounds=rounds))
     names = [name for name, _ in cases]
     table = class_table(names, found)
     environment = describe_environment(choose_device("cpu"))

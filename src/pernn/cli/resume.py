@@ -6,7 +6,7 @@ import typer
 
 from pernn.errors import ConfigError, one_line
 from pernn.store import list_sweeps, load_sweep, read_status, request_pause
-from pernn.sweeps import reload_plan
+from pernn.sweeps import plan_again
 
 from .launch import Launch, with_launch
 from .options import RESULTS, Json, Results
@@ -35,7 +35,7 @@ def resume(
     if not names:
         typer.echo(one_line(f"No sweeps in {results}: start one with `pernn run`."), err=True)
     status = 0
-    for plan in [reload_plan(results, name) for name in names]:
+    for plan in [plan_again(load_sweep(results, name)) for name in names]:
         status = max(status, run_sweep(plan, results, launch, as_json=as_json))
         if status == LEFT_EARLY:
             break
@@ -62,7 +62,7 @@ def retry(
     """
     if failed == (run is not None):
         raise ConfigError("expected either --failed or --run FINGERPRINT")
-    plan = reload_plan(results, sweep)
+    plan = plan_again(load_sweep(results, sweep))
     if run is not None and run not in plan.specs:
         raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
     wanted = [run] if run is not None else plan.find_failed(results)

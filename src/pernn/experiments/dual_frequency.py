@@ -8,7 +8,7 @@ and 4.3, for S4D.
 
 from pernn.runs import RunSpec
 
-from .comparisons import CORES, LABELS, OURS, PAPER_SETTING, Source
+from .comparisons import CORES, OURS, PAPER_SETTING, Source, named
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
 from .predicates import AtLeast, AtMost, Claim, Contrast, Differs, DiffersMore, Place
@@ -269,8 +269,8 @@ EXPERIMENT = Experiment(
     labels={
         "position": "Position of the target, t",
         "condition": "Target among disturbants",
-        **{name: LABELS[name] for name in ("core.kind", *VOCABULARIES)},
-        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
-        "token_accuracy": LABELS["token_accuracy"],
+        **named(
+            "core.kind", *VOCABULARIES, "encoding.kind", "none", "sinusoidal", "token_accuracy"
+        ),
     },
 )

@@ -16,7 +16,7 @@ from pernn.runs import RunSpec
 from pernn.store import flatten
 
 from .comparisons import LABELS
-from .experiment import Columns, Experiment, FigureLayout
+from .experiment import Experiment, FigureLayout, names_of
 from .grids import ENCODING
 from .predicates import Claim, Contrast
 
@@ -178,9 +178,9 @@ def _layout(layout: FigureLayout, axes: Mapping[str, Any]) -> FigureLayout:
     named = {
         name
         for some in (layout.x, layout.panels, layout.lines, layout.rows)
-        for name in _names(some)
+        for name in names_of(some)
     }
-    rows = (*_names(layout.rows), *(path for path in axes if path not in named))
+    rows = (*names_of(layout.rows), *(path for path in axes if path not in named))
     return replace(layout, rows=rows[0] if len(rows) == 1 else rows or None)
 
 
@@ -209,7 +209,3 @@ def _claims(claim: Claim, axes: Mapping[str, Sequence[Any]]) -> list[Claim]:
             )
         )
     return found
-
-
-def _names(columns: Columns | None) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else columns or ()

@@ -21,6 +21,11 @@ Columns = str | tuple[str, ...]
 """A column, or several whose values count together."""
 
 
+def names_of(columns: Columns | None) -> tuple[str, ...]:
+    """Return the columns one by one."""
+    return (columns,) if isinstance(columns, str) else columns or ()
+
+
 Form = Literal["points", "bands", "violins", "heat", "scatter"]
 
 REPORT_FILES = frozenset(

@@ -5,7 +5,7 @@ Source: Morita (2024), versions 2 and 3, appendix B and figure 9.
 
 from pernn.runs import RunSpec
 
-from .comparisons import LABELS
+from .comparisons import named
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Claim, Differs, Place
@@ -82,8 +82,6 @@ EXPERIMENT = Experiment(
     ),
     labels={
         "length": "Input length",
-        **{name: LABELS[name] for name in ("core.kind", *KINDS)},
-        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
-        "token_accuracy": LABELS["token_accuracy"],
+        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "token_accuracy"),
     },
 )

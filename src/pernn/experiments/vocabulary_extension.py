@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pernn.runs import RunSpec
 
-from .comparisons import LABELS, OURS, PAPER_SETTING, POINT
+from .comparisons import OURS, PAPER_SETTING, POINT, named
 from .experiment import Experiment, FigureLayout
 from .grids import (
     DEMO_TRAINING,
@@ -124,7 +124,7 @@ EXPERIMENT = Experiment(
         STAGE: "Learnt first",
         EXTENDED: "K ids, then extended",
         "None": "All 2K ids from scratch",
-        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
+        **named("encoding.kind", "none", "sinusoidal"),
         "token_accuracy": "Token accuracy, new ids only",
     },
 )

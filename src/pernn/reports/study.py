@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pernn.experiments import Experiment, experiment_names, find_experiment
-from pernn.runs import RunSpec
+from pernn.experiments import experiment_names, find_experiment
 from pernn.store import write_atomically
 
 from .charts import chart, chart_library, compiled
@@ -19,39 +17,11 @@ from .escaping import shorten
 from .figures import draw, render
 from .labels import Labels, footer
 from .more_figures import LINK, draw_extra_figures
-from .page import LONG, MARKS, Summary, resource
-from .records import Record
+from .page import LONG, MARKS, Chapter, Summary, fill_template, resource
 
 SMALLER, CHANGED = "smaller than the paper", "settings of its own"
 LONGEST = 400
 """Characters of a text on the page; what is longer is cut, as nobody reads it."""
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """One sweep of the study.
-
-    Attributes:
-        experiment: What was asked.
-        scale: Its scale.
-        records: Finished trials.
-        planned: All trials of the sweep, finished or not.
-        command: What repeats it.
-        notes: What ran where, and for how long.
-        origin: Versions and commits that the trials ran with.
-        changed: Whether settings differ from the experiment's own.
-        curves: Figure of training and test curves as SVG; empty if there is none.
-    """
-
-    experiment: Experiment
-    scale: str
-    records: Sequence[Record]
-    planned: Sequence[RunSpec]
-    command: str
-    notes: Sequence[str] = ()
-    origin: str = ""
-    changed: bool = False
-    curves: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,15 +69,9 @@ def study_page(chapters: Sequence[Chapter]) -> str:
     library = chart_library()
     script = resource("study.js")
     scripts = [library, script] if library else [script]
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "number": "{:.4g}".format,
-        "short": lambda text: shorten(str(text), LONGEST),
-    }
-    return environment.from_string(resource("study.html.jinja")).render(
-        style=Markup(resource("page.css")),  # noqa: S704
+    return fill_template(
+        "study.html.jinja",
+        {"short": lambda text: shorten(str(text), LONGEST)},
         long=LONG,
         lines=lines,
         parts=parts,
@@ -130,11 +94,9 @@ class _Part:
     """A chapter and all that the template asks about it."""
 
     def __init__(self, chapter: Chapter, anchor: str) -> None:
-        experiment, scale, records = chapter.experiment, chapter.scale, list(chapter.records)
+        experiment, scale, records = chapter.experiment, chapter.scale, chapter.records
         self.chapter, self.id, self.name = chapter, anchor, experiment.name
-        self.summary = Summary(
-            experiment, scale, records, chapter.planned, chapter.command, chapter.notes
-        )
+        self.summary = Summary(chapter)
         self.figure = self._named(render(draw(experiment, records, scale), "svg").decode(), "f")
         self.further = [
             (one.sentence, self._named(one.drawn["svg"].decode(), one.stem))

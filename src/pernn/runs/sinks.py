@@ -41,7 +41,7 @@ class Sink(Protocol):
         ...
 
 
-class TensorBoard:
+class _TensorBoard:
     """Event files, one folder per run; written anew when a run is resumed."""
 
     def __init__(self, folder: Path, spec: RunSpec) -> None:
@@ -52,16 +52,14 @@ class TensorBoard:
         self._writer: Any = SummaryWriter(place, flush_secs=FLUSH_SECONDS)
 
     def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Write a point per value."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, update)
 
     def close(self) -> None:
-        """Write what is left."""
         self._writer.close()
 
 
-class WandB:
+class _WandB:
     """An offline run of Weights & Biases, for `wandb sync`; written anew when a run is resumed."""
 
     def __init__(self, folder: Path, spec: RunSpec) -> None:
@@ -84,15 +82,13 @@ class WandB:
         )
 
     def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Write a point per value."""
         self._run.log(dict(values), step=update)
 
     def close(self) -> None:
-        """Write what is left."""
         self._run.finish()
 
 
-class MLflow:
+class _MLflow:
     """A run in MLflow's store of files; what it has already is left out."""
 
     def __init__(self, folder: Path, spec: RunSpec) -> None:
@@ -117,7 +113,6 @@ class MLflow:
         self._last: dict[str, int] = {}
 
     def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Write a point per value."""
         for name in values.keys() - self._last.keys():
             there = self._client.get_metric_history(self._run, name)
             self._last[name] = max((point.step for point in there), default=-1)
@@ -127,14 +122,13 @@ class MLflow:
         self._client.log_batch(self._run, metrics=points)
 
     def close(self) -> None:
-        """Write what is left."""
         self._client.set_terminated(self._run)
 
 
 SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
-    "tensorboard": ("tensorboard", TensorBoard),
-    "wandb": ("wandb", WandB),
-    "mlflow": ("mlflow", MLflow),
+    "tensorboard": ("tensorboard", _TensorBoard),
+    "wandb": ("wandb", _WandB),
+    "mlflow": ("mlflow", _MLflow),
 }
 """Name, which is that of the extra too → the package that it needs, and what writes."""
 

@@ -42,7 +42,6 @@ from .published import (
     find_published as find_published,
     list_published as list_published,
     list_publications as list_publications,
-    read_evidence as read_evidence,
     read_published as read_published,
 )
 from .publishing import Publication as Publication, publish as publish
