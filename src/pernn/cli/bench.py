@@ -1,6 +1,7 @@
 """`pernn bench`."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -153,7 +154,7 @@ def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: b
             "command": command,
             "threads": threads,
             "cases": names,
-            "classes": [one.dump() for one in found],
+            "classes": [asdict(one) for one in found],
             "markdown": table,
         }
         print_json(content)

@@ -14,7 +14,7 @@ from .statuses import LEFT_EARLY
 from .sweep import run_sweep
 
 
-@with_launch
+@with_launch()
 def resume(
     sweep: Annotated[
         str | None, typer.Argument(help="A sweep's name, see `pernn status`; all if absent.")
@@ -42,7 +42,7 @@ def resume(
     return status
 
 
-@with_launch
+@with_launch()
 def retry(
     sweep: Annotated[str, typer.Argument(help="A sweep's name, see `pernn status`.")],
     failed: Annotated[bool, typer.Option("--failed", help="Retry all failed trials.")] = False,

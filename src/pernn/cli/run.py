@@ -20,7 +20,7 @@ from .options import (
 from .sweep import run_sweep
 
 
-@with_launch
+@with_launch()
 def run(
     experiment: Annotated[str, typer.Argument(help="Name of an experiment, see `pernn list`.")],
     scale: Scale = "demo",

@@ -5,8 +5,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pernn.runs import RunSpec
 
@@ -38,10 +37,6 @@ class ClassRatios:
     problem: str
     ratios: tuple[tuple[float, ...], ...]
     seconds: tuple[tuple[float, ...], ...]
-
-    def dump(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: int) -> ClassRatios:

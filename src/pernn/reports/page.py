@@ -233,18 +233,16 @@ class Summary:
             "claims": [verdict.dump() for verdict in self.verdicts],
         }
 
-    def _judged_first(self) -> list[Verdict]:
-        return sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
-
     def markdown(self, form: Format) -> str:
         """Return the page's content in Markdown, with figures in a format."""
         safe = escape_markdown
+        judged_first = sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
         lines = [
             f"# {safe(self.experiment.question)}",
             " · ".join(safe(part) for part in self.about()),
             f"**{self.progress}**",
             "## Claims",
-            "\n".join(_bullet(verdict) for verdict in self._judged_first()) or "None.",
+            "\n".join(map(_bullet, judged_first)) or "None.",
             "## Means over trials",
             self.table().rstrip(),
             f"![The figure of the same values](figure.{form})",

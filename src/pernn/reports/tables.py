@@ -82,23 +82,19 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
     rows = []
     for condition in sorted(groups, key=lambda condition: [sort_key(part) for part in condition]):
         group = dict(sorted(groups[condition].items(), key=lambda item: sort_key(item[0])))
-        sizes = {record["num_parameters"] for record in group.values() if _sized(record)}
+        counts = {record.get("num_parameters") for record in group.values()}
         presets = {str(one["preset"]) for one in group.values() if "preset" in one}
         measured = {metric: _measure(group, metric) for metric in metrics}
         rows.append(
             Row(
                 condition=dict(zip(by, condition, strict=True)),
                 num_seeds=len(group),
-                num_parameters=tuple(sorted(sizes)),
+                num_parameters=tuple(sorted(count for count in counts if isinstance(count, int))),
                 presets=tuple(sorted(presets)),
                 metrics={name: found for name, found in measured.items() if found},
             )
         )
     return rows
-
-
-def _sized(record: Record) -> bool:
-    return isinstance(record.get("num_parameters"), int)
 
 
 def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         show_hours as show_hours,
     )
     from .execution import execute as execute
+    from .measuring import peak_memory as peak_memory
     from .pruning import (
         Leftovers as Leftovers,
         delete_leftovers as delete_leftovers,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pernn.errors import ConfigError, MachineError, one_line
 from pernn.store import RunDirectory, flatten, refuse_links
@@ -27,18 +27,6 @@ FOLDER = "logs"
 FLUSH_SECONDS = 10
 DEFAULT = "0"
 """MLflow's experiment that is always there."""
-
-
-class Sink(Protocol):
-    """Where the metrics of one run are shown."""
-
-    def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Show what was measured after an update."""
-        ...
-
-    def close(self) -> None:
-        """Write what is left, and let go."""
-        ...
 
 
 class _TensorBoard:
@@ -125,6 +113,7 @@ class _MLflow:
         self._client.set_terminated(self._run)
 
 
+Sink = _TensorBoard | _WandB | _MLflow
 SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
     "tensorboard": ("tensorboard", _TensorBoard),
     "wandb": ("wandb", _WandB),

@@ -42,6 +42,7 @@ from .published import (
     find_published as find_published,
     list_published as list_published,
     list_publications as list_publications,
+    load_pyarrow as load_pyarrow,
     read_published as read_published,
 )
 from .publishing import Publication as Publication, publish as publish

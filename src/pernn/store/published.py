@@ -195,5 +195,5 @@ def load_pyarrow() -> tuple[Any, Any]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise MachineError("published trials need pyarrow: pip install 'pernn[parquet]'") from None
+        raise MachineError("Parquet needs pyarrow: pip install 'pernn[parquet]'") from None
     return pa, parquet
