@@ -7,16 +7,7 @@ import typer
 from pernn.sweeps import plan_sweep
 
 from .launch import Launch, with_launch
-from .options import (
-    RESULTS,
-    Additions,
-    Assignments,
-    Json,
-    Results,
-    Scale,
-    Seeds,
-    grid_changes,
-)
+from .options import RESULTS, Additions, Assignments, Json, Results, Scale, Seeds, grid_changes
 from .sweep import run_sweep
 
 

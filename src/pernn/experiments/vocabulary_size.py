@@ -5,26 +5,9 @@ Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 
 
 from pernn.runs import RunSpec
 
-from .comparisons import (
-    CORES,
-    PAPER_SETTING,
-    Source,
-    by_core,
-    encoding_helps,
-    falls,
-    labels,
-)
+from .comparisons import CORES, PAPER_SETTING, Source, by_core, encoding_helps, falls, labels
 from .experiment import Experiment
-from .grids import (
-    ENCODING,
-    MASTERY_TRAINING,
-    POWERS,
-    SMALL_SEEDS,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import ENCODING, MASTERY_TRAINING, POWERS, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import AtLeast, Claim, Differs, Grows, LimitNear, Place
 
 V1 = Place("v1", "section 4.1 and Fig. 2")

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from .page import Chapter as Chapter, Report as Report, write_report as write_report
     from .pairs import Side as Side, select as select
     from .records import paired_differences as paired_differences
-    from .replication import (
-        Study as Study,
-        fill as fill,
-        replication_parts as replication_parts,
-    )
+    from .replication import Study as Study, fill as fill, replication_parts as replication_parts
     from .rules import Outcome as Outcome
     from .statistics import (
         Interval as Interval,

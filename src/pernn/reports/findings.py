@@ -24,13 +24,7 @@ from pernn.experiments import (
 from .records import Record, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
 from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
-from .statistics import (
-    ROUNDING,
-    Interval,
-    bootstrap_interval,
-    share_interval,
-    student_interval,
-)
+from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,7 +12,7 @@ from pernn.experiments import experiment_names, find_experiment
 from pernn.store import write_atomically
 
 from .charts import chart, chart_library, compiled
-from .claims import Verdict, judge_all
+from .claims import judge_all
 from .escaping import shorten
 from .figures import draw, render
 from .labels import Labels, footer
@@ -24,25 +24,9 @@ LONGEST = 400
 """Characters of a text on the page; what is longer is cut, as nobody reads it."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of the scorecard.
-
-    Attributes:
-        verdict: On the claim.
-        experiment: Its name.
-        where: Scale and preset; empty if nothing was run.
-        size: How the trials compare with the paper's; empty if they are as large.
-        origin: Versions and commits.
-        anchor: Of the chapter on the page; empty if there is none.
-    """
-
-    verdict: Verdict
-    experiment: str
-    where: str = ""
-    size: str = ""
-    origin: str = ""
-    anchor: str = ""
+Line = dict[str, Any]
+"""A line of the scorecard: the verdict; its experiment; where, scale and preset; size, how the
+trials compare with the paper's; origin, versions and commits; and the anchor of the chapter."""
 
 
 def write_study(chapters: Sequence[Chapter], path: Path) -> Path:
@@ -77,8 +61,8 @@ def study_page(chapters: Sequence[Chapter]) -> str:
         parts=parts,
         missing=missing,
         marks=MARKS,
-        verdicts=[name for name in MARKS if any(one.verdict.verdict == name for one in lines)],
-        experiments=list(dict.fromkeys(one.experiment for one in lines)),
+        verdicts=[name for name in MARKS if any(one["verdict"].verdict == name for one in lines)],
+        experiments=list(dict.fromkeys(one["experiment"] for one in lines)),
         # Our own scripts and a bundle of Vega's; no text of a record is among them.
         scripts=[Markup(one) for one in scripts],  # noqa: S704
         digests=" ".join(f"'sha256-{_digest(one)}'" for one in scripts),
@@ -114,18 +98,21 @@ class _Part:
         return Markup(LINK.sub(rf"\g<1>{self.id}-{stem}-", drawing[drawing.index("<svg") :]))  # noqa: S704
 
     def lines(self) -> list[Line]:
-        where = " · ".join(filter(None, [self.chapter.scale, self.summary.preset]))
-        size, origin = self.size, self.chapter.origin
-        return [
-            Line(verdict, self.name, where, size, origin, self.id)
-            for verdict in self.summary.verdicts
-        ]
+        about = {
+            "experiment": self.name,
+            "where": " · ".join(filter(None, [self.chapter.scale, self.summary.preset])),
+            "size": self.size,
+            "origin": self.chapter.origin,
+            "anchor": self.id,
+        }
+        return [{"verdict": verdict, **about} for verdict in self.summary.verdicts]
 
 
 def _not_run(name: str) -> list[Line]:
     experiment = find_experiment(name)
     found = judge_all(experiment.claims, [], None, Labels(experiment.labels))
-    return [Line(verdict, name) for verdict in found]
+    about = {"experiment": name, "where": "", "size": "", "origin": "", "anchor": ""}
+    return [{"verdict": verdict, **about} for verdict in found]
 
 
 def _digest(text: str) -> str:
