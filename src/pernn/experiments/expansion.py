@@ -49,6 +49,7 @@ def trials(
         known = ", ".join(experiment.scales)
         raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")
     specs = tuple(experiment.scales[scale]())
+    choosing = {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
     # A kind decides what else there is.
     for kinds in (True, False):
         own = {path: value for path, value in (changes or {}).items() if is_kind(path) is kinds}
@@ -56,7 +57,7 @@ def trials(
         specs = _replaced(specs, {path: own[path] for path, some in lists.items() if not some})
         for path in sorted(lists, key=lambda path: (path.startswith(ADDED), path)):
             if values := lists[path]:
-                specs = _expanded(specs, path, values, _choosing_seeds(experiment))
+                specs = _expanded(specs, path, values, choosing)
     return specs
 
 
@@ -167,10 +168,6 @@ def _with_value(specs: Sequence[RunSpec], path: str, value: Any) -> list[RunSpec
         if common >= most:
             best[cell] = common, [new] if common > most else [*found, new]
     return [new for _, found in best.values() for new in found]
-
-
-def _choosing_seeds(experiment: Experiment) -> Set[int]:
-    return {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
 
 
 def _layout(layout: FigureLayout, axes: Mapping[str, Any]) -> FigureLayout:
