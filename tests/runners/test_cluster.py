@@ -13,7 +13,7 @@ from pernn.runners.cluster import (
     device_of_trial,
     run_orders,
 )
-from pernn.runners.runner import make_order
+from pernn.runners.runner import make_order, run_order
 from pernn.runs import execute
 from pernn.store import RunDirectory
 from runners.test_runners import SPEC, SPECS, Ear
@@ -73,6 +73,14 @@ def test_a_machine_runs_trials_in_turn_and_leaves_the_rest(tmp_path: Path) -> No
     assert (tmp_path / "workers.log").exists()
     folder.remove()
     assert not folder.path.exists()
+
+
+def test_a_trial_gets_its_share_of_a_gpu_or_says_that_there_is_none(tmp_path: Path) -> None:
+    where = {"device": "cuda:99", "threads": 1, "expired": {}}
+    order = make_order(SPEC, tmp_path, gpu_share=0.25, **where)
+    end = run_order(order, Ear(), lambda: True)
+    assert (end.state, end.error) == ("failed", "MachineError")
+    assert "no device 'cuda:99' here" in end.message
 
 
 def test_a_machine_that_does_not_share_the_directory_is_told(tmp_path: Path, monkeypatch) -> None:

@@ -10,7 +10,15 @@ from pernn.errors import MachineError
 from pernn.kernels import rounded, rounds_products, without_kernels
 from pernn.models import PositionEncodedRNN
 from pernn.runs import RunSpec, build
-from pernn.training import TrainState, advance, choose_device, computing, evaluate, rounding
+from pernn.training import (
+    TrainState,
+    advance,
+    choose_device,
+    computing,
+    evaluate,
+    limit_gpu_memory,
+    rounding,
+)
 
 CPU = torch.device("cpu")
 
@@ -94,6 +102,28 @@ def test_missing_device_is_said_in_one_line(name: str) -> None:
     with pytest.raises(MachineError) as caught:
         choose_device(name)
     assert "\n" not in str(caught.value)
+
+
+def test_the_memory_of_a_gpu_is_limited_and_that_of_a_cpu_is_not(monkeypatch) -> None:
+    told = []
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *of: told.append(of))
+    limit_gpu_memory("cpu", 0.5)
+    assert not told
+    monkeypatch.setattr("pernn.training.precision.choose_device", torch.device)
+    limit_gpu_memory("cuda:1", 0.25)
+    assert told == [(0.25, 1)]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_process_takes_no_more_than_its_share_of_a_gpu() -> None:
+    total = torch.cuda.get_device_properties("cuda:0").total_memory
+    limit_gpu_memory("cuda:0", 0.25)
+    try:
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(total // 2, dtype=torch.int8, device="cuda:0")
+    finally:
+        limit_gpu_memory("cuda:0", 1.0)
 
 
 @pytest.mark.gpu

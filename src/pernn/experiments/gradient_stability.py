@@ -38,8 +38,10 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores, most of it training."""
-    return _analysed(dual_frequency.small(), s4d_source_step=12, num_per_condition=32)
+    """An hour or two on two CPU cores, nearly all of it training."""
+    return _analysed(
+        dual_frequency.small(), s4d_source_step=3, num_per_condition=128, map_per_condition=16
+    )
 
 
 def paper() -> tuple[RunSpec, ...]:

@@ -45,7 +45,8 @@ class LocalRunner:
 
     def describe(self) -> str:
         """Return where trials run."""
-        return f"{self.jobs} at a time on {self.device}, {self.threads} thread(s) each"
+        share = f", 1/{self.jobs} of a GPU's memory" * (self.jobs > 1 and self.device != "cpu")
+        return f"{self.jobs} at a time on {self.device}, {self.threads} thread(s){share} each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
         """Run every trial to its end, as many at a time as there are jobs, or to a limit.
@@ -92,8 +93,15 @@ class _Pool:
             libraries = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
             worker = spawn("worker", root, self.events, libraries)
         self.trials[worker] = spec.fingerprint()
-        device = self.runner.device
-        worker.order(make_order(spec, root, device=device, threads=threads, expired=expired))
+        order = make_order(
+            spec,
+            root,
+            device=self.runner.device,
+            threads=threads,
+            expired=expired,
+            gpu_share=1 / self.runner.jobs,
+        )
+        worker.order(order)
 
     def look(self) -> None:
         """Take the next event, if one comes before it is time to look at limits again."""

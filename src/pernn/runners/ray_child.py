@@ -88,8 +88,9 @@ class Tasks:
 
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
         """Send a trial to the cluster."""
-        where = {"device": self.order["device"], "threads": self.order["threads"]}
-        order = make_order(spec, self.schedule.root, expired=expired, **where)
+        where = {name: self.order[name] for name in ("device", "threads")}
+        share = self.order["gpus"] or 1.0
+        order = make_order(spec, self.schedule.root, expired=expired, gpu_share=share, **where)
         self.watch.begin(order["run"])
         self.tasks[self.remote.remote(self.order["folder"], order)] = order["run"]
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 
-from pernn.errors import BusyError, ConfigError, PernnError, StoreError
+from pernn.errors import BusyError, ConfigError, MachineError, PernnError, StoreError
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory
 
@@ -167,9 +167,18 @@ def require_counts(**counts: float | None) -> None:
 
 
 def make_order(
-    spec: RunSpec, root: Path, *, device: str, threads: int, expired: Mapping[str, str]
+    spec: RunSpec,
+    root: Path,
+    *,
+    device: str,
+    threads: int,
+    expired: Mapping[str, str],
+    gpu_share: float = 1.0,
 ) -> dict[str, Any]:
-    """Return as plain values what `run_order` needs; the arguments are those of `run_trial`."""
+    """Return as plain values what `run_order` needs.
+
+    The arguments are those of `run_trial`, and the share of a GPU's memory that is the trial's.
+    """
     return {
         "run": spec.fingerprint(),
         "spec": spec.dump(),
@@ -177,6 +186,7 @@ def make_order(
         "device": device,
         "threads": threads,
         "expired": dict(expired),
+        "gpu_share": gpu_share,
     }
 
 
@@ -184,11 +194,16 @@ def run_order(
     order: Mapping[str, Any], on_event: OnEvent, may_go_on: Callable[[], bool]
 ) -> TrialEvent:
     """Run the trial of an order in this process; return how it ended."""
+    # Only where trials run is torch needed.
+    from pernn.training import limit_gpu_memory
+
     root = Path(order["root"])
     try:
         spec = RunSpec.load(order["spec"])
-    except ConfigError as error:
-        # A part of another package that the driver has and this process has not.
+        if order["gpu_share"] < 1:
+            limit_gpu_memory(order["device"], order["gpu_share"])
+    except (ConfigError, MachineError) as error:
+        # A part of another package, or a GPU, that the driver has and this process has not.
         return _failure(order["run"], root, error)
     more = {name: order[name] for name in ("device", "threads", "expired")}
     return run_trial(spec, root, on_event, may_go_on=may_go_on, **more)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .precision import (
         choose_device as choose_device,
         computing as computing,
+        limit_gpu_memory as limit_gpu_memory,
         rounding as rounding,
     )
     from .cross_entropy import linear_cross_entropy as linear_cross_entropy

@@ -34,6 +34,19 @@ def choose_device(name: str = "auto") -> torch.device:
     return device
 
 
+def limit_gpu_memory(device: str, share: float) -> None:
+    """Let this process take no more than a share, 0 to 1, of a GPU's memory; on a CPU do nothing.
+
+    So trials that share a GPU fail by their own size, not by each other's.
+
+    Raises:
+        MachineError: If there is no such device here.
+    """
+    chosen = choose_device(device)
+    if chosen.type == "cuda":
+        torch.cuda.set_per_process_memory_fraction(share, chosen.index)
+
+
 @contextmanager
 def computing(precision: Precision, device: torch.device) -> Iterator[None]:
     """Set up the device for a precision policy, and leave PyTorch's settings as they were.
