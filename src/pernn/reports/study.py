@@ -53,6 +53,7 @@ def study_page(chapters: Sequence[Chapter]) -> str:
     library = chart_library()
     script = resource("study.js")
     scripts = [library, script] if library else [script]
+    digests = [hashlib.sha256(one.encode()).digest() for one in scripts]
     return fill_template(
         "study.html.jinja",
         {"short": lambda text: shorten(str(text), LONGEST)},
@@ -65,7 +66,7 @@ def study_page(chapters: Sequence[Chapter]) -> str:
         experiments=list(dict.fromkeys(one["experiment"] for one in lines)),
         # Our own scripts and a bundle of Vega's; no text of a record is among them.
         scripts=[Markup(one) for one in scripts],  # noqa: S704
-        digests=" ".join(f"'sha256-{_digest(one)}'" for one in scripts),
+        digests=" ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in digests),
         charts=[
             compiled(chart(part.summary.experiment, part.summary.rows, part.id))
             for part in parts
@@ -113,7 +114,3 @@ def _not_run(name: str) -> list[Line]:
     found = judge_all(experiment.claims, [], None, Labels(experiment.labels))
     about = {"experiment": name, "where": "", "size": "", "origin": "", "anchor": ""}
     return [{"verdict": verdict, **about} for verdict in found]
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
