@@ -172,7 +172,7 @@ class Launch:
 
 
 def with_launch(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a verb options of `Launch`, all by default, which it takes together as `launch`."""
+    """Return a decorator: a verb gets options of `Launch`, all by default, as one `launch`."""
     return lambda verb: _with_options(verb, names)
 
 
