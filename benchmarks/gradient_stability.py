@@ -15,13 +15,11 @@ by `torch.bmm`, at the rate that it reaches here: without compiled products noth
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -30,6 +28,7 @@ from torch.nn import functional as F
 
 from pernn.analysis import compare_jacobians, similarity
 from pernn.cores import GRU, LSTM, Elman, RecurrentCore
+from pernn.runs import peak_memory
 
 CORES: dict[str, type[RecurrentCore]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
 PRODUCTS = {"elman": 1, "gru": 1, "lstm": 2}
@@ -100,19 +99,9 @@ def peak(name: str, kind: str, hidden: int, length: int) -> float:
 def print_peak(name: str, core: RecurrentCore, gates: Tensor) -> None:
     """Print how much more memory this process needs for one pair than without."""
     VARIANTS[name](core, gates[:, :2])  # what every variant loads on its first call
-    before = high_water()
+    before = peak_memory()
     VARIANTS[name](core, gates)
-    print((high_water() - before) / 1024)
-
-
-def high_water() -> int:
-    """Return the most memory that this process ever held, in KiB."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Not `getrusage`: on Linux a process inherits that number from its parent.
-    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1])
+    print((peak_memory() - before) / 2**20)
 
 
 def matrix_rate(hidden: int, repeats: int = 9) -> float:

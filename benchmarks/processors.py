@@ -17,19 +17,40 @@ from typing import Any
 import torch
 
 from pernn.kernels import describe_arithmetic
-from pernn.performance.processor_classes import CLASSES, ProcessorClass
+from pernn.performance.processor_classes import CLASSES, ProcessorClass, limited_to
 from pernn.runs import RunSpec, Trial, build
 from pernn.training import Measured, TrainState, advance, computing, evaluate
 
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", "runs", "metrics")
 """Folders of tests whose results depend on the processor."""
+BASE = limited_to("default", "SSE41", "SSE4_2", "x86-64-v2")
+EMULATED = CLASSES | {
+    "avx512": ProcessorClass(
+        "AVX-512 without bfloat16",
+        "AVX-512, compiled *",
+        "AVX512",
+        limited_to("avx512", "AVX512_CORE", "AVX512", "x86-64-v4"),
+    ),
+    "baseline": ProcessorClass(
+        "no vector extensions", "no vector extensions, compiled *", "DEFAULT", BASE
+    ),
+    "baseline-no-compiler": ProcessorClass(
+        "no vector extensions, no compiler",
+        "no vector extensions, no compiled *",
+        "DEFAULT",
+        BASE | {"PERNN_KERNELS": "off"},
+    ),
+}
+"""Those that `pernn bench` compares, and further ones."""
 TESTED = ("avx512-bf16", "avx512", "avx2", "baseline", "baseline-no-compiler", "no-compiler")
-"""Those of `CLASSES` that are tested, apart from the processor that is there."""
+"""Those of `EMULATED` that are tested, apart from the processor that is there."""
 TOLERANCE = {"fp32": 1e-6, "bf16": 5e-4}
 """Largest difference of a loss within 20 updates between two classes of processors, in nats."""
 SHARE = 0.05
 """Largest distance between the logits of two classes, as a share of that between the precisions."""
+CAPABILITIES = ("DEFAULT", "AVX2", "AVX512")
+"""PyTorch's names for what processors can do, the least first."""
 CPU = torch.device("cpu")
 
 
@@ -91,6 +112,21 @@ def compute_on(emulated: ProcessorClass) -> dict[str, Any]:
     return found
 
 
+def is_possible(emulated: ProcessorClass) -> bool:
+    """Return whether the processor that is here can do as much."""
+    script = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script],
+        env={key: value for key, value in os.environ.items() if key != "ATEN_CPU_CAPABILITY"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = done.stdout.strip()
+    rank = CAPABILITIES.index(found) if found in CAPABILITIES else 0
+    return CAPABILITIES.index(emulated.needs) <= rank
+
+
 def complaints(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Return in what the results of two processors differ by more than they may."""
     found = []
@@ -120,8 +156,8 @@ def main() -> int:
     native, failed = compute_everything(), []
     print(f"here: {native['arithmetic']}", flush=True)
     for name in chosen:
-        emulated = CLASSES[name]
-        if not emulated.is_possible():
+        emulated = EMULATED[name]
+        if not is_possible(emulated):
             print(f"{name}: left out, this processor cannot do as much", flush=True)
             continue
         begun = time.monotonic()

@@ -15,7 +15,7 @@ from pernn.store import (
     Sweep,
     list_publications,
     load_sweep,
-    read_evidence,
+    read_published,
     read_records,
     save_sweep,
 )
@@ -222,7 +222,7 @@ def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeyp
 def test_what_is_published_is_what_ran(ran):
     (path,) = list_publications(ran / "evidence")
     assert path.stem == NAME
-    found = read_evidence(ran / "evidence")
+    found = [one.record() for one in read_published(ran / "evidence")]
     assert found == sorted(
         read_records(ran / "results", [one["run"] for one in found]), key=lambda one: one["run"]
     )

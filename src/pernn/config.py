@@ -6,7 +6,7 @@ import json
 import math
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -91,10 +91,7 @@ class Config(BaseModel):
                     )
                 node = node[key]
             if leaf == "kind" and node.get("kind") != value:
-                part: Any = self
-                for key in parents:
-                    part = getattr(part, key, None)
-                shared = _keys_of_kind(part, value)
+                shared = _keys_of_kind(self._part_at(parents), value)
                 for key in node.keys() - shared:
                     del node[key]
             node[leaf] = value
@@ -107,23 +104,28 @@ class Config(BaseModel):
         """
         node: Any = self.dump()
         *parents, leaf = path.split(".")
-        part: Any = self
         for key in parents:
             if not isinstance(node, dict) or key not in node:
                 return False
-            node, part = node[key], getattr(part, key, None)
+            node = node[key]
+        part = self._part_at(parents)
         known = type(part).model_fields if isinstance(part, Config) else {}
         return isinstance(node, dict) and (leaf in node or leaf in known)
 
     def takes_list(self, path: str) -> bool:
         """Return whether the value at a dotted path may be a list."""
         *parents, leaf = path.split(".")
-        part: Any = self
-        for key in parents:
-            part = getattr(part, key, None)
+        part = self._part_at(parents)
         field = type(part).model_fields.get(leaf) if isinstance(part, Config) else None
         kinds = () if field is None else (field.annotation, *get_args(field.annotation))
         return any(get_origin(kind) in (tuple, list) for kind in kinds)
+
+    def _part_at(self, keys: Sequence[str]) -> Any:
+        """Return the part at a path; `None` if there is none."""
+        part: Any = self
+        for key in keys:
+            part = getattr(part, key, None)
+        return part
 
     def fingerprint(self) -> str:
         """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""

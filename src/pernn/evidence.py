@@ -2,21 +2,16 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pernn.errors import ConfigError, PernnError, StoreError
-from pernn.reports import (
-    Study,
-    fill,
-    replication_parts,
-    write_report,
-)
+from pernn.reports import Study, fill, replication_parts
 from pernn.runs import with_stages
 from pernn.store import (
     Publication,
     Sweep,
     describe_publication,
-    describe_published,
     gc_paused,
     list_publications,
     publish,
@@ -25,7 +20,7 @@ from pernn.store import (
     write_atomically,
 )
 from pernn.studies import make_study
-from pernn.sweeps import plan_sweep, read_curves, repeat_command
+from pernn.sweeps import make_report, plan_again
 
 STUDY = "study.html"
 """One page of every claim and every published sweep; see `pernn report --all`."""
@@ -75,28 +70,18 @@ def rebuild(
         for path in paths:
             sweep = describe_publication(path)
             try:
-                plan = plan_sweep(sweep.experiment, sweep.scale, dict(sweep.overrides))
+                plan = plan_again(sweep)
             except PernnError as error:
                 complain(f"{path}: {error}")
                 continue
             if odd := len(set(sweep.runs) - plan.specs.keys()):
                 complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
             trials = [published[run] for run in plan.specs if run in published]
-            records = [one.record() for one in trials]
-            report = write_report(
-                plan.experiment,
-                sweep.scale,
-                records,
-                list(plan.specs.values()),
-                target / sweep.name,
-                repeat_command(sweep),
-                describe_published(trials),
-                curves=read_curves(target, records, trials),
-                formats=("svg",),
-            )
+            plan = replace(plan, published={one.run: one for one in trials})
+            # No trial lies in the pages' folder: all that a report has are the published ones.
+            report = make_report(target, plan, complain, target / sweep.name, ("svg",))
             studies.append(Study(sweep, len(plan.specs), trials, report.verdicts))
             written.append(target / sweep.name / PAGE)
-    # No trial lies in the pages' folder: all that the study has are the published ones.
     make_study(target, target / STUDY, complain, folder)
     own = [target / PAGE] if (target / PAGE).exists() else []
     for page in (*own, *pages):

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import ConfigError, MachineError, PernnError, StoreError
+from pernn.errors import ConfigError, PernnError
 from pernn.experiments import SINGLE
 from pernn.reports import Chapter, Labels, draw_curves, export_records, judge_all, write_study
 from pernn.store import (
@@ -16,17 +16,17 @@ from pernn.store import (
     describe_machines,
     describe_publication,
     describe_published,
+    find_published,
     gc_paused,
     list_publications,
     list_sweeps,
-    read_published,
     to_json,
     write_atomically,
 )
 from pernn.sweeps import (
     Plan,
     list_single_runs,
-    plan_sweep,
+    plan_again,
     read_curves,
     read_finished,
     read_plan,
@@ -152,13 +152,9 @@ def _plans(
     """Read every sweep once, or only some, with its published trials."""
     names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
     found = {name: partial(read_plan, root, name) for name in names}
-    published: dict[str, Published] = {}
-    try:
-        for file in list_publications(folder) if folder else []:
-            found.setdefault(file.stem, partial(_plan_published, file))
-        published = {one.run: one for one in read_published(folder)} if folder else {}
-    except (MachineError, StoreError) as error:
-        complain(f"published trials do not count: {error}")
+    published = find_published(folder, None, complain)
+    for file in list_publications(folder) if folder and published else []:
+        found.setdefault(file.stem, partial(_plan_published, file))
     for name, read in found.items():
         if only and name not in only:
             continue
@@ -172,8 +168,7 @@ def _plans(
 
 
 def _plan_published(file: Path) -> Plan:
-    sweep = describe_publication(file)
-    return plan_sweep(sweep.experiment, sweep.scale, dict(sweep.overrides))
+    return plan_again(describe_publication(file))
 
 
 def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter:

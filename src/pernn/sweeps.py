@@ -47,7 +47,7 @@ from pernn.store import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pernn.reports import Report, Verdict
+    from pernn.reports import Format, Report, Verdict
 
 
 @dataclass(frozen=True)
@@ -212,12 +212,9 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
     return Plan(Sweep(name, found.name, scale, changes, list(specs)), found, specs)
 
 
-def reload_plan(root: Path, name: str) -> Plan:
-    """Read a sweep and expand its grid anew: its experiment may have grown since."""
-    stored = read_sweep(root, name)
-    if stored.experiment == SINGLE:
-        return read_plan(root, name)
-    return plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
+def plan_again(sweep: Sweep) -> Plan:
+    """Expand a sweep's grid anew: its experiment may have grown since."""
+    return plan_sweep(sweep.experiment, sweep.scale, sweep.overrides)
 
 
 def read_sweep(root: Path, name: str) -> Sweep:
@@ -244,17 +241,21 @@ def read_plan(root: Path, name: str) -> Plan:
         specs = {run: _read_spec(root, run) for run in stored.runs}
         found = {run: spec for run, spec in specs.items() if spec is not None}
         return Plan(stored, single_trials(found), found)
-    plan = plan_sweep(stored.experiment, stored.scale, dict(stored.overrides))
-    return replace(plan, sweep=stored)
+    return replace(plan_again(stored), sweep=stored)
+
+
+def reload_plan(root: Path, name: str) -> Plan:
+    """Read a sweep and expand its grid anew; the trials that belong to none are as they stand."""
+    return read_plan(root, name) if name == SINGLE else plan_again(load_sweep(root, name))
 
 
 def find_waiting(root: Path) -> list[RunSpec]:
     """Return all planned trials that have no result; they may still need earlier stages."""
     return [
         spec
-        for name in list_sweeps(root)
-        if not all(is_done(root, run) for run in load_sweep(root, name).runs)
-        for spec in reload_plan(root, name).missing(root)
+        for sweep in (load_sweep(root, name) for name in list_sweeps(root))
+        if not all(is_done(root, run) for run in sweep.runs)
+        for spec in plan_again(sweep).missing(root)
     ]
 
 
@@ -335,16 +336,24 @@ def read_finished(
     return [*records, *(one.record() for one in taken)], taken
 
 
-def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Report":
+def make_report(
+    root: Path,
+    plan: Plan,
+    complain: Callable[[str], None],
+    folder: Path | None = None,
+    formats: "Sequence[Format] | None" = None,
+) -> "Report":
     """Write a sweep's figure, tables, verdicts and page.
 
     Args:
         root: Results directory.
         plan: What is reported.
         complain: Told of each damaged run, which is left out.
+        folder: Where the files go; the sweep's own if absent.
+        formats: As for `write_report`; all if absent.
     """
     # Drawing takes longer to import than a sweep that is done takes to check.
-    from pernn.reports import write_report
+    from pernn.reports import FORMATS, write_report
 
     sweep = plan.sweep
     with gc_paused():
@@ -354,10 +363,11 @@ def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Rep
             sweep.scale,
             records,
             list(plan.specs.values()),
-            sweep_directory(root, sweep.name),
+            folder or sweep_directory(root, sweep.name),
             repeat_command(sweep),
             [*describe_machines(root, sweep.runs), *describe_published(taken)],
             curves=read_curves(root, records, taken),
+            formats=formats or FORMATS,
         )
 
 

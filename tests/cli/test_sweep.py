@@ -16,8 +16,15 @@ from pernn.cli.sweep import run_sweep
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError, MachineError
 from pernn.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner, SlurmRunner
-from pernn.store import RunDirectory, is_done, is_pause_requested, read_status, save_sweep
-from pernn.sweeps import plan_sweep, reload_plan
+from pernn.store import (
+    RunDirectory,
+    is_done,
+    is_pause_requested,
+    load_sweep,
+    read_status,
+    save_sweep,
+)
+from pernn.sweeps import plan_again, plan_sweep
 
 OVERRIDES = dict(
     parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]
@@ -188,7 +195,7 @@ def test_a_grid_that_grows_keeps_what_is_finished(
         if path.is_file()
     }
     monkeypatch.setattr(sweeps, "trials", whole)
-    large = reload_plan(tmp_path, small.sweep.name)
+    large = plan_again(load_sweep(tmp_path, small.sweep.name))
     assert set(large.specs) > set(small.specs)
     assert run_sweep(large, tmp_path, launch, as_json=True) == 0
     assert all(read_status(tmp_path, run).state == "finished" for run in large.specs)

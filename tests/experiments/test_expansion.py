@@ -15,8 +15,8 @@ from pernn.errors import ConfigError
 from pernn.experiments import find_experiment, trials
 from pernn.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.reports import judge_all
-from pernn.store import flatten, save_sweep
-from pernn.sweeps import plan_sweep, reload_plan, repeat_command
+from pernn.store import flatten, load_sweep, save_sweep
+from pernn.sweeps import plan_again, plan_sweep, repeat_command
 
 DOCS = Path(__file__).parents[2] / "docs"
 OPTIONS = ("--set", "--seeds", "--add")
@@ -165,7 +165,7 @@ def test_a_sweep_knows_its_grid_again(tmp_path, own_core):
     changes = grid_changes(["core.hidden_size=16"], "2", additions)
     plan = plan_sweep(VOCABULARY, "demo", changes)
     save_sweep(tmp_path, plan.sweep)
-    again = reload_plan(tmp_path, plan.sweep.name)
+    again = plan_again(load_sweep(tmp_path, plan.sweep.name))
     assert again.sweep == plan.sweep
     assert list(again.specs) == list(plan.specs)
     assert plan.sweep.name != plan_sweep(VOCABULARY, "demo", {}).sweep.name

@@ -13,7 +13,6 @@ from pernn.store import (
     Sweep,
     find_published,
     publish,
-    read_evidence,
     read_published,
     read_records,
     save_sweep,
@@ -54,11 +53,11 @@ def published(tmp_path: Path) -> Path:
 
 
 def test_records_are_those_of_the_results_directory(tmp_path: Path, published: Path) -> None:
-    found = {record["run"]: record for record in read_evidence(published)}
+    found = {one.run: one.record() for one in read_published(published)}
     runs = [spec(seed).fingerprint() for seed in SEEDS]
     assert list(found) == sorted(runs)
     assert [found[run] for run in runs] == read_records(tmp_path / "r", runs)
-    assert [r["run"] for r in read_evidence(published, [runs[1], "0" * 16])] == [runs[1]]
+    assert [one.run for one in read_published(published, [runs[1], "0" * 16])] == [runs[1]]
     one = read_published(published, runs[:1])[0]
     assert one.environment["processor"] == "one"
     assert len(one.curves["update"]) <= MAX_POINTS

@@ -1,6 +1,7 @@
 """`pernn bench`."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,17 +136,14 @@ def _print_json(ceilings: "Ceilings", found: "list[tuple[Case, Comparison]]", de
 
 
 def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: bool) -> None:
-    from pernn.performance import class_table, measure_classes
+    from pernn.performance import TIMED, class_table, measure_class
     from pernn.runs import describe_environment
     from pernn.training import choose_device
 
-    progress = Console(stderr=True)
-    found = measure_classes(
-        [spec for _, spec in cases],
-        threads=threads,
-        rounds=rounds,
-        hear=lambda name: progress.print(f"Measuring {name}"),
-    )
+    specs, found = [spec for _, spec in cases], []
+    for name in TIMED:
+        typer.echo(f"Measuring {name}", err=True)
+        found.append(measure_class(name, specs, threads=threads, rounds=rounds))
     names = [name for name, _ in cases]
     table = class_table(names, found)
     environment = describe_environment(choose_device("cpu"))
@@ -156,7 +154,7 @@ def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: b
             "command": command,
             "threads": threads,
             "cases": names,
-            "classes": [one.dump() for one in found],
+            "classes": [asdict(one) for one in found],
             "markdown": table,
         }
         print_json(content)

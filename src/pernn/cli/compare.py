@@ -12,13 +12,7 @@ from rich.console import Console
 from pernn.errors import ConfigError, one_line
 from pernn.experiments import experiment_names, find_experiment
 from pernn.reports import COMPARED, Comparison, Side, compare, select
-from pernn.store import (
-    list_runs,
-    list_sweeps,
-    load_sweep,
-    read_records,
-    write_atomically,
-)
+from pernn.store import list_runs, list_sweeps, load_sweep, read_records, write_atomically
 from pernn.sweeps import plan_sweep, read_finished, read_plan
 
 from .options import (

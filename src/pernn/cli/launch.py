@@ -2,7 +2,7 @@
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import Annotated, Any, Literal, get_type_hints
@@ -11,16 +11,13 @@ import typer
 
 from pernn.errors import ConfigError
 from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
-from pernn.runs import choose_sinks
+from pernn.runs import SINKS, choose_sinks
 
 from .options import (
     Device,
     IgnorePublished,
     Jobs,
-    LogTo,
-    Oversubscribe,
     Threads,
-    TimeLimit,
     num_cores,
     number_of_jobs,
     read_duration,
@@ -48,7 +45,15 @@ class Launch:
     jobs: Jobs = None
     threads: Threads = 1
     device: Device = "auto"
-    time_limit: TimeLimit = None
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit",
+            metavar="TIME",
+            help="Stop cleanly after this wall-clock time: 90s, 55m, 12h or 11:30:00. "
+            "A tenth of it, at most a minute, is kept for checkpoints.",
+        ),
+    ] = None
     max_trials: Annotated[
         int | None, typer.Option("--max-trials", min=1, help="Stop after N trials finish.")
     ] = None
@@ -63,9 +68,18 @@ class Launch:
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before more than a day of work.")
     ] = False
-    oversubscribe: Oversubscribe = False
+    oversubscribe: Annotated[
+        bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
+    ] = False
     ignore_published: IgnorePublished = False
-    log_to: LogTo = None
+    log_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log-to",
+            metavar="|".join(SINKS),
+            help="Show training there, too, below RESULTS/logs; may be repeated (or PERNN_LOG_TO).",
+        ),
+    ] = None
     runner: Annotated[
         Literal["local", "inline", "ray", "slurm"],
         typer.Option(
@@ -157,12 +171,16 @@ class Launch:
         )
 
 
-def with_launch(verb: Callable[..., int]) -> Callable[..., int]:
-    """Return a verb every option of `Launch`; it takes them together, as its parameter `launch`."""
+def with_launch(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return a decorator: a verb gets options of `Launch`, all by default, as one `launch`."""
+    return lambda verb: _with_options(verb, names)
+
+
+def _with_options(verb: Callable[..., int], names: Sequence[str]) -> Callable[..., int]:
     hints = get_type_hints(Launch, include_extras=True)
     signature = inspect.signature(verb, eval_str=True)
     own = [one for one in signature.parameters.values() if one.name != "launch"]
-    options = [one for one in fields(Launch) if one.init]
+    options = [one for one in fields(Launch) if one.init and one.name in (names or hints)]
     added = [
         inspect.Parameter(
             one.name,

@@ -11,7 +11,6 @@ import typer
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError
 from pernn.experiments import ADDED, first_seeds
-from pernn.runs import SINKS
 from pernn.store import evidence_folder
 
 Results = Annotated[
@@ -66,26 +65,6 @@ Jobs = Annotated[
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each trial.")]
 Device = Annotated[
     str, typer.Option("--device", help="auto (first CUDA device, else CPU), cpu, cuda, cuda:1 …")
-]
-TimeLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--time-limit",
-        metavar="TIME",
-        help="Stop cleanly after this wall-clock time: 90s, 55m, 12h or 11:30:00. "
-        "A tenth of it, at most a minute, is kept for checkpoints.",
-    ),
-]
-Oversubscribe = Annotated[
-    bool, typer.Option("--oversubscribe", help="Allow more jobs × threads than CPU cores.")
-]
-LogTo = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--log-to",
-        metavar="|".join(SINKS),
-        help="Show training there, too, below RESULTS/logs; may be repeated (or PERNN_LOG_TO).",
-    ),
 ]
 RESULTS = Path("results")
 

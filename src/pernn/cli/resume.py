@@ -15,7 +15,7 @@ from .statuses import LEFT_EARLY
 from .sweep import run_sweep
 
 
-@with_launch
+@with_launch()
 def resume(
     sweep: Annotated[
         str | None,
@@ -48,7 +48,7 @@ def resume(
     return status
 
 
-@with_launch
+@with_launch()
 def retry(
     sweep: Annotated[str, typer.Argument(help="A sweep's name, see `pernn status`.")],
     failed: Annotated[bool, typer.Option("--failed", help="Retry all failed trials.")] = False,

@@ -7,20 +7,11 @@ import typer
 from pernn.sweeps import plan_sweep
 
 from .launch import Launch, with_launch
-from .options import (
-    RESULTS,
-    Additions,
-    Assignments,
-    Json,
-    Results,
-    Scale,
-    Seeds,
-    grid_changes,
-)
+from .options import RESULTS, Additions, Assignments, Json, Results, Scale, Seeds, grid_changes
 from .sweep import run_sweep
 
 
-@with_launch
+@with_launch()
 def run(
     experiment: Annotated[str, typer.Argument(help="Name of an experiment, see `pernn list`.")],
     scale: Scale = "demo",

@@ -14,13 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from pernn.errors import one_line
-from pernn.store import (
-    Progress,
-    RunStatus,
-    list_published,
-    read_progress,
-    seconds_left,
-)
+from pernn.store import Progress, RunStatus, list_published, read_progress, seconds_left
 from pernn.sweeps import label_trials, look_at_sweeps
 
 from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn

@@ -9,35 +9,20 @@ from rich.console import Console
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory
 
-from .launch import Launch
-from .options import (
-    RESULTS,
-    Assignments,
-    Device,
-    Json,
-    LogTo,
-    Oversubscribe,
-    Results,
-    Threads,
-    TimeLimit,
-    overrides,
-    print_json,
-    warn,
-)
+from .launch import Launch, with_launch
+from .options import RESULTS, Assignments, Json, Results, overrides, print_json, warn
 from .statuses import LEFT_EARLY, failure_status
 from .sweep import Tally, showing
 
 
+@with_launch("threads", "device", "time_limit", "oversubscribe", "log_to")
 def train(
     spec: Annotated[Path, typer.Argument(help="TOML or JSON file; a run's spec.json is one.")],
     assignments: Assignments = None,
-    threads: Threads = 1,
-    device: Device = "auto",
-    time_limit: TimeLimit = None,
-    oversubscribe: Oversubscribe = False,
-    log_to: LogTo = None,
     results: Results = RESULTS,
     as_json: Json = False,
+    *,
+    launch: Launch,
 ) -> int:
     """Train one trial from a file, or go on with it.
 
@@ -46,14 +31,6 @@ def train(
     Example: pernn train trial.toml --set seed=222
     """
     one = RunSpec.read(spec).override(overrides(assignments))
-    launch = Launch(
-        jobs=1,
-        threads=threads,
-        device=device,
-        time_limit=time_limit,
-        oversubscribe=oversubscribe,
-        log_to=log_to,
-    )
     limits = launch.limits()
     tally = Tally([one], results)
     with showing(tally, Console(stderr=True)) as on_event:

@@ -13,7 +13,6 @@ from pernn.errors import CorruptError, StoreError
 ROOT_VARIABLE = "PERNN_DATA"
 ABOUT = "text.json"
 """What a text of one's own is, beside its parts."""
-BYTES_AT_ONCE = 2**20
 
 
 def data_root() -> Path:
@@ -59,11 +58,8 @@ def canonical(values: Mapping[str, Any]) -> bytes:
 
 def sha256(path: Path) -> str:
     """Digest a file of any size."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(BYTES_AT_ONCE):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:

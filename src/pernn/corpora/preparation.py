@@ -18,16 +18,7 @@ import numpy as np
 from pernn.errors import ConfigError, CorruptError
 
 from .config import CorpusConfig
-from .encoded import (
-    FORMAT,
-    MANIFEST,
-    MODEL,
-    EncodedCorpus,
-    ids_file,
-    ids_type,
-    offsets_file,
-    seal,
-)
+from .encoded import FORMAT, MANIFEST, MODEL, EncodedCorpus, ids_file, ids_type, offsets_file, seal
 from .folders import prepared_folder, sha256, sync, using
 from .pieces import UNKNOWN, Pieces, library, settings, train_pieces
 from .text import SPLITS, Corpus, Rules, Split, read_lines
@@ -133,7 +124,8 @@ def _make(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> None:
     partial = Path(tempfile.mkdtemp(suffix, prefix, folder.parent))
     try:
         manifest = _fill(partial, corpus, config, hear)
-        (partial / MANIFEST).write_bytes(_readable(seal(manifest)))
+        text = json.dumps(seal(manifest), indent=2, sort_keys=True)
+        (partial / MANIFEST).write_bytes(text.encode() + b"\n")
         for path in partial.iterdir():
             sync(path)
         partial.chmod(0o755)
@@ -151,10 +143,6 @@ def _put(partial: Path, folder: Path) -> None:
         # Where locks do not reach other machines, one of them may have been faster.
         if not folder.exists():
             raise
-
-
-def _readable(manifest: dict[str, Any]) -> bytes:
-    return json.dumps(manifest, indent=2, sort_keys=True).encode() + b"\n"
 
 
 def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[str, Any]:

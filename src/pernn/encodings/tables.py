@@ -15,7 +15,12 @@ from .encoding import Encoding
 class _Table(Encoding):
     weight: Tensor
 
-    def _rows(self, num_steps: int) -> Tensor:
+    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
+        """Return the first rows of the table.
+
+        Raises:
+            ConfigError: If there are more steps than positions.
+        """
         if num_steps > len(self.weight):
             raise ConfigError(
                 f"{type(self).__name__}: {num_steps} steps, but only {len(self.weight)} positions; "
@@ -53,12 +58,8 @@ class Learned(_Table):
         self.weight = nn.Parameter(torch.randn(num_positions, size, generator=generator))
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
-        """Return the first rows of the table.
-
-        Raises:
-            ConfigError: If there are more steps than positions.
-        """
-        rows = self._rows(num_steps)
+        """Return the first rows of the table, of unit norm if they are to be."""
+        rows = super().vectors(num_steps)
         return F.normalize(rows, dim=1) if self.normalize else rows
 
 
@@ -87,11 +88,3 @@ class Random(_Table):
         super().__init__(size, combine=combine, masked=masked)
         points = torch.randn(num_positions, size, generator=generator)
         self.register_buffer("weight", F.normalize(points, dim=1))
-
-    def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
-        """Return the first rows of the table.
-
-        Raises:
-            ConfigError: If there are more steps than positions.
-        """
-        return self._rows(num_steps)

@@ -9,7 +9,6 @@ Source: Morita (2024), versions 2 and 3, appendix C and figures 10 and 11.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import labels
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, encodings, grid, widths
@@ -126,8 +125,6 @@ FIGURE = FigureLayout(
 
 EXPERIMENT = Experiment(
     name="alternative_encodings",
-    question=CATALOGUE["alternative_encodings"].question,
-    source=CATALOGUE["alternative_encodings"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *(_helps("reverse_ordering", encoding) for encoding in ENCODING_KINDS),

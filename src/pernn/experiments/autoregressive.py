@@ -7,16 +7,19 @@ from collections.abc import Sequence
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
-from .comparisons import LABELS, OURS, PAPER_SETTING
+from .comparisons import OURS, PAPER_SETTING, falls, named
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, Settings, each, encodings, grid, widths
-from .predicates import AtMost, Claim, Contrast, Differs, Grows, Place
+from .predicates import AtMost, Claim, Contrast, Differs, Place
 
 FEEDBACK = Contrast("feedback", treated="truth", baseline="own output")
 """Two rows of each trial's table: one network, measured twice."""
 TABLE = "by_feedback"
 RULES = {"reverse": "reversing", "sort": "sorting"}
+SOURCES = {
+    "reverse": Place("v1", "appendix B.2 and Fig. 8"),
+    "sort": Place("v1", "appendix C.2 and Fig. 13"),
+}
 PLAIN = {"reverse": "reverse_ordering", "sort": "sorting"}
 TASK: Settings = {"task.kind": "autoregressive", "core.kind": "lstm"}
 LARGE = tuple(size for size in POWERS if size >= 1024)
@@ -52,19 +55,11 @@ def _with_and_without_feedback(base: Settings, sizes: Sequence[int]) -> tuple[Ru
     return grid(base, [*rules, *plain], each("task.vocab_size", sizes))
 
 
-def _source(rule: str) -> Place:
-    return (
-        Place("v1", "appendix B.2 and Fig. 8")
-        if rule == "reverse"
-        else Place("v1", "appendix C.2 and Fig. 13")
-    )
-
-
 def _truth_helps(rule: str) -> Claim:
     return Claim(
         name=f"truth_helps_{rule}",
         statement=f"In {RULES[rule]}, feeding back the truth beats feeding back the own output.",
-        source=_source(rule),
+        source=SOURCES[rule],
         predicate=Differs("token_accuracy", {"task.rule": rule}, FEEDBACK, "task.vocab_size"),
         table=TABLE,
     )
@@ -74,7 +69,7 @@ TRUTH_ABOVE_VANILLA = Claim(
     name="truth_above_vanilla_reverse",
     statement="In reversing, the LSTM that is fed the truth is above the vanilla one without "
     "feedback.",
-    source=_source("reverse"),
+    source=SOURCES["reverse"],
     predicate=Differs(
         "token_accuracy",
         {"core.kind": "lstm", "encoding.kind": "none"},
@@ -94,7 +89,7 @@ LOWER_LOSS = Claim(
     name="truth_lowers_training_loss_reverse",
     statement="In reversing, being fed the truth lowers the training loss below that of the "
     "vanilla LSTM without feedback.",
-    source=_source("reverse"),
+    source=SOURCES["reverse"],
     predicate=Differs(
         "train_loss",
         {"core.kind": "lstm", "encoding.kind": "none", "percent": 100},
@@ -116,7 +111,7 @@ def _encoding_steadier(rule: str) -> Claim:
         name=f"encoding_steadier_{rule}",
         statement=f"In {RULES[rule]}, the encoding is the steadier remedy: the encoded LSTM "
         "without feedback is above the one that is fed its own output.",
-        source=_source(rule),
+        source=SOURCES[rule],
         predicate=Differs(
             "token_accuracy",
             {"core.kind": "lstm"},
@@ -137,21 +132,15 @@ FALLS = Claim(
     name="own_output_falls_reverse",
     statement="In reversing, token accuracy with the own output falls with K (our reading, at any "
     "scale, of: low where the vocabulary is large).",
-    source=_source("reverse"),
-    predicate=Grows(
-        "token_accuracy",
-        {"task.rule": "reverse", "feedback": FEEDBACK.baseline},
-        None,
-        along="task.vocab_size",
-        sign=-1,
-    ),
+    source=SOURCES["reverse"],
+    predicate=falls({"task.rule": "reverse", "feedback": FEEDBACK.baseline}),
     table=TABLE,
 )
 POOR = Claim(
     name="own_output_poor_reverse",
     statement="In reversing, with the own output fed back token accuracy is low at every K from "
     "1,024 on.",
-    source=_source("reverse"),
+    source=SOURCES["reverse"],
     predicate=AtMost(
         "token_accuracy",
         {**PAPER_SETTING, "task.rule": "reverse", "feedback": FEEDBACK.baseline},
@@ -165,8 +154,6 @@ POOR = Claim(
 
 EXPERIMENT = Experiment(
     name="autoregressive",
-    question=CATALOGUE["autoregressive"].question,
-    source=CATALOGUE["autoregressive"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_truth_helps, RULES),
@@ -202,17 +189,7 @@ EXPERIMENT = Experiment(
         "reverse": "Reverse ordering",
         "sort": "Sorting",
         "autoregressive": "Autoregressive",
-        **{
-            name: LABELS[name]
-            for name in (
-                "task.kind",
-                "reverse_ordering",
-                "sorting",
-                "encoding.kind",
-                "none",
-                "sinusoidal",
-            )
-        },
+        **named("task.kind", *PLAIN.values(), "encoding.kind", "none", "sinusoidal"),
         "own output": "Own output",
         "truth": "Truth",
         "token_accuracy": "Token accuracy",

@@ -1,6 +1,6 @@
 """What the experiments' claims and figures share: cores by name, claims of gain, labels."""
 
-from .experiment import FigureLayout
+from .experiment import FigureLayout, names_of
 from .grids import ENCODING, Settings
 from .predicates import Claim, Contrast, Differs, Grows, Place, Where
 
@@ -85,18 +85,20 @@ def by_core(x: str, *metrics: str, x_base: int | None = None) -> FigureLayout:
     )
 
 
+def named(*names: str) -> dict[str, str]:
+    """Return the display names of columns and values, in this order."""
+    return {name: LABELS[name] for name in names}
+
+
 def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
     """Return the display names that a figure needs, in the order in which it shows the values."""
     shown = (figure.x, figure.panels, figure.lines, figure.rows)
-    columns = [
-        name for some in shown for name in ((some,) if isinstance(some, str) else some or ())
-    ]
+    columns = [name for some in shown for name in names_of(some)]
     contrast = figure.contrast
     sides = (contrast.baseline, contrast.treated) if contrast else ()
     # Numbers speak for themselves, and are led by the name of their column.
     words = [side for side in sides if isinstance(side, str)]
-    names = (*columns, *values, *words, *figure.metrics)
-    return {name: LABELS[name] for name in names}
+    return named(*columns, *values, *words, *figure.metrics)
 
 
 def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
@@ -117,6 +119,11 @@ def gain_grows(core: str, source: Source) -> Claim:
         source=source,
         predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
     )
+
+
+def falls(where: Where, metric: str = "token_accuracy", along: str = "task.vocab_size") -> Grows:
+    """State that a metric falls as a setting grows."""
+    return Grows(metric, where, None, along, sign=-1)
 
 
 def no_gain(where: Where, contrast: Contrast, cells: str, margin: float = POINT) -> Differs:

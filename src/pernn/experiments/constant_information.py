@@ -8,7 +8,6 @@ Source: Morita (2024), version 1, figure 4 and section 4.1.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import by_core, gain_grows, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, encodings, grid, widths
@@ -51,8 +50,6 @@ FIGURE = by_core("task.vocab_size", "token_accuracy", x_base=2)
 
 EXPERIMENT = Experiment(
     name="constant_information",
-    question=CATALOGUE["constant_information"].question,
-    source=CATALOGUE["constant_information"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(gain_grows("lstm", Place("v1", "section 4.1 and Fig. 4")),),
     figure=FIGURE,

@@ -5,7 +5,6 @@ Source: Morita (2024), version 1, appendix C.1 and figure 11.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import by_core, labels, no_gain
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
@@ -68,8 +67,6 @@ FIGURE = by_core("task.hold_time", "token_accuracy", "solved", "stuck")
 
 EXPERIMENT = Experiment(
     name="copying_memory",
-    question=CATALOGUE["copying_memory"].question,
-    source=CATALOGUE["copying_memory"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         NO_HELP,

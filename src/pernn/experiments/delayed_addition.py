@@ -5,7 +5,6 @@ Source: Morita (2024), versions 2 and 3, appendix A.1 and figure 7.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import by_core, encoding_helps, gain_grows, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL_TRAINING, each, encodings, grid, widths
@@ -46,8 +45,6 @@ FIGURE = by_core("task.vocab_size", "token_accuracy")
 
 EXPERIMENT = Experiment(
     name="delayed_addition",
-    question=CATALOGUE["delayed_addition"].question,
-    source=CATALOGUE["delayed_addition"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(encoding_helps("lstm", SOURCE), gain_grows("lstm", SOURCE)),
     figure=FIGURE,

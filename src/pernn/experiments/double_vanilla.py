@@ -5,7 +5,6 @@ Source: Morita (2024), version 5, appendix C.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import labels, no_gain
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, each, encodings, grid, widths
@@ -83,8 +82,6 @@ FIGURE = FigureLayout(
 
 EXPERIMENT = Experiment(
     name="double_vanilla",
-    question=CATALOGUE["double_vanilla"].question,
-    source=CATALOGUE["double_vanilla"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *(_no_gain(task) for task in TASKS),

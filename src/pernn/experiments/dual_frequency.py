@@ -8,8 +8,7 @@ and 4.3, for S4D.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
-from .comparisons import CORES, LABELS, OURS, PAPER_SETTING, Source
+from .comparisons import CORES, OURS, PAPER_SETTING, Source, named
 from .experiment import Experiment, FigureLayout
 from .grids import (
     DEMO_TRAINING,
@@ -241,8 +240,6 @@ def _first_kept(encoding: str) -> Claim:
 
 EXPERIMENT = Experiment(
     name="dual_frequency",
-    question=CATALOGUE["dual_frequency"].question,
-    source=CATALOGUE["dual_frequency"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_disturb, VOCABULARIES),
@@ -282,8 +279,8 @@ EXPERIMENT = Experiment(
     labels={
         "position": "Position of the target, t",
         "condition": "Target among disturbants",
-        **{name: LABELS[name] for name in ("core.kind", *VOCABULARIES)},
-        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
-        "token_accuracy": LABELS["token_accuracy"],
+        **named(
+            "core.kind", *VOCABULARIES, "encoding.kind", "none", "sinusoidal", "token_accuracy"
+        ),
     },
 )

@@ -16,7 +16,7 @@ from pernn.runs import RunSpec
 from pernn.store import flatten
 
 from .comparisons import LABELS
-from .experiment import Columns, Experiment, FigureLayout
+from .experiment import Experiment, FigureLayout, names_of
 from .grids import ENCODING
 from .predicates import Claim, Contrast
 
@@ -49,6 +49,7 @@ def trials(
         known = ", ".join(experiment.scales)
         raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")
     specs = tuple(experiment.scales[scale]())
+    choosing = {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
     # A kind decides what else there is.
     for kinds in (True, False):
         own = {path: value for path, value in (changes or {}).items() if is_kind(path) is kinds}
@@ -56,7 +57,7 @@ def trials(
         specs = _replaced(specs, {path: own[path] for path, some in lists.items() if not some})
         for path in sorted(lists, key=lambda path: (path.startswith(ADDED), path)):
             if values := lists[path]:
-                specs = _expanded(specs, path, values, _choosing_seeds(experiment))
+                specs = _expanded(specs, path, values, choosing)
     return specs
 
 
@@ -169,18 +170,14 @@ def _with_value(specs: Sequence[RunSpec], path: str, value: Any) -> list[RunSpec
     return [new for _, found in best.values() for new in found]
 
 
-def _choosing_seeds(experiment: Experiment) -> Set[int]:
-    return {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
-
-
 def _layout(layout: FigureLayout, axes: Mapping[str, Any]) -> FigureLayout:
     """Return a layout with a block of rows per value of what it does not name."""
     named = {
         name
         for some in (layout.x, layout.panels, layout.lines, layout.rows)
-        for name in _names(some)
+        for name in names_of(some)
     }
-    rows = (*_names(layout.rows), *(path for path in axes if path not in named))
+    rows = (*names_of(layout.rows), *(path for path in axes if path not in named))
     return replace(layout, rows=rows[0] if len(rows) == 1 else rows or None)
 
 
@@ -209,7 +206,3 @@ def _claims(claim: Claim, axes: Mapping[str, Sequence[Any]]) -> list[Claim]:
             )
         )
     return found
-
-
-def _names(columns: Columns | None) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else columns or ()

@@ -21,6 +21,11 @@ Columns = str | tuple[str, ...]
 """A column, or several whose values count together."""
 
 
+def names_of(columns: Columns | None) -> tuple[str, ...]:
+    """Return the columns one by one."""
+    return (columns,) if isinstance(columns, str) else columns or ()
+
+
 Form = Literal["points", "bands", "violins", "heat", "scatter"]
 
 REPORT_FILES = frozenset(
@@ -78,14 +83,15 @@ class FigureLayout:
             raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One question of the paper and all that answers it.
 
     Attributes:
         name: The question's short name, as on the command line.
-        question: One sentence.
-        source: Where the paper asks it.
+        question: One sentence; of a built-in experiment the catalogue has it, so that experiments
+            can be listed without being imported.
+        source: Where the paper asks it, as the question.
         scales: `demo`, `small`, `paper` → the specs of all trials, paired by seed.
         claims: What the paper says the answer is.
         figure: The figure's layout; of its columns the table of means is made, so those of a
@@ -96,12 +102,13 @@ class Experiment:
         more_figures: File name without its ending → the layout of a further figure.
 
     Raises:
-        ConfigError: If a further figure's name is not a valid file name, or that of another file.
+        ConfigError: If there is no question, or a further figure's name is not a valid file name or
+            that of another file.
     """
 
     name: str
-    question: str
-    source: str
+    question: str = ""
+    source: str = ""
     scales: Mapping[str, Callable[[], tuple[RunSpec, ...]]]
     claims: tuple[Claim, ...]
     figure: FigureLayout
@@ -109,6 +116,11 @@ class Experiment:
     more_figures: Mapping[str, FigureLayout] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.name in CATALOGUE and not self.question:
+            entry = CATALOGUE[self.name]
+            vars(self).update(question=entry.question, source=entry.source)
+        if not self.question:
+            raise ConfigError(f"{self.name}: an experiment needs a question")
         for stem in self.more_figures:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", stem):
                 raise ConfigError(

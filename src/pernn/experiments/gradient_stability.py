@@ -9,12 +9,11 @@ for S4D.
 from pernn.runs import RunSpec
 
 from . import dual_frequency
-from .catalogue import CATALOGUE
-from .comparisons import CORES, LABELS, OURS, PAPER_SETTING
+from .comparisons import CORES, LABELS, OURS, PAPER_SETTING, falls, named
 from .dual_frequency import CONDITIONS, DISTURBANTS
 from .experiment import Experiment, FigureLayout
 from .grids import ENCODING, Settings
-from .predicates import AtLeast, Claim, Differs, Equivalent, Grows, Place
+from .predicates import AtLeast, Claim, Differs, Equivalent, Place
 
 TABLE = "gradient_stability"
 RECURRENT = ("gru", "lstm")
@@ -83,12 +82,8 @@ def _falls(core: str, how: str) -> Claim:
         statement=f"The vanilla {CORES[core]}'s similarity among Rare disturbants falls during "
         f"training ({how}), for Frequent targets.",
         source=SOURCE,
-        predicate=Grows(
-            "similarity",
-            _vanilla(core, condition="Frequent among Rare", percent=TRAINED),
-            None,
-            along="update",
-            sign=-1,
+        predicate=falls(
+            _vanilla(core, condition="Frequent among Rare", percent=TRAINED), "similarity", "update"
         ),
         table=TABLE,
     )
@@ -238,8 +233,6 @@ S4D = (
 
 EXPERIMENT = Experiment(
     name="gradient_stability",
-    question=CATALOGUE["gradient_stability"].question,
-    source=CATALOGUE["gradient_stability"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_lower, RECURRENT),
@@ -285,8 +278,6 @@ EXPERIMENT = Experiment(
         "similarity_rare_disturbants": "Similarity among Rare disturbants",
         "token_accuracy": LABELS["token_accuracy"],
         "condition": "Target among disturbants",
-        **{name: LABELS[name] for name in ("core.kind", *KINDS)},
-        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
-        "similarity": "Gradient similarity",
+        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "similarity"),
     },
 )

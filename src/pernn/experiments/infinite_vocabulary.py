@@ -5,11 +5,10 @@ Source: Morita (2024), version 1, appendix B.3 and figure 9.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
-from .comparisons import OURS
+from .comparisons import OURS, falls, named
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
-from .predicates import PLANNED, Claim, Differs, Equivalent, Grows, Place
+from .predicates import PLANNED, Claim, Differs, Equivalent, Place
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
 DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
@@ -79,12 +78,8 @@ def _falls(core: str, encoding: str) -> Claim:
         name=f"falls_{core}_{encoding}",
         statement=f"The {title} {CORES[core]}'s cosine similarity falls with the dimension.",
         source=V1,
-        predicate=Grows(
-            "cosine_similarity",
-            {"core.kind": core, "encoding.kind": encoding},
-            None,
-            along="task.dimension",
-            sign=-1,
+        predicate=falls(
+            {"core.kind": core, "encoding.kind": encoding}, "cosine_similarity", "task.dimension"
         ),
     )
 
@@ -104,8 +99,6 @@ HARM = Claim(
 
 EXPERIMENT = Experiment(
     name="infinite_vocabulary",
-    question=CATALOGUE["infinite_vocabulary"].question,
-    source=CATALOGUE["infinite_vocabulary"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *map(_no_effect, ("gru", "lstm")),
@@ -128,13 +121,7 @@ EXPERIMENT = Experiment(
     ),
     labels={
         "task.dimension": "Dimension d",
-        "core.kind": "Core",
-        "encoding.kind": "Encoding",
-        "elman": "Elman",
-        "gru": "GRU",
-        "lstm": "LSTM",
-        "none": "Vanilla",
-        "sinusoidal": "Position-encoded",
+        **named("core.kind", *CORES, "encoding.kind", "none", "sinusoidal"),
         "cosine_similarity": "Cosine similarity",
     },
 )

@@ -5,11 +5,10 @@ Source: Morita (2024), version 1, figure 3 and section 4.1.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
-from .comparisons import CORES, by_core, labels, no_gain
+from .comparisons import CORES, by_core, falls, labels, no_gain
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
-from .predicates import Claim, Grows, Place
+from .predicates import Claim, Place
 
 KINDS = ["elman", "gru", "lstm"]
 V1 = Place("v1", "section 4.1 and Fig. 3")
@@ -73,12 +72,9 @@ def _degrades(encoding: str, title: str) -> Claim:
         name=f"lstm_degrades_{encoding}",
         statement=f"The {title} LSTM's token accuracy falls with the input length.",
         source=V1,
-        predicate=Grows(
-            "token_accuracy",
+        predicate=falls(
             {"core.kind": "lstm", "encoding.kind": encoding, "task.vocab_size": 2},
-            None,
             along="task.length",
-            sign=-1,
         ),
     )
 
@@ -87,8 +83,6 @@ FIGURE = by_core("task.length", "token_accuracy", x_base=2)
 
 EXPERIMENT = Experiment(
     name="input_length",
-    question=CATALOGUE["input_length"].question,
-    source=CATALOGUE["input_length"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         *(_no_help(core) for core in KINDS),

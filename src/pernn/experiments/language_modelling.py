@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import OURS, labels
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
@@ -119,8 +118,6 @@ CLAIMS = (
 )
 EXPERIMENT = Experiment(
     name="language_modelling",
-    question=CATALOGUE["language_modelling"].question,
-    source=CATALOGUE["language_modelling"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=CLAIMS,
     figure=FIGURE,

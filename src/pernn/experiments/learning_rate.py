@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import LABELS, by_core, encoding_helps, labels
 from .experiment import Columns, Experiment, FigureLayout
 from .grids import (
@@ -154,8 +153,6 @@ def paper() -> tuple[RunSpec, ...]:
 FIGURE = by_core("task.vocab_size", "token_accuracy", x_base=2)
 UNTUNED = Experiment(
     name="learning_rate",
-    question=CATALOGUE["learning_rate"].question,
-    source=CATALOGUE["learning_rate"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=tuple(encoding_helps(core, PLACE if core != "elman" else PLACE[1]) for core in KINDS),
     figure=FIGURE,

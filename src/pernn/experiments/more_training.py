@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import CORES, labels, no_gain
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
@@ -95,8 +94,6 @@ FIGURE = FigureLayout(
 
 EXPERIMENT = Experiment(
     name="more_training",
-    question=CATALOGUE["more_training"].question,
-    source=CATALOGUE["more_training"].source,
     scales={scale: plan.specs for scale, plan in PLANS.items()},
     claims=tuple(
         _neither_helps(scale, core, factor, times)

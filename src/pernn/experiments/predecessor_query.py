@@ -6,7 +6,6 @@ K = 512 … 1024 is kept, and the step of 128 is ours.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
 from .comparisons import by_core, encoding_helps, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL_TRAINING, each, encodings, grid, widths
@@ -46,8 +45,6 @@ FIGURE = by_core("task.vocab_size", "token_accuracy")
 
 EXPERIMENT = Experiment(
     name="predecessor_query",
-    question=CATALOGUE["predecessor_query"].question,
-    source=CATALOGUE["predecessor_query"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(encoding_helps("lstm", Place("v5", "appendix A.3")),),
     figure=FIGURE,

@@ -51,7 +51,16 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class _Bounded:
+    metric: str
+    where: Where
+    cells: str
+    required: Cells
+    threshold: float
+    threshold_origin: str
+
+
+class AtLeast(_Bounded):
     """In every cell, the mean over seeds reaches a threshold.
 
     Supported if every cell is shown to reach it, contradicted if some cell is shown to fail.
@@ -65,24 +74,9 @@ class AtLeast:
         threshold_origin: Whose number it is, in one phrase: the text's, or ours and why.
     """
 
-    metric: str
-    where: Where
-    cells: str
-    required: Cells
-    threshold: float
-    threshold_origin: str
 
-
-@dataclass(frozen=True)
-class AtMost:
+class AtMost(_Bounded):
     """In every cell, the mean over seeds stays at or below a threshold; else as `AtLeast`."""
-
-    metric: str
-    where: Where
-    cells: str
-    required: Cells
-    threshold: float
-    threshold_origin: str
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ Source: Morita (2024), versions 2 and 3, appendix B and figure 9.
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
-from .comparisons import LABELS
+from .comparisons import named
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
 from .predicates import Claim, Differs, Place
@@ -70,8 +69,6 @@ ENCODING_HELPS = Claim(
 
 EXPERIMENT = Experiment(
     name="variable_length",
-    question=CATALOGUE["variable_length"].question,
-    source=CATALOGUE["variable_length"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(ENCODING_HELPS,),
     figure=FigureLayout(
@@ -85,8 +82,6 @@ EXPERIMENT = Experiment(
     ),
     labels={
         "length": "Input length",
-        **{name: LABELS[name] for name in ("core.kind", *KINDS)},
-        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
-        "token_accuracy": LABELS["token_accuracy"],
+        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "token_accuracy"),
     },
 )

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
-from .comparisons import LABELS, OURS, PAPER_SETTING, POINT
+from .comparisons import OURS, PAPER_SETTING, POINT, named
 from .experiment import Experiment, FigureLayout
 from .grids import (
     DEMO_TRAINING,
@@ -110,8 +109,6 @@ CLAIMS = (
 
 EXPERIMENT = Experiment(
     name="vocabulary_extension",
-    question=CATALOGUE["vocabulary_extension"].question,
-    source=CATALOGUE["vocabulary_extension"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=CLAIMS,
     figure=FigureLayout(
@@ -127,7 +124,7 @@ EXPERIMENT = Experiment(
         STAGE: "Learnt first",
         EXTENDED: "K ids, then extended",
         "None": "All 2K ids from scratch",
-        **{name: LABELS[name] for name in ("encoding.kind", "none", "sinusoidal")},
+        **named("encoding.kind", "none", "sinusoidal"),
         "token_accuracy": "Token accuracy, new ids only",
     },
 )

@@ -5,26 +5,9 @@ Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 
 
 from pernn.runs import RunSpec
 
-from .catalogue import CATALOGUE
-from .comparisons import (
-    CORES,
-    PAPER_SETTING,
-    Source,
-    by_core,
-    encoding_helps,
-    labels,
-)
+from .comparisons import CORES, PAPER_SETTING, Source, by_core, encoding_helps, falls, labels
 from .experiment import Experiment
-from .grids import (
-    ENCODING,
-    MASTERY_TRAINING,
-    POWERS,
-    SMALL_SEEDS,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import ENCODING, MASTERY_TRAINING, POWERS, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import AtLeast, Claim, Differs, Grows, LimitNear, Place
 
 V1 = Place("v1", "section 4.1 and Fig. 2")
@@ -83,13 +66,7 @@ def _degrades(core: str, source: Source) -> Claim:
         name=f"vanilla_degrades_{core}",
         statement=f"The vanilla {CORES[core]}'s token accuracy falls as the vocabulary grows.",
         source=source,
-        predicate=Grows(
-            "token_accuracy",
-            {"core.kind": core, "encoding.kind": ENCODING.baseline},
-            None,
-            along="task.vocab_size",
-            sign=-1,
-        ),
+        predicate=falls({"core.kind": core, "encoding.kind": ENCODING.baseline}),
     )
 
 
@@ -179,8 +156,6 @@ FIGURE = by_core("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_b
 
 EXPERIMENT = Experiment(
     name="vocabulary_size",
-    question=CATALOGUE["vocabulary_size"].question,
-    source=CATALOGUE["vocabulary_size"].source,
     scales={"demo": demo, "small": small, "paper": paper},
     claims=(
         _degrades("gru", (V3, V5)),

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
         make_spec as make_spec,
     )
     from .phases import PHASES as PHASES, Phase as Phase
-    from .processors import class_table as class_table, measure_classes as measure_classes
+    from .processors import (
+        TIMED as TIMED,
+        class_table as class_table,
+        measure_class as measure_class,
+    )
 
 __getattr__ = exports(__name__)

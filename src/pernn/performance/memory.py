@@ -4,28 +4,16 @@ What to do comes in as JSON on standard input.
 """
 
 import json
-import resource
 import sys
-from pathlib import Path
 
 import torch
 
-from pernn.runs import RunSpec
+from pernn.runs import RunSpec, peak_memory
 from pernn.training import choose_device, keep_freed_memory
 
 from .comparison import make_update_of
 
 NUM_UPDATES = 3
-
-
-def high_water() -> int:
-    """Return the most memory that this process ever held, in KiB."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Not `getrusage`: on Linux a process inherits that number from its parent.
-    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1])
 
 
 def main() -> None:
@@ -38,7 +26,7 @@ def main() -> None:
     small = spec.override({"training.batch_size": 1})
     run, _ = make_update_of(order["name"], small, device)
     run()  # what is loaded on the first call does not count
-    before = high_water()
+    before = peak_memory()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     run, _ = make_update_of(order["name"], spec, device)
@@ -47,7 +35,7 @@ def main() -> None:
     if device.type == "cuda":
         print(torch.cuda.max_memory_allocated(device) / 2**20)  # noqa: T201
     else:
-        print((high_water() - before) / 1024)  # noqa: T201
+        print((peak_memory() - before) / 2**20)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,15 +1,10 @@
 """Classes of processors, and the variables by which one processor imitates another."""
 
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pernn.kernels import set_variables
-
-CAPABILITIES = ("DEFAULT", "AVX2", "AVX512")
-"""PyTorch's names for what processors can do, the least first."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +33,9 @@ class ProcessorClass:
         """Return whether a line of `pernn doctor` is of this class."""
         return fnmatchcase(arithmetic, self.arithmetic)
 
-    def is_possible(self) -> bool:
-        """Return whether the processor that is here can do as much."""
-        variables = {
-            name: value for name, value in os.environ.items() if name != "ATEN_CPU_CAPABILITY"
-        }
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-P",
-                "-c",
-                "import torch; print(torch.backends.cpu.get_cpu_capability())",
-            ],
-            env=variables,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found = done.stdout.strip()
-        rank = CAPABILITIES.index(found) if found in CAPABILITIES else 0
-        return CAPABILITIES.index(self.needs) <= rank
 
-
-def _limits(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
+def limited_to(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
+    """Return the variables by which each library is told what it may use."""
     return {
         "ATEN_CPU_CAPABILITY": aten,
         "ONEDNN_MAX_CPU_ISA": onednn,
@@ -70,8 +45,7 @@ def _limits(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
 
 
 _OFF = {"PERNN_KERNELS": "off"}
-_BASE = _limits("default", "SSE41", "SSE4_2", "x86-64-v2")
-_BF16 = _limits("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake")
+_BF16 = limited_to("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake")
 CLASSES = {
     "amx": ProcessorClass("AMX", "AMX, compiled *", "AVX512", {}),
     "avx512-bf16": ProcessorClass("AVX-512", "AVX-512, compiled *", "AVX512", _BF16),
@@ -82,24 +56,9 @@ CLASSES = {
         "AVX512",
         _BF16 | {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
     ),
-    "avx512": ProcessorClass(
-        "AVX-512 without bfloat16",
-        "AVX-512, compiled *",
-        "AVX512",
-        _limits("avx512", "AVX512_CORE", "AVX512", "x86-64-v4"),
-    ),
     "avx2": ProcessorClass(
-        "AVX2", "AVX2, compiled *", "AVX2", _limits("avx2", "AVX2", "AVX2", "x86-64-v3")
-    ),
-    "baseline": ProcessorClass(
-        "no vector extensions", "no vector extensions, compiled *", "DEFAULT", _BASE
-    ),
-    "baseline-no-compiler": ProcessorClass(
-        "no vector extensions, no compiler",
-        "no vector extensions, no compiled *",
-        "DEFAULT",
-        _BASE | _OFF,
+        "AVX2", "AVX2, compiled *", "AVX2", limited_to("avx2", "AVX2", "AVX2", "x86-64-v3")
     ),
     "no-compiler": ProcessorClass("no compiler", "*, no compiled *", "DEFAULT", _OFF),
 }
-"""Every class; the first and the last have all instructions of the processor that is there."""
+"""Those that are compared; the first and the last have all instructions of this processor."""

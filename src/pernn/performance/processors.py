@@ -4,9 +4,8 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pernn.runs import RunSpec
 
@@ -38,10 +37,6 @@ class ClassRatios:
     problem: str
     ratios: tuple[tuple[float, ...], ...]
     seconds: tuple[tuple[float, ...], ...]
-
-    def dump(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: int) -> ClassRatios:
@@ -86,24 +81,6 @@ def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: 
         ratios=tuple(tuple(case["ratios"]) for case in cases),
         seconds=tuple(tuple(case["seconds"]) for case in cases),
     )
-
-
-def measure_classes(
-    specs: Sequence[RunSpec], *, threads: int, rounds: int, hear: Callable[[str], None]
-) -> list[ClassRatios]:
-    """Measure the classes, one after another.
-
-    Args:
-        specs: Cases.
-        threads: CPU threads.
-        rounds: Measurements of each case at least.
-        hear: Told the name of each class before it is measured.
-    """
-    found = []
-    for name in TIMED:
-        hear(name)
-        found.append(measure_class(name, specs, threads=threads, rounds=rounds))
-    return found
 
 
 def class_table(names: Sequence[str], found: Sequence[ClassRatios]) -> str:

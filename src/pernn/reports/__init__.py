@@ -15,25 +15,22 @@ if TYPE_CHECKING:
     )
     from .escaping import clean as clean, csv_cell as csv_cell
     from .exports import export_records as export_records
-    from .figures import draw as draw, render as render
+    from .figures import Format as Format, draw as draw, render as render
     from .findings import Cell as Cell
     from .frames import load_curves as load_curves, load_results as load_results
     from .labels import Labels as Labels
-    from .page import Report as Report, write_report as write_report
+    from .more_figures import FORMATS as FORMATS
+    from .page import Chapter as Chapter, Report as Report, write_report as write_report
     from .pairs import Side as Side, select as select
     from .records import paired_differences as paired_differences
-    from .replication import (
-        Study as Study,
-        fill as fill,
-        replication_parts as replication_parts,
-    )
+    from .replication import Study as Study, fill as fill, replication_parts as replication_parts
     from .rules import Outcome as Outcome
     from .statistics import (
         Interval as Interval,
         bootstrap_interval as bootstrap_interval,
         student_interval as student_interval,
     )
-    from .study import Chapter as Chapter, write_study as write_study
+    from .study import write_study as write_study
     from .tables import (
         Measured as Measured,
         Row as Row,

@@ -4,13 +4,13 @@ They need the extra `report` (vl-convert-python, which brings the scripts). With
 its drawings and tables only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from pernn.experiments import Experiment
+from pernn.experiments import Experiment, FigureLayout, names_of
 
-from .labels import Labels, names_of, value_of
+from .labels import Labels, value_of
 from .series import line_order, looks
 from .tables import Row
 
@@ -47,24 +47,10 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         anchor: Of the chapter on the page.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
-    found = [dict(row.condition) for row in rows]
-    order = line_order(experiment, found)
+    order = line_order(experiment, [dict(row.condition) for row in rows])
     styles = looks(layout.lines, order)
     named = {value: label.condition(layout.lines, value) for value in order}
-    panels = [columns for columns in (layout.rows, layout.panels) if columns]
-    values = [
-        {
-            "panel": " · ".join(label.condition(c, value_of(about, c)) for c in panels),
-            "line": named[value_of(about, layout.lines)],
-            "x": about.get(layout.x),
-            "metric": label(metric),
-            "n": len(measured.values),
-            **_numbers(measured),
-        }
-        for about, row in zip(found, rows, strict=True)
-        for metric, measured in row.metrics.items()
-        if about.get(layout.x) is not None
-    ]
+    values = _values(layout, label, rows, named)
     metrics = list(dict.fromkeys(one["metric"] for one in values))
     numeric = all(isinstance(one["x"], int | float) for one in values)
     x: dict[str, Any] = {"field": "x", "title": label(layout.x), "type": "ordinal"}
@@ -79,41 +65,14 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         "title": ", ".join(map(label, names_of(layout.lines))),
         "scale": {"domain": lines, "range": [styles[value]["color"] for value in order]},
     }
-    y = {"type": "quantitative", "title": None, "scale": {"zero": False}}
-    tooltip = [
-        {"field": "line", "title": "Line"},
-        {"field": "x", "title": label(layout.x)},
-        *({"field": name, "format": ".4g"} for name in ("mean", "low", "high")),
-        {"field": "n"},
-    ]
-    seeds = {
-        "transform": [{"flatten": ["values", "seeds"], "as": ["value", "seed"]}],
-        "mark": {"type": "point", "filled": True, "size": 10, "opacity": 0.5},
-        "encoding": {
-            "y": {**y, "field": "value"},
-            "tooltip": [*tooltip[:2], {"field": "seed"}, {"field": "value", "format": ".4g"}],
-        },
-    }
-    mean = {
-        "mark": {"type": "line", "point": True} if numeric else {"type": "point", "filled": True},
-        "encoding": {"y": {**y, "field": "mean"}, "tooltip": tooltip},
-    }  # fmt: skip
-    spread = {
-        "mark": {"type": "rule"},
-        "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
-    }
+    first = label(layout.metrics[0]) if layout.form != "scatter" else metrics[0]
     spec = {
         "description": experiment.question,
         "data": {"values": values},
-        "params": [{
-            "name": "metric",
-            "value": label(layout.metrics[0]) if layout.form != "scatter" else metrics[0],
-            "bind": {"input": "select", "options": metrics, "name": "Metric "},
-        }, {
-            "name": "line",
-            "value": "all",
-            "bind": {"input": "select", "options": ["all", *lines], "name": "Lines "},
-        }],
+        "params": [
+            _menu("metric", first, metrics, "Metric "),
+            _menu("line", "all", ["all", *lines], "Lines "),
+        ],
         "transform": [
             {"filter": "datum.metric === metric && (line === 'all' || datum.line === line)"}
         ],
@@ -123,12 +82,64 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
             "width": 260,
             "height": 190,
             "encoding": {"x": x, "color": colour},
-            "layer": [spread, mean, seeds],
+            "layer": _layers(label(layout.x), numeric=numeric),
         },
         "resolve": {"scale": {"y": "shared"}},
         "config": {"axis": {"gridOpacity": 0.3, "labelOverlap": True}, "legend": {"orient": "top"}},
-    }  # fmt: skip
+    }
     return {"place": f"{anchor}-chart", "spec": spec}
+
+
+def _values(
+    layout: FigureLayout, label: Labels, rows: Sequence[Row], named: Mapping[Any, str]
+) -> list[dict[str, Any]]:
+    """Return the data: a record per condition and metric."""
+    panels = [columns for columns in (layout.rows, layout.panels) if columns]
+    return [
+        {
+            "panel": " · ".join(label.condition(c, value_of(about, c)) for c in panels),
+            "line": named[value_of(about, layout.lines)],
+            "x": about.get(layout.x),
+            "metric": label(metric),
+            "n": len(measured.values),
+            **_numbers(measured),
+        }
+        for row in rows
+        for about in [dict(row.condition)]
+        for metric, measured in row.metrics.items()
+        if about.get(layout.x) is not None
+    ]
+
+
+def _menu(name: str, value: str, options: Sequence[str], title: str) -> dict[str, Any]:
+    bind = {"input": "select", "options": options, "name": title}
+    return {"name": name, "value": value, "bind": bind}
+
+
+def _layers(x: str, *, numeric: bool) -> list[dict[str, Any]]:
+    """Return what is drawn: intervals, means, then every trial."""
+    y = {"type": "quantitative", "title": None, "scale": {"zero": False}}
+    tooltip = [
+        {"field": "line", "title": "Line"},
+        {"field": "x", "title": x},
+        *({"field": name, "format": ".4g"} for name in ("mean", "low", "high")),
+        {"field": "n"},
+    ]
+    spread = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    dot = {"type": "point", "filled": True}
+    trial = [*tooltip[:2], {"field": "seed"}, {"field": "value", "format": ".4g"}]
+    return [
+        {"mark": {"type": "rule"}, "encoding": spread},
+        {
+            "mark": {"type": "line", "point": True} if numeric else dot,
+            "encoding": {"y": {**y, "field": "mean"}, "tooltip": tooltip},
+        },
+        {
+            "transform": [{"flatten": ["values", "seeds"], "as": ["value", "seed"]}],
+            "mark": {**dot, "size": 10, "opacity": 0.5},
+            "encoding": {"y": {**y, "field": "value"}, "tooltip": trial},
+        },
+    ]
 
 
 def _numbers(measured: Any) -> dict[str, Any]:

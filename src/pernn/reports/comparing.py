@@ -5,12 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
-
 from .escaping import clean
 from .labels import Labels
-from .page import resource
+from .page import fill_template
 from .pairs import MIN_PAIRS, Pairs, Side, pair
 from .rules import MIN_SEEDS
 from .statistics import (
@@ -119,9 +116,8 @@ class Comparison:
         Args:
             command: What repeats it.
         """
-        environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-        return environment.from_string(resource("compare.html.jinja")).render(
-            style=Markup(resource("page.css")),  # noqa: S704
+        return fill_template(
+            "compare.html.jinja",
             comparison=self,
             columns=COMPARED,
             label=LABEL,

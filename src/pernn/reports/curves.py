@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pernn.experiments import Experiment, FigureLayout
+from pernn.experiments import Experiment, FigureLayout, names_of
 
 from .figures import Format, draw, render
-from .labels import Labels, footer, names_of
+from .labels import Labels, footer
 from .more_figures import ExtraFigure
 from .records import Record, sort_key
 from .unrolled import is_setting

@@ -1,6 +1,7 @@
 """Texts from files made safe to show: no control characters, no markup."""
 
 import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -36,3 +37,9 @@ def escape_markdown(text: str) -> str:
     """Make any text safe in a cell of a Markdown table: one line, no markup, no HTML."""
     text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join(f"\\{sign}" if sign in "\\`*[]|" else sign for sign in text)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown; what its cells hold is escaped already."""
+    lines = (head, ("---",) * len(head), *rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

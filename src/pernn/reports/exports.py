@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from pernn.errors import ConfigError, MachineError
-from pernn.store import hide_credentials, write_anywhere
+from pernn.errors import ConfigError
+from pernn.store import hide_credentials, load_pyarrow, write_anywhere
 
 from .escaping import csv_cell
 from .unrolled import require_table, unroll
@@ -78,11 +78,7 @@ def to_parquet(records: Records) -> bytes:
     Raises:
         MachineError: If pyarrow is missing.
     """
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise MachineError("Parquet needs pyarrow: pip install 'pernn[parquet]'") from None
+    pa, parquet = load_pyarrow()
     names = columns(records)
     table = pa.table({name: [record.get(name) for record in records] for name in names})
     sink = pa.BufferOutputStream()

@@ -20,14 +20,7 @@ from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
 from .marks import draw_bands, draw_points, draw_violins
 from .records import Record, number
-from .scales import (
-    Scale,
-    begins_far_away,
-    fit_metric,
-    fit_settled,
-    is_share,
-    late_values,
-)
+from .scales import Scale, begins_far_away, fit_metric, fit_settled, is_share, late_values
 from .scatter import collect_pairs, draw_scatter, fit_number
 from .series import Series, collect, differences, line_order
 from .unrolled import unroll

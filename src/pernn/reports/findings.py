@@ -24,13 +24,7 @@ from pernn.experiments import (
 from .records import Record, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
 from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
-from .statistics import (
-    ROUNDING,
-    Interval,
-    bootstrap_interval,
-    share_interval,
-    student_interval,
-)
+from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
 
 
 @dataclass(frozen=True)
@@ -169,7 +163,7 @@ def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
         against = f"against {predicate.sign * margin:g} ({predicate.margin_origin})"
         detail = "; ".join(filter(None, [detail, against]))
     evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, margin))
-    shown = _cells(sample, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
+    shown = _cells(sample, sample.by_cell(seeds))
     remark = _disagreement(math.fsum(values), shown)
     return Finding(quantity, values, evidence, len(seeds), shown, sample, detail, remark)
 
@@ -198,7 +192,7 @@ def _grows(predicate: Grows, sample: Sample) -> Finding:
     )
     quantity = f"{_contrast(predicate, sample.label)}, change per doubling of {sample.name}"
     evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, 0.0))
-    shown = _cells(sample, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
+    shown = _cells(sample, sample.by_cell(seeds))
     detail = f"over {sample.name} = {sample.all_cells}{note}"
     return Finding(quantity, values, evidence, len(seeds), shown, sample, detail)
 
@@ -227,7 +221,7 @@ def _limit_near(predicate: LimitNear, sample: Sample) -> Finding:
     if never_failed:
         detail += f"; {never_failed} of {len(limits)} seeds never fail, so their limit is unknown"
     quantity = f"log2 of the limit in {sample.name}"
-    shown = _cells(sample, {c: tuple(columns[seed][c] for seed in seeds) for c in cells})
+    shown = _cells(sample, sample.by_cell(seeds))
     return Finding(quantity, values, _weigh(values, weigh), len(seeds), shown, sample, detail)
 
 

@@ -1,6 +1,6 @@
 """Results and learning curves as data frames, for notebooks; pandas is loaded on use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +38,10 @@ def load_results(
         require_table(records, table)
     names = _sweeps_of(root)
     rows = [
-        {"run": row["run"], "sweeps": ", ".join(names.get(row["run"], ())), **_without_tables(row)}
+        {"run": row["run"], "sweeps": ", ".join(names.get(row["run"], ())), **row}
         for row in unroll(records, table)
     ]
-    return frames.DataFrame(rows)
+    return frames.DataFrame([{k: v for k, v in row.items() if k != "tables"} for row in rows])
 
 
 def load_curves(results: str | Path = "results", sweep: str | None = None) -> "pd.DataFrame":
@@ -90,10 +90,6 @@ def _sweeps_of(root: Path) -> dict[str, list[str]]:
         for run in load_sweep(root, name).runs:
             found.setdefault(run, []).append(name)
     return found
-
-
-def _without_tables(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != "tables"}
 
 
 def _pandas() -> Any:

@@ -24,6 +24,10 @@ TRIFLE = 0.1
 """Share of the larger side up to which the smaller side of 0 has no colours of its own."""
 
 
+Colours = tuple[Normalize, str]
+"""What colour a number has: the numbers that have one, and the colour map."""
+
+
 @dataclass(frozen=True)
 class Cells:
     """The cells of one panel.
@@ -57,14 +61,6 @@ def collect_cells(
     return Cells(means, tuple(counts))
 
 
-@dataclass(frozen=True)
-class Colours:
-    """What colour a number has."""
-
-    span: Normalize
-    name: str
-
-
 def colours(panels: Sequence[Cells]) -> Colours:
     """Choose the colours of a figure.
 
@@ -76,9 +72,9 @@ def colours(panels: Sequence[Cells]) -> Colours:
     low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
     if min(-low, high) > TRIFLE * max(-low, high):
         reach = max(-low, high)
-        return Colours(Normalize(-reach, reach), DIVERGING)
+        return Normalize(-reach, reach), DIVERGING
     # One value alone has some colour, too.
-    return Colours(Normalize(low, high if high > low else low + 1.0), RISING)
+    return Normalize(low, high if high > low else low + 1.0), RISING
 
 
 def draw_cells(axes: Axes, x: Scale, y: Scale, cells: Cells, colour: Colours) -> None:
@@ -90,8 +86,8 @@ def draw_cells(axes: Axes, x: Scale, y: Scale, cells: Cells, colour: Colours) ->
             x.edges(),
             y.edges(),
             np.ma.masked_invalid(cells.means),
-            norm=colour.span,
-            cmap=colour.name,
+            norm=colour[0],
+            cmap=colour[1],
             linewidth=0,
         )
     axes.tick_params(which="minor", length=0)
@@ -101,7 +97,7 @@ def add_colour_bar(figure: Figure, grid: Sequence[Axes], colour: Colours, name: 
     """Put the colour bar to the right of all panels."""
     height = figure.get_size_inches()[1]
     bar = figure.colorbar(
-        ScalarMappable(colour.span, colour.name),
+        ScalarMappable(*colour),
         ax=list(grid),
         label=name,
         pad=0.015,

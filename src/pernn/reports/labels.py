@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pernn.experiments import LABELS, Columns, Experiment, FigureLayout
+from pernn.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
 from pernn.training import PRESETS
 
 from .escaping import clean, shorten
@@ -27,13 +27,6 @@ FEW = 4
 """So many values are listed one by one."""
 
 SEPARATOR = " · "
-
-
-def names_of(columns: Columns | None) -> tuple[str, ...]:
-    """Return the columns one by one."""
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else columns
 
 
 def value_of(record: Record, columns: Columns | None) -> Any:

@@ -112,18 +112,9 @@ def draw_violins(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
                 markeredgewidth=1.0,
                 **look,
             )
-            medians = line.points[value].values()
-            axes.plot(
-                [x.position(value, shift + 0.3 * share)] * len(medians),
-                list(medians),
-                linestyle="none",
-                marker=".",
-                markersize=4,
-                markeredgewidth=0,
-                color=line.style["color"],
-                alpha=0.7,
-                zorder=4,
-            )
+            aside = x.position(value, shift + 0.3 * share)
+            medians = [(aside, median) for median in line.points[value].values()]
+            _dots(axes, medians, line, alpha=0.7, zorder=4)
 
 
 def outline(
@@ -184,16 +175,23 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
         for value in at
         for one in line.points[value].values()
     ]
+    _dots(axes, raw, line, alpha=0.5, zorder=2)
+
+
+def _dots(
+    axes: Axes, points: Sequence[tuple[float, float]], line: Series, alpha: float, zorder: float
+) -> None:
+    """Draw trials as small dots in a line's colour."""
     axes.plot(
-        [place for place, _ in raw],
-        [one for _, one in raw],
+        [place for place, _ in points],
+        [value for _, value in points],
         linestyle="none",
         marker=".",
         markersize=4,
         markeredgewidth=0,
         color=line.style["color"],
-        alpha=0.5,
-        zorder=2,
+        alpha=alpha,
+        zorder=zorder,
     )
 
 

@@ -1,6 +1,6 @@
 """The report of a sweep: figure, tables, verdicts, and one page that shows them all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pernn.experiments import Experiment
+from pernn.experiments import Experiment, names_of
 from pernn.runs import RunSpec
 from pernn.store import storing, to_json, write_atomically
 
@@ -17,7 +17,7 @@ from .claims import Verdict, judge_all
 from .curves import draw_curves
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
-from .labels import Labels, footer, names_of, preset_of
+from .labels import Labels, footer, preset_of
 from .more_figures import FORMATS, ExtraFigure, draw_extra_figures
 from .records import Record, sort_key
 from .rules import Outcome
@@ -44,6 +44,33 @@ METRICS = (
 
 LONG = 60
 """Tables with more rows are folded on the page."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One sweep, as pages show it.
+
+    Attributes:
+        experiment: What was asked.
+        scale: Its scale.
+        records: Finished trials.
+        planned: All trials of the sweep, finished or not.
+        command: What repeats it.
+        notes: What ran where, and for how long.
+        origin: Versions and commits that the trials ran with.
+        changed: Whether settings differ from the experiment's own.
+        curves: Figure of training and test curves as SVG; empty if there is none.
+    """
+
+    experiment: Experiment
+    scale: str
+    records: Sequence[Record]
+    planned: Sequence[RunSpec]
+    command: str
+    notes: Sequence[str] = ()
+    origin: str = ""
+    changed: bool = False
+    curves: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,7 +123,7 @@ def write_report(
     further = draw_extra_figures(experiment, records, scale, formats)
     if curves:
         further.append(draw_curves(experiment, curves, scale, formats))
-    summary = Summary(experiment, scale, records, planned, command, notes, further)
+    summary = Summary(Chapter(experiment, scale, records, planned, command, notes), further)
     figure = draw(experiment, records, scale)
     drawn: dict[Format, bytes] = {form: render(figure, form) for form in formats}
     contents = {
@@ -106,15 +133,7 @@ def write_report(
         **{name: content for one in further for name, content in one.contents.items()},
         "table.csv": to_csv(summary.rows, summary.all_metrics).encode(),
         "table.md": summary.table().encode(),
-        "claims.json": to_json(
-            {
-                "experiment": experiment.name,
-                "scale": scale,
-                "num_finished": len(records),
-                "num_planned": len(planned),
-                "claims": [verdict.dump() for verdict in summary.verdicts],
-            }
-        ),
+        "claims.json": to_json(summary.dump()),
     }
     with storing(directory):
         directory.mkdir(parents=True, exist_ok=True)
@@ -128,28 +147,16 @@ class Summary:
     """Everything that the page and its Markdown twin say.
 
     Args:
-        experiment: What was asked.
-        scale: Its scale.
-        records: Finished trials, in the order of the tables.
-        planned: All trials of the sweep.
-        command: What repeats the sweep.
-        notes: Sentences for the end.
+        chapter: What is reported, its records in the order of the tables.
         further: Figures below the main one.
     """
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        scale: str,
-        records: Sequence[Record],
-        planned: Sequence[RunSpec],
-        command: str,
-        notes: Sequence[str],
-        further: Sequence[ExtraFigure] = (),
-    ) -> None:
-        self.experiment, self.scale, self.records = experiment, scale, records
-        self.further = further
-        self.command, self.notes = clean(command), [clean(note) for note in notes]
+    def __init__(self, chapter: Chapter, further: Sequence[ExtraFigure] = ()) -> None:
+        experiment, records, planned = chapter.experiment, chapter.records, chapter.planned
+        self.experiment, self.scale, self.records = experiment, chapter.scale, records
+        self.num_planned, self.further = len(planned), further
+        self.command = clean(chapter.command)
+        self.notes = [clean(note) for note in chapter.notes]
         layout = experiment.figure
         self.label = Labels(experiment.labels)
         # Both axes of a scatter plot are measured.
@@ -204,53 +211,38 @@ class Summary:
 
     def html(self, figure: str) -> str:
         """Fill the page's template; everything but the figure is escaped."""
-        source = resource("page.html.jinja")
-        environment = Environment(
-            autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-        )
-        environment.filters["number"] = "{:.4g}".format
-        columns, metrics = self.listed()
-        return environment.from_string(
-            source
-        ).render(
-            style=Markup(resource("page.css")),  # noqa: S704
-            name=self.experiment.name,
-            scale=self.scale,
-            about=self.about(),
-            question=self.experiment.question,
-            progress=self.progress,
-            verdicts=self.verdicts,
+        return fill_template(
+            "page.html.jinja",
+            sum=self,
             marks=MARKS,
+            long=LONG,
             # The figure is our own, and matplotlib escapes the texts in it.
             figure=Markup(figure[figure.index("<svg") :]),  # noqa: S704
             footer=footer(self.experiment, self.records, self.scale),
             further=[(one, Markup(one.inline()) if one.drawn else "") for one in self.further],  # noqa: S704
-            by=self.by,
-            metrics=self.metrics,
-            label=self.label,
-            rows=self.rows,
-            preset=self.preset,
-            folded=len(self.rows) > LONG,
-            trial_columns=columns,
-            trial_metrics=metrics,
             records=self.listed_records(),
-            command=self.command,
-            settings=self.settings(),
-            notes=self.notes,
         )
 
-    def _judged_first(self) -> list[Verdict]:
-        return sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
+    def dump(self) -> dict[str, Any]:
+        """Return the verdicts as plain JSON values."""
+        return {
+            "experiment": self.experiment.name,
+            "scale": self.scale,
+            "num_finished": len(self.records),
+            "num_planned": self.num_planned,
+            "claims": [verdict.dump() for verdict in self.verdicts],
+        }
 
     def markdown(self, form: Format) -> str:
         """Return the page's content in Markdown, with figures in a format."""
         safe = escape_markdown
+        judged_first = sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
         lines = [
             f"# {safe(self.experiment.question)}",
             " · ".join(safe(part) for part in self.about()),
             f"**{self.progress}**",
             "## Claims",
-            "\n".join(_bullet(verdict) for verdict in self._judged_first()) or "None.",
+            "\n".join(map(_bullet, judged_first)) or "None.",
             "## Means over trials",
             self.table().rstrip(),
             f"![The figure of the same values](figure.{form})",
@@ -293,6 +285,24 @@ class Summary:
 def resource(name: str) -> str:
     """Return the text of a file that lies beside this one."""
     return files("pernn.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def fill_template(
+    name: str, filters: Mapping[str, Callable[[Any], str]] | None = None, /, **values: Any
+) -> str:
+    """Return a page made from a template that lies beside this file; every value is escaped.
+
+    Args:
+        name: The template's file.
+        filters: What it has beside `number`, four digits.
+        values: What it asks for beside `style`.
+    """
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": "{:.4g}".format, **(filters or {})}
+    style = Markup(resource("page.css"))  # noqa: S704
+    return environment.from_string(resource(name)).render(style=style, **values)
 
 
 def _is_number(value: Any) -> bool:

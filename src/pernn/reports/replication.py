@@ -9,7 +9,7 @@ from pernn.experiments import CATALOGUE, find_experiment
 from pernn.store import Published, Sweep, count_machines
 
 from .claims import Verdict
-from .escaping import escape_markdown
+from .escaping import escape_markdown, markdown_table
 from .rules import Outcome
 
 DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "too few seeds")
@@ -154,8 +154,4 @@ def _hours(seconds: Iterable[float]) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; nothing if it has no rows."""
-    if not rows:
-        return ""
-    lines = (head, ("---",) * len(head), *rows)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown_table(head, rows) if rows else ""

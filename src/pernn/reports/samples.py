@@ -56,6 +56,10 @@ class Sample:
         note = f"; {left_out} unfinished seed{'s' * (left_out > 1)} left out" if left_out else ""
         return seeds, note
 
+    def by_cell(self, seeds: Sequence[Any]) -> dict[Any, tuple[float, ...]]:
+        """Return the values of some seeds by cell, which all of them have."""
+        return {cell: tuple(self.columns[seed][cell] for seed in seeds) for cell in self.cells}
+
     @property
     def all_cells(self) -> str:
         """The cells as a list in words."""

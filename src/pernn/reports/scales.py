@@ -10,9 +10,9 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
 from pernn.errors import ConfigError
-from pernn.experiments import Columns, FigureLayout
+from pernn.experiments import Columns, FigureLayout, names_of
 
-from .labels import Labels, names_of, value_of
+from .labels import Labels, value_of
 from .records import Record, sort_key
 
 DENSE = 16

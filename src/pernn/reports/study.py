@@ -3,76 +3,30 @@
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pernn.experiments import Experiment, experiment_names, find_experiment
-from pernn.runs import RunSpec
+from pernn.experiments import experiment_names, find_experiment
 from pernn.store import write_atomically
 
 from .charts import chart, chart_library, compiled
-from .claims import Verdict, judge_all
+from .claims import judge_all
 from .escaping import shorten
 from .figures import draw, render
 from .labels import Labels, footer
 from .more_figures import LINK, draw_extra_figures
-from .page import LONG, MARKS, Summary, resource
-from .records import Record
+from .page import LONG, MARKS, Chapter, Summary, fill_template, resource
 
 SMALLER, CHANGED = "smaller than the paper", "settings of its own"
 LONGEST = 400
 """Characters of a text on the page; what is longer is cut, as nobody reads it."""
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """One sweep of the study.
-
-    Attributes:
-        experiment: What was asked.
-        scale: Its scale.
-        records: Finished trials.
-        planned: All trials of the sweep, finished or not.
-        command: What repeats it.
-        notes: What ran where, and for how long.
-        origin: Versions and commits that the trials ran with.
-        changed: Whether settings differ from the experiment's own.
-        curves: Figure of training and test curves as SVG; empty if there is none.
-    """
-
-    experiment: Experiment
-    scale: str
-    records: Sequence[Record]
-    planned: Sequence[RunSpec]
-    command: str
-    notes: Sequence[str] = ()
-    origin: str = ""
-    changed: bool = False
-    curves: str = ""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the scorecard.
-
-    Attributes:
-        verdict: On the claim.
-        experiment: Its name.
-        where: Scale and preset; empty if nothing was run.
-        size: How the trials compare with the paper's; empty if they are as large.
-        origin: Versions and commits.
-        anchor: Of the chapter on the page; empty if there is none.
-    """
-
-    verdict: Verdict
-    experiment: str
-    where: str = ""
-    size: str = ""
-    origin: str = ""
-    anchor: str = ""
+Line = dict[str, Any]
+"""A line of the scorecard: the verdict; its experiment; where, scale and preset; size, how the
+trials compare with the paper's; origin, versions and commits; and the anchor of the chapter."""
 
 
 def write_study(chapters: Sequence[Chapter], path: Path) -> Path:
@@ -99,25 +53,20 @@ def study_page(chapters: Sequence[Chapter]) -> str:
     library = chart_library()
     script = resource("study.js")
     scripts = [library, script] if library else [script]
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "number": "{:.4g}".format,
-        "short": lambda text: shorten(str(text), LONGEST),
-    }
-    return environment.from_string(resource("study.html.jinja")).render(
-        style=Markup(resource("page.css")),  # noqa: S704
+    digests = [hashlib.sha256(one.encode()).digest() for one in scripts]
+    return fill_template(
+        "study.html.jinja",
+        {"short": lambda text: shorten(str(text), LONGEST)},
         long=LONG,
         lines=lines,
         parts=parts,
         missing=missing,
         marks=MARKS,
-        verdicts=[name for name in MARKS if any(one.verdict.verdict == name for one in lines)],
-        experiments=list(dict.fromkeys(one.experiment for one in lines)),
+        verdicts=[name for name in MARKS if any(one["verdict"].verdict == name for one in lines)],
+        experiments=list(dict.fromkeys(one["experiment"] for one in lines)),
         # Our own scripts and a bundle of Vega's; no text of a record is among them.
         scripts=[Markup(one) for one in scripts],  # noqa: S704
-        digests=" ".join(f"'sha256-{_digest(one)}'" for one in scripts),
+        digests=" ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in digests),
         charts=[
             compiled(chart(part.summary.experiment, part.summary.rows, part.id))
             for part in parts
@@ -130,11 +79,9 @@ class _Part:
     """A chapter and all that the template asks about it."""
 
     def __init__(self, chapter: Chapter, anchor: str) -> None:
-        experiment, scale, records = chapter.experiment, chapter.scale, list(chapter.records)
+        experiment, scale, records = chapter.experiment, chapter.scale, chapter.records
         self.chapter, self.id, self.name = chapter, anchor, experiment.name
-        self.summary = Summary(
-            experiment, scale, records, chapter.planned, chapter.command, chapter.notes
-        )
+        self.summary = Summary(chapter)
         self.figure = self._named(render(draw(experiment, records, scale), "svg").decode(), "f")
         self.further = [
             (one.sentence, self._named(one.drawn["svg"].decode(), one.stem))
@@ -154,19 +101,18 @@ class _Part:
         return Markup(LINK.sub(rf"\g<1>{self.id}-{stem}-", drawing[drawing.index("<svg") :]))  # noqa: S704
 
     def lines(self) -> list[Line]:
-        where = " · ".join(filter(None, [self.chapter.scale, self.summary.preset]))
-        size, origin = self.size, self.chapter.origin
-        return [
-            Line(verdict, self.name, where, size, origin, self.id)
-            for verdict in self.summary.verdicts
-        ]
+        about = {
+            "experiment": self.name,
+            "where": " · ".join(filter(None, [self.chapter.scale, self.summary.preset])),
+            "size": self.size,
+            "origin": self.chapter.origin,
+            "anchor": self.id,
+        }
+        return [{"verdict": verdict, **about} for verdict in self.summary.verdicts]
 
 
 def _not_run(name: str) -> list[Line]:
     experiment = find_experiment(name)
     found = judge_all(experiment.claims, [], None, Labels(experiment.labels))
-    return [Line(verdict, name) for verdict in found]
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    about = {"experiment": name, "where": "", "size": "", "origin": "", "anchor": ""}
+    return [{"verdict": verdict, **about} for verdict in found]

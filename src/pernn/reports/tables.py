@@ -8,7 +8,7 @@ from typing import Any
 
 from pernn.errors import ConfigError
 
-from .escaping import clean, csv_cell, escape_markdown
+from .escaping import clean, csv_cell, escape_markdown, markdown_table
 from .records import Record, difference_of, number, sort_key
 from .statistics import Interval, bootstrap_interval, student_interval
 
@@ -82,23 +82,19 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
     rows = []
     for condition in sorted(groups, key=lambda condition: [sort_key(part) for part in condition]):
         group = dict(sorted(groups[condition].items(), key=lambda item: sort_key(item[0])))
-        sizes = {record["num_parameters"] for record in group.values() if _sized(record)}
+        counts = {record.get("num_parameters") for record in group.values()}
         presets = {str(one["preset"]) for one in group.values() if "preset" in one}
         measured = {metric: _measure(group, metric) for metric in metrics}
         rows.append(
             Row(
                 condition=dict(zip(by, condition, strict=True)),
                 num_seeds=len(group),
-                num_parameters=tuple(sorted(sizes)),
+                num_parameters=tuple(sorted(count for count in counts if isinstance(count, int))),
                 presets=tuple(sorted(presets)),
                 metrics={name: found for name, found in measured.items() if found},
             )
         )
     return rows
-
-
-def _sized(record: Record) -> bool:
-    return isinstance(record.get("num_parameters"), int)
 
 
 def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
@@ -164,27 +160,19 @@ def to_markdown(
     """
     if not rows:
         return "No finished trials yet.\n"
-    by = list(rows[0].condition)
-    lines = [
+    columns = map(label, rows[0].condition)
+    head = [*columns, "n", "Parameters", *map(label, metrics)]
+    cells = [
         [
-            *(label(column) for column in by),
-            "n",
-            "Parameters",
-            *(label(metric) for metric in metrics),
-        ],
-        *(
-            [
-                *(label(value) for value in row.condition.values()),
-                str(row.num_seeds),
-                row.size(label),
-                *(show(row.metrics.get(metric)) for metric in metrics),
-            ]
-            for row in rows
-        ),
+            *(label(value) for value in row.condition.values()),
+            str(row.num_seeds),
+            row.size(label),
+            *(show(row.metrics.get(metric)) for metric in metrics),
+        ]
+        for row in rows
     ]
-    texts = ["| " + " | ".join(escape_markdown(cell) for cell in line) + " |" for line in lines]
-    texts.insert(1, "|" + " --- |" * len(lines[0]))
-    return "\n".join(texts) + "\n"
+    safe = [[escape_markdown(cell) for cell in line] for line in (head, *cells)]
+    return markdown_table(safe[0], safe[1:]) + "\n"
 
 
 def show(found: Measured | None) -> str:

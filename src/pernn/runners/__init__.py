@@ -4,12 +4,7 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .runner import (
-    Limits as Limits,
-    OnEvent as OnEvent,
-    Runner as Runner,
-    TrialEvent as TrialEvent,
-)
+from .runner import Limits as Limits, OnEvent as OnEvent, Runner as Runner, TrialEvent as TrialEvent
 
 if TYPE_CHECKING:
     from .local import InlineRunner as InlineRunner, LocalRunner as LocalRunner

@@ -130,11 +130,8 @@ class JournalWatch:
             self._look_at(run, running[run])
 
     def _look_at(self, run: str, spec: RunSpec) -> None:
-        update, stage = read_update(self.root, run), spec.first_stage()
-        while stage is not None:
-            update += read_update(self.root, stage.fingerprint())
-            stage = stage.first_stage()
-        update = min(update, spec.num_updates)
+        done = sum(read_update(self.root, stage.fingerprint()) for stage in spec.stages)
+        update = min(done, spec.num_updates)
         lines = RunDirectory(self.root, run).read_journal()
         for line in lines[self._warned[run] :]:
             if line.get("event") in MENDED:

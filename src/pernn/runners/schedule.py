@@ -113,13 +113,10 @@ class Schedule:
     def _look(self, spec: RunSpec) -> tuple[str, dict[str, str]]:
         """Return who holds a trial or an earlier stage of it, and which leases have expired."""
         expired: dict[str, str] = {}
-        stage: RunSpec | None = spec
-        while stage is not None:
-            run = stage.fingerprint()
+        for run in (stage.fingerprint() for stage in spec.stages):
             holder, expired[run] = self._leases.look(RunDirectory(self.root, run).path)
             if holder:
                 return holder, {}
-            stage = stage.first_stage()
         return "", expired
 
     def _defer(self, run: str, message: str) -> None:

@@ -12,7 +12,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -120,7 +120,7 @@ def estimate(
         measure: Whether kinds that nobody measured before are measured now.
         on_measure: Told how many kinds are going to be measured, if any.
     """
-    stages = {stage.fingerprint(): stage for spec in specs for stage in _stages(spec)}
+    stages = {stage.fingerprint(): stage for spec in specs for stage in spec.stages}
     kinds = {run: _key(stage, jobs, threads, device) for run, stage in stages.items()}
     known = _read_known()
     missing = {key: stages[run] for run, key in kinds.items() if key not in known}
@@ -183,13 +183,6 @@ def measure_kinds(
             one = json.loads(line)
             found[one.pop("key")] = one
     return found
-
-
-def _stages(spec: RunSpec) -> Iterator[RunSpec]:
-    stage: RunSpec | None = spec
-    while stage is not None:
-        yield stage
-        stage = stage.first_stage()
 
 
 def _key(spec: RunSpec, jobs: int, threads: int, device: str) -> str:

@@ -45,7 +45,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         if spec.analysis is not None:
             seconds = [_time_analysis(spec, alone, Path(folder), device)]
-            return {"update_seconds": seconds, "memory": _peak_memory()}
+            return {"update_seconds": seconds, "memory": peak_memory()}
 
         def on_update(_update: int) -> bool:
             if device != "cpu" and torch.cuda.is_available():
@@ -64,7 +64,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
         # Metrics have a line per update here, the result a row per evaluation: there is one.
         "line": sum(n for path, n in sizes.items() if path.name == "metrics.jsonl") / len(moments),
         "rest": sum(sizes.values()) - checkpoint,
-        "memory": _peak_memory(),
+        "memory": peak_memory(),
     }
 
 
@@ -77,7 +77,13 @@ def _time_analysis(spec: RunSpec, first: RunSpec, root: Path, device: str) -> fl
     return time.perf_counter() - begun
 
 
-def _peak_memory() -> int:
+def peak_memory() -> int:
+    """Return the most bytes of memory that this process ever held."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Not `getrusage`: on Linux a process inherits that number from its parent.
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return 1024 * int(line.split()[1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

@@ -72,15 +72,12 @@ def with_stages(root: Path, runs: Iterable[str]) -> list[str]:
     """
     found: dict[str, None] = {}
     for run in runs:
-        first = None
         with suppress(PernnError):
             values = RunDirectory(root, run).read_spec()
             # Most runs have none, and loading a spec takes longer than reading it.
             if values is not None and values.keys() & {"pretraining", "analysis"}:
-                first = RunSpec.load(values).first_stage()
-        while first is not None:
-            found[first.fingerprint()] = None
-            first = first.first_stage()
+                earlier = RunSpec.load(values).stages[1:]
+                found |= dict.fromkeys(stage.fingerprint() for stage in earlier)
         found[run] = None
     return list(found)
 

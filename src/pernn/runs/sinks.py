@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pernn.errors import ConfigError, MachineError, one_line
 from pernn.store import RunDirectory, flatten, refuse_links
@@ -29,19 +29,7 @@ DEFAULT = "0"
 """MLflow's experiment that is always there."""
 
 
-class Sink(Protocol):
-    """Where the metrics of one run are shown."""
-
-    def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Show what was measured after an update."""
-        ...
-
-    def close(self) -> None:
-        """Write what is left, and let go."""
-        ...
-
-
-class TensorBoard:
+class _TensorBoard:
     """Event files, one folder per run; written anew when a run is resumed."""
 
     def __init__(self, folder: Path, spec: RunSpec) -> None:
@@ -52,16 +40,14 @@ class TensorBoard:
         self._writer: Any = SummaryWriter(place, flush_secs=FLUSH_SECONDS)
 
     def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Write a point per value."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, update)
 
     def close(self) -> None:
-        """Write what is left."""
         self._writer.close()
 
 
-class WandB:
+class _WandB:
     """An offline run of Weights & Biases, for `wandb sync`; written anew when a run is resumed."""
 
     def __init__(self, folder: Path, spec: RunSpec) -> None:
@@ -84,15 +70,13 @@ class WandB:
         )
 
     def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Write a point per value."""
         self._run.log(dict(values), step=update)
 
     def close(self) -> None:
-        """Write what is left."""
         self._run.finish()
 
 
-class MLflow:
+class _MLflow:
     """A run in MLflow's store of files; what it has already is left out."""
 
     def __init__(self, folder: Path, spec: RunSpec) -> None:
@@ -117,7 +101,6 @@ class MLflow:
         self._last: dict[str, int] = {}
 
     def write(self, update: int, values: Mapping[str, float]) -> None:
-        """Write a point per value."""
         for name in values.keys() - self._last.keys():
             there = self._client.get_metric_history(self._run, name)
             self._last[name] = max((point.step for point in there), default=-1)
@@ -127,14 +110,14 @@ class MLflow:
         self._client.log_batch(self._run, metrics=points)
 
     def close(self) -> None:
-        """Write what is left."""
         self._client.set_terminated(self._run)
 
 
+Sink = _TensorBoard | _WandB | _MLflow
 SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
-    "tensorboard": ("tensorboard", TensorBoard),
-    "wandb": ("wandb", WandB),
-    "mlflow": ("mlflow", MLflow),
+    "tensorboard": ("tensorboard", _TensorBoard),
+    "wandb": ("wandb", _WandB),
+    "mlflow": ("mlflow", _MLflow),
 }
 """Name, which is that of the extra too → the package that it needs, and what writes."""
 

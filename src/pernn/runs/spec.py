@@ -220,6 +220,12 @@ class RunSpec(Config):
         return self.model_copy(update={**first, "pretraining": None})
 
     @property
+    def stages(self) -> tuple["RunSpec", ...]:
+        """This run, then those that must be finished before it, the first one last."""
+        first = self.first_stage()
+        return (self,) if first is None else (self, *first.stages)
+
+    @property
     def analysed_updates(self) -> tuple[int, ...]:
         """Updates after which a finished training has a checkpoint for good, 0 included.
 

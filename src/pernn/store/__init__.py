@@ -28,11 +28,7 @@ from .files import (
     to_json as to_json,
     write_atomically as write_atomically,
 )
-from .lease import (
-    NUM_BEATS as NUM_BEATS,
-    LeaseWatch as LeaseWatch,
-    lease_seconds as lease_seconds,
-)
+from .lease import NUM_BEATS as NUM_BEATS, LeaseWatch as LeaseWatch, lease_seconds as lease_seconds
 from .published import (
     FOLDER as FOLDER,
     Published as Published,
@@ -42,7 +38,7 @@ from .published import (
     find_published as find_published,
     list_published as list_published,
     list_publications as list_publications,
-    read_evidence as read_evidence,
+    load_pyarrow as load_pyarrow,
     read_published as read_published,
 )
 from .publishing import Publication as Publication, publish as publish
@@ -53,11 +49,7 @@ from .remote import (
     open_url as open_url,
     write_anywhere as write_anywhere,
 )
-from .run_directory import (
-    RunDirectory as RunDirectory,
-    is_done as is_done,
-    list_runs as list_runs,
-)
+from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
 from .status import (
     Progress as Progress,
     RunStatus as RunStatus,

@@ -109,14 +109,11 @@ def _sql_type(kinds: Set[type]) -> str:
 
 
 def _cell(value: Any, sql_type: str) -> Any:
+    """Return a value as its column takes it; half a surrogate pair becomes a question mark."""
     if value is None or sql_type != "VARCHAR":
         return value
-    return _text(value if isinstance(value, str) else json.dumps(value))
-
-
-def _text(value: str) -> str:
-    """Return a text that can be written as UTF-8: half a surrogate pair is a question mark."""
-    return value.encode("utf-8", "replace").decode()
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace").decode()
 
 
 def _name(key: str, taken: Iterable[str]) -> str:

@@ -115,22 +115,14 @@ def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Publ
     return list(found.values())
 
 
-def read_evidence(folder: Path, runs: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """Return published trials as flat records, as `read_records` does those that ran here.
-
-    Args and errors are those of `read_published`.
-    """
-    return [one.record() for one in read_published(folder, runs)]
-
-
 def find_published(
-    folder: Path | None, runs: Iterable[str], complain: Callable[[str], None]
+    folder: Path | None, runs: Iterable[str] | None, complain: Callable[[str], None]
 ) -> dict[str, Published]:
     """Return those of some runs that are published, by name; none if that cannot be told.
 
     Args:
         folder: Where the files are; `None` if nothing published counts.
-        runs: Which runs.
+        runs: Which runs; all if absent.
         complain: Told why nothing could be told.
     """
     if folder is None or not list_publications(folder):
@@ -203,5 +195,5 @@ def load_pyarrow() -> tuple[Any, Any]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise MachineError("published trials need pyarrow: pip install 'pernn[parquet]'") from None
+        raise MachineError("Parquet needs pyarrow: pip install 'pernn[parquet]'") from None
     return pa, parquet

@@ -153,14 +153,8 @@ def _to_parquet(sweep: Sweep, rows: Sequence[Published]) -> bytes:
         "scale": sweep.scale,
         "overrides": dict(sweep.overrides),
     }
-    columns = {
-        "run": [one.run for one in rows],
-        "spec": [_text(one.spec) for one in rows],
-        "result": [_text(one.result) for one in rows],
-        "environment": [_text(one.environment) for one in rows],
-        "curves": [_text(one.curves) for one in rows],
-        "core_seconds": [_text(one.core_seconds) for one in rows],
-    }
+    texts = {name: [_text(getattr(one, name)) for one in rows] for name in COLUMNS[1:]}
+    columns = {"run": [one.run for one in rows], **texts}
     table = pa.table(columns, schema=pa.schema([(name, pa.string()) for name in COLUMNS]))
     table = table.replace_schema_metadata({ABOUT: to_json(about, indent=None)})
     sink = pa.BufferOutputStream()

@@ -4,11 +4,8 @@ from typing import Literal
 
 from .config import TokenTaskConfig
 from .feedback import OwnOutput
-from .held_out import Distinct
-from .lengths import Fixed
 from .metrics import Ascending, Sequences
 from .rules import Reverse, Sort
-from .sources import Uniform
 from .synthetic import SyntheticTask
 
 
@@ -39,13 +36,6 @@ class AutoregressiveConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        sorts = self.rule == "sort"
-        return SyntheticTask(
-            name=self.name,
-            rule=Sort() if sorts else Reverse(),
-            source=Uniform(vocab_size=self.vocab_size),
-            length=Fixed(length=self.length),
-            feedback=OwnOutput(),
-            metrics=(Sequences(), Ascending()) if sorts else (Sequences(),),
-            held_out=Distinct(num_held_out=self.num_held_out),
-        )
+        if self.rule == "reverse":
+            return self.compose(Reverse(), feedback=OwnOutput())
+        return self.compose(Sort(), feedback=OwnOutput(), metrics=(Sequences(), Ascending()))

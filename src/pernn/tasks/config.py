@@ -1,7 +1,7 @@
 """Parameters of the built-in tasks."""
 
 from abc import abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
@@ -12,7 +12,7 @@ from .feedback import HoldAndEmit, Unprompted
 from .held_out import Distinct
 from .lengths import Fixed
 from .metrics import Ascending, Sequences, SolvedOrStuck
-from .rules import DelayedAddition, Predecessor, Reverse, Same, Sort
+from .rules import DelayedAddition, Predecessor, Reverse, Rule, Same, Sort
 from .sources import Cued, NonRepeating, Uniform
 from .synthetic import SyntheticTask
 
@@ -87,6 +87,21 @@ class TokenTaskConfig(SampledTaskConfig):
         """Its sizes in a few words, for labels and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
 
+    def compose(self, rule: Rule, **parts: Any) -> SyntheticTask:
+        """Put a task together from its rule and other parts, all else as most tasks have it.
+
+        Args:
+            rule: Inputs → targets.
+            parts: Of a `SyntheticTask`; else ids are uniform, inputs of one length, and test
+                sequences distinct.
+        """
+        usual: dict[str, Any] = {
+            "source": Uniform(vocab_size=self.vocab_size),
+            "length": Fixed(length=self.length),
+            "held_out": Distinct(num_held_out=self.num_held_out),
+        }
+        return SyntheticTask(name=self.name, rule=rule, **usual | parts)
+
 
 TASKS = Registry(
     "pernn.tasks",
@@ -120,13 +135,7 @@ class ReverseOrderingConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        return SyntheticTask(
-            name=self.name,
-            rule=Reverse(),
-            source=Uniform(vocab_size=self.vocab_size),
-            length=Fixed(length=self.length),
-            held_out=Distinct(num_held_out=self.num_held_out),
-        )
+        return self.compose(Reverse())
 
 
 class SortingConfig(TokenTaskConfig):
@@ -143,14 +152,7 @@ class SortingConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        return SyntheticTask(
-            name=self.name,
-            rule=Sort(),
-            source=Uniform(vocab_size=self.vocab_size),
-            length=Fixed(length=self.length),
-            metrics=(Sequences(), Ascending()),
-            held_out=Distinct(num_held_out=self.num_held_out),
-        )
+        return self.compose(Sort(), metrics=(Sequences(), Ascending()))
 
 
 class DelayedAdditionConfig(TokenTaskConfig):
@@ -169,14 +171,8 @@ class DelayedAdditionConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        return SyntheticTask(
-            name=self.name,
-            rule=DelayedAddition(vocab_size=self.vocab_size),
-            source=Uniform(vocab_size=self.vocab_size),
-            length=Fixed(length=2 * self.length),
-            feedback=Unprompted(),
-            held_out=Distinct(num_held_out=self.num_held_out),
-        )
+        rule, length = DelayedAddition(vocab_size=self.vocab_size), Fixed(length=2 * self.length)
+        return self.compose(rule, length=length, feedback=Unprompted())
 
 
 class PredecessorQueryConfig(TokenTaskConfig):
@@ -195,13 +191,11 @@ class PredecessorQueryConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        return SyntheticTask(
-            name=self.name,
-            rule=Predecessor(),
+        return self.compose(
+            Predecessor(),
             source=Cued(source=NonRepeating(vocab_size=self.vocab_size)),
             length=Fixed(length=self.length + 1),
             feedback=Unprompted(),
-            held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 
@@ -230,14 +224,10 @@ class CopyingMemoryConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        return SyntheticTask(
-            name=self.name,
-            rule=Same(),
-            source=Uniform(vocab_size=self.vocab_size),
-            length=Fixed(length=self.length),
+        return self.compose(
+            Same(),
             feedback=HoldAndEmit(hold_time=self.hold_time),
             metrics=(Sequences(), SolvedOrStuck(chance=1 / self.vocab_size)),
-            held_out=Distinct(num_held_out=self.num_held_out),
         )
 
 

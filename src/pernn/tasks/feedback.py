@@ -32,8 +32,19 @@ class Feedback(Protocol):
         ...
 
 
+class _InputsOnly:
+    def tokens(
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs and nothing else."""
+        return inputs
+
+
 @dataclass(frozen=True)
-class Query:
+class Query(_InputsOnly):
     """The same learnable vector at every step of the output phase.
 
     Source: Morita (2024), section 4.1.
@@ -48,18 +59,9 @@ class Query:
         """Count the query steps for that many targets: one each."""
         return num_targets
 
-    def tokens(
-        self,
-        inputs: Int64[np.ndarray, "batch input_time"],
-        targets: Int64[np.ndarray, "batch scored"],
-        vocab_size: int,
-    ) -> Int64[np.ndarray, "batch token_time"]:
-        """Show the inputs and nothing else."""
-        return inputs
-
 
 @dataclass(frozen=True)
-class Unprompted:
+class Unprompted(_InputsOnly):
     """No query: the answers are due while the last inputs are shown."""
 
     @property
@@ -70,15 +72,6 @@ class Unprompted:
     def num_queries(self, num_targets: int) -> int:
         """Count no query steps."""
         return 0
-
-    def tokens(
-        self,
-        inputs: Int64[np.ndarray, "batch input_time"],
-        targets: Int64[np.ndarray, "batch scored"],
-        vocab_size: int,
-    ) -> Int64[np.ndarray, "batch token_time"]:
-        """Show the inputs and nothing else."""
-        return inputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .config import TokenTaskConfig
-from .held_out import Distinct
 from .lengths import UniformRange
 from .metrics import ByLength, Sequences
 from .rules import Reverse
-from .sources import Uniform
 from .synthetic import SyntheticTask
 
 
@@ -44,11 +42,5 @@ class VariableLengthConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        return SyntheticTask(
-            name=self.name,
-            rule=Reverse(),
-            source=Uniform(vocab_size=self.vocab_size),
-            length=UniformRange(min_length=self.min_length, longest=self.length),
-            metrics=(Sequences(), ByLength()),
-            held_out=Distinct(num_held_out=self.num_held_out),
-        )
+        length = UniformRange(min_length=self.min_length, longest=self.length)
+        return self.compose(Reverse(), length=length, metrics=(Sequences(), ByLength()))

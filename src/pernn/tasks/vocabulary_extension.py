@@ -12,10 +12,8 @@ from pernn.randomness import RandomStream, integers
 
 from .config import TokenTaskConfig
 from .held_out import Composed, Distinct, Inputs, Targets
-from .lengths import Fixed
 from .metrics import Sequences
 from .rules import Reverse
-from .sources import Uniform
 from .synthetic import SyntheticTask
 
 NEW, MIXED = "new", "mixed"
@@ -125,11 +123,5 @@ class VocabularyExtensionConfig(TokenTaskConfig):
 
     def build(self) -> SyntheticTask:
         """Build the task."""
-        return SyntheticTask(
-            name=self.name,
-            rule=Reverse(),
-            source=Uniform(vocab_size=self.vocab_size),
-            length=Fixed(length=self.length),
-            metrics=(ByIds(),),
-            held_out=NewAndMixed(num_known=self.num_known, num_held_out=self.num_held_out),
-        )
+        held_out = NewAndMixed(num_known=self.num_known, num_held_out=self.num_held_out)
+        return self.compose(Reverse(), metrics=(ByIds(),), held_out=held_out)

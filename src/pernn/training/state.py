@@ -164,14 +164,8 @@ class TrainState:
         model = self.model.state_dict()
         expected = {f"model.{name}": (tuple(v.shape), v.dtype) for name, v in model.items()}
         for name, (parameter, key) in moments.items():
-            expected[name] = (
-                ((), torch.float32)
-                if key == "step"
-                else (
-                    tuple(parameter.shape),
-                    parameter.dtype,
-                )
-            )
+            like = (tuple(parameter.shape), parameter.dtype)
+            expected[name] = ((), torch.float32) if key == "step" else like
         expected["sums"] = ((3,), torch.float64)
         found = {n: (a.shape, torch.from_numpy(np.asarray(a)).dtype) for n, a in arrays.items()}
         if found != expected:
