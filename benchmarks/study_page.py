@@ -56,6 +56,7 @@ def time_opening(page: Path, times: int = 5) -> dict[str, float]:
         )
         for _ in range(times):
             tab = browser.new_page()
+            tab.set_default_timeout(600_000)
             began = time.perf_counter()
             tab.goto(page.as_uri())
             tab.fill("#words", "encoding")
