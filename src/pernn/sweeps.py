@@ -280,12 +280,9 @@ def look_at_sweeps(
         published: Runs that count as finished if they were not begun here.
         seen: What was found at the last look, which this one brings up to date.
     """
-    sweeps = {
-        name: read_sweep(root, name).runs
-        for name in (list_sweeps(root) if names is None else names)
-    }
-    if names is None and (single := list_single_runs(root)):
-        sweeps[SINGLE] = single
+    if names is None:
+        names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
+    sweeps = {name: read_sweep(root, name).runs for name in names}
     every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
     seen.update(read_statuses(root, list(every), seen))
     for run in published & seen.keys():

@@ -25,6 +25,7 @@ TINY = [
     "task.length=6",
     "task.num_held_out=16",
     "training.checkpoint_interval=5",
+    "seed=[111,222,333,444,555]",
 ]
 TRIAL = """
 seed = 3
@@ -217,7 +218,7 @@ def test_show_tells_grid_cost_claims_and_command() -> None:
     assert (shown["num_kinds"], len(shown["specs"])) == (112, 560)
     assert shown["command"].startswith("pernn run vocabulary_size --scale paper")
     text = pernn("show", "vocabulary_size").stdout
-    assert "20 trials" in text
+    assert "32 trials" in text
     assert "vanilla_degrades_gru" in text
 
 

@@ -92,7 +92,7 @@ def test_an_encoding_that_is_added_is_as_wide_and_has_its_control():
     assert set(found) == {("none", None), ("sinusoidal", 48), ("learned", 48)}
     changes = {"encoding.kind": "sinusoidal", "+encoding.kind": "learned"}
     found = grid(changes, VOCABULARY, "encoding.kind")
-    assert [found.count((kind,)) for kind in ("none", "sinusoidal", "learned")] == [10] * 3
+    assert [found.count((kind,)) for kind in ("none", "sinusoidal", "learned")] == [16] * 3
 
 
 def test_figures_and_claims_tell_apart_what_they_did_not_name():
@@ -117,7 +117,7 @@ def test_figures_and_claims_tell_apart_what_they_did_not_name():
         one = found[f"{helps.name}@core.hidden_size={size}"]
         assert one.claim.statement.endswith(f"(Hidden size {size}).")
         assert one.interval.estimate == pytest.approx(size / 100)
-        assert (one.num_seeds, len(one.cells)) == (5, 3)
+        assert (one.num_seeds, len(one.cells)) == (8, 3)
     assert plan.experiment.figure.rows == "core.hidden_size"
     assert plan_sweep(VOCABULARY, "demo", {"core.hidden_size": 16}).experiment is VOCABULARY
 
@@ -190,7 +190,7 @@ def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):
         changes = grid_changes(given["--set"], next(iter(given["--seeds"]), None), given["--add"])
         grids.append(grid(changes, VOCABULARY, "core.kind", "core.hidden_size", "seed"))
     first, second = grids
-    assert len(first) == 2 * 20
+    assert len(first) == 2 * 32
     assert {one[:2] for one in first} == {("lstm", 64), (own_core, 64)}
     assert len(second) == 2 * 2 * 40
     assert {one[:2] for one in second} == {(c, h) for c in ("gru", "lstm") for h in (32, 64)}

@@ -166,7 +166,7 @@ def test_demo_trials_build():
 def test_overrides_reach_every_spec_and_drop_doubles():
     specs = trials(EXPERIMENT, "demo", {"preset": "as-written"})
     assert {spec.preset for spec in specs} == {"as-written"}
-    assert len(trials(EXPERIMENT, "demo", {"seed": 1})) == len(specs) // 5
+    assert len(trials(EXPERIMENT, "demo", {"seed": 1})) == len(specs) // 8
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ def test_a_value_that_only_some_have_is_overridden_in_those():
     specs = trials(find_experiment("vocabulary_size"), "demo", {"encoding.size": 96})
     sizes = [getattr(spec.encoding, "size", None) for spec in specs]
     assert sorted(set(sizes), key=str) == [96, None]
-    assert sizes.count(96) == sizes.count(None) == 10
+    assert sizes.count(96) == sizes.count(None) == 16
 
 
 def test_a_kind_decides_what_else_can_be_overridden():
@@ -18,7 +18,7 @@ def test_a_kind_decides_what_else_can_be_overridden():
     specs = trials(find_experiment("vocabulary_size"), "demo", changes)
     assert {(spec.encoding.kind, spec.encoding.size) for spec in specs} == {("learned", 96)}
     assert all(spec.encoding.normalize for spec in specs)
-    assert len(specs) == 10
+    assert len(specs) == 16
 
 
 @pytest.mark.parametrize(
