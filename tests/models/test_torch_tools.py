@@ -105,7 +105,7 @@ def test_tokens_of_32_bits(core, batch):
     same(answer(model, tokens(batch, torch.int32)), expected)
 
 
-@pytest.mark.parametrize("cores", ["lstm s4d", pytest.param("elman gru", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cores", ["lstm", pytest.param("elman gru s4d", marks=pytest.mark.slow)])
 def test_a_model_compiles_and_is_exported_for_any_batch(cores):
     # In a process of its own: the checks of shapes that tests switch on cannot be traced.
     done = subprocess.run(
