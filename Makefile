@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 EVIDENCE := $(VENV)/.installed-evidence
 DEV := $(VENV)/.installed-dev
+PAGES := $(VENV)/.installed-pages
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Two processes of tests; few of them keep more than one core busy.
 TWO_AT_ONCE := -n 2 --dist worksteal
@@ -53,16 +54,14 @@ test: check ## Check everything, then run the tests, but for those that take lon
 test-all: check ## Check everything, then run all tests
 	$(BIN)/pytest $(TWO_AT_ONCE) -m "not browser and not evidence" --hypothesis-profile thorough
 
-test-browser: $(DEV) ## Test the study's page in Chromium (apt install chromium)
-	$(INSTALL) -e '.[dev,browser]'
+test-browser: $(PAGES) ## Test the study's page in Chromium (apt install chromium)
 	$(BIN)/pytest -m browser tests/reports/test_browser.py
 
 test-sinks: $(DEV) ## Test --log-to with TensorBoard, Weights & Biases and MLflow themselves
 	$(INSTALL) -e '.[dev,wandb,mlflow]'
 	$(BIN)/pytest tests/runs/test_sinks.py
 
-site: $(CORE) ## Build the documentation as a site, with an API reference; fails at a broken link
-	$(INSTALL) -e '.[site]'
+site: $(PAGES) ## Build the documentation as a site, with an API reference; fails at a broken link
 	$(BIN)/python docs/site.py
 
 test-evidence: $(DEV) ## Train one published trial of each core again, and compare (minutes)
@@ -97,6 +96,11 @@ $(EVIDENCE): pyproject.toml constraints.txt | $(BIN)/python
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e '.[dev]'
 	touch $(CORE) $(EVIDENCE) $@
+
+# What builds the site and opens pages in a browser.
+$(PAGES): $(DEV)
+	$(INSTALL) -e '.[dev,site,browser]'
+	touch $@
 
 # An index of CPU builds alone, where one is configured, is left out.
 $(CUDA_VENV)/.installed: pyproject.toml constraints.txt
