@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent
+from pernn.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
+from pernn.runners.worker import Child
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, read_status
 
@@ -136,6 +137,18 @@ def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner])
     runner(device="cpu", limits=limits).run(SPECS, tmp_path, ear)
     assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS[:2]}
     assert limits.reason == "--max-trials 2 reached"
+
+
+@pytest.mark.parametrize(("jobs", "trials", "share"), [(4, 1, 1.0), (2, 3, 0.5), (1, 3, 1.0)])
+def test_a_trial_gets_its_share_of_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, trials: int, share: float
+) -> None:
+    orders = []
+    monkeypatch.setattr(Child, "order", lambda self, content: orders.append(content))
+    monkeypatch.setattr(local, "drive", lambda pool, schedule: pool.start(SPECS[0], {}))
+    LocalRunner(jobs=jobs, device="cpu").run(SPECS[:trials], tmp_path, Ear())
+    assert [order["gpu_share"] for order in orders] == [share]
+    assert "GPU" not in LocalRunner(jobs=jobs).describe()
 
 
 @pytest.mark.parametrize("asked", [True, False])

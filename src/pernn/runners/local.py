@@ -45,7 +45,8 @@ class LocalRunner:
 
     def describe(self) -> str:
         """Return where trials run."""
-        share = f", 1/{self.jobs} of a GPU's memory" * (self.jobs > 1 and self.device != "cpu")
+        shared = self.jobs > 1 and self.device.startswith("cuda")
+        share = f" and at least 1/{self.jobs} of a GPU's memory" * shared
         return f"{self.jobs} at a time on {self.device}, {self.threads} thread(s){share} each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
@@ -64,7 +65,7 @@ class LocalRunner:
         with storing(root):
             root.mkdir(parents=True, exist_ok=True)
         schedule = Schedule(specs, root, self.limits, on_event)
-        pool = _Pool(self, schedule)
+        pool = _Pool(self, schedule, min(self.jobs, len(specs)))
         try:
             drive(pool, schedule)
         finally:
@@ -74,8 +75,10 @@ class LocalRunner:
 class _Pool:
     """The worker processes of one `LocalRunner.run`."""
 
-    def __init__(self, runner: LocalRunner, schedule: Schedule) -> None:
+    def __init__(self, runner: LocalRunner, schedule: Schedule, most: int) -> None:
         self.runner, self.schedule = runner, schedule
+        self.most = most
+        """Number of trials that ever share this machine."""
         self.trials: dict[Child, str | None] = {}
         """Worker → the run that it is at, empty if none; `None` once it leaves."""
         self.events = Events()
@@ -99,7 +102,7 @@ class _Pool:
             device=self.runner.device,
             threads=threads,
             expired=expired,
-            gpu_share=1 / self.runner.jobs,
+            gpu_share=1 / self.most,
         )
         worker.order(order)
 
