@@ -12,6 +12,7 @@ from store.finished import finish, spec
 
 card_of = pytest.importorskip("huggingface_hub").DatasetCard
 parquet = pytest.importorskip("pyarrow.parquet")
+PUBLISHED = Path(__file__).parents[1] / "evidence"
 
 
 def test_sweeps_and_published_trials_are_a_data_set(tmp_path: Path) -> None:
@@ -22,7 +23,8 @@ def test_sweeps_and_published_trials_are_a_data_set(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     card = card_of.load(place / "README.md")
     configs = {one["config_name"]: one["data_files"] for one in card.data.configs}
-    assert {"vocabulary_size-demo", "train", "vocabulary_size-small"} <= configs.keys()
+    published = {path.stem for path in PUBLISHED.glob("*.parquet")}
+    assert {"vocabulary_size-demo", "train", "vocabulary_size-small", *published} <= configs.keys()
     assert "vocabulary_size-small.curves" in configs
     assert card.data.license == "mit"
     assert {*configs.values()} == {
@@ -37,7 +39,7 @@ def test_sweeps_and_published_trials_are_a_data_set(tmp_path: Path) -> None:
         table = parquet.read_table(place / file)
         assert table.num_rows, name
     claims = json.loads((place / "claims.json").read_text())["claims"]
-    assert {one["sweep"] for one in claims} == {"vocabulary_size-demo", "vocabulary_size-small"}
+    assert {one["sweep"] for one in claims} == {"vocabulary_size-demo", *published}
     assert "| vocabulary_size-demo | 2 | 2 | 2 | `pernn run" in (place / "README.md").read_text()
     assert call("export", "--hub", place, "-o", "x.csv", "-r", root).returncode == 2
     assert call("export", "-r", root).returncode == 2
