@@ -67,6 +67,7 @@ def small() -> tuple[RunSpec, ...]:
             "task.num_per_cell": 64,
             **widths(64),
             **MASTERY_TRAINING,
+            # Of the checkpoints that are written, every 5,000 updates, all are kept.
             "training.keep_interval": 2_500,
         },
         _cores(gru=64, lstm=256, s4d=256),

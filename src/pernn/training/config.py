@@ -67,7 +67,8 @@ class TrainingConfig(Config):
         evaluation_interval: Updates between evaluations on the held-out sequences.
         checkpoint_interval: Updates between checkpoints.
         keep_interval: Keep every checkpoint at a multiple of this for good, for analyses; none if
-            absent. The last two are always kept.
+            absent. The last two are always kept. No checkpoint is written for its sake: kept are
+            those at multiples of `checkpoint_interval`, too.
         micro_batch: Sequences at a time: a batch goes in pieces of this size, whose gradients are
             added up, which needs less memory; all at once if absent, and then left out of the file.
     """
