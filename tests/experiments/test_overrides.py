@@ -21,6 +21,20 @@ def test_a_kind_decides_what_else_can_be_overridden():
     assert len(specs) == 16
 
 
+def test_a_kind_that_the_grid_has_is_chosen_from_it():
+    experiment = find_experiment("vocabulary_size")
+    whole = trials(experiment, "small")
+    gru = tuple(spec for spec in whole if spec.core.kind == "gru")
+    assert trials(experiment, "small", {"core.kind": "gru"}) == gru
+    two = trials(experiment, "small", {"core.kind": ["gru", "elman"]})
+    assert set(two) == {spec for spec in whole if spec.core.kind in ("gru", "elman")}
+    # What belongs to another core alone, S4D's place of the target, does not become the GRU's.
+    changes = {"core.kind": "gru", "task.vocab_size": [16, 32, 64]}
+    specs = trials(find_experiment("gradient_stability"), "small", changes)
+    assert {spec.analysis.source_step for spec in specs} == {1}
+    assert len(specs) == 3 * 2 * 8
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [

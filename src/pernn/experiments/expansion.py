@@ -1,7 +1,8 @@
 """The grid of a sweep: an experiment's specs with values replaced, varied and added.
 
 Changes are plain values by dotted path: `core.hidden_size` → 64 replaces, `seed` → [111, 222] makes
-a grid, and `+core.kind` → "mingru:MinGRUConfig" adds to the values that the experiment has.
+a grid, and `+core.kind` → "mingru:MinGRUConfig" adds to the values that the experiment has. A kind
+that the grid has already is chosen from it: `core.kind` → "gru" leaves the GRU's trials as they are.
 """
 
 import json
@@ -31,8 +32,8 @@ def trials(
 ) -> tuple[RunSpec, ...]:
     """Return the specs of an experiment at a scale, changed by dotted path; seeds outermost.
 
-    A value that only some of the specs have (the width of an encoding) is changed in those. Specs
-    that became equal are listed once.
+    A value that only some of the specs have (the width of an encoding) is changed in those; a kind
+    that some of them have leaves these alone. Specs that became equal are listed once.
 
     Args:
         experiment: Whose grid it is.
@@ -54,7 +55,10 @@ def trials(
     for kinds in (True, False):
         own = {path: value for path, value in (changes or {}).items() if is_kind(path) is kinds}
         lists = {path: _values(specs, path, value) for path, value in own.items()}
-        specs = _replaced(specs, {path: own[path] for path, some in lists.items() if not some})
+        replacing = {path: own[path] for path, some in lists.items() if not some}
+        for path, value in replacing.items():
+            specs = _of_kind(specs, path, value) or specs
+        specs = _replaced(specs, replacing)
         for path in sorted(lists, key=lambda path: (path.startswith(ADDED), path)):
             if values := lists[path]:
                 specs = _expanded(specs, path, values, choosing)
@@ -86,6 +90,13 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
         figure=_layout(experiment.figure, axes),
         more_figures={k: _layout(one, axes) for k, one in experiment.more_figures.items()},
     )
+
+
+def _of_kind(specs: Sequence[RunSpec], path: str, kind: Any) -> tuple[RunSpec, ...]:
+    """Return the specs whose part has a kind already; none for what is no kind."""
+    if not is_kind(path):
+        return ()
+    return tuple(one for one in specs if flatten(one.dump()).get(path) == kind)
 
 
 def _replaced(specs: Sequence[RunSpec], values: Changes) -> tuple[RunSpec, ...]:
@@ -129,7 +140,9 @@ def _expanded(
     varied = [one for one in specs if not (name == "seed" and one.seed in choosing)]
     # Where none has it the first one says why not.
     varied = [one for one in varied if one.has(name)] or varied[:1]
-    made = [one for value in values for one in _with_value(varied, name, value)]
+    made = []
+    for value in values:
+        made += _of_kind(varied, name, value) or _with_value(varied, name, value)
     if path.startswith(ADDED):
         there = {json.dumps(flatten(spec.dump()).get(name)) for spec in specs}
         if double := [one for one in values if json.dumps(one) in there]:
