@@ -11,7 +11,16 @@ from pernn.runs import RunSpec
 
 from .comparisons import labels
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    Settings,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place
 
 TASKS = {
@@ -51,18 +60,12 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """An hour on two CPU cores."""
     return grid(
-        {
-            "task.vocab_size": 256,
-            "task.length": 32,
-            "core.kind": "lstm",
-            **widths(128),
-            **SMALL_TRAINING,
-            "training.iterations": 12_000,
-        },
-        _lengths(16, num_held_out=128),
+        {"task.vocab_size": 192, "core.kind": "lstm", **SMALL_SIZES, **SHORT_TRAINING},
+        _lengths(4, num_held_out=256),
         encodings("none", *ENCODING_KINDS),
+        seeds=SMALL_SEEDS,
     )
 
 

@@ -9,7 +9,19 @@ from pernn.runs import RunSpec
 
 from .comparisons import OURS, PAPER_SETTING, falls, named
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, POWERS, SMALL_TRAINING, Settings, each, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    POWERS,
+    SEEDS,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    Settings,
+    each,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import AtMost, Claim, Contrast, Differs, Place
 
 FEEDBACK = Contrast("feedback", treated="truth", baseline="own output")
@@ -34,9 +46,8 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
-    sizes = {"task.length": 32, **widths(128), **SMALL_TRAINING}
-    return _with_and_without_feedback(sizes, [2, 8, 32, 128, 512, 2048])
+    """An hour on two CPU cores; the networks without feedback are those of `sorting`."""
+    return _with_and_without_feedback({**SMALL_SIZES, **SHORT_TRAINING}, [64, 192], SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
@@ -44,7 +55,9 @@ def paper() -> tuple[RunSpec, ...]:
     return _with_and_without_feedback({"task.length": 64}, POWERS)
 
 
-def _with_and_without_feedback(base: Settings, sizes: Sequence[int]) -> tuple[RunSpec, ...]:
+def _with_and_without_feedback(
+    base: Settings, sizes: Sequence[int], seeds: Sequence[int] = SEEDS
+) -> tuple[RunSpec, ...]:
     """Put the LSTMs without feedback, vanilla and encoded, beside the autoregressive one."""
     rules = [{**TASK, "task.rule": rule, "encoding.kind": "none"} for rule in RULES]
     plain = [
@@ -52,7 +65,7 @@ def _with_and_without_feedback(base: Settings, sizes: Sequence[int]) -> tuple[Ru
         for kind in PLAIN.values()
         for encoding in encodings()
     ]
-    return grid(base, [*rules, *plain], each("task.vocab_size", sizes))
+    return grid(base, [*rules, *plain], each("task.vocab_size", sizes), seeds=seeds)
 
 
 def _truth_helps(rule: str) -> Claim:

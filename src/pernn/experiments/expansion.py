@@ -2,7 +2,7 @@
 
 Changes are plain values by dotted path: `core.hidden_size` → 64 replaces, `seed` → [111, 222] makes
 a grid, and `+core.kind` → "mingru:MinGRUConfig" adds to the values that the experiment has. A kind
-that the grid has already is chosen from it: `core.kind` → "gru" leaves the GRU's trials as they are.
+that the grid has already is chosen from it: `core.kind` → "gru" keeps the trials of the GRU alone.
 """
 
 import json

@@ -82,6 +82,13 @@ def widths(size: int) -> Settings:
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 
+SHORT_TRAINING: Settings = {**MASTERY_TRAINING, "training.iterations": 8_000}
+"""A minute a trial; the encoded LSTM ends near 0.95 at K = 192, the vanilla one near 0.86."""
+
+SMALL_SIZES: Settings = {"task.length": 8, **widths(64)}
+"""Length and width of the networks of published evidence."""
+
+
 def each(path: str, values: Sequence[Any]) -> list[Settings]:
     """Make one condition per value of a setting."""
     return [{path: value} for value in values]

@@ -7,13 +7,25 @@ for the GRU, 1024 for the LSTM. The encoded networks, with the normal training, 
 Source: Morita (2024), versions 2 and 3, section 4.2.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pernn.runs import RunSpec
 
 from .comparisons import CORES, labels, no_gain
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    SEEDS,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    Settings,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Claim, Contrast, Place
 
 KINDS = ("gru", "lstm")
@@ -28,11 +40,13 @@ class Plan:
         training: Updates and sequences per batch.
         vocabularies: Ids by core.
         base: Everything else.
+        seeds: One trial of each condition for each of them.
     """
 
     training: dict[str, int]
     vocabularies: dict[str, int]
     base: Settings
+    seeds: Sequence[int] = SEEDS
 
     def specs(self) -> tuple[RunSpec, ...]:
         """Return vanilla networks with 1, 2 and 4 times of either, and the encoded ones with 1."""
@@ -40,7 +54,7 @@ class Plan:
         more = [{path: n * times} for path, n in self.training.items() for times in (2, 4)]
         cores = [{"core.kind": core, "task.vocab_size": self.vocabularies[core]} for core in KINDS]
         conditions = [vanilla, *({**vanilla, **one} for one in more), encoded]
-        return grid({**self.base, **self.training}, cores, conditions)
+        return grid({**self.base, **self.training}, cores, conditions, seeds=self.seeds)
 
 
 PLANS = {
@@ -50,9 +64,10 @@ PLANS = {
         base={"task.length": 16, **widths(128), **DEMO_TRAINING},
     ),
     "small": Plan(
-        training={"training.iterations": 3_000, "training.batch_size": 64},
-        vocabularies={"gru": 32, "lstm": 256},
-        base={"task.length": 32, **widths(128), **SMALL_TRAINING},
+        training={"training.iterations": 8_000, "training.batch_size": 64},
+        vocabularies={"gru": 64, "lstm": 192},
+        base={**SMALL_SIZES, **SHORT_TRAINING},
+        seeds=SMALL_SEEDS,
     ),
     "paper": Plan(
         training={"training.iterations": 300_000, "training.batch_size": 512},
@@ -60,7 +75,7 @@ PLANS = {
         base={},
     ),
 }
-"""`demo` and `small` take minutes and a night on two CPU cores; `paper` is meant for GPUs."""
+"""`demo` and `small` take minutes and hours on two CPU cores; `paper` is meant for GPUs."""
 
 
 def _neither_helps(scale: str, core: str, factor: str, times: int) -> Claim:

@@ -10,7 +10,18 @@ from pernn.runs import RunSpec
 
 from .comparisons import CORES, PAPER_SETTING, Source, by_core, falls, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, ENCODING, POWERS, SMALL_TRAINING, each, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    POWERS,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    each,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import AtLeast, Claim, Contrast, Differs, DiffersMore, Place
 
 KINDS = ["elman", "gru", "lstm"]
@@ -41,13 +52,18 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """An hour or two on two CPU cores."""
+    vocabularies = {"elman": (8, 64), "gru": (16, 64), "lstm": (64, 192)}
     return grid(
-        {"task.length": 32, **widths(128), **SMALL_TRAINING},
-        each("task.vocab_size", [2, 8, 32, 64, 128, 512]),
+        {**SMALL_SIZES, **SHORT_TRAINING},
+        [
+            {"core.kind": core, "task.vocab_size": size}
+            for core, sizes in vocabularies.items()
+            for size in sizes
+        ],
         TASKS,
-        each("core.kind", KINDS),
         encodings(),
+        seeds=SMALL_SEEDS,
     )
 
 

@@ -4,6 +4,7 @@ They need the extra `report` (vl-convert-python, which brings the scripts). With
 its drawings and tables only.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -39,7 +40,7 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
     """Return where a chart stands and its Vega-Lite specification.
 
     Means with their intervals and every trial, a panel per condition as in the drawing. Values show
-    under the pointer, and menus pick the metric and the line.
+    under the pointer, a menu picks the metric, and a box for each line shows or hides it.
 
     Args:
         experiment: Its layout says what is an axis, a panel and a line.
@@ -70,11 +71,19 @@ def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str,
         "description": experiment.question,
         "data": {"values": values},
         "params": [
-            _menu("metric", first, metrics, "Metric "),
-            _menu("line", "all", ["all", *lines], "Lines "),
+            {
+                "name": "metric",
+                "value": first,
+                "bind": {"input": "select", "options": metrics, "name": "Metric "},
+            },
+            *(
+                {"name": f"shown{at}", "value": True, "bind": {"input": "checkbox", "name": line}}
+                for at, line in enumerate(lines)
+            ),
         ],
         "transform": [
-            {"filter": "datum.metric === metric && (line === 'all' || datum.line === line)"}
+            {"filter": "datum.metric === metric"},
+            *map(_hidden, range(len(lines)), lines),
         ],
         "facet": {"field": "panel", "type": "nominal", "title": None, "sort": None},
         "columns": 3,
@@ -111,9 +120,9 @@ def _values(
     ]
 
 
-def _menu(name: str, value: str, options: Sequence[str], title: str) -> dict[str, Any]:
-    bind = {"input": "select", "options": options, "name": title}
-    return {"name": name, "value": value, "bind": bind}
+def _hidden(at: int, line: str) -> dict[str, str]:
+    """Return the filter that leaves a line out while its box is not ticked."""
+    return {"filter": f"shown{at} || datum.line !== {json.dumps(line)}"}
 
 
 def _layers(x: str, *, numeric: bool) -> list[dict[str, Any]]:
