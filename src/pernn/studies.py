@@ -189,7 +189,7 @@ def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter
             *_describe_time(root, here, taken),
         ],
         _versions([*environments, *(one.environment for one in taken)]),
-        changed=bool(sweep.overrides),
+        changes=sweep.changes,
         curves=drawn.drawn["svg"].decode() if drawn.drawn else "",
     )
 

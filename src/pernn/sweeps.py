@@ -32,6 +32,7 @@ from pernn.store import (
     describe_published,
     find_published,
     gc_paused,
+    in_words,
     is_done,
     list_runs,
     list_sweeps,
@@ -313,7 +314,7 @@ def repeat_command(sweep: Sweep) -> str:
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
         option, name = ("--add", path[1:]) if path.startswith(ADDED) else ("--set", path)
-        words += [option, f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+        words += [option, f"{name}={in_words(value)}"]
     return shlex.join(words)
 
 

@@ -40,3 +40,11 @@ def test_damaged_lists_are_refused(
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(error):
         load_sweep(tmp_path, "study-demo")
+
+
+def test_people_read_what_was_changed_not_a_digest() -> None:
+    changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
+    sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
+    changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
+    assert sweep.title == f"study-demo · {changed}"
+    assert Sweep("study-demo", "study", "demo", {}, []).title == "study-demo"

@@ -140,7 +140,7 @@ def _expanded(
     varied = [one for one in specs if not (name == "seed" and one.seed in choosing)]
     # Where none has it the first one says why not.
     varied = [one for one in varied if one.has(name)] or varied[:1]
-    made = []
+    made: list[RunSpec] = []
     for value in values:
         made += _of_kind(varied, name, value) or _with_value(varied, name, value)
     if path.startswith(ADDED):

@@ -58,7 +58,7 @@ class Chapter:
         command: What repeats it.
         notes: What ran where, and for how long.
         origin: Versions and commits that the trials ran with.
-        changed: Whether settings differ from the experiment's own.
+        changes: Settings that differ from the experiment's own, as text.
         curves: Figure of training and test curves as SVG; empty if there is none.
     """
 
@@ -69,7 +69,7 @@ class Chapter:
     command: str
     notes: Sequence[str] = ()
     origin: str = ""
-    changed: bool = False
+    changes: str = ""
     curves: str = ""
 
 

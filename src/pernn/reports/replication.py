@@ -74,7 +74,7 @@ def _scorecard(studies: Sequence[Study], pages: str) -> str:
     for study in studies:
         count = Counter(one.verdict for one in study.verdicts)
         place = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
-        page = f"[{study.sweep.name}]({place})"
+        page = f"[{escape_markdown(study.sweep.title)}]({place})"
         seeds = len({one.spec["seed"] for one in study.trials})
         done = f"{len(study.trials):,} of {study.num_planned:,}"
         rows.append((page, done, str(seeds), *(str(count[kind]) for kind in kinds)))
@@ -86,7 +86,7 @@ def _judged(studies: Sequence[Study], kind: Outcome) -> str:
         (
             escape_markdown(one.claim.statement),
             escape_markdown(one.claim.cited),
-            study.sweep.name,
+            escape_markdown(study.sweep.title),
             escape_markdown(one.quantity),
             f"{one.interval.estimate:.4g}",
             escape_markdown(one.interval.bounds),
@@ -111,7 +111,7 @@ def _not_run(studies: Sequence[Study]) -> str:
         if one.verdict != "not run"
     }
     reasons = {
-        (study.sweep.experiment, one.claim.name): f"{study.sweep.name}: {one.detail}"
+        (study.sweep.experiment, one.claim.name): f"{study.sweep.title}: {one.detail}"
         for study in studies
         for one in study.verdicts
     }
@@ -136,7 +136,9 @@ def _cost(studies: Sequence[Study]) -> str:
     for study in studies:
         own = {run: cost for one in study.trials for run, cost in one.core_seconds.items()}
         every |= own
-        rows.append((study.sweep.name, f"{len(study.trials):,}", _hours(own.values())))
+        rows.append(
+            (escape_markdown(study.sweep.title), f"{len(study.trials):,}", _hours(own.values()))
+        )
     rows.append(("all, each run once", f"{len(every):,} runs", _hours(every.values())))
     return _table(("sweep", "trials", "core-hours"), rows)
 

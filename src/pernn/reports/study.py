@@ -91,9 +91,10 @@ class _Part:
         self.curves = self._named(chapter.curves, "curves") if chapter.curves else ""
         self.footer = footer(experiment, records, scale)
         self.columns, self.metrics = self.summary.listed()
+        self.where = " · ".join(filter(None, [scale, self.summary.preset, chapter.changes]))
         # Trials of no sweep have no scale, nor claims that they could be too small for.
         smaller = scale not in ("paper", "")
-        self.size = SMALLER if smaller else CHANGED if chapter.changed else ""
+        self.size = SMALLER if smaller else CHANGED if chapter.changes else ""
 
     def _named(self, drawing: str, stem: str) -> Markup:
         """Return a drawing whose parts have names that no other drawing's have."""
@@ -103,7 +104,7 @@ class _Part:
     def lines(self) -> list[Line]:
         about = {
             "experiment": self.name,
-            "where": " · ".join(filter(None, [self.chapter.scale, self.summary.preset])),
+            "where": self.where,
             "size": self.size,
             "origin": self.chapter.origin,
             "anchor": self.id,

@@ -65,6 +65,7 @@ from .status import (
 )
 from .sweeps import (
     Sweep as Sweep,
+    in_words as in_words,
     is_pause_requested as is_pause_requested,
     list_sweeps as list_sweeps,
     load_sweep as load_sweep,

@@ -67,7 +67,7 @@ def evidence_folder() -> Path:
 
 def list_publications(folder: Path) -> list[Path]:
     """List the files of published trials by name; none if there is no such folder."""
-    found = sorted(folder.glob(f"*{ENDING}"))
+    found = sorted(folder.glob(f"*{ENDING}"), key=lambda path: path.stem)
     return [path for path in found if NAME.fullmatch(path.stem)]
 
 

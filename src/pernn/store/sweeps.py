@@ -1,5 +1,6 @@
 """Sweeps: which runs belong together, under a name, with their report."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -48,6 +49,21 @@ class Sweep:
     scale: str
     overrides: Mapping[str, Any]
     runs: Sequence[Annotated[str, Field(pattern=rf"^{FINGERPRINT.pattern}$")]]
+
+    @property
+    def changes(self) -> str:
+        """Its overrides as one line, `core.kind=gru, seed=[111, 222]`; empty without any."""
+        return ", ".join(f"{path}={in_words(value)}" for path, value in self.overrides.items())
+
+    @property
+    def title(self) -> str:
+        """Its experiment, its scale and its overrides, for people."""
+        return " · ".join(filter(None, (f"{self.experiment}-{self.scale}", self.changes)))
+
+
+def in_words(value: Any) -> str:
+    """Return a value as it stands on a command line."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 _SWEEP = TypeAdapter(Sweep)
