@@ -8,6 +8,7 @@ import torch
 
 import pernn
 from pernn.errors import ConfigError, MachineError
+from pernn.evidence import publish_sweep
 from pernn.runners import InlineRunner
 from pernn.runs import weights_digest
 from pernn.store import RunDirectory, load_sweep
@@ -81,6 +82,21 @@ def test_curves_have_what_differs_between_trials(ran):
     assert "task.length" not in frame.columns
     train = frame[frame["kind"] == "train"]
     assert train.groupby("encoding.kind")["update"].apply(list).tolist() == [[2, 4], [2, 4]]
+
+
+def test_published_trials_are_loaded_alike(ran, tmp_path):
+    sweep = load_sweep(ran.results, ran.name)
+    publish_sweep(ran.results, sweep, tmp_path)
+    for table in (None, "by_update"):
+        found = pernn.load_results(tmp_path, ran.name, table=table)
+        own = ran.load(table).sort_values("run", kind="stable", ignore_index=True)
+        assert found.sort_values("run", kind="stable", ignore_index=True).equals(own[found.columns])
+        assert len(pernn.load_results(tmp_path, table=table)) == len(found)
+    curves = pernn.load_curves(tmp_path)
+    assert set(curves["kind"]) == {"train", "test"}
+    assert set(curves["encoding.kind"]) == {"none", "sinusoidal"}
+    with pytest.raises(ConfigError, match=f"has no sweep 'other' .published: {ran.name}"):
+        pernn.load_results(tmp_path, "other")
 
 
 def test_a_trained_network_is_loaded(ran):

@@ -4,8 +4,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pernn.errors import MachineError
-from pernn.store import RunDirectory, flatten, list_runs, list_sweeps, load_sweep, read_records
+from pernn.errors import ConfigError, MachineError
+from pernn.store import (
+    Published,
+    RunDirectory,
+    describe_publication,
+    flatten,
+    list_publications,
+    list_runs,
+    list_sweeps,
+    load_sweep,
+    read_published,
+    read_records,
+)
 
 from .unrolled import require_table, unroll
 
@@ -21,7 +32,7 @@ def load_results(
     Trials of different experiments do not compare: name a sweep, or select by the column `sweeps`.
 
     Args:
-        results: Results directory.
+        results: Results directory, or a folder of published trials, such as `evidence`.
         sweep: Only its trials; see `pernn status` for the names. All if absent.
         table: If given, one row per row of this table of each trial, such as `by_update`.
 
@@ -30,10 +41,15 @@ def load_results(
 
     Raises:
         ConfigError: If there is no such sweep, or no trial has the table.
-        MachineError: If pandas is missing.
+        MachineError: If pandas is missing, or pyarrow for published trials.
     """
     frames, root = _pandas(), Path(results)
-    records = read_records(root, _runs(root, sweep))
+    published = _published(root, sweep)
+    records = (
+        read_records(root, _runs(root, sweep))
+        if published is None
+        else [one.record() for one in published]
+    )
     if table is not None:
         require_table(records, table)
     names = _sweeps_of(root)
@@ -50,7 +66,7 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
     The frame is in memory as a whole: ten million lines of ten metrics are about a gigabyte.
 
     Args:
-        results: Results directory.
+        results: Results directory, or a folder of published trials, whose curves are thinned.
         sweep: Only its trials; all if absent.
 
     Returns:
@@ -59,19 +75,25 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
 
     Raises:
         ConfigError: If there is no such sweep.
-        MachineError: If pandas is missing.
+        MachineError: If pandas is missing, or pyarrow for published trials.
     """
     frames, root = _pandas(), Path(results)
-    directories = [RunDirectory(root, run) for run in _runs(root, sweep)]
-    specs = {one.fingerprint: flatten(one.read_spec() or {}) for one in directories}
+    published = _published(root, sweep)
+    if published is None:
+        trials = [RunDirectory(root, run) for run in _runs(root, sweep)]
+        specs = {one.fingerprint: flatten(one.read_spec() or {}) for one in trials}
+        lines = {one.fingerprint: one.read_metrics for one in trials}
+    else:
+        specs = {one.run: flatten(dict(one.spec)) for one in published}
+        lines = {one.run: one.metric_lines for one in published}
     keys = dict.fromkeys(key for spec in specs.values() for key in spec)
     varying = [key for key in keys if len({spec.get(key) for spec in specs.values()}) > 1]
     # A trial at a time: columns of numbers are far shorter than the lines that they come from.
     curves = []
-    for one in directories:
-        if lines := one.read_metrics():
-            curves.append(frames.DataFrame(lines))
-            curves[-1].insert(0, "run", one.fingerprint)
+    for run, read in lines.items():
+        if found := read():
+            curves.append(frames.DataFrame(found))
+            curves[-1].insert(0, "run", run)
     frame = frames.concat(curves, ignore_index=True) if curves else frames.DataFrame()
     for place, key in enumerate(varying, 1) if curves else ():
         values = {run: spec.get(key) for run, spec in specs.items()}
@@ -83,11 +105,29 @@ def _runs(root: Path, sweep: str | None) -> Sequence[str]:
     return list_runs(root) if sweep is None else load_sweep(root, sweep).runs
 
 
+def _published(folder: Path, sweep: str | None) -> list[Published] | None:
+    """Return published trials, all or those of a sweep; nothing where none are published."""
+    sweeps = _publications(folder)
+    if not sweeps:
+        return None
+    if sweep is not None and sweep not in sweeps:
+        raise ConfigError(f"{folder} has no sweep {sweep!r} (published: {', '.join(sweeps)})")
+    return read_published(folder, None if sweep is None else sweeps[sweep])
+
+
+def _publications(folder: Path) -> dict[str, Sequence[str]]:
+    """Return the trials of each published sweep, by its name."""
+    return {one.name: one.runs for one in map(describe_publication, list_publications(folder))}
+
+
 def _sweeps_of(root: Path) -> dict[str, list[str]]:
     """Return the names of the sweeps that each run belongs to."""
     found: dict[str, list[str]] = {}
-    for name in list_sweeps(root):
-        for run in load_sweep(root, name).runs:
+    sweeps = _publications(root) or {
+        name: load_sweep(root, name).runs for name in list_sweeps(root)
+    }
+    for name, runs in sweeps.items():
+        for run in runs:
             found.setdefault(run, []).append(name)
     return found
 
