@@ -175,8 +175,8 @@ def _recurrence(spec: RunSpec, device: torch.device) -> Callable[[bool], list[Te
         with fused_steps(enabled=fused), rounding(precision, device):
             outputs, final = core.recur(gates, state)
         made = [outputs, *(final if isinstance(final, tuple) else (final,))]
-        gradients: Sequence[Tensor | None]
-        gradients = torch.autograd.grad(made, leaves, arriving, allow_unused=True)
+        found = torch.autograd.grad(made, leaves, arriving, allow_unused=True)
+        gradients = cast(Sequence[Tensor | None], found)
         return [*(one.detach() for one in made), *(one for one in gradients if one is not None)]
 
     return run
