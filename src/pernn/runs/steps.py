@@ -97,6 +97,8 @@ def _find(spec: RunSpec, device: torch.device, warn: Callable[[str], None]) -> M
     known = read_known(FIELD)
     if key not in known:
         found = measure_steps(spec, device, warn)
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # else the memory of both recordings stays with this process
         # Another process may have been quicker, and runs may have begun with what it found.
         known = {key: found, **read_known(FIELD)}
         remember({key: known[key]})
