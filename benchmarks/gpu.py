@@ -3,13 +3,14 @@
     python benchmarks/gpu.py [--minutes 9] [--out gpu-report] [--device cpu] [--parts times,memory]
 
 Runs part after part, each in a process of its own: what the machine has, the highest rates of its
-products, the tests that need a GPU, parity with the CPU, times of updates against two scripts and
-cuDNN, memory, gradient analysis, and a shortened training at the paper's scale for the minutes
-left. Every result is written at once, to `results.jsonl`, `report.json` and `report.md` in the
-folder `--out`. What fails is recorded with its traceback, and the rest goes on. The same command
-goes on where the last one stopped: what is done is kept, what failed is tried again; after a change
-of the code choose another folder. Nothing is fetched, and no package beyond the core install is
-needed; the tests are left out where pytest is missing.
+products, the tests that need a GPU, parity with the CPU, plain steps of a recurrence against fused
+ones, times of updates against two scripts and cuDNN, memory, gradient analysis, and a shortened
+training at the paper's scale for the minutes left. Every result is written at once, to
+`results.jsonl`, `report.json` and `report.md` in the folder `--out`. What fails is recorded with
+its traceback, and the rest goes on. The same command goes on where the last one stopped: what is
+done is kept, what failed is tried again; after a change of the code choose another folder. Nothing
+is fetched, and no package beyond the core install is needed; the tests are left out where pytest is
+missing.
 """
 
 import argparse

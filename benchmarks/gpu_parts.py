@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 CORES = ("lstm", "gru", "elman", "s4d")
+FUSED = CORES[:2]
+"""Those for which PyTorch has fused steps."""
 STUDY = (512, 512, 64)
 """Hidden size, batch size, length of the study; SMALL stands in for it on a CPU."""
 SMALL = (32, 16, 6)
@@ -129,20 +131,24 @@ def _parity(call: Call) -> Named:
             for encoding in ("sinusoidal", "none", "learned", "random", "repeated_embedding"):
                 name = f"{core} {encoding} {precision}"
                 yield name, partial(compare_with_cpu, call.device, core, encoding, precision)
+        for core in FUSED if call.device == "cuda" else ():
+            run = partial(compare_with_cpu, call.device, core, "sinusoidal", precision, fused=True)
+            yield f"{core} sinusoidal {precision}, fused steps", run
 
 
 def compare_with_cpu(
-    device: str, core: str, encoding: str, precision: "Precision"
+    device: str, core: str, encoding: str, precision: "Precision", *, fused: bool = False
 ) -> dict[str, Any]:
     """Train on a device and on the CPU without kernels; compare every loss, and the evaluation.
 
-    Half-way the device's training goes through a checkpoint.
+    Half-way the device's training goes through a checkpoint. It takes plain steps, or fused ones.
 
     Raises:
         AssertionError: If they differ by more than the precision explains.
     """
     import torch
 
+    from pernn.cores import fused_steps
     from pernn.kernels import without_kernels
     from pernn.performance import make_spec
 
@@ -155,7 +161,8 @@ def compare_with_cpu(
             "task.num_held_out": 64,
         }
     )
-    found = _losses(spec, torch.device(device))
+    with fused_steps(enabled=fused):
+        found = _losses(spec, torch.device(device))
     # TensorFloat-32 is none of the CPU's precisions: its measure is float32.
     exact = spec.override({"training.precision": "bf16" if precision == "bf16" else "fp32"})
     with without_kernels():
@@ -201,6 +208,47 @@ def _shape(device: str, vocab: int) -> tuple[int, int, int, int]:
     return (*(STUDY if device == "cuda" else SMALL), vocab)
 
 
+def _steps(call: Call) -> Named:
+    for vocab in VOCABULARIES[call.device]:
+        for precision in reversed(PRECISIONS[call.device]):
+            for core in FUSED:
+                run = partial(compare_steps, call.device, core, vocab, precision)
+                yield f"{core} K={vocab} {precision}", run
+
+
+def compare_steps(device: str, core: str, vocab: int, precision: "Precision") -> dict[str, Any]:
+    """Time updates with plain and with fused steps in turn, and what a run chooses by."""
+    import torch
+
+    from pernn.cores import has_fused_steps
+    from pernn.performance import Stopwatch, make_spec
+    from pernn.runs import build, choose_steps, measure_steps
+    from pernn.training import TrainState
+
+    spec, place = make_spec(core, _shape(device, vocab), precision), torch.device(device)
+    names = {"plain": False}
+    row: dict[str, Any] = {"chosen": "plain"}
+    if has_fused_steps(core, place):
+        names["fused"] = True
+        said: list[str] = []
+        found = measure_steps(spec, place, said.append)
+        row["chosen"] = "fused" if choose_steps(spec, place, said.append) else "plain"
+        times = found["recurrence_seconds"]
+        row |= {f"16 steps, {name} ms": times[name] * 1e3 for name in names}
+        row |= {"difference": found["difference"], "agrees": found["agrees"]}
+        row |= {"text": "\n".join(said)} if said else {}
+    watches = {}
+    for name, fused in names.items():
+        trial = build(spec, place)
+        state = TrainState.fresh(trial.model, trial.preset)
+        watches[name] = Stopwatch(spec, trial, state, place, fused=fused)
+    rounds = [{name: watch.whole() for name, watch in watches.items()} for _ in range(9)][2:]
+    for name in names:
+        median = statistics.median(taken[name] for taken in rounds)
+        row[f"update, {name} ms"] = median * 1e3
+    return row
+
+
 def _times(call: Call) -> Named:
     for vocab in VOCABULARIES[call.device]:
         for precision in reversed(PRECISIONS[call.device]):
@@ -242,8 +290,7 @@ def time_layer(
     import torch
     from torch import nn
 
-    from pernn.performance.ceilings import now
-    from pernn.training import computing, rounding
+    from pernn.training import computing, now, rounding
 
     made = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}.get(core)
     if made is None:
@@ -299,7 +346,7 @@ def time_analysis(device: str, kind: str, hidden: int, length: int, pairs: int) 
     import torch
     from gradient_stability import VARIANTS, prepare
 
-    from pernn.performance.ceilings import now
+    from pernn.training import now
 
     place = torch.device(device)
     core, gates = prepare(kind, hidden, length, pairs)
@@ -376,6 +423,7 @@ PARTS: Mapping[str, Callable[[Call], Named]] = {
     "rates": _rates,
     "tests": _tests,
     "parity": _parity,
+    "steps": _steps,
     "times": _times,
     "analysis": _analysis,
     "memory": _memory,

@@ -11,6 +11,7 @@ TITLES = {
     "rates": "Highest rates (operations and bytes a second)",
     "tests": "Tests that need a GPU",
     "parity": "Parity with the CPU: losses of 20 updates and of the evaluation, in nats",
+    "steps": "Steps of the recurrence: ours in plain PyTorch, and PyTorch's fused cells",
     "times": "Updates: medians of interleaved rounds",
     "analysis": "Gradient analysis against vmap(jacrev)",
     "memory": "Most memory of an update",

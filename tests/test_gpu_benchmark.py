@@ -9,10 +9,22 @@ from pathlib import Path
 
 import pytest
 from gpu import Item, Records, run_items
-from gpu_parts import PARTS, Call, compare_with_cpu, items_of, time_updates, train
+from gpu_parts import (
+    PARTS,
+    Call,
+    compare_steps,
+    compare_with_cpu,
+    items_of,
+    time_updates,
+    train,
+)
 from gpu_report import GOALS, render
 
+from pernn.kernels import without_kernels
+from stand_in.fused_cells import cells_on_cpu
+
 FAR = float("inf")
+STEPS = ("plain", "fused")
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "gpu.py"
 
 
@@ -73,6 +85,19 @@ def test_parity_is_found_and_its_absence_noticed(monkeypatch):
 def test_updates_are_timed(tmp_path):
     row = time_updates(Call("cpu", Records(tmp_path), FAR), "gru", 16, "fp32")
     assert min(row["ours ms"], row["(a) / ours"], row["(b) / ours"], row["layer alone ms"]) > 0
+
+
+def test_plain_and_fused_steps_are_timed_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.setattr("pernn.runs.estimates._known_path", lambda: tmp_path / "known.json")
+    row = compare_steps("cpu", "lstm", 16, "fp32")
+    assert row["update, plain ms"] > 0
+    assert (row["chosen"], len(row)) == ("plain", 2)
+    monkeypatch.setattr("pernn.runs.steps.REPEATS", 1)
+    with cells_on_cpu(), without_kernels():
+        row = compare_steps("cpu", "lstm", 16, "fp32")
+    assert row["agrees"]
+    times = [row[f"{what}, {name} ms"] for what in ("16 steps", "update") for name in STEPS]
+    assert min(times) > 0
 
 
 def test_a_training_goes_on_in_the_next_call(tmp_path, monkeypatch):

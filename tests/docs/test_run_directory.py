@@ -118,8 +118,9 @@ def documented(name):
     (section,) = re.findall(
         rf"^### `{re.escape(name)}`\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE
     )
-    # What only some tasks have is not written by that of this page's run.
-    return set(re.findall(r"^\| `([^`]+)` \| (?!of a task )", section, flags=re.MULTILINE))
+    # What only some tasks or devices have is not written by this page's run.
+    rows = r"^\| `([^`]+)` \| (?!of a task |of a run on a GPU)"
+    return set(re.findall(rows, section, flags=re.MULTILINE))
 
 
 def written(root):

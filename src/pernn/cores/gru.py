@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .factors import LayerFactors
+from .fused import FusedGRU, steps_are_fused
 from .recurrent import RecurrentCore
 from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
@@ -47,7 +48,8 @@ class GRU(RecurrentCore):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run one layer with the hand-written backward pass."""
         weight, bias_hn = self.weight("hh", layer), self.bias_hn(layer)
-        outputs = _Scan.apply(gates, weight, bias_hn, *state)  # type: ignore[no-untyped-call]
+        run = FusedGRU if steps_are_fused() else _Scan
+        outputs = run.apply(gates, weight, bias_hn, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 
     def factors(self, layer: int, gates: Tensor, before: Tensor, source: int) -> LayerFactors:

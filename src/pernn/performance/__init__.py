@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         compare as compare,
         make_spec as make_spec,
     )
-    from .phases import PHASES as PHASES, Phase as Phase
+    from .phases import PHASES as PHASES, Phase as Phase, Stopwatch as Stopwatch
     from .processors import (
         TIMED as TIMED,
         class_table as class_table,

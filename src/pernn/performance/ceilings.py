@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 
 from pernn.kernels import find_kernels
-from pernn.training import Precision, computing
+from pernn.training import Precision, computing, now
 
 SIZE = 2048
 """Side of the matrices; larger ones are no faster on processors and GPUs that were tried."""
@@ -139,10 +139,3 @@ def best_time(run: Callable[[], object], device: torch.device, trials: int) -> f
         run()
         times.append(now(device) - begun)
     return min(times[1:])
-
-
-def now(device: torch.device) -> float:
-    """Return the time when all work given to the device so far is done."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()

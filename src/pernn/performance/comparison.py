@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from pernn.runs import RunSpec, build
-from pernn.training import Precision, TrainState, computing
+from pernn.training import Precision, TrainState, computing, now
 
 from .baselines import good_update, usual_update
-from .ceilings import Ceilings, now
+from .ceilings import Ceilings
 from .phases import Phase, Stopwatch, limits
 
 SHAPES = (

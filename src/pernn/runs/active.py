@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 
+from pernn.cores import steps_are_fused
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.interfaces import Measurement, Task
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
@@ -178,7 +179,8 @@ class ActiveRun:
 
 def describe_start(spec: RunSpec, device: torch.device, data: str | None = None) -> dict[str, Any]:
     """Return what `environment.json` says of a run that begins here, on data of this SHA-256."""
-    sources = {"data_sha256": data, "parts": describe_parts(spec)}
+    steps = "fused" if steps_are_fused() else None
+    sources = {"data_sha256": data, "parts": describe_parts(spec), "steps": steps}
     return describe_environment(device) | {key: one for key, one in sources.items() if one}
 
 

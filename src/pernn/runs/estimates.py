@@ -122,7 +122,7 @@ def estimate(
     """
     stages = {stage.fingerprint(): stage for spec in specs for stage in spec.stages}
     kinds = {run: _key(stage, jobs, threads, device) for run, stage in stages.items()}
-    known = _read_known()
+    known = read_known("update_seconds")
     missing = {key: stages[run] for run, key in kinds.items() if key not in known}
     failures: list[str] = []
     num_slow = 0
@@ -131,7 +131,9 @@ def estimate(
         found = measure_kinds(missing, jobs=jobs, threads=threads, device=device)
         failures = [one["error"] for one in found.values() if not one.get("fits", True)]
         num_slow = len(missing.keys() - found.keys())
-        known = _remember({key: one for key, one in found.items() if "error" not in one})
+        fresh = {key: one for key, one in found.items() if "error" not in one}
+        remember(fresh)
+        known |= fresh
     mine = {run: known[key] for run, key in kinds.items() if key in known}
     sizes = [_sizes(stages[run], one) for run, one in mine.items()]
     largest = sorted((one["memory"] for one in mine.values()), reverse=True)[:jobs]
@@ -191,12 +193,13 @@ def _key(spec: RunSpec, jobs: int, threads: int, device: str) -> str:
     shape = spec.dump() | {"training": training, "pretraining": None, "seed": 0}
     machine = [platform.node(), os.cpu_count(), jobs, threads, device]
     kernels = os.environ.get("PERNN_KERNELS")
-    text = json.dumps([shape, _code(), machine, kernels], sort_keys=True)
+    text = json.dumps([shape, describe_code(), machine, kernels], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def _code() -> dict[str, str | None]:
+def describe_code() -> dict[str, str | None]:
+    """Return the versions that decide how long anything takes."""
     return {**describe_versions(("pernn", "torch")), "commit": describe_commit()}
 
 
@@ -257,25 +260,25 @@ def _known_path() -> Path:
     return cache_directory() / "measurements.json"
 
 
-def _read_known() -> dict[str, Any]:
-    """Read what was measured before; whatever is wrong with the file, it is made anew."""
+def read_known(field: str | None = None) -> dict[str, Any]:
+    """Read what was measured before; whatever is wrong with the file, it is made anew.
+
+    Args:
+        field: Measurements that lack it, those of another sort, are left out.
+    """
     try:
         known = read_json(_known_path())
     except StoreError:
         return {}
-    return {
-        key: one
-        for key, one in known.items()
-        if isinstance(one, dict) and one.get("update_seconds")
-    }
+    measured = {key: one for key, one in known.items() if isinstance(one, dict)}
+    return {key: one for key, one in measured.items() if field is None or one.get(field)}
 
 
-def _remember(found: Mapping[str, Any]) -> dict[str, Any]:
-    known = {**_read_known(), **found}
+def remember(found: Mapping[str, Any]) -> None:
+    """Add measurements to what is known, if the file can be written."""
     with suppress(StoreError, OSError):
         _known_path().parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(_known_path(), to_json(known))
-    return known
+        write_atomically(_known_path(), to_json({**read_known(), **found}))
 
 
 def measure_free_memory() -> int:

@@ -25,6 +25,7 @@ from .active import (
 from .assembly import build_task, read_divergence
 from .environment import changed_parts
 from .spec import RunSpec
+from .steps import steps_of
 
 WORD, INDEX = 4, 8
 """Bytes of a number and of an id."""
@@ -133,7 +134,10 @@ def _run_held(
     torch.set_num_threads(threads if started is None else started["threads"])
     if started is not None:
         check_device(started, device, directory)
-    with kernels_of(started, directory):
+    with (
+        kernels_of(started, directory),
+        steps_of(spec, started, directory, device, warn),
+    ):
         if first is not None and spec.analysis is not None:
             if started is None:
                 directory.write_environment(describe_start(spec, device))

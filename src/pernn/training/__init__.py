@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Measured as Measured,
         Updated as Updated,
         advance as advance,
+        ran_out_of_memory as ran_out_of_memory,
     )
     from .objective import DeviceBatch as DeviceBatch
     from .precision import (
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     )
     from .cross_entropy import linear_cross_entropy as linear_cross_entropy
     from .state import TrainState as TrainState
-    from .update import Update as Update, make_update as make_update
+    from .update import (
+        Update as Update,
+        cuda_graph as cuda_graph,
+        make_update as make_update,
+        now as now,
+    )
 
 __getattr__ = exports(__name__)

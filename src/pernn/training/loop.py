@@ -62,13 +62,13 @@ def advance(
         try:
             update(batch)
         except RuntimeError as error:
-            if not _ran_out_of_memory(error):
+            if not ran_out_of_memory(error):
                 raise
             raise MachineError(_remedy(config, device)) from error
         yield from _events(state, stream, config, device)
 
 
-def _ran_out_of_memory(error: BaseException | None) -> bool:
+def ran_out_of_memory(error: BaseException | None) -> bool:
     """Return whether an error, or what led to it, is that there is no memory left."""
     while error is not None:
         if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error):

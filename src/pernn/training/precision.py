@@ -1,7 +1,7 @@
 """Where and how precisely to compute: named, checked, never mixed in silence."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -73,7 +73,12 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
     rounds = precision == "bf16" and device.type == "cpu"
     flushed = torch.set_flush_denormal(True)
     try:
-        with library_products(tf32=precision == "tf32"), rounding_products(rounds=rounds):
+        with (
+            # Streams and recordings are those of the current GPU.
+            torch.cuda.device(device) if device.type == "cuda" else nullcontext(),
+            library_products(tf32=precision == "tf32"),
+            rounding_products(rounds=rounds),
+        ):
             yield
     finally:
         if flushed:

@@ -1,5 +1,6 @@
 """One update: a batch goes in, the state changes."""
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
@@ -185,3 +186,10 @@ def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
         run()
     replay: Callable[[], None] = graph.replay
     return replay
+
+
+def now(device: torch.device) -> float:
+    """Return the time when all work given to the device so far is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
