@@ -27,10 +27,14 @@ settings.register_profile("thorough", settings.get_profile("pernn"), max_example
 
 @pytest.fixture(scope="session", autouse=True)
 def data_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of prepared corpora for all tests, so that each is prepared once."""
+    """A folder of prepared corpora for all tests, so that each is prepared once.
+
+    Nor is anything published: reading this repository's evidence would cost every command time.
+    """
     root = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERNN_DATA", str(root))
+        patch.setenv("PERNN_EVIDENCE", str(root / "none"))
         yield root
 
 
