@@ -120,7 +120,6 @@ def _serve() -> None:
     import rich.table  # noqa: F401
     import scipy.stats  # noqa: F401
     import torch.optim  # noqa: F401
-
     import typer.rich_utils  # noqa: F401
 
     import pernn.runners.local  # noqa: F401

@@ -46,9 +46,13 @@ def generator() -> torch.Generator:
 
 @pytest.fixture(scope="module")
 def one_format() -> Iterator[None]:
-    """Draw figures of a sweep's report as SVG only: the other formats take half of its time."""
+    """Draw figures as SVG only, and no charts: formats, and their library, take most of the time.
+
+    Both have tests of their own.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pernn.reports.FORMATS", ("svg",))
+        patch.setattr("pernn.reports.study.chart_library", lambda: "")
         yield
 
 

@@ -65,12 +65,6 @@ def run(root: Path, evidence: Path | None, *seeds: int):
     return found, runner.seeds
 
 
-@pytest.fixture(autouse=True)
-def without_charts(monkeypatch):
-    """Charts have tests of their own, and their library takes a second to be bundled."""
-    monkeypatch.setattr("pernn.reports.study.chart_library", lambda: "")
-
-
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, one_format):
     """Two seeds of a miniature, run and published."""
