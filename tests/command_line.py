@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 
 # Bound before any test: what a test starts ends with it, and the server serves them all.
@@ -119,19 +120,24 @@ def _serve() -> None:
     import rich.table  # noqa: F401
     import scipy.stats  # noqa: F401
     import torch.optim  # noqa: F401
+    import typer.rich_utils  # noqa: F401
 
-    import pernn.cli.app
     import pernn.runners.local  # noqa: F401
     from pernn import experiments, reports, runs
+    from pernn.cli.app import VERBS
     from pernn.reports import study
 
-    _ = experiments.CATALOGUE, runs.execute  # imported on their first use
+    _ = runs.execute  # imported on its first use, as are experiments and verbs
+    for name in experiments.CATALOGUE:
+        experiments.find_experiment(name)
+    for place in VERBS.values():
+        import_module(f"pernn.cli.{place.partition(':')[0]}")
     with suppress(ImportError):
         import pyarrow.parquet  # noqa: F401
 
     # No test of commands looks at the other formats, which take half of a report's time, nor at
     # the interactive charts, whose library takes seconds to be bundled.
-    reports.write_report = partial(reports.write_report, formats=("svg",))
+    reports.FORMATS = ("svg",)
     study.chart_library = lambda: ""
     subprocess.Popen = _Forking  # type: ignore[misc]
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -27,10 +27,14 @@ settings.register_profile("thorough", settings.get_profile("pernn"), max_example
 
 @pytest.fixture(scope="session", autouse=True)
 def data_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of prepared corpora for all tests, so that each is prepared once."""
+    """A folder of prepared corpora for all tests, so that each is prepared once.
+
+    Nor is anything published: reading this repository's evidence would cost every command time.
+    """
     root = tmp_path_factory.mktemp("data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PERNN_DATA", str(root))
+        patch.setenv("PERNN_EVIDENCE", str(root / "none"))
         yield root
 
 
@@ -42,9 +46,13 @@ def generator() -> torch.Generator:
 
 @pytest.fixture(scope="module")
 def one_format() -> Iterator[None]:
-    """Draw figures of a sweep's report as SVG only: the other formats take half of its time."""
+    """Draw figures as SVG only, and no charts: formats, and their library, take most of the time.
+
+    Both have tests of their own.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pernn.reports.FORMATS", ("svg",))
+        patch.setattr("pernn.reports.study.chart_library", lambda: "")
         yield
 
 

@@ -41,21 +41,41 @@ def test_it_is_small():
     assert sum(path.stat().st_size for path in list_publications(EVIDENCE)) < MAX_BYTES
 
 
-def test_pages_are_what_the_records_give(tmp_path, monkeypatch):
+@pytest.fixture
+def without_study(monkeypatch):
+    """The page of all is not committed; tests/test_evidence.py has one made."""
+    monkeypatch.setattr("pernn.evidence.make_study", lambda *words: 0)
+
+
+@pytest.mark.slow  # each sweep takes ten seconds: of one, the test below says the same
+@pytest.mark.usefixtures("without_study")
+def test_pages_are_what_the_records_give(tmp_path):
     """If this fails: make evidence."""
-    # The interactive charts are on a page that is not committed.
-    monkeypatch.setattr("pernn.reports.study.chart_library", lambda: "")
     pages = tmp_path / PAGES.relative_to(ROOT)
     pages.mkdir(parents=True)
     shutil.copy(PAGES / "report.md", pages)
     shutil.copy(ROOT / "README.md", tmp_path)
-    complaints = []
-    rebuild(EVIDENCE, pages, complaints.append, [tmp_path / "README.md"])
-    assert complaints == []
+    rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / "README.md"])
+    assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 2
+
+
+@pytest.mark.usefixtures("without_study")
+def test_pages_of_the_smallest_sweep_are_what_its_records_give(tmp_path):
+    """If this fails: make evidence."""
+    folder = tmp_path / "smallest"
+    folder.mkdir()
+    shutil.copy(min(list_publications(EVIDENCE), key=lambda path: path.stat().st_size), folder)
+    root = tmp_path / "root"
+    rebuild(folder, root / PAGES.relative_to(ROOT), pytest.fail)
+    assert compare(root) >= 5
+
+
+def compare(root):
+    """Compare rebuilt pages with the committed ones; return how many there are."""
     drawn_here = any(PAGES.glob("*/figure.svg")) and mpl.__version__ == pinned("matplotlib")
     compared = 0
-    for made in tmp_path.rglob("*"):
-        committed = ROOT / made.relative_to(tmp_path)
+    for made in root.rglob("*"):
+        committed = ROOT / made.relative_to(root)
         if made.is_dir() or made.suffix == ".html":
             continue
         if made.suffix == ".svg":
@@ -65,7 +85,7 @@ def test_pages_are_what_the_records_give(tmp_path, monkeypatch):
         else:
             assert made.read_text() == committed.read_text(), made
         compared += 1
-    assert compared >= 5 * len(list_publications(EVIDENCE)) + 2
+    return compared
 
 
 def pinned(package):

@@ -124,7 +124,7 @@ def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str =
 def run_victim(*words: object) -> int:
     """Run a victim in a process of its own and return its exit status."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pernn.runs.execution", "torch._dynamo"])
+    context.set_forkserver_preload(["pernn.runs.execution", "torch.optim"])
     process = context.Process(target=victim, args=words)
     process.start()
     process.join(PATIENCE)

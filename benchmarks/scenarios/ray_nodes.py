@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-START_SECONDS = 60.0
+START_SECONDS = 240.0
+"""Within which a node serves, on a machine however busy."""
 HOST = "127.0.0.2"
 """Loopback, too, but not the address that Ray takes for a mistake and replaces."""
 

@@ -1,22 +1,15 @@
 """`pernn prune`, `pernn archive` and `pernn unpack` as a user meets them."""
 
 import json
+import shutil
 from pathlib import Path
 
-import pytest
-
-from cli.test_cli import pernn, sweep, tiny_run
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("archive") / "results"
-    done = tiny_run(root)
-    assert done.returncode == 0, done.stderr
-    return root
+from cli.tiny import sweep
+from command_line import call as pernn
 
 
 def test_archived_pruned_and_unpacked_again(finished: Path, tmp_path: Path) -> None:
+    finished = shutil.copytree(finished, tmp_path / "results")
     name, file, there = sweep(finished).name, tmp_path / "a.tar", tmp_path / "there"
     done = pernn("archive", name, "-r", finished, "-o", file, "--json")
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,22 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from cli.tiny import TINY, sweep, tiny_run
 from command_line import call as pernn
 from pernn.cli.app import VERBS
 from pernn.runs import RunSpec
 from store.finished import begin
 
-TINY = [
-    "training.iterations=20",
-    "training.batch_size=4",
-    "core.hidden_size=8",
-    "encoding.size=8",
-    "embedding_size=8",
-    "task.length=6",
-    "task.num_held_out=16",
-    "training.checkpoint_interval=5",
-    "seed=[111,222,333,444,555]",
-]
 TRIAL = """
 seed = 3
 embedding_size = 8
@@ -48,29 +39,8 @@ checkpoint_interval = 5
 """
 
 
-def tiny_run(root: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    # Codes without a size refuse one, so every trial here has a code.
-    settings = [word for text in TINY for word in ("--set", text)]
-    settings += ["--set", "encoding.kind=sinusoidal", "--set", "task.vocab_size=4"]
-    return pernn("run", "vocabulary_size", "-r", root, "--runner", "inline", *settings, *more)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("cli") / "results"
-    done = tiny_run(root)
-    assert done.returncode == 0, done.stderr
-    assert "[5/5] finished" in done.stderr
-    assert (sweep(root) / "index.html").exists()
-    return root
-
-
-def sweep(root: Path) -> Path:
-    (directory,) = (root / "sweeps").iterdir()
-    return directory
-
-
 def test_a_second_run_does_nothing_and_says_so(finished: Path) -> None:
+    assert (sweep(finished) / "index.html").exists()
     before = {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")}
     again = tiny_run(finished)
     assert again.returncode == 0
@@ -79,15 +49,14 @@ def test_a_second_run_does_nothing_and_says_so(finished: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")} == before
 
 
-def test_a_deleted_run_is_redone_alone_in_the_same_bits(finished: Path) -> None:
-    import shutil
-
-    runs = sorted((finished / "runs").iterdir())
+def test_a_deleted_run_is_redone_alone_in_the_same_bits(finished: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(finished, tmp_path / "results")
+    runs = sorted((root / "runs").iterdir())
     victim = runs[2]
     before = {path.name: (path / "result.json").read_bytes() for path in runs}
     times = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
     shutil.rmtree(victim)
-    assert "Running 1 trials (4 are finished)" in tiny_run(finished).stdout
+    assert "Running 1 trials (4 are finished)" in tiny_run(root).stdout
     after = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
     assert {name for name in times if times[name] != after[name]} == {victim.name}
     assert {path.name: (path / "result.json").read_bytes() for path in runs} == before

@@ -94,11 +94,11 @@ def test_what_cannot_be_asked_is_said_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def on_a_terminal(root: Path, *words: str, until: str, leave: bool = False) -> tuple[int, str]:
-    """Run a verb on a pseudo-terminal; give its exit status and all that it printed."""
+def on_a_terminal(*arguments: str, until: str, leave: bool = False) -> tuple[int, str]:
+    """Run Python on a pseudo-terminal; give its exit status and all that it printed."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "pernn", *words, "-r", str(root)],
+        [sys.executable, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -119,25 +119,37 @@ def on_a_terminal(root: Path, *words: str, until: str, leave: bool = False) -> t
     return process.wait(timeout=240), said.decode(errors="replace")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("status", "study-demo"),
-        ("query", "study-demo", "SELECT reason FROM status"),
-        ("query", "study-demo", "SELECT reason FROM status", "--csv"),
-        ("query", "study-demo", "SELECT reason FROM status", "--json"),
-    ],
-    ids=" ".join,
-)
-def test_control_characters_do_nothing_on_a_terminal(results: Path, words: tuple[str, ...]) -> None:
-    status, said = on_a_terminal(results, *words, until="")
-    assert status == 0
-    assert "script" in said
-    assert "evil" in said
-    for sign in ("\x1b[2J", "\x1b]0;", "\x07", "\x9b", "\u202e"):
-        assert sign not in said
-    # What looks like markup is shown, not obeyed.
-    assert "[red]" in said
+READING = """
+import json, sys
+from pernn.cli import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["pernn", *words]
+    try: main()
+    except SystemExit as leaving: assert not leaving.code
+    print("that was all", flush=True)
+"""
+ON_A_TERMINAL = [
+    ("status", "study-demo"),
+    ("query", "study-demo", "SELECT reason FROM status"),
+    ("query", "study-demo", "SELECT reason FROM status", "--csv"),
+    ("query", "study-demo", "SELECT reason FROM status", "--json"),
+]
+
+
+def test_control_characters_do_nothing_on_a_terminal(results: Path) -> None:
+    # One process for all: it takes longer to start than to answer.
+    every = json.dumps([[*words, "-r", str(results)] for words in ON_A_TERMINAL])
+    status, said = on_a_terminal("-c", READING, every, until="")
+    assert status == 0, said
+    *answers, rest = said.split("that was all")
+    assert rest.strip() == ""
+    for words, answer in zip(ON_A_TERMINAL, answers, strict=True):
+        assert "script" in answer, words
+        assert "evil" in answer, words
+        for sign in ("\x1b[2J", "\x1b]0;", "\x07", "\x9b", "\u202e"):
+            assert sign not in answer, words
+        # What looks like markup is shown, not obeyed.
+        assert "[red]" in answer, words
 
 
 def test_status_says_why_and_what_happened_last(results: Path) -> None:
@@ -165,9 +177,8 @@ def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
         run.note("resumed", update=0)
         time.sleep(0.1)
         run.append_metrics({"update": 1234, "kind": "train", "loss": 1.0})
-        status, said = on_a_terminal(
-            results, "status", "study-demo", "-w", "--every", "0.2", until="1,234 of", leave=True
-        )
+        words = ("status", "study-demo", "-w", "--every", "0.2", "-r", str(results))
+        status, said = on_a_terminal("-m", "pernn", *words, until="1,234 of", leave=True)
     assert status == 0
     assert "Traceback" not in said
     assert "about" in said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_cli import TINY
+from cli.tiny import TINY
 from pernn import sweeps
 from pernn.cli import launch as launching
 from pernn.cli.launch import RUNNERS_OF, Launch, check_cores
@@ -15,6 +15,7 @@ from pernn.cli.statuses import LEFT_EARLY
 from pernn.cli.sweep import run_sweep
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError, MachineError
+from pernn.reports import Report
 from pernn.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner, SlurmRunner
 from pernn.store import (
     RunDirectory,
@@ -23,12 +24,13 @@ from pernn.store import (
     load_sweep,
     read_status,
     save_sweep,
+    sweep_directory,
 )
-from pernn.sweeps import plan_again, plan_sweep
+from pernn.sweeps import Plan, plan_again, plan_sweep
 
 OVERRIDES = dict(
     parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]
-)
+) | {"training.iterations": 2, "training.checkpoint_interval": 1}
 
 
 class InThisProcess(LocalRunner):
@@ -37,9 +39,16 @@ class InThisProcess(LocalRunner):
 
 
 @pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch, one_format: None) -> None:
-    """Starting processes takes longer than these trials, and is tested elsewhere."""
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting processes and drawing take longer than these trials, and are tested elsewhere."""
     monkeypatch.setattr(launching, "LocalRunner", InThisProcess)
+    monkeypatch.setattr("pernn.cli.sweep.make_report", without_drawing)
+
+
+def without_drawing(root: Path, plan: Plan, complain: object) -> Report:
+    page = sweep_directory(root, plan.sweep.name) / "index.html"
+    page.write_text("")
+    return Report(page, (page,), ())
 
 
 @pytest.fixture(autouse=True)

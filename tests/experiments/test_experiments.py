@@ -253,14 +253,14 @@ def test_what_a_figure_shows_has_a_name(experiment):
 
 
 MINIATURE = {
-    "iterations": lambda n: max(2, n // 100),
+    "iterations": lambda n: min(max(2, n // 120), 8),
     "batch_size": lambda n: n // 16,
     "hidden_size": lambda n: 8,
     "embedding_size": lambda n: 8,
     "size": lambda n: 8,
     "length": lambda n: n // 2,
-    "keep_interval": lambda n: n // 25,
-    "checkpoint_interval": lambda n: n // 25,
+    "keep_interval": lambda n: n // 50,
+    "checkpoint_interval": lambda n: n // 50,
     "num_per_condition": lambda n: 2,
     "map_per_condition": lambda n: 1,
     "min_length": lambda n: n // 2,

@@ -12,7 +12,13 @@ from torch.nn import functional as F
 
 from command_line import call
 from pernn.errors import ConfigError
-from pernn.kernels import find_kernels, product, without_kernels
+from pernn.kernels import (
+    describe_arithmetic,
+    describe_kernels,
+    find_kernels,
+    product,
+    without_kernels,
+)
 from pernn.models import PlainRNN
 from pernn.performance import (
     PHASES,
@@ -162,6 +168,10 @@ def test_without_kernels_the_ceiling_is_called_the_librarys():
 
 
 def test_a_class_that_cannot_be_imitated_says_so(monkeypatch):
+    # What the process would print is what it finds here; the next test starts one.
+    head = json.dumps({"kernels": describe_kernels(), "arithmetic": describe_arithmetic()})
+    done = subprocess.CompletedProcess([], 0, f"{head}\n", "")
+    monkeypatch.setattr("pernn.performance.processors.subprocess.run", lambda *_, **__: done)
     monkeypatch.setitem(CLASSES, "no-compiler", replace(CLASSES["no-compiler"], arithmetic="RVV *"))
     found = measure_class("no-compiler", [make_spec("gru", SHAPE)], threads=1, rounds=1)
     assert found.problem == "cannot be imitated here"

@@ -175,8 +175,7 @@ def test_the_footer_says_how_it_was_made() -> None:
 
 
 def test_nothing_that_a_line_joins_is_moved_sideways() -> None:
-    figure = draw(experiment(), trials())
-    for axes in figure.axes:
+    for axes in usual().axes:
         for line in error_bars(axes):
             assert list(line[0].get_xdata()) == [4, 8, 16, 32]
     words = replace(experiment().figure, x="core.kind", panels="task.vocab_size", x_base=None)

@@ -1,4 +1,7 @@
-"""Ray: a real cluster of separate raylets on this machine."""
+"""Ray: a real cluster of separate raylets on this machine.
+
+That it computes the same, and an interrupt: tests/runners/test_same_records.py.
+"""
 
 import os
 import signal
@@ -11,7 +14,6 @@ from pernn.errors import ConfigError, MachineError
 from pernn.runners import RayRunner, TrialEvent, cluster
 from pernn.runners import ray as ray_runner
 from pernn.runners.schedule import MAX_DEATHS
-from pernn.store import RunDirectory
 from runners.test_runners import LONG, SPECS, Ear
 
 NEEDS_RAY = "ray is not installed: pip install 'pernn[ray]'"
@@ -24,24 +26,6 @@ def nodes() -> Iterator["object"]:
 
     with ray_nodes(num_nodes=1, cpus_per_node=2) as cluster:
         yield cluster
-
-
-def test_an_interrupt_checkpoints_what_runs(nodes, tmp_path: Path) -> None:
-    heard: list[TrialEvent] = []
-
-    def on_event(event: TrialEvent) -> None:
-        if event.update and not any(one.update for one in heard):
-            signal.raise_signal(signal.SIGINT)
-        heard.append(event)
-
-    with pytest.raises(KeyboardInterrupt):
-        RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, on_event)
-    assert heard[-1].state == "stopped"
-    run = RunDirectory(tmp_path, LONG.fingerprint())
-    last = run.read_journal()[-1]
-    assert last["event"] == "stopped"
-    assert run.checkpoints.updates()[-1] == last["update"]
-    assert not list((tmp_path / "drivers").iterdir())
 
 
 @pytest.mark.slow

@@ -282,10 +282,10 @@ def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None
         time.sleep(0.05)
 
 
-# A small guard of the slow one: test_signals_checkpoint_and_leave, in one process.
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGUSR1, marks=pytest.mark.slow)]
-)
+# Small guards: test_signals_checkpoint_and_leave, in one process; test_same_records.py, of an
+# interrupt while workers run; and test_ctrl_c_loses_nothing of tests/cli/test_cli.py.
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_to_the_driver_checkpoints_and_leaves(
     tmp_path: Path, driver, number: signal.Signals
 ) -> None:

@@ -1,6 +1,7 @@
 """SLURM through submitit: real processes by its local executor; the file that SLURM would get.
 
-No SLURM is needed, and none was tried.
+No SLURM is needed, and none was tried. That it computes the same, and an interrupt:
+tests/runners/test_same_records.py.
 """
 
 import json
@@ -18,7 +19,7 @@ from pernn.runners import Limits, SlurmRunner, TrialEvent
 from pernn.runners import slurm as slurm_runner
 from pernn.runners.cluster import DriverFolder
 from pernn.store import RunDirectory
-from runners.test_runners import LONG, SPEC, SPECS, Ear, results
+from runners.test_runners import SPEC, SPECS, Ear, results
 
 NEEDS_SUBMITIT = "submitit is not installed: pip install 'pernn[slurm]'"
 MEDIUM = SPEC.override({"training.iterations": 2000, "training.checkpoint_interval": 500})
@@ -78,22 +79,6 @@ def test_a_job_that_must_leave_goes_on_from_where_it_was(
     assert events == ["started", *left, "resumed", "finished"]
     assert results(tmp_path, [MEDIUM]) == alone
     assert not list((tmp_path / "drivers").iterdir())
-
-
-def test_an_interrupt_checkpoints_what_runs(tmp_path: Path) -> None:
-    pytest.importorskip("submitit", reason=NEEDS_SUBMITIT)
-    heard: list[TrialEvent] = []
-
-    def on_event(event: TrialEvent) -> None:
-        if event.update and not any(one.update for one in heard):
-            signal.raise_signal(signal.SIGINT)
-        heard.append(event)
-
-    with pytest.raises(KeyboardInterrupt):
-        SlurmRunner(executor="local", device="cpu").run([LONG], tmp_path, on_event)
-    assert heard[-1].state == "stopped"
-    run = RunDirectory(tmp_path, LONG.fingerprint())
-    assert run.checkpoints.updates()[-1] == run.read_journal()[-1]["update"]
 
 
 def test_the_submission_has_what_was_asked_for(tmp_path: Path, monkeypatch) -> None:

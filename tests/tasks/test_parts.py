@@ -219,10 +219,10 @@ def test_the_least_and_the_greatest_word_stay_inside_their_halves(share, vocab_s
 
 
 def test_one_sequence_left_to_train_on_is_found():
-    """The extreme: 2,047 of the 2,048 sequences of two tokens and length 11 are held out."""
-    config = ReverseOrderingConfig(vocab_size=2, length=11, num_held_out=2047)
+    """The extreme: 255 of the 256 sequences of two tokens and length 8 are held out."""
+    config = ReverseOrderingConfig(vocab_size=2, length=8, num_held_out=255)
     stream = config.build().stream(1)
     held_out = set(map(tuple, stream.test().tokens.tolist()))
-    assert len(held_out) == 2047
+    assert len(held_out) == 255
     (left,) = stream.train(0, 1).tokens.tolist()
     assert tuple(left) not in held_out
