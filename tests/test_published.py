@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 from scipy import stats
 
 from pernn.cores import CORES
-from pernn.evidence import rebuild
+from pernn.evidence import judge_published, rebuild
+from pernn.reports import fill, replication_parts
 from pernn.runs import RunSpec, describe_environment, execute
 from pernn.store import FOLDER, RunDirectory, list_publications, read_published
 
@@ -47,7 +49,7 @@ def without_study(monkeypatch):
     monkeypatch.setattr("pernn.evidence.make_study", lambda *words: 0)
 
 
-@pytest.mark.slow  # each sweep takes ten seconds: of one, the test below says the same
+@pytest.mark.slow  # ten seconds a sweep: the next two compare all verdicts, and one sweep's pages
 @pytest.mark.usefixtures("without_study")
 def test_pages_are_what_the_records_give(tmp_path):
     """If this fails: make evidence."""
@@ -57,6 +59,14 @@ def test_pages_are_what_the_records_give(tmp_path):
     shutil.copy(ROOT / "README.md", tmp_path)
     rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / "README.md"])
     assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 2
+
+
+def test_verdicts_on_pages_are_what_the_records_give():
+    """If this fails: make evidence."""
+    studies = judge_published(EVIDENCE, pytest.fail)
+    for path in (PAGES / "report.md", ROOT / "README.md"):
+        parts = replication_parts(studies, os.path.relpath(PAGES, path.parent))
+        assert fill(path.read_text(), parts) == path.read_text()
 
 
 @pytest.mark.usefixtures("without_study")

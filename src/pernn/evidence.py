@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pernn.errors import ConfigError, PernnError, StoreError
-from pernn.reports import Study, fill, replication_parts
+from pernn.reports import Study, Verdict, fill, replication_parts
 from pernn.runs import with_stages
 from pernn.store import (
     Publication,
@@ -20,7 +20,7 @@ from pernn.store import (
     write_atomically,
 )
 from pernn.studies import make_study
-from pernn.sweeps import make_report, plan_again
+from pernn.sweeps import Plan, judge_sweep, make_report, plan_again
 
 STUDY = "study.html"
 """One page of every claim and every published sweep; see `pernn report --all`."""
@@ -61,12 +61,46 @@ def rebuild(
         MachineError: If pyarrow is missing.
         StoreError: If a file cannot be written.
     """
+
+    def draw(plan: Plan) -> Sequence[Verdict]:
+        written.append(target / plan.sweep.name / PAGE)
+        # No trial lies in the pages' folder: all that a report has are the published ones.
+        return make_report(target, plan, complain, written[-1].parent, ("svg",)).verdicts
+
+    written: list[Path] = []
+    studies = judge_published(folder, complain, draw)
+    make_study(target, target / STUDY, complain, folder)
+    own = [target / PAGE] if (target / PAGE).exists() else []
+    for page in (*own, *pages):
+        _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
+    return [*written, target / STUDY, *own, *pages]
+
+
+def judge_published(
+    folder: Path,
+    complain: Callable[[str], None],
+    judge: Callable[[Plan], Sequence[Verdict]] | None = None,
+) -> list[Study]:
+    """Return every published sweep with its verdicts.
+
+    Args:
+        folder: Published trials.
+        complain: Told of a sweep whose experiment is not here, and of trials that its grid lacks.
+        judge: Returns the verdicts on a sweep of which only published trials are finished; by
+            default nothing is written.
+
+    Raises:
+        ConfigError: If nothing is published there.
+        CorruptError: If a file is damaged.
+        MachineError: If pyarrow is missing.
+    """
     paths = list_publications(folder)
     if not paths:
         raise ConfigError(f"{folder}: no published trials: see `pernn publish`")
+    judge = judge or (lambda plan: judge_sweep(folder, plan, complain))
     with gc_paused():
         published = {one.run: one for one in read_published(folder)}
-        studies, written = [], []
+        studies = []
         for path in paths:
             sweep = describe_publication(path)
             try:
@@ -78,15 +112,8 @@ def rebuild(
                 complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
             trials = [published[run] for run in plan.specs if run in published]
             plan = replace(plan, published={one.run: one for one in trials})
-            # No trial lies in the pages' folder: all that a report has are the published ones.
-            report = make_report(target, plan, complain, target / sweep.name, ("svg",))
-            studies.append(Study(sweep, len(plan.specs), trials, report.verdicts))
-            written.append(target / sweep.name / PAGE)
-    make_study(target, target / STUDY, complain, folder)
-    own = [target / PAGE] if (target / PAGE).exists() else []
-    for page in (*own, *pages):
-        _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
-    return [*written, target / STUDY, *own, *pages]
+            studies.append(Study(sweep, len(plan.specs), trials, judge(plan)))
+    return studies
 
 
 def _fill(path: Path, parts: Mapping[str, str]) -> None:
