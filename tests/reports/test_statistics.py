@@ -13,7 +13,7 @@ from pernn.errors import ConfigError
 from pernn.reports import bootstrap_interval, paired_differences, student_interval
 from pernn.reports.records import number, sort_key
 from pernn.reports.rules import holm
-from pernn.reports.statistics import p_above, share_interval
+from pernn.reports.statistics import EXACT, p_above, share_interval
 from reports.trials import ENCODING, trial, trials
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
@@ -92,7 +92,9 @@ def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(
 
 @given(VALUES, st.floats(-50, 50), st.floats(-8, 8))
 def test_intervals_follow_shift_and_scale(values: list[float], shift: float, factor: float) -> None:
-    for make in (bootstrap_interval, student_interval):
+    # Drawn resamples are not their own mirror image: beyond six values that holds up to chance.
+    mirrored = factor < 0 and len(values) > EXACT
+    for make in (student_interval,) if mirrored else (bootstrap_interval, student_interval):
         plain, moved = make(values), make([factor * value + shift for value in values])
         expected = sorted((factor * plain.low + shift, factor * plain.high + shift))
         assert [moved.low, moved.high] == pytest.approx(expected, abs=1e-7)
