@@ -114,7 +114,7 @@ def test_charts_show_values_metrics_and_lines(page: Any) -> None:
     tip.wait_for()
     assert "Vocabulary size K" in tip.inner_text()
     num_marks = marks.count()
-    box = chart.get_by_label("Vanilla")
+    box = chart.get_by_role("checkbox", name="Vanilla")
     box.focus()
     page.keyboard.press("Space")
     assert not box.is_checked()
