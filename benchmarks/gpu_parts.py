@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpu_steps import FUSED, compare_steps
+
 if TYPE_CHECKING:
     import torch
     from gpu import Item, Records
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 CORES = ("lstm", "gru", "elman", "s4d")
-FUSED = CORES[:2]
-"""Those for which PyTorch has fused steps."""
 STUDY = (512, 512, 64)
 """Hidden size, batch size, length of the study; SMALL stands in for it on a CPU."""
 SMALL = (32, 16, 6)
@@ -212,41 +212,9 @@ def _steps(call: Call) -> Named:
     for vocab in VOCABULARIES[call.device]:
         for precision in reversed(PRECISIONS[call.device]):
             for core in FUSED:
-                run = partial(compare_steps, call.device, core, vocab, precision)
+                shape = _shape(call.device, vocab)
+                run = partial(compare_steps, call.device, core, shape, precision)
                 yield f"{core} K={vocab} {precision}", run
-
-
-def compare_steps(device: str, core: str, vocab: int, precision: "Precision") -> dict[str, Any]:
-    """Time updates with plain and with fused steps in turn, and what a run chooses by."""
-    import torch
-
-    from pernn.cores import has_fused_steps
-    from pernn.performance import Stopwatch, make_spec
-    from pernn.runs import build, choose_steps, measure_steps
-    from pernn.training import TrainState
-
-    spec, place = make_spec(core, _shape(device, vocab), precision), torch.device(device)
-    names = {"plain": False}
-    row: dict[str, Any] = {"chosen": "plain"}
-    if has_fused_steps(core, place):
-        names["fused"] = True
-        said: list[str] = []
-        found = measure_steps(spec, place, said.append)
-        row["chosen"] = "fused" if choose_steps(spec, place, said.append) else "plain"
-        times = found["recurrence_seconds"]
-        row |= {f"16 steps, {name} ms": times[name] * 1e3 for name in names}
-        row |= {"difference": found["difference"], "agrees": found["agrees"]}
-        row |= {"text": "\n".join(said)} if said else {}
-    watches = {}
-    for name, fused in names.items():
-        trial = build(spec, place)
-        state = TrainState.fresh(trial.model, trial.preset)
-        watches[name] = Stopwatch(spec, trial, state, place, fused=fused)
-    rounds = [{name: watch.whole() for name, watch in watches.items()} for _ in range(9)][2:]
-    for name in names:
-        median = statistics.median(taken[name] for taken in rounds)
-        row[f"update, {name} ms"] = median * 1e3
-    return row
 
 
 def _times(call: Call) -> Named:

@@ -11,14 +11,15 @@ import pytest
 from gpu import Item, Records, run_items
 from gpu_parts import (
     PARTS,
+    SMALL,
     Call,
-    compare_steps,
     compare_with_cpu,
     items_of,
     time_updates,
     train,
 )
 from gpu_report import GOALS, render
+from gpu_steps import compare_steps
 
 from pernn.kernels import without_kernels
 from stand_in.fused_cells import cells_on_cpu
@@ -89,12 +90,12 @@ def test_updates_are_timed(tmp_path):
 
 def test_plain_and_fused_steps_are_timed_side_by_side(tmp_path, monkeypatch):
     monkeypatch.setattr("pernn.runs.estimates._known_path", lambda: tmp_path / "known.json")
-    row = compare_steps("cpu", "lstm", 16, "fp32")
+    row = compare_steps("cpu", "lstm", (*SMALL, 16), "fp32")
     assert row["update, plain ms"] > 0
     assert (row["chosen"], len(row)) == ("plain", 2)
     monkeypatch.setattr("pernn.runs.steps.REPEATS", 1)
     with cells_on_cpu(), without_kernels():
-        row = compare_steps("cpu", "lstm", 16, "fp32")
+        row = compare_steps("cpu", "lstm", (*SMALL, 16), "fp32")
     assert row["agrees"]
     times = [row[f"{what}, {name} ms"] for what in ("16 steps", "update") for name in STEPS]
     assert min(times) > 0

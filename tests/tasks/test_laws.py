@@ -80,7 +80,8 @@ def test_train_and_test_are_disjoint(config, seed, some_steps):
 
 
 @every_task
-@pytest.mark.parametrize("left", ["half", 64])
+# Few left are drawn slowly, from all: the fewer, the rarer the sequence that is looked for.
+@pytest.mark.parametrize("left", ["half", 64, pytest.param(8, marks=pytest.mark.slow)])
 def test_disjoint_when_half_or_nearly_all_sequences_are_held_out(kind, left):
     config = space(kind, left)
     stream = config.build().stream(111)
@@ -192,7 +193,7 @@ def test_too_many_held_out_are_refused(num_held_out):
         ReverseOrderingConfig(vocab_size=2, length=3, num_held_out=num_held_out)
 
 
-@pytest.mark.parametrize("left", ["half", 120])
+@pytest.mark.parametrize("left", ["half", 120, pytest.param(30, marks=pytest.mark.slow)])
 @every_task
 def test_training_and_held_out_sequences_are_as_likely_as_they_should_be(kind, left):
     config = space(kind, left)

@@ -218,11 +218,12 @@ def test_the_least_and_the_greatest_word_stay_inside_their_halves(share, vocab_s
     assert (np.diff(ids) >= 0).all()
 
 
-def test_one_sequence_left_to_train_on_is_found():
-    """The extreme: 255 of the 256 sequences of two tokens and length 8 are held out."""
-    config = ReverseOrderingConfig(vocab_size=2, length=8, num_held_out=255)
+@pytest.mark.parametrize("length", [8, pytest.param(11, marks=pytest.mark.slow)])
+def test_one_sequence_left_to_train_on_is_found(length):
+    """The extreme: all sequences of two tokens but one are held out."""
+    config = ReverseOrderingConfig(vocab_size=2, length=length, num_held_out=2**length - 1)
     stream = config.build().stream(1)
     held_out = set(map(tuple, stream.test().tokens.tolist()))
-    assert len(held_out) == 255
+    assert len(held_out) == 2**length - 1
     (left,) = stream.train(0, 1).tokens.tolist()
     assert tuple(left) not in held_out
