@@ -185,6 +185,18 @@ def test_shares_have_the_whole_axis() -> None:
         assert axes.get_ylim() == (-0.03, 1.03)
 
 
+@pytest.mark.parametrize(("low", "ends"), [(0.85, (0.838, 0.962)), (0.5, (-0.03, 1.03))])
+def test_shares_that_lie_close_together_have_an_axis_of_their_own(
+    low: float, ends: tuple[float, float]
+) -> None:
+    layout = replace(POINTS, contrast=None, metrics=("solved_or_stuck",))
+    records = [
+        {**one, "solved_or_stuck": low if one["core.kind"] == "gru" else 0.95} for one in trials()
+    ]
+    for axes in draw(experiment(figure=layout), records).axes:
+        assert axes.get_ylim() == pytest.approx(ends)
+
+
 @pytest.mark.parametrize(
     ("baseline", "treated", "labels", "legend"),
     [

@@ -199,14 +199,14 @@ def _draw_lines(grid: Grid) -> None:
             FORMS[form](axes, x, series)
             counts = [len(values) for line in series for values in line.points.values()]
             _count(axes, counts)
-            if (row.metric, x.column) == ("token_accuracy", "task.vocab_size"):
-                _draw_chance(axes, x)
             drawn += [value for line in series for value in line.values]
             settled += [value for line in series for value in line.values_at(late)]
         if begins_far_away(drawn, settled) and not (row.metric and is_share(row.metric)):
             fit_settled(list(axes_of_row), drawn, settled, layout.y_base if row.metric else None)
         elif row.metric is not None:
             fit_metric(axes_of_row[0], row.metric, drawn, layout.y_base, free=violins)
+        if row.metric == "token_accuracy" and axes_of_row[0].get_ylim()[0] < 0:
+            _draw_chance(list(axes_of_row), across)
         axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
     for axes, x in zip(grid.axes[-1], across, strict=True):
         x.fit(axes)
@@ -271,16 +271,19 @@ def _count(axes: Axes, counts: Sequence[int]) -> None:
     axes.set_title(text, loc="right", fontsize=7.5, color="#555555")
 
 
-def _draw_chance(axes: Axes, x: Scale) -> None:
-    axes.plot(
-        [x.position(value) for value in x.values],
-        [1 / value for value in x.values],
-        color="#777777",
-        linewidth=0.9,
-        linestyle=(0, (1, 1.5)),
-        label=CHANCE,
-        zorder=1,
-    )
+def _draw_chance(row: Sequence[Axes], across: Sequence[Scale]) -> None:
+    """Draw what guessing would give, where the horizontal axis tells the vocabulary."""
+    for axes, x in zip(row, across, strict=True):
+        if x.column == "task.vocab_size":
+            axes.plot(
+                [x.position(value) for value in x.values],
+                [1 / value for value in x.values],
+                color="#777777",
+                linewidth=0.9,
+                linestyle=(0, (1, 1.5)),
+                label=CHANCE,
+                zorder=1,
+            )
 
 
 def _quantity(experiment: Experiment, metric: str | None) -> str:

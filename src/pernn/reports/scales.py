@@ -21,6 +21,9 @@ DENSE = 16
 CURVE = 8
 """Fewer updates than this are no curve whose beginning could hide its end."""
 
+CLOSE = 0.4
+"""Shares whose smallest and largest are no further apart have an axis of their own."""
+
 SHARES = ("solved", "stuck", "solved_or_stuck")
 """Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
 
@@ -206,6 +209,8 @@ def fit_metric(
 ) -> None:
     """Set the vertical axis of a metric: shares from 0 to 1, others from 0 if none is negative.
 
+    Shares that lie close together have an axis as long as they are: a difference is to be seen.
+
     Args:
         axes: One of the panels that share it.
         metric: What is on it.
@@ -222,7 +227,10 @@ def fit_metric(
         axes.set_ylim(*ends)
         tick_log(axes.yaxis, ends, base)
     elif not free and is_share(metric):
-        axes.set_ylim(-0.03, 1.03)
+        low, high = (min(values), max(values)) if values else (0.0, 1.0)
+        close = 0 < high - low < CLOSE
+        margin = 0.12 * (high - low) if close else 0.03
+        axes.set_ylim(*((low - margin, high + margin) if close else (-margin, 1 + margin)))
     elif not free and values and min(values) >= 0:
         top = max(axes.get_ylim()[1], max(values) * 1.05) or 1.0
         axes.set_ylim(-0.03 * top, top)
