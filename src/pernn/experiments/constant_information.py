@@ -10,7 +10,16 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, gain_grows, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, SMALL_TRAINING, Settings, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    Settings,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Place
 
 PAPER_BITS = 768
@@ -33,11 +42,12 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores: a quarter of the paper's lengths."""
+    """An hour or two on two CPU cores: a sixteenth of the paper's lengths."""
     return grid(
-        {"core.kind": "lstm", **widths(128), **SMALL_TRAINING},
-        _vocabularies(PAPER_BITS // 4, 2, 4, 8, 64, 4096),
+        {"core.kind": "lstm", **SMALL_SIZES, **SHORT_TRAINING},
+        _vocabularies(PAPER_BITS // 16, 2, 4, 8, 64, 4096),
         encodings(),
+        seeds=SMALL_SEEDS,
     )
 
 

@@ -7,7 +7,17 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, labels, no_gain
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    each,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Claim, EveryTrial, Place
 
 TASK = {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"}
@@ -24,11 +34,12 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """An hour or two on two CPU cores: half as many tokens, held for less time."""
     return grid(
-        {**TASK, "task.length": 10, **widths(128), **SMALL_TRAINING},
-        each("task.hold_time", HOLD_TIMES),
+        {**TASK, **SMALL_SIZES, "task.length": 5, **SHORT_TRAINING},
+        each("task.hold_time", [20, 30, 40]),
         encodings(),
+        seeds=SMALL_SEEDS,
     )
 
 

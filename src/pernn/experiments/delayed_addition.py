@@ -7,7 +7,16 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, encoding_helps, gain_grows, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, SMALL_TRAINING, each, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    each,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Place
 
 SOURCE = (Place("v3", "appendix A.1 and Fig. 7"), Place("v5", "appendix A.1"))
@@ -24,11 +33,12 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """Half an hour on two CPU cores."""
     return grid(
-        {**TASK, "task.length": 16, **widths(128), **SMALL_TRAINING, "training.iterations": 20_000},
-        each("task.vocab_size", [16, 32, 48, 64]),
+        {**TASK, **SMALL_SIZES, **SHORT_TRAINING},
+        each("task.vocab_size", [8, 16, 32]),
         encodings(),
+        seeds=SMALL_SEEDS,
     )
 
 

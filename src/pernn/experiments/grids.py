@@ -55,17 +55,6 @@ DEMO_TRAINING: Settings = {
 }
 """Minutes; see docs/reproduce/vocabulary_size.md for how it was found."""
 
-SMALL_TRAINING: Settings = {
-    "training.iterations": 6_000,
-    "training.batch_size": 64,
-    "training.learning_rate": 3e-3,
-    "training.warmup_updates": 100,
-    "training.evaluation_interval": 1_000,
-    "training.checkpoint_interval": 1_000,
-}
-"""Hours."""
-
-
 MASTERY_TRAINING: Settings = {
     "training.iterations": 20_000,
     "training.batch_size": 64,

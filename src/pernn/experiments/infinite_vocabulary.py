@@ -7,7 +7,17 @@ from pernn.runs import RunSpec
 
 from .comparisons import OURS, falls, named
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    each,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import PLANNED, Claim, Differs, Equivalent, Place
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
@@ -35,12 +45,13 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """An hour or two on two CPU cores."""
     return grid(
-        {"task.kind": "infinite_vocabulary", "task.length": 32, **widths(128), **SMALL_TRAINING},
-        each("task.dimension", [8, 16, 32, 64, 128]),
+        {"task.kind": "infinite_vocabulary", **SMALL_SIZES, **SHORT_TRAINING},
+        each("task.dimension", [8, 32, 64]),
         each("core.kind", list(CORES)),
         encodings(),
+        seeds=SMALL_SEEDS,
     )
 
 

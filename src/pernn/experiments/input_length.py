@@ -7,7 +7,17 @@ from pernn.runs import RunSpec
 
 from .comparisons import CORES, by_core, falls, labels, no_gain
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, each, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    each,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Claim, Place
 
 KINDS = ["elman", "gru", "lstm"]
@@ -28,12 +38,13 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """An hour or two on two CPU cores."""
     return grid(
-        {"task.vocab_size": 2, **widths(128), **SMALL_TRAINING},
-        each("task.length", [16, 32, 64, 128]),
+        {**SMALL_SIZES, **SHORT_TRAINING, "task.vocab_size": 2, "task.length": 16},
+        each("task.length", [16, 24, 32]),
         each("core.kind", KINDS),
         encodings(),
+        seeds=SMALL_SEEDS,
     )
 
 

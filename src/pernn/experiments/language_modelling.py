@@ -9,7 +9,16 @@ from pernn.runs import RunSpec
 
 from .comparisons import OURS, labels
 from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, ENCODING, SMALL_TRAINING, Settings, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    Settings,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Claim, Differs, Equivalent, Place
 
 BASE: Settings = {"task.kind": "language_modelling", "core.kind": "lstm"}
@@ -47,10 +56,11 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores, on generated text."""
-    text = _generated(40_000, 5_000, vocab_size=4_096, length=256)
-    training = {"training.iterations": 3_000, **_evaluated_every(150)}
-    return grid({**BASE, **text, **widths(256), **SMALL_TRAINING, **training}, encodings())
+    """An hour on two CPU cores, on generated text."""
+    text = _generated(10_000, 2_000, vocab_size=1_024, length=64)
+    training = {**SHORT_TRAINING, "training.iterations": 2_000, **_evaluated_every(100)}
+    base = {**BASE, **text, **widths(128), **training}
+    return grid(base, encodings(), seeds=SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:

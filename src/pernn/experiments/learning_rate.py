@@ -16,8 +16,9 @@ from .comparisons import LABELS, by_core, encoding_helps, labels
 from .experiment import Columns, Experiment, FigureLayout
 from .grids import (
     DEMO_TRAINING,
-    MASTERY_TRAINING,
+    SHORT_TRAINING,
     SMALL_SEEDS,
+    SMALL_SIZES,
     VALIDATION_SEEDS,
     Settings,
     encodings,
@@ -140,9 +141,9 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """Hours on two CPU cores: the sizes of `vocabulary_size`, at its largest K."""
-    base = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
-    return grid(base, _cores(elman=16, gru=64, lstm=256), encodings(), seeds=SMALL_SEEDS)
+    """Two hours on two CPU cores: the networks of the short trainings."""
+    base = {**SMALL_SIZES, **SHORT_TRAINING}
+    return grid(base, _cores(elman=8, gru=64, lstm=192), encodings(), seeds=SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:

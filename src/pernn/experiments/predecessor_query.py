@@ -8,7 +8,16 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, encoding_helps, labels
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, SMALL_TRAINING, each, encodings, grid, widths
+from .grids import (
+    DEMO_TRAINING,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
+    each,
+    encodings,
+    grid,
+    widths,
+)
 from .predicates import Place
 
 TASK = {"task.kind": "predecessor_query", "core.kind": "lstm"}
@@ -24,11 +33,12 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """An hour on two CPU cores."""
     return grid(
-        {**TASK, "task.length": 16, **widths(128), **SMALL_TRAINING, "training.iterations": 30_000},
-        each("task.vocab_size", [32, 64, 96, 128]),
+        {**TASK, **SMALL_SIZES, **SHORT_TRAINING, "training.iterations": 16_000},
+        each("task.vocab_size", [8, 12, 16]),
         encodings(),
+        seeds=SMALL_SEEDS,
     )
 
 

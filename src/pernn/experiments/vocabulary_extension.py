@@ -13,7 +13,10 @@ from .grids import (
     DEMO_TRAINING,
     ENCODING,
     POWERS,
-    SMALL_TRAINING,
+    SEEDS,
+    SHORT_TRAINING,
+    SMALL_SEEDS,
+    SMALL_SIZES,
     Settings,
     encodings,
     grid,
@@ -35,8 +38,8 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
-    return _both_ways([16, 32, 64], {"task.length": 32, **widths(128), **SMALL_TRAINING})
+    """An hour or two on two CPU cores."""
+    return _both_ways([64, 192], {**SMALL_SIZES, **SHORT_TRAINING}, SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
@@ -44,11 +47,13 @@ def paper() -> tuple[RunSpec, ...]:
     return _both_ways(SIZES, {})
 
 
-def _both_ways(sizes: Sequence[int], base: Settings) -> tuple[RunSpec, ...]:
+def _both_ways(
+    sizes: Sequence[int], base: Settings, seeds: Sequence[int] = SEEDS
+) -> tuple[RunSpec, ...]:
     """Cross sizes and encodings, each pretrained on half of the ids, and from scratch."""
     ids = [{"task.vocab_size": size, "task.num_known": size // 2} for size in sizes]
     kinds = {"task.kind": "vocabulary_extension", "core.kind": "lstm"}
-    specs = grid({**kinds, **base}, ids, encodings())
+    specs = grid({**kinds, **base}, ids, encodings(), seeds=seeds)
     return tuple(one for spec in specs for one in (_pretrained(spec), spec))
 
 
