@@ -373,3 +373,19 @@ def _parse_value(word: str) -> Any:
             # Words in a list need no quotes: core.kind=[gru,lstm].
             return [_parse_value(one.strip()) for one in word[1:-1].split(",")]
         return word
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values by dotted path.
+
+    Examples:
+        >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
+        {'core.kind': 'lstm', 'seed': 1}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
+    return flat

@@ -10,12 +10,13 @@ from types import ModuleType
 import pytest
 
 from pernn.cli.options import grid_changes
+from pernn.config import flatten
 from pernn.cores import GRUConfig
 from pernn.errors import ConfigError
 from pernn.experiments import find_experiment, trials
 from pernn.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.reports import judge_all
-from pernn.store import flatten, load_sweep, save_sweep
+from pernn.store import load_sweep, save_sweep
 from pernn.sweeps import plan_again, plan_sweep, repeat_command
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from experiments.grids_of_the_paper import COMMON, PAPER
+from pernn.config import flatten
 from pernn.errors import ConfigError
 from pernn.experiments import CATALOGUE, PLANNED, find_experiment, trials
 from pernn.reports import write_report
 from pernn.runners import InlineRunner
 from pernn.runs import build
-from pernn.store import flatten, read_records
+from pernn.store import read_records
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"

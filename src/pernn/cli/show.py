@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pernn.config import flatten
 from pernn.errors import ConfigError
 from pernn.experiments import experiment_names
 from pernn.runs import Estimate, RunSpec, estimate
-from pernn.store import flatten
 from pernn.sweeps import Plan, plan_sweep, repeat_command
 from pernn.tasks import TASKS, draw_pictures
 

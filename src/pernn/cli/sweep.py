@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +19,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from pernn.errors import ConfigError, one_line
+from pernn.errors import ConfigError, StoreError, one_line
 from pernn.experiments import SINGLE
 from pernn.kernels import may_compile_first
 from pernn.runners import OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, estimate, show_hours
 from pernn.store import (
+    RunDirectory,
     is_done,
     is_pause_requested,
-    read_status,
     save_sweep,
     sweep_directory,
     withdraw_pause,
@@ -178,7 +178,7 @@ class Tally:
 
     def __init__(self, specs: Sequence[RunSpec], root: Path) -> None:
         self.specs = {spec.fingerprint(): spec for spec in specs}
-        self.updates = {run: read_status(root, run).update for run in self.specs}
+        self.updates = {run: _last_checkpoint(RunDirectory(root, run)) for run in self.specs}
         self.first = sum(self.updates.values())
         self.ended: dict[str, TrialEvent] = {}
         self.begun = time.monotonic()
@@ -211,6 +211,13 @@ class Tally:
         fresh = self.done - self.first
         elapsed = time.monotonic() - self.begun
         return elapsed / fresh * (self.total - self.done) if fresh else None
+
+
+def _last_checkpoint(run: RunDirectory) -> int:
+    """Return the update that a run goes on from."""
+    with suppress(StoreError):
+        return max(run.checkpoints.updates(), default=0)
+    return 0
 
 
 @contextmanager

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from .core import Core as Core, Linear as Linear, map_state as map_state
     from .elman import Elman as Elman
     from .factors import LayerFactors as LayerFactors
-    from .fused import (
-        fused_steps as fused_steps,
-        has_fused_steps as has_fused_steps,
-        steps_are_fused as steps_are_fused,
-    )
     from .gru import GRU as GRU
     from .lstm import LSTM as LSTM
     from .projected import Projected as Projected
     from .recurrent import RecurrentCore as RecurrentCore
     from .s4d import S4D as S4D
+    from .scanning import (
+        fused_steps as fused_steps,
+        has_fused_steps as has_fused_steps,
+        steps_are_fused as steps_are_fused,
+    )
 
 __getattr__ = exports(__name__)

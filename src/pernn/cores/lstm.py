@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .factors import LayerFactors
-from .fused import FusedLSTM, steps_are_fused
+from .fused import FusedLSTM
 from .recurrent import RecurrentCore
-from .scanning import add_product, factors_of, first_order, recurrent_gradient
+from .scanning import add_product, factors_of, first_order, recurrent_gradient, steps_are_fused
 
 
 class LSTM(RecurrentCore):

@@ -11,10 +11,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from pernn.config import is_kind
+from pernn.config import flatten, is_kind
 from pernn.errors import ConfigError
 from pernn.runs import RunSpec
-from pernn.store import flatten
 
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout, names_of

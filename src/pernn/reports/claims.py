@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pernn.config import flatten
 from pernn.experiments import Claim
 from pernn.runs import RunSpec
-from pernn.store import flatten
 
 from .choosing import choose
 from .findings import Cell, Finding, find

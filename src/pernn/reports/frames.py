@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pernn.config import flatten
 from pernn.errors import ConfigError, MachineError
 from pernn.store import (
     Published,
     RunDirectory,
     describe_publication,
-    flatten,
     list_publications,
     list_runs,
     list_sweeps,

@@ -7,8 +7,9 @@ from pernn.lazy import exports
 from .runner import Limits as Limits, OnEvent as OnEvent, Runner as Runner, TrialEvent as TrialEvent
 
 if TYPE_CHECKING:
-    from .local import InlineRunner as InlineRunner, LocalRunner as LocalRunner
+    from .local import LocalRunner as LocalRunner
     from .ray import RayRunner as RayRunner
+    from .schedule import InlineRunner as InlineRunner
     from .slurm import SlurmRunner as SlurmRunner
 
 __getattr__ = exports(__name__)

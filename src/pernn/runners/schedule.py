@@ -1,4 +1,4 @@
-"""The next trial: one that is neither finished nor held by another process. Every engine asks here.
+"""The next trial, one that is neither finished nor held, for all engines; and the simplest of them.
 
 A trial's lease guards its directory and its journal tells how it stands, so engines and trials need
 to tell each other nothing else. What a lease says is noted without waiting: the next trial is
@@ -8,6 +8,7 @@ taken, and the held one is looked at again later.
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Protocol, runtime_checkable
@@ -15,7 +16,15 @@ from typing import Protocol, runtime_checkable
 from pernn.runs import RunSpec
 from pernn.store import LeaseWatch, RunDirectory, is_done
 
-from .runner import Limits, OnEvent, TrialEvent, deferred_interrupt, journal_failure
+from .runner import (
+    POLL_SECONDS,
+    Limits,
+    OnEvent,
+    TrialEvent,
+    deferred_interrupt,
+    journal_failure,
+    run_trial,
+)
 
 MAX_DEATHS = 3
 """Times that a trial's worker may die before the trial counts as failed."""
@@ -165,3 +174,62 @@ def drive(engine: Engine, schedule: Schedule) -> None:
             engine.look()
     if schedule.interrupted.is_set():
         raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class InlineRunner:
+    """Runs trials in this process: for notebooks, debuggers and tests.
+
+    Attributes:
+        device: As for `execute`.
+        threads: As for `execute`.
+        limits: When to leave before all is done.
+    """
+
+    device: str = "auto"
+    threads: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+    def describe(self) -> str:
+        """Return where trials run."""
+        return f"one after another on {self.device}, {self.threads} thread(s) each"
+
+    def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
+        """Run every trial to its end, in order, those of other processes last, or to a limit.
+
+        Raises:
+            KeyboardInterrupt: After a signal, when the update is finished and checkpointed.
+        """
+        schedule = Schedule(specs, root, self.limits, on_event)
+        drive(_Here(self, schedule), schedule)
+
+
+class _Here:
+    """This process."""
+
+    def __init__(self, runner: InlineRunner, schedule: Schedule) -> None:
+        self.runner, self.schedule = runner, schedule
+
+    def has_room(self) -> bool:
+        return True
+
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        end = run_trial(
+            spec,
+            self.schedule.root,
+            self.schedule.on_event,
+            device=self.runner.device,
+            threads=self.runner.threads,
+            may_go_on=self.schedule.may_go_on,
+            expired=expired,
+        )
+        # A trial that was told to stop has done so; it is not to be started again.
+        self.schedule.stopping = not self.schedule.may_go_on()
+        self.schedule.end(end)
+
+    def look(self) -> None:
+        # Other processes hold all that waits.
+        time.sleep(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Nothing runs beside this."""

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from pernn.cores import has_fused_steps
 from pernn.errors import MachineError, TrialError
 from pernn.interfaces import Task
 from pernn.store import RunDirectory, physical_memory
@@ -134,10 +135,9 @@ def _run_held(
     torch.set_num_threads(threads if started is None else started["threads"])
     if started is not None:
         check_device(started, device, directory)
-    with (
-        kernels_of(started, directory),
-        steps_of(spec, started, directory, device, warn),
-    ):
+    fused = has_fused_steps(spec.core.kind, device) or (started or {}).get("steps") == "fused"
+    steps = steps_of(spec, started, directory, device, warn) if fused else nullcontext()
+    with kernels_of(started, directory), steps:
         if first is not None and spec.analysis is not None:
             if started is None:
                 directory.write_environment(describe_start(spec, device))

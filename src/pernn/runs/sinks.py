@@ -15,8 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pernn.config import flatten
 from pernn.errors import ConfigError, MachineError, one_line
-from pernn.store import RunDirectory, flatten, refuse_links
+from pernn.store import RunDirectory, refuse_links
 
 from .spec import RunSpec
 

@@ -43,7 +43,6 @@ from .published import (
 )
 from .publishing import Publication as Publication, publish as publish
 from .queries import query as query
-from .records import flatten as flatten
 from .remote import (
     hide_credentials as hide_credentials,
     open_url as open_url,

@@ -1,11 +1,12 @@
 """What the values of a result must be, and a trial as one flat record."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from pernn.config import flatten
 
 Table = dict[str, list[str | int | float | None]]
 
@@ -44,22 +45,6 @@ def check_result(values: Mapping[str, Any]) -> None:
             for part in first["loc"]:
                 found, key = found[part], f"{key}.{part}"
         raise ValueError(f"{key[1:]}: {first['msg']}, got {found!r:.40}") from None
-
-
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested values by dotted path.
-
-    Examples:
-        >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
-        {'core.kind': 'lstm', 'seed': 1}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
-    return flat
 
 
 def flat_record(run: str, spec: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:

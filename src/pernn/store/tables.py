@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pernn.config import flatten
 from pernn.errors import StoreError
 
 from .files import gc_paused
-from .records import flatten
 from .run_directory import RunDirectory, list_runs
 from .status import RunStatus, read_record, read_status
 from .sweeps import Sweep, list_sweeps, load_sweep
