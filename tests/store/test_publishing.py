@@ -3,6 +3,8 @@
 import json
 import pickle
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,23 @@ def test_records_are_those_of_the_results_directory(tmp_path: Path, published: P
     assert len(one.curves["update"]) <= MAX_POINTS
     assert (one.curves["update"][-1], one.curves["loss"][0]) == (200, 1.33333)
     assert one.core_seconds.keys() == {runs[0]}
+
+
+def test_reading_starts_no_thread_that_could_abort_the_end_of_a_process(published: Path) -> None:
+    code = """
+import os, pathlib, sys
+from pernn.store import load_pyarrow, read_published
+load_pyarrow()
+before = os.listdir("/proc/self/task")
+found = read_published(pathlib.Path(sys.argv[1]))
+assert os.listdir("/proc/self/task") == before
+print(len(found))
+"""
+    if not Path("/proc/self/task").is_dir():
+        pytest.skip("no list of threads")
+    words = [sys.executable, "-c", code, str(published)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("3\n", "")
 
 
 def test_again_changes_nothing_and_order_plays_no_part(tmp_path: Path, published: Path) -> None:

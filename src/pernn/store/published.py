@@ -177,13 +177,16 @@ def _parse(row: Mapping[str, str]) -> Published:
 
 
 def read_columns(path: Path, columns: list[str]) -> Any:
-    """Read columns of a Parquet file."""
+    """Read columns of a Parquet file, in this thread.
+
+    `read_table` starts threads, which now and then abort a process that ends soon after
+    (apache/arrow#34314, a status of -6 after all was said).
+    """
     pa, parquet = load_pyarrow()
-    content = read_whole(path)
+    content = pa.BufferReader(read_whole(path))
     try:
-        return parquet.read_table(
-            pa.BufferReader(content), columns=columns, page_checksum_verification=True
-        )
+        file = parquet.ParquetFile(content, page_checksum_verification=True, pre_buffer=False)
+        return file.read(columns, use_threads=False).select(columns)
     except (pa.ArrowException, ValueError, KeyError, OSError) as error:
         said = str(error).partition("\n")[0]
         raise CorruptError(f"{path}: not a file of published trials: {said}") from None
