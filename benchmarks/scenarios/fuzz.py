@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pernn.config import parse_assignment
+from pernn.config import flatten
 from pernn.errors import PernnError
 from pernn.experiments import experiment_names, find_experiment, trials
 from pernn.runners import TrialEvent
@@ -27,7 +28,6 @@ from pernn.store import (
     Checkpoint,
     RunDirectory,
     Sweep,
-    flatten,
     load_sweep,
     read_record,
     read_status,
