@@ -18,8 +18,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pernn.config import parse_assignment
-from pernn.config import flatten
+from pernn.config import flatten, parse_assignment
 from pernn.errors import PernnError
 from pernn.experiments import experiment_names, find_experiment, trials
 from pernn.runners import TrialEvent
