@@ -70,6 +70,7 @@ def test_another_wish_is_refused(monkeypatch):
 def test_without_a_compiler_there_are_none_and_training_says_so_once(monkeypatch):
     said = []
     monkeypatch.setattr(loading.LOGGER, "warning", lambda text, *more: said.append(text % more))
+    monkeypatch.delenv("PERNN_KERNELS", raising=False)
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert find_kernels() is None
     assert find_kernels() is None
@@ -107,6 +108,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 
 def test_whether_the_compiler_comes_first_is_known_without_torch(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PERNN_KERNELS", raising=False)
     assert may_compile_first()
     monkeypatch.setenv("PERNN_KERNELS", "off")
     assert not may_compile_first()
