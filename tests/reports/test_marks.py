@@ -185,6 +185,19 @@ def test_shares_have_the_whole_axis() -> None:
         assert axes.get_ylim() == (-0.03, 1.03)
 
 
+def test_blocks_of_rows_have_one_axis_for_a_share() -> None:
+    layout = replace(
+        POINTS, contrast=None, metrics=("solved_or_stuck",), panels="encoding.kind", rows="core.kind"
+    )
+    records = [
+        {**one, "solved_or_stuck": 0.85 if one["core.kind"] == "gru" else 0.95} for one in trials()
+    ]
+    axes = draw(experiment(figure=layout), records).axes
+    assert len(axes) == 4
+    for one in axes:
+        assert one.get_ylim() == pytest.approx((0.838, 0.962))
+
+
 @pytest.mark.parametrize(("low", "ends"), [(0.85, (0.838, 0.962)), (0.5, (-0.03, 1.03))])
 def test_shares_that_lie_close_together_have_an_axis_of_their_own(
     low: float, ends: tuple[float, float]

@@ -3,7 +3,7 @@
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -184,11 +184,11 @@ def _draw_lines(grid: Grid) -> None:
     experiment, layout = grid.experiment, grid.layout
     order, across = line_order(experiment, grid.found), grid.scales()
     late = late_values(across, layout)
+    drawn: dict[Row, list[float]] = {row: [] for row in grid.rows}
+    settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
     for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
-        violins = layout.form == "violins" and row.metric == layout.metrics[0]
+        violins = _has_violins(grid, row)
         form = "points" if layout.form == "violins" and not violins else layout.form
-        drawn: list[float] = []
-        settled: list[float] = []
         for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=True):
             if row.metric is None:
                 series = differences(experiment, records)
@@ -199,17 +199,39 @@ def _draw_lines(grid: Grid) -> None:
             FORMS[form](axes, x, series)
             counts = [len(values) for line in series for values in line.points.values()]
             _count(axes, counts)
-            drawn += [value for line in series for value in line.values]
-            settled += [value for line in series for value in line.values_at(late)]
-        if begins_far_away(drawn, settled) and not (row.metric and is_share(row.metric)):
-            fit_settled(list(axes_of_row), drawn, settled, layout.y_base if row.metric else None)
-        elif row.metric is not None:
-            fit_metric(axes_of_row[0], row.metric, drawn, layout.y_base, free=violins)
-        if row.metric == "token_accuracy" and axes_of_row[0].get_ylim()[0] < 0:
-            _draw_chance(list(axes_of_row), across)
+            drawn[row] += [value for line in series for value in line.values]
+            settled[row] += [value for line in series for value in line.values_at(late)]
         axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
+    _fit_rows(grid, across, drawn, settled)
     for axes, x in zip(grid.axes[-1], across, strict=True):
         x.fit(axes)
+
+
+def _fit_rows(
+    grid: Grid,
+    across: Sequence[Scale],
+    drawn: Mapping[Row, list[float]],
+    settled: Mapping[Row, list[float]],
+) -> None:
+    """Fit the vertical axis of each row to the values drawn; blocks of rows are compared by eye."""
+    layout = grid.layout
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        panels, values = list(axes_of_row), drawn[row]
+        is_of_shares = bool(row.metric and is_share(row.metric))
+        if is_of_shares:
+            alike = [other for other in grid.rows if other.metric == row.metric]
+            values = [value for other in alike for value in drawn[other]]
+        if begins_far_away(values, settled[row]) and not is_of_shares:
+            fit_settled(panels, values, settled[row], layout.y_base if row.metric else None)
+        elif row.metric is not None:
+            free = _has_violins(grid, row)
+            fit_metric(panels[0], row.metric, values, layout.y_base, free=free)
+        if row.metric == "token_accuracy" and panels[0].get_ylim()[0] < 0:
+            _draw_chance(panels, across)
+
+
+def _has_violins(grid: Grid, row: Row) -> bool:
+    return grid.layout.form == "violins" and row.metric == grid.layout.metrics[0]
 
 
 def _draw_heat(grid: Grid) -> None:
