@@ -187,7 +187,11 @@ def test_shares_have_the_whole_axis() -> None:
 
 def test_blocks_of_rows_have_one_axis_for_a_share() -> None:
     layout = replace(
-        POINTS, contrast=None, metrics=("solved_or_stuck",), panels="encoding.kind", rows="core.kind"
+        POINTS,
+        contrast=None,
+        metrics=("solved_or_stuck",),
+        panels="encoding.kind",
+        rows="core.kind",
     )
     records = [
         {**one, "solved_or_stuck": 0.85 if one["core.kind"] == "gru" else 0.95} for one in trials()
