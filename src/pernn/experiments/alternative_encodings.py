@@ -11,16 +11,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import labels
 from .experiment import Experiment, FigureLayout
-from .grids import (
-    DEMO_TRAINING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    Settings,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, Settings, encodings, grid, widths
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place
 
 TASKS = {
@@ -62,7 +53,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """An hour on two CPU cores."""
     return grid(
-        {"task.vocab_size": 192, "core.kind": "lstm", **SMALL_SIZES, **SHORT_TRAINING},
+        {"task.vocab_size": 192, "core.kind": "lstm", **SMALL},
         _lengths(4, num_held_out=256),
         encodings("none", *ENCODING_KINDS),
         seeds=SMALL_SEEDS,

@@ -13,9 +13,8 @@ from .grids import (
     DEMO_TRAINING,
     POWERS,
     SEEDS,
-    SHORT_TRAINING,
+    SMALL,
     SMALL_SEEDS,
-    SMALL_SIZES,
     Settings,
     each,
     encodings,
@@ -47,7 +46,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 def small() -> tuple[RunSpec, ...]:
     """An hour on two CPU cores; the networks without feedback are those of `sorting`."""
-    return _with_and_without_feedback({**SMALL_SIZES, **SHORT_TRAINING}, [64, 192], SMALL_SEEDS)
+    return _with_and_without_feedback(SMALL, [64, 192], SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:

@@ -10,16 +10,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, gain_grows, labels
 from .experiment import Experiment
-from .grids import (
-    DEMO_TRAINING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    Settings,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, Settings, encodings, grid, widths
 from .predicates import Place
 
 PAPER_BITS = 768
@@ -44,7 +35,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """An hour or two on two CPU cores: a sixteenth of the paper's lengths."""
     return grid(
-        {"core.kind": "lstm", **SMALL_SIZES, **SHORT_TRAINING},
+        {"core.kind": "lstm", **SMALL},
         _vocabularies(PAPER_BITS // 16, 2, 4, 8, 64, 4096),
         encodings(),
         seeds=SMALL_SEEDS,

@@ -7,17 +7,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, labels, no_gain
 from .experiment import Experiment
-from .grids import (
-    DEMO_TRAINING,
-    ENCODING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import Claim, EveryTrial, Place
 
 TASK = {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"}
@@ -36,7 +26,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """An hour or two on two CPU cores: half as many tokens, held for less time."""
     return grid(
-        {**TASK, **SMALL_SIZES, "task.length": 5, **SHORT_TRAINING},
+        {**TASK, **SMALL, "task.length": 5},
         each("task.hold_time", [20, 30, 40]),
         encodings(),
         seeds=SMALL_SEEDS,

@@ -7,16 +7,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, encoding_helps, gain_grows, labels
 from .experiment import Experiment
-from .grids import (
-    DEMO_TRAINING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import Place
 
 SOURCE = (Place("v3", "appendix A.1 and Fig. 7"), Place("v5", "appendix A.1"))
@@ -35,7 +26,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """Half an hour on two CPU cores."""
     return grid(
-        {**TASK, **SMALL_SIZES, **SHORT_TRAINING},
+        {**TASK, **SMALL},
         each("task.vocab_size", [8, 16, 32]),
         encodings(),
         seeds=SMALL_SEEDS,

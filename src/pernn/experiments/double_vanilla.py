@@ -7,17 +7,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import labels, no_gain
 from .experiment import Experiment, FigureLayout
-from .grids import (
-    DEMO_TRAINING,
-    POWERS,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, POWERS, SMALL, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import Claim, Contrast, Differs, Place
 
 TASKS = {"reverse_ordering": "reversing", "sorting": "sorting"}
@@ -45,7 +35,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """An hour on two CPU cores; two thirds of its trials are those of `sorting`."""
     return grid(
-        {"core.kind": "lstm", **SMALL_SIZES, **SHORT_TRAINING},
+        {"core.kind": "lstm", **SMALL},
         each("task.vocab_size", [64, 192]),
         each("task.kind", list(TASKS)),
         CONDITIONS,

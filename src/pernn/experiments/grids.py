@@ -74,8 +74,8 @@ def widths(size: int) -> Settings:
 SHORT_TRAINING: Settings = {**MASTERY_TRAINING, "training.iterations": 8_000}
 """A minute a trial; the encoded LSTM ends near 0.95 at K = 192, the vanilla one near 0.86."""
 
-SMALL_SIZES: Settings = {"task.length": 8, **widths(64)}
-"""Length and width of the networks of published evidence."""
+SMALL: Settings = {"task.length": 8, **widths(64), **SHORT_TRAINING}
+"""Length, width and training of most networks in docs/evidence: sections 3 and 4 of its plan."""
 
 
 def each(path: str, values: Sequence[Any]) -> list[Settings]:

@@ -7,17 +7,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import OURS, falls, named
 from .experiment import Experiment, FigureLayout
-from .grids import (
-    DEMO_TRAINING,
-    ENCODING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import PLANNED, Claim, Differs, Equivalent, Place
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
@@ -47,7 +37,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """An hour or two on two CPU cores."""
     return grid(
-        {"task.kind": "infinite_vocabulary", **SMALL_SIZES, **SHORT_TRAINING},
+        {"task.kind": "infinite_vocabulary", **SMALL},
         each("task.dimension", [8, 32, 64]),
         each("core.kind", list(CORES)),
         encodings(),

@@ -7,17 +7,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import CORES, by_core, falls, labels, no_gain
 from .experiment import Experiment
-from .grids import (
-    DEMO_TRAINING,
-    ENCODING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import Claim, Place
 
 KINDS = ["elman", "gru", "lstm"]
@@ -40,7 +30,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """An hour or two on two CPU cores."""
     return grid(
-        {**SMALL_SIZES, **SHORT_TRAINING, "task.vocab_size": 2, "task.length": 16},
+        {**SMALL, "task.vocab_size": 2, "task.length": 16},
         each("task.length", [16, 24, 32]),
         each("core.kind", KINDS),
         encodings(),

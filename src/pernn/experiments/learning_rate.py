@@ -16,9 +16,8 @@ from .comparisons import LABELS, by_core, encoding_helps, labels
 from .experiment import Columns, Experiment, FigureLayout
 from .grids import (
     DEMO_TRAINING,
-    SHORT_TRAINING,
+    SMALL,
     SMALL_SEEDS,
-    SMALL_SIZES,
     VALIDATION_SEEDS,
     Settings,
     encodings,
@@ -142,8 +141,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 def small() -> tuple[RunSpec, ...]:
     """Two hours on two CPU cores: the networks of the short trainings."""
-    base = {**SMALL_SIZES, **SHORT_TRAINING}
-    return grid(base, _cores(elman=8, gru=64, lstm=192), encodings(), seeds=SMALL_SEEDS)
+    return grid(SMALL, _cores(elman=8, gru=64, lstm=192), encodings(), seeds=SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:

@@ -18,9 +18,8 @@ from .grids import (
     DEMO_TRAINING,
     ENCODING,
     SEEDS,
-    SHORT_TRAINING,
+    SMALL,
     SMALL_SEEDS,
-    SMALL_SIZES,
     Settings,
     encodings,
     grid,
@@ -66,7 +65,7 @@ PLANS = {
     "small": Plan(
         training={"training.iterations": 8_000, "training.batch_size": 64},
         vocabularies={"gru": 64, "lstm": 192},
-        base={**SMALL_SIZES, **SHORT_TRAINING},
+        base=SMALL,
         seeds=SMALL_SEEDS,
     ),
     "paper": Plan(

@@ -8,16 +8,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import by_core, encoding_helps, labels
 from .experiment import Experiment
-from .grids import (
-    DEMO_TRAINING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import Place
 
 TASK = {"task.kind": "predecessor_query", "core.kind": "lstm"}
@@ -35,7 +26,7 @@ def demo() -> tuple[RunSpec, ...]:
 def small() -> tuple[RunSpec, ...]:
     """An hour on two CPU cores."""
     return grid(
-        {**TASK, **SMALL_SIZES, **SHORT_TRAINING, "training.iterations": 16_000},
+        {**TASK, **SMALL, "training.iterations": 16_000},
         each("task.vocab_size", [8, 12, 16]),
         encodings(),
         seeds=SMALL_SEEDS,

@@ -14,9 +14,8 @@ from .grids import (
     DEMO_TRAINING,
     ENCODING,
     POWERS,
-    SHORT_TRAINING,
+    SMALL,
     SMALL_SEEDS,
-    SMALL_SIZES,
     each,
     encodings,
     grid,
@@ -55,7 +54,7 @@ def small() -> tuple[RunSpec, ...]:
     """An hour or two on two CPU cores."""
     vocabularies = {"elman": (8, 64), "gru": (16, 64), "lstm": (64, 192)}
     return grid(
-        {**SMALL_SIZES, **SHORT_TRAINING},
+        SMALL,
         [
             {"core.kind": core, "task.vocab_size": size}
             for core, sizes in vocabularies.items()

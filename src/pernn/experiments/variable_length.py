@@ -7,17 +7,7 @@ from pernn.runs import RunSpec
 
 from .comparisons import named
 from .experiment import Experiment, FigureLayout
-from .grids import (
-    DEMO_TRAINING,
-    ENCODING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    SMALL_SIZES,
-    each,
-    encodings,
-    grid,
-    widths,
-)
+from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
 from .predicates import Claim, Differs, Place
 
 SOURCE = (Place("v3", "appendix B and Fig. 9"), Place("v1", "appendix B.1 and Fig. 6"))
@@ -47,7 +37,7 @@ def small() -> tuple[RunSpec, ...]:
     several = {"task.kind": "variable_length", "task.min_length": 4, "task.num_held_out": 256}
     vocabularies = {"gru": 64, "lstm": 192}
     return grid(
-        {**several, **SMALL_SIZES, **SHORT_TRAINING},
+        {**several, **SMALL},
         [{"core.kind": core, "task.vocab_size": vocabularies[core]} for core in KINDS],
         encodings(),
         seeds=SMALL_SEEDS,

@@ -14,9 +14,8 @@ from .grids import (
     ENCODING,
     POWERS,
     SEEDS,
-    SHORT_TRAINING,
+    SMALL,
     SMALL_SEEDS,
-    SMALL_SIZES,
     Settings,
     encodings,
     grid,
@@ -39,7 +38,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 def small() -> tuple[RunSpec, ...]:
     """An hour or two on two CPU cores."""
-    return _both_ways([64, 192], {**SMALL_SIZES, **SHORT_TRAINING}, SMALL_SEEDS)
+    return _both_ways([64, 192], SMALL, SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:

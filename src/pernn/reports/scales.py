@@ -227,10 +227,11 @@ def fit_metric(
         axes.set_ylim(*ends)
         tick_log(axes.yaxis, ends, base)
     elif not free and is_share(metric):
-        low, high = (min(values), max(values)) if values else (0.0, 1.0)
-        close = 0 < high - low < CLOSE
-        margin = 0.12 * (high - low) if close else 0.03
-        axes.set_ylim(*((low - margin, high + margin) if close else (-margin, 1 + margin)))
+        length = max(values) - min(values) if values else 0.0
+        if 0 < length < CLOSE:
+            axes.set_ylim(min(values) - 0.12 * length, max(values) + 0.12 * length)
+        else:
+            axes.set_ylim(-0.03, 1.03)
     elif not free and values and min(values) >= 0:
         top = max(axes.get_ylim()[1], max(values) * 1.05) or 1.0
         axes.set_ylim(-0.03 * top, top)

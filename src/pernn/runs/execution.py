@@ -135,8 +135,9 @@ def _run_held(
     torch.set_num_threads(threads if started is None else started["threads"])
     if started is not None:
         check_device(started, device, directory)
-    fused = has_fused_steps(spec.core.kind, device) or (started or {}).get("steps") == "fused"
-    steps = steps_of(spec, started, directory, device, warn) if fused else nullcontext()
+    began_fused = (started or {}).get("steps") == "fused"
+    may_fuse = began_fused or has_fused_steps(spec.core.kind, device)
+    steps = steps_of(spec, started, directory, device, warn) if may_fuse else nullcontext()
     with kernels_of(started, directory), steps:
         if first is not None and spec.analysis is not None:
             if started is None:
