@@ -75,10 +75,11 @@ def _scorecard(studies: Sequence[Study], pages: str) -> str:
         count = Counter(one.verdict for one in study.verdicts)
         place = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
         page = f"[{escape_markdown(study.sweep.title)}]({place})"
-        seeds = len({one.spec["seed"] for one in study.trials})
+        seeds = sorted({one.num_seeds for one in study.verdicts if one.interval is not None})
+        judged_by = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
         done = f"{len(study.trials):,} of {study.num_planned:,}"
-        rows.append((page, done, str(seeds), *(str(count[kind]) for kind in kinds)))
-    return _table(("sweep", "trials", "seeds", *kinds), rows)
+        rows.append((page, done, judged_by, *(str(count[kind]) for kind in kinds)))
+    return _table(("sweep", "trials", "n", *kinds), rows)
 
 
 def _judged(studies: Sequence[Study], kind: Outcome) -> str:
