@@ -35,6 +35,11 @@ def one_line(text: str) -> str:
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 thread`, `2 threads`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 class PernnError(Exception):
     """Whatever pernn raises on purpose; the message is one line and says what to do."""
 

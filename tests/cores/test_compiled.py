@@ -71,13 +71,19 @@ def measure(core, inputs, state, num_outputs, dtype=torch.float32):
 
 
 def check(core, inputs, state, num_outputs, *, tolerance=2e-6):
+    """Compare with float64: within a tolerance, or no further off than the library's own float32.
+
+    Without vector extensions the library adds up 192 terms one after another, and is off by 3e-6.
+    """
     found = measure(core, inputs, state, num_outputs)
     with without_kernels():
         expected = measure(core, inputs, state, num_outputs, torch.float64)
-    assert found.keys() == expected.keys()
+        plain = measure(core, inputs, state, num_outputs)
+    assert found.keys() == expected.keys() == plain.keys()
     for name, value in expected.items():
-        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-3)
-        assert error < tolerance, (name, float(error))
+        size = value.abs().max().clamp_min(1e-3)
+        error, usual = ((one[name] - value).abs().max() / size for one in (found, plain))
+        assert error < max(tolerance, usual), (name, float(error), float(usual))
 
 
 @pairwise(

@@ -83,13 +83,13 @@ def test_what_has_no_partner_is_counted():
     assert [len(cell.differences) for cell in found.cells] == [4, 3]
     notes = " ".join(found.notes)
     assert "without a partner: 2 of A, 1 of B" in notes
-    assert "1 seeds lack a cell" in notes
+    assert "lacking one: 1 seed." in notes
     assert (
         "n = 3 is no verdict: 5 seeds are needed, and the smallest p that 3 can give is 0.25"
         in notes
     )
     lost = [{**r, "diverged": 7} if r["run"] == records[-1]["run"] else r for r in records]
-    assert "1 trials diverged and count as the worst." in encoded(lost).notes
+    assert "Diverged, and counted as the worst: 1 trial." in encoded(lost).notes
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, counted
 from pernn.runs import RunSpec
 
 from .options import Assignments, Device, Json, num_cores, overrides, print_json
@@ -160,8 +160,8 @@ def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: b
         print_json(content)
         return
     typer.echo(
-        f"{environment['processor']}, {threads} thread(s), `{command}`, medians of {rounds} or "
-        f"more interleaved rounds (least – most):\n\n{table}"
+        f"{environment['processor']}, {counted(threads, 'thread')}, `{command}`, "
+        f"medians of {rounds} or more interleaved rounds (least – most):\n\n{table}"
     )
 
 
@@ -200,7 +200,7 @@ def _print_ceilings(ceilings: "Ceilings", console: Console) -> None:
     rates = {"float32": ceilings.fp32, "TF32": ceilings.tf32, "bfloat16": ceilings.bf16}
     shown = ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in rates.items() if rate)
     console.print(
-        f"{ceilings.device}, {ceilings.threads} thread(s): {shown} "
+        f"{ceilings.device}, {counted(ceilings.threads, 'thread')}: {shown} "
         f"({BOUNDS[ceilings.bound]}), memory {ceilings.bandwidth / 1e9:.1f} GB/s"
     )
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, counted
 from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
 from pernn.runs import SINKS, choose_sinks
 
@@ -206,6 +206,6 @@ def check_cores(jobs: int, threads: int, cores: int) -> None:
     """Refuse trials that would take cores from one another."""
     if jobs * threads > cores:
         raise ConfigError(
-            f"--jobs {jobs} of {threads} thread(s) need {jobs * threads} cores, and this process "
-            f"may use {cores}: use fewer, or --oversubscribe"
+            f"--jobs {jobs} of {counted(threads, 'thread')} need {jobs * threads} cores, and "
+            f"this process may use {cores}: use fewer, or --oversubscribe"
         )

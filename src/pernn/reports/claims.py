@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pernn.config import flatten
+from pernn.errors import counted
 from pernn.experiments import Claim
 from pernn.runs import RunSpec
 
@@ -182,8 +183,8 @@ def _remarks(found: Finding) -> list[str]:
         ),
         found.remark: bool(found.remark),
         f"all {len(values)} values are equal, so their spread is unknown": constant,
-        f"{lost} trial{'s' * (lost > 1)} diverged and count{'s' * (lost == 1)} as the worst": lost,
-        f"{missing} trial{'s' * (missing > 1)} not finished": missing,
+        f"{counted(lost, 'trial')} diverged and count{'s' * (lost == 1)} as the worst": lost,
+        f"{counted(missing, 'trial')} not finished": missing,
     }
     return [text for text, holds in words.items() if holds]
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pernn.errors import counted
+
 from .escaping import clean
 from .labels import Labels
 from .page import fill_template
@@ -174,6 +176,7 @@ def _rounded(difference: float) -> float:
 def _notes(pairs: Pairs, num_incomplete: int, shown: list[Compared]) -> list[str]:
     fewest = min(len(one.differences) for one in shown)
     single = sum(len(found) < MIN_PAIRS for found in pairs.cells.values())
+    lost = pairs.num_diverged
     words = {
         f"Within a pair seed and settings agree but for {', '.join(pairs.differing)}.": (
             pairs.differing
@@ -181,10 +184,12 @@ def _notes(pairs: Pairs, num_incomplete: int, shown: list[Compared]) -> list[str
         f"Trials without a partner: {pairs.num_unpaired[0]} of A, {pairs.num_unpaired[1]} of B.": (
             True
         ),
-        f"{pairs.num_same} trials are on both sides and were left out.": pairs.num_same,
-        f"{pairs.num_diverged} trials diverged and count as the worst.": pairs.num_diverged,
-        f"{single} cells have one pair only and are not shown.": single,
-        f"{num_incomplete} seeds lack a cell and are not in the mean over cells.": num_incomplete,
+        f"On both sides, and left out: {counted(pairs.num_same, 'trial')}.": pairs.num_same,
+        f"Diverged, and counted as the worst: {counted(lost, 'trial')}.": lost,
+        f"Not shown, having one pair only: {counted(single, 'cell')}.": single,
+        f"Not in the mean over cells, lacking one: {counted(num_incomplete, 'seed')}.": (
+            num_incomplete
+        ),
         f"n = {fewest} is no verdict: {MIN_SEEDS} seeds are needed, and the smallest p that "
         f"{fewest} can give is {2.0 ** (1 - fewest):g}.": fewest < MIN_SEEDS,
         "The p of single cells is not corrected for their number.": len(shown) > 2,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pernn.errors import counted
 from pernn.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
 from pernn.training import PRESETS
 
@@ -118,7 +119,7 @@ def footer_items(experiment: Experiment, records: Sequence[Record], scale: str =
             listed = (", " if len(values) <= FEW else " ").join(map(label, few))
             words.append(text.format(listed))
     seeds = len({record["seed"] for record in records})
-    words.append(f"n = {seeds} seed{'s' * (seeds != 1)}")
+    words.append(f"n = {counted(seeds, 'seed')}")
     return words + _signs(experiment.figure)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pernn.errors import counted
 from pernn.experiments import Cells, Claim, Contrast, Where
 
 from .records import Arm, Record, combine, matches, sides, sort_key
@@ -53,7 +54,7 @@ class Sample:
         if not seeds:
             raise NotRunError(f"no seed has all of {self.name} = {self.all_cells}")
         left_out = len(self.columns) - len(seeds)
-        note = f"; {left_out} unfinished seed{'s' * (left_out > 1)} left out" if left_out else ""
+        note = f"; {counted(left_out, 'unfinished seed')} left out" if left_out else ""
         return seeds, note
 
     def by_cell(self, seeds: Sequence[Any]) -> dict[Any, tuple[float, ...]]:

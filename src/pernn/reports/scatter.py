@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from pernn.errors import counted
 from pernn.experiments import Experiment, FigureLayout
 
 from .labels import Labels, value_of
@@ -72,7 +73,7 @@ def correlation_text(points: Sequence[Point]) -> str:
     num_seeds = len(set(seeds))
     count = f"n = {len(points):,}"
     if num_seeds and len(points) > num_seeds:
-        count += f" of {num_seeds} seed{'s' * (num_seeds != 1)}"
+        count += f" of {counted(num_seeds, 'seed')}"
     if not points:
         return count
     found = rank_correlation([one.x for one in points], [one.y for one in points], seeds)

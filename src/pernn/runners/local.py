@@ -10,7 +10,15 @@ from queue import Empty
 from pernn.runs import RunSpec
 from pernn.store import lease_seconds, storing
 
-from .runner import POLL_SECONDS, STOP, Limits, OnEvent, make_order, require_counts
+from .runner import (
+    POLL_SECONDS,
+    STOP,
+    Limits,
+    OnEvent,
+    describe_share,
+    make_order,
+    require_counts,
+)
 from .schedule import Schedule, drive
 from .worker import LOG, Child, Events, spawn
 
@@ -47,7 +55,7 @@ class LocalRunner:
         """Return where trials run."""
         shared = self.jobs > 1 and self.device.startswith("cuda")
         share = f" and at least 1/{self.jobs} of a GPU's memory" * shared
-        return f"{self.jobs} at a time on {self.device}, {self.threads} thread(s){share} each"
+        return f"{self.jobs} at a time, {describe_share(self.device, self.threads)}{share} each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
         """Run every trial to its end, as many at a time as there are jobs, or to a limit.

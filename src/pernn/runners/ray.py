@@ -14,7 +14,7 @@ from queue import Empty
 from threading import Event
 from typing import Any
 
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import ConfigError, MachineError, counted
 from pernn.runs import RunSpec
 
 from .cluster import DriverFolder, device_of_trial
@@ -70,7 +70,7 @@ class RayRunner:
         """Return where trials run."""
         number = "as many as there is room for" if self.jobs is None else str(self.jobs)
         return (
-            f"{number} at a time on Ray ({self.address}), {self.threads} thread(s) and "
+            f"{number} at a time on Ray ({self.address}), {counted(self.threads, 'thread')} and "
             f"{self.gpus_per_trial:g} GPU each"
         )
 

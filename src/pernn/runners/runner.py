@@ -13,7 +13,14 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
 
-from pernn.errors import BusyError, ConfigError, MachineError, PernnError, StoreError
+from pernn.errors import (
+    BusyError,
+    ConfigError,
+    MachineError,
+    PernnError,
+    StoreError,
+    counted,
+)
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory
 
@@ -87,6 +94,12 @@ class Runner(Protocol):
         `KeyboardInterrupt` is raised.
         """
         ...
+
+
+def describe_share(device: str, threads: int) -> str:
+    """Return in words what a trial gets: its threads, and the device if it was named."""
+    place = "" if device == "auto" else f"on {device}, "
+    return place + counted(threads, "thread")
 
 
 @contextmanager

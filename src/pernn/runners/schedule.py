@@ -22,6 +22,7 @@ from .runner import (
     OnEvent,
     TrialEvent,
     deferred_interrupt,
+    describe_share,
     journal_failure,
     run_trial,
 )
@@ -192,7 +193,7 @@ class InlineRunner:
 
     def describe(self) -> str:
         """Return where trials run."""
-        return f"one after another on {self.device}, {self.threads} thread(s) each"
+        return f"one after another, {describe_share(self.device, self.threads)} each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
         """Run every trial to its end, in order, those of other processes last, or to a limit.

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pernn.errors import ConfigError, MachineError, StoreError
+from pernn.errors import ConfigError, MachineError, StoreError, counted
 from pernn.ownership import make_private
 from pernn.runs import RunSpec
 from pernn.store import storing
@@ -93,8 +93,8 @@ class SlurmRunner:
     def describe(self) -> str:
         """Return where trials run."""
         return (
-            f"in jobs of {self.trials_per_job} trial(s) on {self.executor}, {self.threads} "
-            f"thread(s) and {self.gpus_per_trial:g} GPU each"
+            f"in jobs of {counted(self.trials_per_job, 'trial')} on {self.executor}, "
+            f"{counted(self.threads, 'thread')} and {self.gpus_per_trial:g} GPU each"
         )
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:

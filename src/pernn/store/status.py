@@ -164,10 +164,10 @@ def count_machines(
     count: Counter[str] = Counter()
     for found, number in zip(environments, times or [1] * len(environments), strict=True):
         device = found.get("device_name") if found.get("device") != "cpu" else "CPU"
-        packages = found.get("packages")
+        packages, threads = found.get("packages"), found.get("threads")
         torch = packages.get("torch") if isinstance(packages, dict) else None
         count[
-            f"{device} of {found.get('processor')}, {found.get('threads')} thread(s), "
+            f"{device} of {found.get('processor')}, {threads} thread{'s' * (threads != 1)}, "
             f"torch {torch}, Python {found.get('python')}"
         ] += number
     return count
