@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from pernn.cli.options import grid_changes
@@ -16,6 +17,8 @@ from pernn.errors import ConfigError
 from pernn.experiments import find_experiment, trials
 from pernn.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.reports import judge_all
+from pernn.reports.curves import draw_curves
+from pernn.reports.series import differences, line_order
 from pernn.store import load_sweep, save_sweep
 from pernn.sweeps import plan_again, plan_sweep, repeat_command
 
@@ -121,6 +124,39 @@ def test_figures_and_claims_tell_apart_what_they_did_not_name():
         assert (one.num_seeds, len(one.cells)) == (8, 3)
     assert plan.experiment.figure.rows == "core.hidden_size"
     assert plan_sweep(VOCABULARY, "demo", {"core.hidden_size": 16}).experiment is VOCABULARY
+
+
+def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
+    column, waves = "encoding.frequencies", "[0.8, 0.4]"
+    plan = plan_sweep(VOCABULARY, "demo", {f"+{column}": [0.8, 0.4]})
+    gains = {None: 0.1, waves: 0.3}
+    records = [
+        {
+            "run": run,
+            **(flat := flatten(spec.dump())),
+            "token_accuracy": 0.5
+            + (spec.encoding.kind != "none") * gains[flat.get(column)]
+            + spec.seed * spec.task.vocab_size * 1e-7,
+        }
+        for run, spec in plan.specs.items()
+    ]
+    figure = plan.experiment.figure
+    assert (figure.lines, figure.rows) == (("encoding.kind", column), None)
+    order = line_order(plan.experiment, records)
+    assert order == [("none", None), ("sinusoidal", None), ("sinusoidal", waves)]
+    drawn = differences(plan.experiment, records, order)
+    means = [np.mean([*line.points[192].values()]) for line in drawn]
+    assert means == pytest.approx([0.1, 0.3])
+    assert drawn[0].style != drawn[1].style
+    found = {one.claim.name: one for one in judge_all(plan.experiment.claims, records)}
+    for value, words in ((None, "as published"), (waves, waves)):
+        one = found[f"encoding_helps_lstm@{column}={value}"]
+        assert one.interval.estimate == pytest.approx(gains[value])
+        assert one.claim.statement.endswith(f"(Frequencies {words}).")
+    # The vanilla network has no frequencies: its claims are judged once.
+    assert found["vanilla_degrades_lstm"].verdict == "contradicted"
+    curves = [{**one, "update": 5, "kind": "test"} for one in records]
+    assert draw_curves(plan.experiment, curves, "demo", ("svg",)).drawn
 
 
 @pytest.mark.parametrize(

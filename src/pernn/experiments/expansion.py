@@ -18,7 +18,7 @@ from pernn.runs import RunSpec
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout, names_of
 from .grids import ENCODING
-from .predicates import Claim, Contrast
+from .predicates import Claim, Contrast, Predicate, Where
 
 ADDED = "+"
 """Begins the path of values that are added."""
@@ -68,7 +68,9 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     """Return an experiment whose figures and claims tell apart what changes made a grid of.
 
     A figure that does not name such a setting gets a block of rows for each of its values, a claim
-    that does not is judged once for each.
+    that does not is judged once for each. A setting that only some lines of the figure have (the
+    frequencies of an encoding, beside none) tells lines apart instead, and in a claim it is that of
+    the treated side: the control is the same for all.
 
     Args:
         experiment: As it is published.
@@ -77,18 +79,28 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     """
     flat = [flatten(spec.dump()) for spec in specs]
     axes: dict[str, list[Any]] = {}
+    kinds: dict[str, set[Any]] = {}
     for path in sorted({path.removeprefix(ADDED) for path in changes} - {"seed"}):
-        values = list(dict.fromkeys(one[path] for one in flat if path in one))
+        # What is left at its default need not stand in a spec.
+        have = [one for spec, one in zip(specs, flat, strict=True) if spec.has(path)]
+        values = list(dict.fromkeys(one.get(path) for one in have))
         if len(values) > 1 and (f"{ADDED}{path}" in changes or isinstance(changes[path], list)):
             axes[path] = values
+            if len(have) < len(flat):
+                kinds[path] = {one[kind_of(path)] for one in have}
     if not axes:
         return experiment
     return replace(
         experiment,
-        claims=tuple(one for claim in experiment.claims for one in _claims(claim, axes)),
-        figure=_layout(experiment.figure, axes),
-        more_figures={k: _layout(one, axes) for k, one in experiment.more_figures.items()},
+        claims=tuple(one for claim in experiment.claims for one in _claims(claim, axes, kinds)),
+        figure=_layout(experiment.figure, axes, kinds),
+        more_figures={k: _layout(one, axes, kinds) for k, one in experiment.more_figures.items()},
     )
+
+
+def kind_of(path: str) -> str:
+    """Return the path of the kind of the part that a setting belongs to."""
+    return f"{path.rpartition('.')[0]}.kind"
 
 
 def _of_kind(specs: Sequence[RunSpec], path: str, kind: Any) -> tuple[RunSpec, ...]:
@@ -182,19 +194,36 @@ def _with_value(specs: Sequence[RunSpec], path: str, value: Any) -> list[RunSpec
     return [new for _, found in best.values() for new in found]
 
 
-def _layout(layout: FigureLayout, axes: Mapping[str, Any]) -> FigureLayout:
-    """Return a layout with a block of rows per value of what it does not name."""
+def _layout(
+    layout: FigureLayout, axes: Mapping[str, Any], kinds: Mapping[str, Any]
+) -> FigureLayout:
+    """Return a layout with a line, or a block of rows, per value of what it does not name."""
     named = {
         name
         for some in (layout.x, layout.panels, layout.lines, layout.rows)
         for name in names_of(some)
     }
-    rows = (*names_of(layout.rows), *(path for path in axes if path not in named))
-    return replace(layout, rows=rows[0] if len(rows) == 1 else rows or None)
+    free = [path for path in axes if path not in named]
+    lines = names_of(layout.lines)
+    split = [path for path in free if path in kinds and kind_of(path) in lines]
+    rows = (*names_of(layout.rows), *(path for path in free if path not in split))
+    return replace(
+        layout,
+        lines=(*lines, *split) if split else layout.lines,
+        rows=rows[0] if len(rows) == 1 else rows or None,
+    )
 
 
-def _claims(claim: Claim, axes: Mapping[str, Sequence[Any]]) -> list[Claim]:
-    """Return a claim once for each combination of values of what it does not name."""
+def _claims(
+    claim: Claim, axes: Mapping[str, Sequence[Any]], kinds: Mapping[str, Set[Any]]
+) -> list[Claim]:
+    """Return a claim once for each combination of values of what it does not name.
+
+    Args:
+        claim: As it is published.
+        axes: Setting → its values.
+        kinds: Setting that only some trials have → the kinds of the part that has it.
+    """
     about = claim.predicate
     named = {*about.where, getattr(about, "cells", ""), getattr(about, "along", "")}
     named |= {claim.choice.column} if claim.choice else set()
@@ -202,19 +231,37 @@ def _claims(claim: Claim, axes: Mapping[str, Sequence[Any]]) -> list[Claim]:
         one: Contrast | None = getattr(about, name, None)
         if one is not None:
             named |= {one.column, *one.treated_where, *one.baseline_where}
+    named |= {path for path in kinds if about.where.get(kind_of(path)) not in {None, *kinds[path]}}
     free = {path: values for path, values in axes.items() if path not in named}
     if not free:
         return [claim]
     found = []
     for values in product(*free.values()):
         own = dict(zip(free, values, strict=True))
-        words = ", ".join(f"{LABELS.get(k, k)} {LABELS.get(str(v), v)}" for k, v in own.items())
+        words = ", ".join(
+            f"{LABELS.get(k, k)} {'as published' if v is None else LABELS.get(str(v), v)}"
+            for k, v in own.items()
+        )
         found.append(
             replace(
                 claim,
                 name=f"{claim.name}@{','.join(f'{k}={v}' for k, v in own.items())}",
                 statement=f"{claim.statement.rstrip('.')} ({words}).",
-                predicate=replace(about, where={**about.where, **own}),
+                predicate=_about(about, own, kinds),
             )
         )
     return found
+
+
+def _about(predicate: Predicate, own: Where, kinds: Mapping[str, Any]) -> Predicate:
+    """Return a predicate of trials with certain values; of treated ones, where others lack them."""
+    changes: dict[str, Any] = {}
+    for name in ("contrast", "between"):
+        one: Contrast | None = getattr(predicate, name, None)
+        if one is not None:
+            treated = {k: v for k, v in own.items() if k in kinds and kind_of(k) == one.column}
+            own = {k: v for k, v in own.items() if k not in treated}
+            if treated:
+                where = {**one.treated_where, **treated}
+                changes[name] = replace(one, treated_where=where)
+    return replace(predicate, where={**predicate.where, **own}, **changes)

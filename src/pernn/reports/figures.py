@@ -191,7 +191,7 @@ def _draw_lines(grid: Grid) -> None:
         form = "points" if layout.form == "violins" and not violins else layout.form
         for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=True):
             if row.metric is None:
-                series = differences(experiment, records)
+                series = differences(experiment, records, order)
                 axes.axhline(0, color="#000000", linewidth=0.8)
                 axes.margins(y=0.12)
             else:

@@ -49,7 +49,7 @@ class Labels:
         self.places = {name: place for place, name in enumerate(names)}
 
     def __call__(self, value: Any) -> str:
-        """Return a display name; numbers without one have thousands separated."""
+        """Return a display name; numbers have thousands separated, absent values are a dash."""
         if isinstance(value, tuple):
             joint = ", ".join(str(part) for part in value)
             return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
@@ -57,6 +57,8 @@ class Labels:
             return clean(self.names[str(value)])
         if isinstance(value, str) and value in LABELS:
             return LABELS[value]
+        if value is None:
+            return "–"
         if isinstance(value, bool) or not isinstance(value, int | float):
             return shorten(str(value), LONGEST)
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
@@ -73,7 +75,9 @@ class Labels:
             if joint in self.names:
                 return self(value)
             pairs = zip(names_of(columns), value, strict=True)
-            return separator.join(self._part(column, part) for column, part in pairs)
+            # A setting that some conditions do not have says nothing of these.
+            told = [(column, part) for column, part in pairs if part is not None]
+            return separator.join(self._part(column, part) for column, part in told)
         if isinstance(value, str) or str(value) in self.names:
             return self(value)
         return f"{self(columns)}: {self(value)}"

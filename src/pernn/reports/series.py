@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
 from pernn.errors import ConfigError
-from pernn.experiments import Columns, Experiment, FigureLayout
+from pernn.experiments import Columns, Experiment, FigureLayout, names_of
 
 from .labels import Labels, value_of
 from .records import Record, difference_of, number, paired_differences, sort_key
@@ -183,20 +183,37 @@ def collect(
     return [line for line in series if line.points]
 
 
-def differences(experiment: Experiment, records: Sequence[Record]) -> list[Series]:
-    """Collect the paired differences of a panel, as one line.
+def differences(
+    experiment: Experiment, records: Sequence[Record], order: Sequence[Any]
+) -> list[Series]:
+    """Collect the paired differences of a panel: a line for each that is treated.
+
+    Args:
+        experiment: Its layout has the contrast.
+        records: Those of the panel.
+        order: All lines of the figure.
 
     Raises:
         ConfigError: If they are not between the figure's lines, or two records compete.
     """
     layout = experiment.figure
-    if layout.contrast is None or layout.contrast.column != layout.lines:
+    contrast, names = layout.contrast, names_of(layout.lines)
+    if contrast is None or contrast.column != names[0]:
         raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
-    points: dict[Any, dict[Any, float]] = {}
-    found = paired_differences(records, layout.metrics[0], layout.contrast, [layout.x])
-    for (seed, at_x), value in found.items():
-        points.setdefault(at_x, {})[seed] = value
-    return [Series(DIFFERENCE, "", points)] if points else []
+    styles = looks(layout.lines, order)
+    treated: list[Any] = [contrast.treated]
+    if len(names) > 1:
+        treated = [line for line in order if line[0] == contrast.treated]
+    series = []
+    for line in treated:
+        further = dict(zip(names, line, strict=True)) if len(names) > 1 else {}
+        one = replace(contrast, treated_where={**contrast.treated_where, **further})
+        points: dict[Any, dict[Any, float]] = {}
+        found = paired_differences(records, layout.metrics[0], one, [layout.x])
+        for (seed, at_x), value in found.items():
+            points.setdefault(at_x, {})[seed] = value
+        series.append(Series(styles[line] if len(treated) > 1 else DIFFERENCE, "", points))
+    return [line for line in series if line.points]
 
 
 def numbers(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any, dict[Any, float]]:
