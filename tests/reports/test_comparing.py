@@ -18,6 +18,7 @@ from pernn.store import Sweep, save_sweep
 from reports.trials import trials
 from store.finished import finish, spec
 
+WAVES = ("[0.8, 0.4]", "[0.1]")
 VALUES = (0.31, 0.12, -0.05, 0.22, 0.4)
 
 
@@ -129,6 +130,14 @@ def test_sides_that_differ_in_more_are_refused_and_named():
 def test_conditions_that_select_nothing_are_refused(text, said):
     with pytest.raises(ConfigError, match=said):
         select(text, trials())
+
+
+def test_a_setting_that_is_a_list_is_selected():
+    records = [one | {"encoding.frequencies": waves} for one in trials() for waves in WAVES]
+    side = select("encoding.frequencies=[0.8,0.4],core.kind=gru", records)
+    assert {(one["encoding.frequencies"], one["core.kind"]) for one in side.records} == {
+        (WAVES[0], "gru")
+    }
 
 
 def test_sweeps_are_compared_by_what_no_trial_of_both_shares():

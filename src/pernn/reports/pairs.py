@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.config import is_kind, parse_assignment, suggestion
+from pernn.config import flatten, is_kind, parse_assignment, suggestion
 from pernn.errors import ConfigError
 
 from .records import Record, combine, matches, sort_key
@@ -78,7 +78,7 @@ def select(text: str, records: Sequence[Record], place: Path | None = None) -> S
         ConfigError: If it is no condition, or no record matches.
     """
     parts = re.split(r",(?=[\w.]+=)", text)
-    where = dict(parse_assignment(part, option="compare") for part in parts)
+    where = flatten(dict(parse_assignment(part, option="compare") for part in parts))
     for column, value in where.items() if records else ():
         having = [one for one in records if column in one and is_setting(column)]
         there = sorted({one[column] for one in having}, key=sort_key)
