@@ -31,7 +31,13 @@ PACKAGES = {
 }
 NAVIGATION = {
     "Notebooks": ["notebooks/*.md"],
-    "Use it": ["docs/journeys.md", "docs/extend.md", "docs/sweeps.md", "docs/query.md", "docs/analysis.md"],
+    "Use it": [
+        "docs/journeys.md",
+        "docs/extend.md",
+        "docs/sweeps.md",
+        "docs/query.md",
+        "docs/analysis.md",
+    ],
     "What is found": ["docs/evidence/*.md", "docs/claims.md", "docs/reproduce/*.md"],
     "Trust it": ["docs/statistics.md", "docs/reliability.md", "docs/performance.md"],
     "API": ["api/*.md"],

@@ -338,5 +338,5 @@ def test_labels_name_and_order() -> None:
         "c",
         "1,024",
         "0.5",
-        "None",
+        "–",
     ]

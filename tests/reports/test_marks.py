@@ -220,7 +220,7 @@ def test_shares_that_lie_close_together_have_an_axis_of_their_own(
         (256, 64, {}, ["Batch size: 64", "Batch size: 256"]),
         (64, 256, {"training.batch_size": "Batch"}, ["Batch: 64", "Batch: 256"]),
         (64, 256, {"64": "Small", "256": "Large"}, ["Small", "Large"]),
-        (None, 256, {}, ["Batch size: None", "Batch size: 256"]),
+        (None, 256, {}, ["Batch size: –", "Batch size: 256"]),
     ],
 )
 def test_lines_may_be_numbers(

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,7 @@ def settings() -> tuple[object, ...]:
     return *cuda, products.fp32_precision, *ours
 
 
+@pytest.mark.filterwarnings("ignore:Please use the new API settings")  # PyTorch 2.9
 def test_settings_are_left_as_they_were() -> None:
     before = settings()
     with computing("bf16", CPU), rounding("bf16", CPU):
@@ -43,6 +46,25 @@ def test_settings_are_left_as_they_were() -> None:
     with computing("fp32", CPU):
         assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
     assert settings() == before
+
+
+def test_settings_by_the_newer_names_are_left_as_they_were() -> None:
+    """In a process of its own, as PyTorch refuses the older names ever after."""
+    code = """
+import torch
+from pernn.kernels import library_products
+parts = torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn
+parts[0].fp32_precision = "tf32"
+before = [part.fp32_precision for part in parts]
+for tf32, name in ((False, "ieee"), (True, "tf32")):
+    with library_products(tf32=tf32):
+        print([part.fp32_precision for part in parts] == [name] * 3)
+    print([part.fp32_precision for part in parts] == before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["True"] * 4, done.stderr
 
 
 def test_bf16_training_uses_the_weights_as_they_are(tmp_path: Path) -> None:

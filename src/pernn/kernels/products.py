@@ -1,6 +1,7 @@
 """Matrix products: by compiled kernels where there are any and they pay, else PyTorch's."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +18,9 @@ LEAST = {3: 128, 1: 64}
 below which PyTorch's own is as fast: docs/performance.md has the measurements."""
 LEAST_DEPTH = 32
 
+
+_Setting = tuple[Any, str, Any]
+"""What has a setting, its name, its value."""
 
 _rounds = ContextVar("_rounds", default=False)
 
@@ -47,15 +51,34 @@ def library_products(*, tf32: bool) -> Iterator[None]:
     Args:
         tf32: Whether CUDA may use TensorFloat-32.
     """
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    matmul: Any = torch.backends.cuda.matmul
+    cudnn: Any = torch.backends.cudnn
     products = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision
-    matmul.allow_tf32 = cudnn.allow_tf32 = tf32
-    products.fp32_precision = "ieee"
+    wanted: list[_Setting] = [(products, "fp32_precision", "ieee")]
+    wanted += [(part, "allow_tf32", tf32) for part in (matmul, cudnn)]
+    try:
+        before = _exchange(wanted)
+    except RuntimeError:
+        # The caller uses the newer names of the same settings; PyTorch refuses a mixture.
+        name = "tf32" if tf32 else "ieee"
+        parts = (matmul, cudnn.conv, cudnn.rnn)
+        wanted = [*wanted[:1], *((part, "fp32_precision", name) for part in parts)]
+        before = _exchange(wanted)
     try:
         yield
     finally:
-        matmul.allow_tf32, cudnn.allow_tf32, products.fp32_precision = before
+        _exchange(before)
+
+
+def _exchange(wanted: Sequence[_Setting]) -> list[_Setting]:
+    """Set attributes, and return what they were."""
+    with warnings.catch_warnings():
+        # PyTorch 2.9 says of the older names, once, that there are newer ones.
+        warnings.filterwarnings("ignore", "Please use the new API settings to control TF32")
+        before = [(part, name, getattr(part, name)) for part, name, _ in wanted]
+        for part, name, value in wanted:
+            setattr(part, name, value)
+    return before
 
 
 def rounds_products(device: torch.device) -> bool:
