@@ -149,7 +149,7 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     assert means == pytest.approx([0.1, 0.3])
     assert drawn[0].style != drawn[1].style
     found = {one.claim.name: one for one in judge_all(plan.experiment.claims, records)}
-    for value, words in ((None, "as published"), (waves, waves)):
+    for value, words in ((None, "by default"), (waves, waves)):
         one = found[f"encoding_helps_lstm@{column}={value}"]
         assert one.interval.estimate == pytest.approx(gains[value])
         assert one.claim.statement.endswith(f"(Frequencies {words}).")
@@ -157,6 +157,12 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     assert found["vanilla_degrades_lstm"].verdict == "contradicted"
     curves = [{**one, "update": 5, "kind": "test"} for one in records]
     assert draw_curves(plan.experiment, curves, "demo", ("svg",)).drawn
+
+
+def test_what_only_pretrained_networks_have_is_a_block_of_rows():
+    path = "pretraining.training.iterations"
+    figure = plan_sweep("vocabulary_extension", "demo", {path: [5, 6]}).experiment.figure
+    assert (figure.lines, figure.rows) == ("encoding.kind", path)
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
         values = list(dict.fromkeys(one.get(path) for one in have))
         if len(values) > 1 and (f"{ADDED}{path}" in changes or isinstance(changes[path], list)):
             axes[path] = values
-            if len(have) < len(flat):
+            if len(have) < len(flat) and kind_of(path) in have[0]:
                 kinds[path] = {one[kind_of(path)] for one in have}
     if not axes:
         return experiment
@@ -239,7 +239,7 @@ def _claims(
     for values in product(*free.values()):
         own = dict(zip(free, values, strict=True))
         words = ", ".join(
-            f"{LABELS.get(k, k)} {'as published' if v is None else LABELS.get(str(v), v)}"
+            f"{LABELS.get(k, k)} {'by default' if v is None else LABELS.get(str(v), v)}"
             for k, v in own.items()
         )
         found.append(
