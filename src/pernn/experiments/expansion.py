@@ -86,8 +86,8 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
         values = list(dict.fromkeys(one.get(path) for one in have))
         if len(values) > 1 and (f"{ADDED}{path}" in changes or isinstance(changes[path], list)):
             axes[path] = values
-            if len(have) < len(flat) and kind_of(path) in have[0]:
-                kinds[path] = {one[kind_of(path)] for one in have}
+            if len(have) < len(flat) and _kind_of(path) in have[0]:
+                kinds[path] = {one[_kind_of(path)] for one in have}
     if not axes:
         return experiment
     return replace(
@@ -98,7 +98,7 @@ def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes
     )
 
 
-def kind_of(path: str) -> str:
+def _kind_of(path: str) -> str:
     """Return the path of the kind of the part that a setting belongs to."""
     return f"{path.rpartition('.')[0]}.kind"
 
@@ -205,7 +205,7 @@ def _layout(
     }
     free = [path for path in axes if path not in named]
     lines = names_of(layout.lines)
-    split = [path for path in free if path in kinds and kind_of(path) in lines]
+    split = [path for path in free if path in kinds and _kind_of(path) in lines]
     rows = (*names_of(layout.rows), *(path for path in free if path not in split))
     return replace(
         layout,
@@ -231,7 +231,7 @@ def _claims(
         one: Contrast | None = getattr(about, name, None)
         if one is not None:
             named |= {one.column, *one.treated_where, *one.baseline_where}
-    named |= {path for path in kinds if about.where.get(kind_of(path)) not in {None, *kinds[path]}}
+    named |= {path for path in kinds if about.where.get(_kind_of(path)) not in {None, *kinds[path]}}
     free = {path: values for path, values in axes.items() if path not in named}
     if not free:
         return [claim]
@@ -259,7 +259,7 @@ def _about(predicate: Predicate, own: Where, kinds: Mapping[str, Any]) -> Predic
     for name in ("contrast", "between"):
         one: Contrast | None = getattr(predicate, name, None)
         if one is not None:
-            treated = {k: v for k, v in own.items() if k in kinds and kind_of(k) == one.column}
+            treated = {k: v for k, v in own.items() if k in kinds and _kind_of(k) == one.column}
             own = {k: v for k, v in own.items() if k not in treated}
             if treated:
                 where = {**one.treated_where, **treated}

@@ -74,9 +74,9 @@ class Labels:
             joint = ", ".join(str(part) for part in value)
             if joint in self.names:
                 return self(value)
-            pairs = zip(names_of(columns), value, strict=True)
+            pairs = list(zip(names_of(columns), value, strict=True))
             # A setting that some conditions do not have says nothing of these.
-            told = [(column, part) for column, part in pairs if part is not None]
+            told = [(column, part) for column, part in pairs if part is not None] or pairs
             return separator.join(self._part(column, part) for column, part in told)
         if isinstance(value, str) or str(value) in self.names:
             return self(value)

@@ -76,9 +76,9 @@ def _scorecard(studies: Sequence[Study], pages: str) -> str:
         place = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
         page = f"[{escape_markdown(study.sweep.title)}]({place})"
         seeds = sorted({one.num_seeds for one in study.verdicts if one.interval is not None})
-        judged_by = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
+        num_seeds = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
         done = f"{len(study.trials):,} of {study.num_planned:,}"
-        rows.append((page, done, judged_by, *(str(count[kind]) for kind in kinds)))
+        rows.append((page, done, num_seeds, *(str(count[kind]) for kind in kinds)))
     return _table(("sweep", "trials", "n", *kinds), rows)
 
 
