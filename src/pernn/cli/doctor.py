@@ -74,18 +74,19 @@ def examine(results: Path) -> list[Finding]:
 
 def _packages() -> list[Finding]:
     """Look for what pernn's own metadata names, with the extra that a package comes with."""
-    found = []
+    found: dict[str, Finding] = {}
     for line in requires("pernn") or ():
         name, extra = re.match(r"([\w.-]+)[^;]*(?:; extra == '(\w+)')?", line).groups()  # type: ignore[union-attr]
-        if extra in OTHERS:
+        # Two extras may need one package: the one of its name wins.
+        if extra in OTHERS or (name in found and extra != name):
             continue
         remedy = f"pip install 'pernn[{extra}]'" if extra else f"pip install {name}"
         try:
             seen = version(name)
         except PackageNotFoundError:
             seen = ""
-        found.append(Finding(f"package {name}", bool(seen), seen, extra is None, remedy))
-    return found
+        found[name] = Finding(f"package {name}", bool(seen), seen, extra is None, remedy)
+    return [*found.values()]
 
 
 def _arithmetic() -> Finding:
