@@ -13,7 +13,7 @@ from pernn.errors import ConfigError
 from pernn.reports import bootstrap_interval, paired_differences, student_interval
 from pernn.reports.records import number, sort_key
 from pernn.reports.rules import holm
-from pernn.reports.statistics import EXACT, p_above, share_interval
+from pernn.reports.statistics import EXACT, Interval, p_above, share_interval
 from reports.trials import ENCODING, trial, trials
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
@@ -124,8 +124,25 @@ def test_one_value_has_no_interval() -> None:
         assert str(interval) == "0.5 (n = 1: no interval)"
 
 
-def test_text_of_an_interval() -> None:
-    assert str(student_interval([0.0, 1.0])) == "0.5 [-5.853, 6.853]"
+@pytest.mark.parametrize(
+    ("interval", "text"),
+    [
+        (Interval(0.0046390, 0.0031849, 0.0060921, "t"), "0.0046 [0.0032, 0.0061]"),
+        (Interval(-1.526e-05, -0.0004349, 0.0004044, "t"), "-0.00002 [-0.00043, 0.00040]"),
+        (Interval(-0.0001, -0.061, 0.05, "t"), "0.000 [-0.061, 0.050]"),
+        (Interval(1234.5, 1200.2, 1268.8, "t"), "1234 [1200, 1269]"),
+        (Interval(0.123456, 0.123456, 0.123456, "t"), "0.1235 [0.1235, 0.1235]"),
+        (Interval(0.5, 0.5 - 1e-14, 0.5 + 1e-14, "t"), "0.5 [0.5, 0.5]"),
+        (
+            Interval(0.123456, math.nan, math.nan, "n = 1: no interval"),
+            "0.1235 (n = 1: no interval)",
+        ),
+    ],
+)
+def test_an_interval_is_shown_to_two_digits_of_its_half_width(
+    interval: Interval, text: str
+) -> None:
+    assert str(interval) == text
 
 
 @pytest.mark.parametrize("values", [[], [0.5, math.nan], [math.inf]])

@@ -94,8 +94,8 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
 
 def _estimates(verdict: Verdict) -> Iterator[str]:
     if verdict.interval is not None:
-        yield f"{verdict.interval.estimate:.3g}, n = {verdict.num_seeds}"
+        estimate = verdict.interval.show(verdict.interval.estimate)
+        yield f"{estimate}, n = {verdict.num_seeds}"
     for interval in (verdict.interval, verdict.bootstrap):
         if interval is not None and interval.bounded:
-            name = interval.method.removesuffix(" 0.95")
-            yield f"{name} {interval.low:.3g} … {interval.high:.3g}"
+            yield f"{interval.method.removesuffix(' 0.95')} {interval.bounds}"

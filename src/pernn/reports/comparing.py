@@ -53,12 +53,9 @@ class Compared:
         if self.effect is not None:
             effect = (f"{self.effect.d_z:.3g}", f"{self.effect.g_z:.3g}")
         p = f"{'' if self.test.is_exact else '≈ '}{self.test.p_value:.3g}"
-        low, high = (f"{bound:.3g}" for bound in (self.interval.low, self.interval.high))
-        difference, *means = (
-            f"{one:.4g}" for one in (_rounded(self.interval.estimate), *self.means)
-        )
-        count = str(len(self.differences))
-        return (self.name, count, difference, f"[{low}, {high}]", p, *effect, *means)
+        found, count = self.interval, str(len(self.differences))
+        means = map(found.show, self.means)
+        return (self.name, count, found.show(found.estimate), found.bounds, p, *effect, *means)
 
 
 @dataclass(frozen=True)

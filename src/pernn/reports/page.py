@@ -294,13 +294,13 @@ def fill_template(
 
     Args:
         name: The template's file.
-        filters: What it has beside `number`, four digits.
+        filters: Functions of text that it calls, by name.
         values: What it asks for beside `style`.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": "{:.4g}".format, **(filters or {})}
+    environment.filters |= filters or {}
     style = Markup(resource("page.css"))  # noqa: S704
     return environment.from_string(resource(name)).render(style=style, **values)
 
@@ -314,7 +314,7 @@ def _bullet(verdict: Verdict) -> str:
     text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.cited})")
     found = [verdict.detail, verdict.remark]
     if verdict.interval is not None:
-        estimate = f"{verdict.quantity}: {verdict.interval.estimate:.4g}"
+        estimate = f"{verdict.quantity}: {verdict.interval.show(verdict.interval.estimate)}"
         found.insert(0, estimate + verdict.intervals)
     if verdict.claim.paper_value is not None:
         found.append(f"the paper's own: {verdict.claim.paper_value}")

@@ -89,7 +89,7 @@ def _judged(studies: Sequence[Study], kind: Outcome) -> str:
             escape_markdown(one.claim.cited),
             escape_markdown(study.sweep.title),
             escape_markdown(one.quantity),
-            f"{one.interval.estimate:.4g}",
+            one.interval.show(one.interval.estimate),
             escape_markdown(one.interval.bounds),
             str(one.num_seeds),
             "" if one.claim.paper_value is None else escape_markdown(str(one.claim.paper_value)),

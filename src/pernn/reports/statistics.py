@@ -50,12 +50,23 @@ class Interval:
         return not math.isnan(self.low)
 
     def __str__(self) -> str:
-        return f"{self.estimate:.4g} {self.bounds}"
+        return f"{self.show(self.estimate)} {self.bounds}"
 
     @property
     def bounds(self) -> str:
         """Both bounds in brackets, or why there are none."""
-        return f"[{self.low:.4g}, {self.high:.4g}]" if self.bounded else f"({self.method})"
+        if not self.bounded:
+            return f"({self.method})"
+        return f"[{self.show(self.low)}, {self.show(self.high)}]"
+
+    def show(self, value: float) -> str:
+        """Return a value of the same unit as text: to two digits of half the interval's width."""
+        half = (self.high - self.low) / 2
+        if not ROUNDING < half < math.inf:
+            return f"{value:.4g}"
+        decimals = max(0, 1 - math.floor(math.log10(half)))
+        # What rounds to zero has no sign.
+        return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
 def bootstrap_interval(
