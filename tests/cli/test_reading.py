@@ -69,7 +69,7 @@ def test_long_answers_are_cut_and_wide_ones_say_what_is_missing(results: Path) -
     shown = done.stdout.splitlines()[1].count("┃") - 1
     schema = json.loads(pernn(results, "query", "study-demo", "--schema", "--json").stdout)
     hidden = schema[0]["columns"].count(",") + 1 - shown
-    assert done.stderr.startswith(f"{hidden} more columns do not fit into 80 characters: ")
+    assert done.stderr.startswith(f"{hidden} columns beyond the 80 characters of a line: ")
     assert done.stderr.count("\n") == 1
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from pernn.errors import counted
 from pernn.reports import Verdict, clean
 
 MAX_FRAMED = 200
@@ -68,8 +69,8 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: C
     if hidden := [cells[0] for cells in zip(*lines, strict=True)][num_shown:]:
         names = ", ".join(hidden[:MAX_NAMED]) + (", …" if len(hidden) > MAX_NAMED else "")
         typer.echo(
-            f"{len(hidden)} more columns do not fit into {console.width} characters: {names}. "
-            "Ask for those that you want, or print all with --json.",
+            f"{counted(len(hidden), 'column')} beyond the {console.width} characters of a line: "
+            f"{names}; widen the terminal, ask for fewer, or print all with --json",
             err=True,
         )
 
