@@ -21,11 +21,11 @@ def analyze(
     ] = 64,
     source_step: Annotated[
         int,
-        typer.Option("--source-step", min=1, help="Step of the input at which the target stands."),
+        typer.Option("--source-step", min=1, help="Input step of the target."),
     ] = 1,
     map_pairs: Annotated[
         int,
-        typer.Option("--map", min=0, help="Also map all steps, with N pairs for each."),
+        typer.Option("--map", min=0, help="Also map all steps, with this many pairs each."),
     ] = 0,
     output: Annotated[
         Path | None,
@@ -35,10 +35,10 @@ def analyze(
     threads: Threads = 1,
     as_json: Json = False,
 ) -> None:
-    """Measure gradient stability in the checkpoints that a run has, finished or half-finished.
+    """Measure gradient stability at the checkpoints of a run, finished or not.
 
-    Nothing is written into the run's directory. Set training.keep_interval for more checkpoints
-    than the last two.
+    Nothing is written into the run's directory. A run keeps its last two checkpoints; set
+    training.keep_interval, a multiple of training.checkpoint_interval, to keep more.
 
     Example: pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
     """

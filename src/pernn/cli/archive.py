@@ -31,16 +31,16 @@ def archive(
         ),
     ],
     checkpoints: Annotated[
-        bool, typer.Option("--checkpoints/--no-checkpoints", help="Take the checkpoints too.")
+        bool, typer.Option("--checkpoints/--no-checkpoints", help="Include the checkpoints.")
     ] = True,
     scale: Scale = "demo",
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Put a sweep's runs into one tar, with the earlier stages that they went on from.
+    """Pack a sweep's runs into one tar, with the earlier stages that they build on.
 
-    Equal runs give equal bytes. Each run is checked; a damaged one is reported and left out, with
-    exit status 1. Protocols other than files need their fsspec package (s3fs, gcsfs).
+    Equal runs give equal bytes. Every run is checked; damaged ones are reported and left out, with
+    exit status 1. A URL needs the fsspec package of its protocol (s3fs, gcsfs).
 
     Example: pernn archive vocabulary_size-demo -o vocabulary_size.tar
     """
@@ -64,10 +64,10 @@ def unpack(
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Take the runs of a tar into a results directory; nothing that is there is overwritten.
+    """Unpack the runs of a tar into a results directory; nothing there is overwritten.
 
-    Each run is checked and appears whole or not at all. A run that is damaged, or that is there
-    already and ends otherwise, is reported and left out, with exit status 1.
+    Every run is checked and appears whole or not at all. A run that is damaged, or that is there
+    already with another result, is reported and left out, with exit status 1.
 
     Example: pernn unpack vocabulary_size.tar --results results
     """

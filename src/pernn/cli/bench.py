@@ -32,12 +32,12 @@ Shapes = Annotated[
         "--shape",
         metavar="H,B,L,K",
         help="Hidden size, batch size, length, vocabulary size; may be repeated. "
-        "By default those of docs/performance.md.",
+        "The default is those of docs/performance.md.",
     ),
 ]
 Spec = Annotated[
     Path | None,
-    typer.Argument(help="TOML or JSON file of a trial that reverses ids; else --shape."),
+    typer.Argument(help="TOML or JSON file of a reverse_ordering trial; otherwise --shape."),
 ]
 Classes = Annotated[
     bool,
@@ -56,10 +56,10 @@ def bench(
         str, typer.Option("--core", help="Cores, separated by commas.")
     ] = "lstm,gru,elman",
     assignments: Assignments = None,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Measurements of each.")] = 5,
-    scripts: Annotated[
-        bool, typer.Option(help="Also time the two scripts that we compare with.")
-    ] = True,
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, help="Number of measurements of each.")
+    ] = 5,
+    scripts: Annotated[bool, typer.Option(help="Also time the two scripts.")] = True,
     memory: Annotated[bool, typer.Option("--memory", help="Also measure peak memory.")] = False,
     phases: Annotated[bool, typer.Option("--phases", help="Show where the time goes.")] = False,
     ceilings_only: Annotated[
@@ -67,16 +67,16 @@ def bench(
     ] = False,
     classes: Classes = False,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="CPU threads; by default all cores.")
+        int | None, typer.Option("--threads", min=1, help="CPU threads; the default is all cores.")
     ] = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Time an update of training, in turn with two plain scripts, and against the machine's limits.
+    """Time a training update against two plain scripts, in turn, and against the machine's limits.
 
-    The good script (b) concatenates embedding and encoding, runs PyTorch's layer in float32, reads
-    only the scored steps out and never waits; the usual one (a) also draws samples one by one,
-    computes all logits and reads its loss off after every update.
+    The good script (b) concatenates embedding and encoding, runs PyTorch's layer in float32,
+    computes logits of the scored steps only and never waits for the device. The usual script (a)
+    also draws samples one by one, computes all logits and reads the loss after every update.
 
     Examples: pernn bench --shape 128,64,32,32 --core gru --phases; pernn bench --ceilings;
     pernn bench trial.toml --memory --json; pernn bench --classes

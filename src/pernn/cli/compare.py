@@ -32,30 +32,28 @@ from .terminal import print_rows
 
 def compare_sides(
     first: Annotated[str, typer.Argument(metavar="A", help="Conditions, a sweep or a folder.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="The same; the difference is A − B.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Likewise; the difference is A − B.")],
     sweep: Annotated[
         str | None,
-        typer.Option(
-            "--sweep", help="Of conditions: only the trials of this sweep, or of this experiment."
-        ),
+        typer.Option("--sweep", help="Apply the conditions to this sweep or experiment only."),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option("--metric", "-m", help="By default the experiment's own.")
+        str | None, typer.Option("--metric", "-m", help="The default is the experiment's own.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page, too.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page.")
     ] = None,
     scale: Scale = "demo",
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> int:
-    """Compare two settings pair by pair: the same seed, and the same settings but what is compared.
+    """Compare two settings in pairs of trials that agree in their seed and all other settings.
 
-    A and B are conditions on settings (several with commas between), two sweeps or experiments, or
-    two results directories. Conditions select among all trials that finished here, or among those
-    of --sweep; published trials count in sweeps. By cell, and over all cells with the seed as the
-    unit: mean difference, Student's t interval, exact permutation test, effect size.
+    A and B are conditions on settings (separated by commas), two sweeps or experiments, or two
+    results directories. Conditions select from all trials finished here, or from those of --sweep,
+    which include published ones. Shown for each cell, and over all cells with the seed as the unit:
+    mean difference, Student's t interval, exact permutation test and effect size.
 
     Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
     pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;

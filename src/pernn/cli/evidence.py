@@ -12,7 +12,7 @@ TARGET = Path("docs/evidence")
 
 
 def evidence(
-    to: Annotated[Path, typer.Option("--to", help="Folder of the pages.")] = TARGET,
+    to: Annotated[Path, typer.Option("--to", help="Folder for the pages.")] = TARGET,
     fill: Annotated[
         list[Path] | None,
         typer.Option(
@@ -21,7 +21,7 @@ def evidence(
         ),
     ] = None,
 ) -> int:
-    """Rebuild all figures, tables, verdicts and pages from published trials; trains nothing.
+    """Rebuild all figures, tables, verdicts and pages from published trials, without training.
 
     The trials are those in `evidence`, or in PERNN_EVIDENCE. Equal trials give equal bytes.
 

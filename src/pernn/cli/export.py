@@ -19,8 +19,9 @@ def export(
     sweep: Annotated[
         str | None,
         typer.Argument(
-            help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep. "
-            "With --hub all, published ones too, if absent."
+            help="A sweep (see `pernn status`), an experiment, or `train` for those of "
+            "`pernn train`. "
+            "With --hub, the default is all, published ones included."
         ),
     ] = None,
     output: Annotated[
@@ -47,27 +48,21 @@ def export(
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
 ) -> int:
-    """Write one flat record per finished trial: its spec beside its metrics.
+    """Write one flat record per finished trial: its spec and its metrics.
 
     Published trials of the sweep count as finished; their learning curves are thinned.
 
-    An address, such as s3://bucket/records.csv, needs the extra `remote` and the package of its
-    preset.
+    A URL such as s3://bucket/records.csv needs the extra `remote` and the fsspec package of its
+    protocol.
 
-    With --table one record per row of a table, for example by length or by position.
-
-    Example: pernn export vocabulary_size -o records.parquet
-
-    With --curves one record per line of a finished trial's training (kind train) and tests (test).
-
-    Example: pernn export vocabulary_size --curves -o curves.csv
-
-    Example: pernn export variable_length --table by_length -o by_length.csv
-
-    With --hub all of these at once as Parquet, with the claims and a card, in a folder that can be
+    With --table, one record per row of a table, for example by length or by position. With
+    --curves, one record per logged line of training (kind train) and evaluation (kind test). With
+    --hub, all of these at once as Parquet, with the claims and a card, in a folder that can be
     uploaded to the Hugging Face hub as a data set.
 
-    Example: pernn export --hub dataset
+    Examples: pernn export vocabulary_size -o records.parquet;
+    pernn export variable_length --table by_length -o by_length.csv;
+    pernn export vocabulary_size --curves -o curves.csv; pernn export --hub dataset
     """
     if hub is not None:
         if output is not None or table is not None or curves:

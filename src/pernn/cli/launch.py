@@ -61,7 +61,8 @@ class Launch:
         Literal["seed", "grid"],
         typer.Option(
             "--order",
-            help="One seed of everything first, so that early reports cover all; or by grid.",
+            help="seed: one seed of every cell first, so that early reports cover the grid; "
+            "grid: cell by cell.",
         ),
     ] = "seed"
     force: Annotated[bool, typer.Option("--force", help="Skip the disk and memory check.")] = False
@@ -96,7 +97,7 @@ class Launch:
     ] = None
     cpus_per_trial: Annotated[
         float | None,
-        typer.Option("--cpus-per-trial", help="Ray, SLURM: by default one per thread."),
+        typer.Option("--cpus-per-trial", help="Ray, SLURM: the default is one per thread."),
     ] = None
     gpus_per_trial: Annotated[
         float | None,
@@ -110,12 +111,14 @@ class Launch:
         typer.Option(
             "--job-time",
             metavar="TIME",
-            help="SLURM: limit of each job, such as 4h; by default 1h.",
+            help="SLURM: limit of each job, such as 4h; the default is 1h.",
         ),
     ] = None
     trials_per_job: Annotated[
         int | None,
-        typer.Option("--trials-per-job", help="SLURM: trials in turn, by default 1."),
+        typer.Option(
+            "--trials-per-job", help="SLURM: trials that a job runs in turn; the default is 1."
+        ),
     ] = None
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="SLURM: submit the jobs and leave.")

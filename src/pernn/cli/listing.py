@@ -12,10 +12,10 @@ from .options import Json, print_json
 
 
 def list_experiments(as_json: Json = False) -> None:
-    """List the experiments: name, question, source; and the kinds of parts that a spec may name.
+    """List the experiments with their questions and sources, and the kinds of parts for specs.
 
-    Of another package's experiment the entry point stands for the source: its module, which knows
-    the question, is not imported.
+    An experiment of another package is listed by its entry point; its module, which has the
+    question, is not imported.
 
     Example: pernn list --json
     """

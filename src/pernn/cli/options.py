@@ -21,13 +21,13 @@ IgnorePublished = Annotated[
     bool,
     typer.Option(
         "--ignore-published",
-        help="Count no published trial as done (those in `evidence`, or in PERNN_EVIDENCE).",
+        help="Do not count published trials (in `evidence`, or PERNN_EVIDENCE) as done.",
     ),
 ]
 SweepName = Annotated[
     str,
     typer.Argument(
-        help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep."
+        help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -37,8 +37,8 @@ Assignments = Annotated[
     typer.Option(
         "--set",
         metavar="PATH=VALUE",
-        help="Override a value in every spec, e.g. core.hidden_size=256; may be repeated. Of an "
-        r"experiment a list makes a grid: 'task.vocab_size=\[16,64]'.",
+        help="Override a value in every spec, e.g. core.hidden_size=256; may be repeated. For an "
+        r"experiment, a list makes a grid: 'task.vocab_size=\[16,64]'.",
     ),
 ]
 Seeds = Annotated[
@@ -46,7 +46,7 @@ Seeds = Annotated[
     typer.Option(
         "--seeds",
         metavar="N|SEED,SEED",
-        help="This many seeds, the published ones first (111, 222 …), or exactly these.",
+        help="How many seeds (the published ones first: 111, 222 …), or which.",
     ),
 ]
 Additions = Annotated[
@@ -54,13 +54,13 @@ Additions = Annotated[
     typer.Option(
         "--add",
         metavar="PATH=VALUE",
-        help="Add a value to the grid, beside the experiment's own, e.g. "
+        help="Add a value to the experiment's own in the grid, e.g. "
         "core.kind=mymodule:MinGRUConfig; may be repeated.",
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, help="Trials at a time; by default one per CPU core."),
+    typer.Option("--jobs", "-j", min=1, help="Trials at a time; the default is one per CPU core."),
 ]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each trial.")]
 Device = Annotated[

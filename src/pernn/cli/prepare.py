@@ -43,24 +43,25 @@ def prepare_data(
     scale: Scale = "paper",
     assignments: Assignments = None,
     name: Annotated[
-        str | None, typer.Option(help="Of a file: the name of its text; by default the file's.")
+        str | None,
+        typer.Option(help="For a file: the name of the text; the default is the file's name."),
     ] = None,
     share: Annotated[
         float,
-        typer.Option(help="Of a file: share of the paragraphs for validation, and for the test."),
+        typer.Option(help="For a file: share of the paragraphs for validation, and for the test."),
     ] = SHARE,
     characters: Annotated[
-        bool, typer.Option("--characters", help="Of a file: a token is a character, not a piece.")
+        bool, typer.Option("--characters", help="For a file: tokens are characters, not pieces.")
     ] = False,
 ) -> None:
-    """Prepare the text of an experiment: train its pieces and encode it, once.
+    """Prepare the text of an experiment: train its tokeniser and encode it, once.
 
-    A run does the same when it needs to; here it can be done beforehand, with a progress bar. Raw
-    text is read from, and prepared text written to, the folder that PERNN_DATA names (`data` if it
-    is not set). If text is missing, the message says how to get it.
+    A run does this itself when it has to; here you can do it beforehand, with a progress bar. Raw
+    and prepared text lie in the folder that PERNN_DATA names (`data` if it is not set). If the text
+    is missing, the message says how to get it.
 
-    A file of your own is split into three parts, in its own order, and kept under a name, which any
-    run may then use.
+    A file of your own is split into three parts, in order, and kept under a name that any run may
+    then use.
 
     Examples: PERNN_DATA=~/corpora pernn prepare language_modelling --scale paper;
     pernn prepare mybook.txt; pernn run language_modelling --set task.corpus=mybook

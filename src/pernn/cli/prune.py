@@ -16,26 +16,27 @@ from .options import RESULTS, Json, Results, print_json, warn
 
 def prune(
     sweep: Annotated[
-        str | None, typer.Argument(help="A sweep's name, see `pernn status`; all runs if absent.")
+        str | None,
+        typer.Argument(help="A sweep's name (see `pernn status`); the default is all runs."),
     ] = None,
     all_checkpoints: Annotated[
         bool,
         typer.Option(
             "--all-checkpoints",
-            help="Also the last checkpoint and those of training.keep_interval.",
+            help="Also delete the last checkpoint and those of training.keep_interval.",
         ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be deleted.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Delete checkpoints that finished trials no longer need.
 
-    What an unfinished trial still needs stays, and so does all of unfinished trials. By default the
-    last checkpoint of each trial and those of training.keep_interval stay too.
+    Unfinished trials, and checkpoints that they build on, stay untouched. By default, the last
+    checkpoint of each trial and those of training.keep_interval stay too.
 
     Example: pernn prune vocabulary_size-demo --dry-run
     """

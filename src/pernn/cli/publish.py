@@ -28,10 +28,10 @@ from .options import (
 
 def publish(
     sweeps: Annotated[
-        list[str], typer.Argument(help="Sweeps, see `pernn status`, or experiments.")
+        list[str], typer.Argument(help="Sweeps (see `pernn status`) or experiments.")
     ],
     to: Annotated[
-        Path, typer.Option("--to", help="Folder of published trials, a Parquet file per sweep.")
+        Path, typer.Option("--to", help="Folder for published trials, one Parquet file per sweep.")
     ] = Path(FOLDER),
     scale: Scale = "demo",
     assignments: Assignments = None,
@@ -40,12 +40,11 @@ def publish(
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Add the finished trials of sweeps to the published ones: spec, result, machine, curve.
+    """Add the finished trials of sweeps to the published ones: spec, result, machine, curves.
 
-    Of an experiment all trials at --scale are looked for, with --set, --seeds and --add as they
-    were run. Repeating it
-    changes nothing. Each run is checked; a damaged one is reported and left out, with exit
-    status 1. Of a trial that is published already with another result the first one stays.
+    For an experiment, name the --scale, --set, --seeds and --add that it was run with. Repeating
+    the command changes nothing. Every run is checked; damaged ones are reported and left out, with
+    exit status 1. A trial that is published already with another result stays as it is.
 
     Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """

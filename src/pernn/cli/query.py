@@ -32,7 +32,7 @@ def ask(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Ask all sweeps together; a column tells them apart.")
+        bool, typer.Option("--all", help="Query all sweeps together; a column tells them apart.")
     ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="List the tables and their columns.")
@@ -43,10 +43,11 @@ def ask(
     scale: Scale = "demo",
     results: Results = RESULTS,
 ) -> None:
-    r"""Ask the results of a sweep a question in SQL; it only reads.
+    r"""Query the results of a sweep in SQL, read-only.
 
-    Table `trials` has a row per finished trial: its settings by dotted path, in double quotes, and
-    its metrics. --schema lists the others. Needs DuckDB: pip install 'pernn\[duckdb]'
+    Table `trials` has a row per finished trial: its settings by dotted path, to be written in
+    double quotes, and its metrics. --schema lists the other tables. Needs DuckDB: pip install
+    'pernn\[duckdb]'
 
     Example: pernn query vocabulary_size 'SELECT "core.kind", avg(token_accuracy) FROM trials
     GROUP BY 1'

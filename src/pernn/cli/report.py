@@ -33,11 +33,15 @@ def report(
     sweep: Annotated[
         str | None,
         typer.Argument(
-            help="A sweep, see `pernn status`, an experiment, or train: the trials of no sweep."
+            help="A sweep (see `pernn status`), an experiment, or `train` for those of "
+            "`pernn train`."
         ),
     ] = None,
     claims: Annotated[
-        bool, typer.Option("--claims", help="Only judge the paper's claims; write nothing.")
+        bool,
+        typer.Option(
+            "--claims", help="Only print the verdicts on the paper's claims; write nothing."
+        ),
     ] = False,
     scale: Scale = "demo",
     results: Results = RESULTS,
@@ -48,10 +52,12 @@ def report(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="With --all: the file; by default RESULTS/study.html."),
+        typer.Option(
+            "--out", "-o", help="With --all: the file; the default is RESULTS/study.html."
+        ),
     ] = None,
 ) -> int:
-    """Write figure, tables, verdicts and page from what is finished.
+    """Write figure, tables, verdicts and page of all finished trials.
 
     Examples: pernn report vocabulary_size --scale demo; pernn report vocabulary_size --claims;
     pernn report --all --out study.html

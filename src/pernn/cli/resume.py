@@ -20,7 +20,8 @@ def resume(
     sweep: Annotated[
         str | None,
         typer.Argument(
-            help="A sweep, see `pernn status`, or train: the trials of none. All if absent."
+            help="A sweep (see `pernn status`), or `train` for those of `pernn train`; "
+            "the default is all."
         ),
     ] = None,
     results: Results = RESULTS,
@@ -28,10 +29,10 @@ def resume(
     *,
     launch: Launch,
 ) -> int:
-    """Go on with sweeps, and trials of `pernn train`, that were interrupted or paused.
+    """Resume sweeps, and trials of `pernn train`, that were interrupted or paused.
 
-    A time limit holds for all sweeps together, --max-trials for each; after one that left early no
-    other is begun.
+    --time-limit holds for all sweeps together, --max-trials for each. After a sweep that stops
+    early, no other is started.
 
     Example: pernn resume vocabulary_size-demo --time-limit 55m
     """
@@ -60,9 +61,9 @@ def retry(
     *,
     launch: Launch,
 ) -> int:
-    """Run only trials that failed; `run` and `resume` run them with all that are missing.
+    """Run only the trials that failed, from their last checkpoint.
 
-    They go on from their last checkpoint.
+    `pernn run` and `pernn resume` run them too, with all that are missing.
 
     Example: pernn retry vocabulary_size-demo --failed
     """
@@ -82,9 +83,9 @@ def pause(
     sweep: Annotated[str, typer.Argument(help="A sweep's name, see `pernn status`.")],
     results: Results = RESULTS,
 ) -> None:
-    """Have every driver of a sweep finish its updates, checkpoint and leave, wherever it runs.
+    """Pause a sweep, wherever it runs: every driver checkpoints its trials and leaves.
 
-    `pernn resume` goes on; until a driver leaves, `pernn status` shows its trials as running.
+    `pernn resume` goes on. Until a driver has left, `pernn status` shows its trials as running.
 
     Example: pernn pause vocabulary_size-demo
     """

@@ -13,7 +13,7 @@ from .sweep import run_sweep
 
 @with_launch()
 def run(
-    experiment: Annotated[str, typer.Argument(help="Name of an experiment, see `pernn list`.")],
+    experiment: Annotated[str, typer.Argument(help="Name of an experiment (see `pernn list`).")],
     scale: Scale = "demo",
     assignments: Assignments = None,
     seeds: Seeds = None,
@@ -23,10 +23,10 @@ def run(
     *,
     launch: Launch,
 ) -> int:
-    r"""Run what is missing of an experiment, then write its report.
+    r"""Run the missing trials of an experiment, then write its report.
 
-    Safe to interrupt and to repeat: finished trials are kept, the others go on from their last
-    checkpoint and end in the same bits. Several drivers may work on one results directory.
+    Safe to interrupt and repeat: finished trials are kept, the others go on from their last
+    checkpoint and end in the same bits. Several drivers may share one results directory.
 
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
     pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=\[8,32]';

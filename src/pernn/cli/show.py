@@ -36,7 +36,7 @@ from .options import (
 
 def show(
     name: Annotated[
-        str, typer.Argument(help="Name of an experiment, see `pernn list`, or kind of a task.")
+        str, typer.Argument(help="Name of an experiment (see `pernn list`), or kind of a task.")
     ],
     scale: Scale = "demo",
     assignments: Assignments = None,
@@ -50,12 +50,14 @@ def show(
             "--sample",
             min=1,
             max=1000,
-            help="Print N example sequences of the task of this name.",
+            help="Print N example sequences of the task.",
         ),
     ] = None,
     measure: Annotated[
         bool,
-        typer.Option("--measure", help="Measure a few updates of each kind, for an estimate."),
+        typer.Option(
+            "--measure", help="Measure a few updates of each kind of trial, for an estimate."
+        ),
     ] = False,
     device: Device = "auto",
     as_json: Json = False,

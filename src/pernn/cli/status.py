@@ -27,23 +27,22 @@ Found = Mapping[str, Sequence[RunStatus]]
 
 def status(
     sweep: Annotated[
-        str | None, typer.Argument(help="A sweep's name, to list its trials; all if absent.")
+        str | None,
+        typer.Argument(help="A sweep's name, to list its trials; the default is all sweeps."),
     ] = None,
     again: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     every: Annotated[
         float | None,
-        typer.Option(
-            min=0.2, help=f"Watch, with this many seconds between two looks ({SECONDS:g})."
-        ),
+        typer.Option(min=0.2, help=f"Watch, refreshing every so many seconds ({SECONDS:g})."),
     ] = None,
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> None:
-    """Show the progress of sweeps, or the trials of one; `train` are those that belong to none.
+    """Show the progress of all sweeps, or the trials of one; `train` has those of `pernn train`.
 
-    With --watch: a table that renews itself, with the trials that run and the time left; in a pipe
-    one table after another, with --json one line after another.
+    With --watch, the table refreshes itself and shows running trials and the time left; in a pipe
+    it is printed again and again, with --json as one line each time.
 
     Examples: pernn status vocabulary_size-demo; pernn status --every 10
     """

@@ -24,9 +24,9 @@ def train(
     *,
     launch: Launch,
 ) -> int:
-    """Train one trial from a file, or go on with it.
+    """Train one trial from a file, or resume it.
 
-    `pernn status train`, `pernn report train` and `pernn export train` are about all such trials.
+    `pernn status train`, `pernn report train` and `pernn export train` cover all such trials.
 
     Example: pernn train trial.toml --set seed=222
     """

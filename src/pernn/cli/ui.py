@@ -22,10 +22,10 @@ def ui(
     ignore_published: IgnorePublished = False,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Show all sweeps on a page that follows them while they run, until Ctrl-C.
+    """Serve a live page of all sweeps, until Ctrl-C.
 
-    The page is served to this machine alone, under an address that nobody can guess, and changes
-    nothing. Needs the extra `ui`.
+    Only this machine can open it, at an address that nobody can guess, and it changes nothing.
+    Needs the extra `ui`.
 
     Example: pernn ui --open
     """
