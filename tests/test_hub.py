@@ -81,7 +81,7 @@ def test_what_is_damaged_or_strange_is_refused(folder, tmp_path):
     own = _changed(
         folder, tmp_path / "own", lambda v: v["spec"]["core"].update(kind="antigravity:Config")
     )
-    with pytest.raises(ConfigError, match="a part of one's own"):
+    with pytest.raises(ConfigError, match="is no part of pernn"):
         pernn.from_pretrained(own)
     wide = _changed(folder, tmp_path / "wide", lambda v: v["spec"]["core"].update(hidden_size=16))
     with pytest.raises(CorruptError, match="do not fit"):

@@ -147,7 +147,7 @@ def _read(values: Mapping[str, Any]) -> RunSpec:
     for kind in _kinds(values):
         if ":" in kind:
             raise ConfigError(
-                f"kind {kind[:80]!r} is a part of one's own, whose code a folder does not bring: "
+                f"kind {kind[:80]!r} is no part of pernn, and the folder does not hold its code: "
                 "build the network yourself and load model.safetensors into it"
             )
     return RunSpec.load(values)

@@ -106,7 +106,7 @@ def test_a_text_that_changed_or_is_gone_is_said(book):
 @pytest.mark.parametrize(
     ("content", "share", "said"),
     [
-        (b"One.\n\nTwo.", 0.1, "three paragraphs at least, got 2"),
+        (b"One.\n\nTwo.", 0.1, "at least three paragraphs, got 2"),
         (b"", 0.1, "got 0"),
         (b"a\n\n\xff\xfe\n\nb", 0.1, "not UTF-8"),
         (TEXT.encode(), 0.5, "--share is invalid"),

@@ -60,7 +60,7 @@ def test_what_cannot_be_meant_or_reached(place: str, error: type, said: str) -> 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = {**known_implementations["s3"], "class": "absent_package.System"}
     monkeypatch.setitem(known_implementations, "s3", absent)
-    with pytest.raises(MachineError, match=r"s3:// needs a package more: Install s3fs"):
+    with pytest.raises(MachineError, match=r"s3:// needs another package: Install s3fs"):
         write_anywhere("s3://bucket/records.csv", b"")
 
 

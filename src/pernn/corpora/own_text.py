@@ -66,7 +66,7 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
                 f"{file}: not UTF-8 text ({error.reason}): convert it first"
             ) from None
     if len(paragraphs) < 3:
-        raise ConfigError(f"{file}: expected three paragraphs at least, got {len(paragraphs)}")
+        raise ConfigError(f"{file}: expected at least three paragraphs, got {len(paragraphs)}")
     held = max(1, round(share * len(paragraphs)))
     ends = (len(paragraphs) - 2 * held, len(paragraphs) - held, len(paragraphs))
     content = {

@@ -62,7 +62,7 @@ def open_url(place: str, mode: Literal["rb", "wb"]) -> Iterator[ByteStream]:
     except PernnError:
         raise
     except ImportError as error:
-        raise MachineError(f"{address[0]} needs a package more: {error}") from None
+        raise MachineError(f"{address[0]} needs another package: {error}") from None
     except ValueError as error:
         raise ConfigError(f"{hide_credentials(place)}: {hide_credentials(str(error))}") from None
     except Exception as error:
