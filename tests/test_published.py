@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from command_line import call
 from pernn.cores import CORES
 from pernn.evidence import judge_published, rebuild
 from pernn.reports import fill, replication_parts
@@ -78,6 +79,19 @@ def test_pages_of_the_smallest_sweep_are_what_its_records_give(tmp_path):
     root = tmp_path / "root"
     rebuild(folder, root / PAGES.relative_to(ROOT), pytest.fail)
     assert compare(root) >= 5
+
+
+def test_they_are_judged_and_exported_where_nothing_was_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("PERNN_EVIDENCE", str(EVIDENCE))
+    words = ["variable_length", "--scale", "small", "--results", tmp_path / "none"]
+    found = json.loads(call("report", *words, "--claims", "--json").stdout)
+    page = json.loads((PAGES / "variable_length-small" / "claims.json").read_text())
+    assert close(found, page["claims"])
+    table = tmp_path / "trials.json"
+    assert call("export", *words, "--output", table).returncode == 0
+    assert len(json.loads(table.read_text())) == page["num_finished"]
+    assert not (tmp_path / "none").exists()
+    assert "no sweep" in call("report", *words, "--ignore-published").stderr
 
 
 def compare(root):

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import MachineError, PernnError
+from pernn.progress import look_at_sweeps
 from pernn.store import RunStatus, list_published, read_progress, seconds_left
 from pernn.studies import make_study
-from pernn.sweeps import look_at_sweeps
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

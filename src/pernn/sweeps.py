@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from pernn.experiments import (
     ADDED,
     SINGLE,
     Experiment,
+    experiment_names,
     find_experiment,
     single_trials,
     trials,
@@ -26,7 +27,6 @@ from pernn.runs import RunSpec, changed_parts, with_stages
 from pernn.store import (
     Published,
     RunDirectory,
-    RunStatus,
     Sweep,
     describe_machines,
     describe_published,
@@ -40,7 +40,6 @@ from pernn.store import (
     read_json,
     read_records,
     read_status,
-    read_statuses,
     save_sweep,
     sweep_directory,
 )
@@ -237,7 +236,10 @@ def list_single_runs(root: Path) -> list[str]:
 
 def read_plan(root: Path, name: str) -> Plan:
     """Read a sweep as it was run, with the specs that its experiment has now."""
-    stored = read_sweep(root, name)
+    return _plan_of(root, read_sweep(root, name))
+
+
+def _plan_of(root: Path, stored: Sweep) -> Plan:
     if stored.experiment == SINGLE:
         specs = {run: _read_spec(root, run) for run in stored.runs}
         found = {run: spec for run, spec in specs.items() if spec is not None}
@@ -248,6 +250,30 @@ def read_plan(root: Path, name: str) -> Plan:
 def reload_plan(root: Path, name: str) -> Plan:
     """Read a sweep and expand its grid anew; the trials that belong to none are as they stand."""
     return read_plan(root, name) if name == SINGLE else plan_again(load_sweep(root, name))
+
+
+def find_sweep(
+    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
+) -> Sweep:
+    """Return a sweep; of an experiment that was never run here, that of its published trials.
+
+    Raises:
+        ConfigError: If there are neither runs nor published trials.
+    """
+    full = full_name(name, scale)
+    if full != name and full not in list_sweeps(root):
+        plan = plan_sweep(name, scale, {})
+        if plan.with_published(published, complain).published:
+            return plan.sweep
+    return read_sweep(root, full)
+
+
+def find_plan(
+    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
+) -> Plan:
+    """Return what `find_sweep` finds, with its specs and its published trials."""
+    sweep = find_sweep(root, name, scale, published, complain)
+    return _plan_of(root, sweep).with_published(published, complain)
 
 
 def find_waiting(root: Path) -> list[RunSpec]:
@@ -267,44 +293,17 @@ def _read_spec(root: Path, run: str) -> RunSpec | None:
     return None
 
 
-def look_at_sweeps(
-    root: Path,
-    names: Sequence[str] | None,
-    published: Set[str],
-    seen: dict[str, RunStatus],
-) -> dict[str, list[RunStatus]]:
-    """Return how the trials of each sweep stand.
-
-    Args:
-        root: Results directory.
-        names: Which sweeps; all if absent, and the trials of none.
-        published: Runs that count as finished if they were not begun here.
-        seen: What was found at the last look, which this one brings up to date.
-    """
-    if names is None:
-        names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
-    sweeps = {name: read_sweep(root, name).runs for name in names}
-    every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
-    seen.update(read_statuses(root, list(every), seen))
-    for run in published & seen.keys():
-        if seen[run].state == "waiting":
-            seen[run] = RunStatus(run, "finished", event="published")
-    return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
-
-
-def label_trials(root: Path, name: str) -> dict[str, str]:
-    """Return which trial each run of a sweep is; nothing of an experiment that is not here."""
-    with suppress(PernnError):
-        return {run: spec.label for run, spec in read_plan(root, name).specs.items()}
-    return {}
-
-
 def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:
     """Name a sweep: experiment and scale, and a digest of what was overridden."""
     if not overrides:
         return f"{experiment}-{scale}"
     text = json.dumps(overrides, sort_keys=True)
     return f"{experiment}-{scale}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def full_name(name: str, scale: str) -> str:
+    """Return the name of an experiment's sweep at a scale; a sweep's own name stays."""
+    return name_sweep(name, scale, {}) if name in experiment_names() else name
 
 
 def repeat_command(sweep: Sweep) -> str:

@@ -15,9 +15,9 @@ from pernn.store import (
     read_archive,
     write_archive,
 )
+from pernn.sweeps import full_name
 
 from .options import RESULTS, Json, Results, Scale, SweepName, print_json, warn
-from .report import sweep_name
 
 
 def archive(
@@ -44,7 +44,7 @@ def archive(
 
     Example: pernn archive vocabulary_size-demo -o vocabulary_size.tar
     """
-    found = load_sweep(results, sweep_name(sweep, scale))
+    found = load_sweep(results, full_name(sweep, scale))
     runs = with_stages(results, found.runs)
     with create_archive(output) as file:
         made = write_archive(results, found, runs, file, checkpoints=checkpoints)

@@ -13,7 +13,7 @@ from pernn.errors import ConfigError, one_line
 from pernn.experiments import experiment_names, find_experiment
 from pernn.reports import COMPARED, Comparison, Side, compare, select
 from pernn.store import list_runs, list_sweeps, load_sweep, read_records, write_atomically
-from pernn.sweeps import plan_sweep, read_finished, read_plan
+from pernn.sweeps import find_plan, read_finished
 
 from .options import (
     RESULTS,
@@ -25,7 +25,6 @@ from .options import (
     published_folder,
     warn,
 )
-from .report import sweep_name
 from .statuses import left_out
 from .terminal import print_rows
 
@@ -52,8 +51,8 @@ def compare_sides(
 
     A and B are conditions on settings (separated by commas), two sweeps or experiments, or two
     results directories. Conditions select from all trials finished here, or from those of --sweep,
-    which include published ones. Shown for each cell, and over all cells with the seed as the unit:
-    mean difference, Student's t interval, exact permutation test and effect size.
+    which include published ones. For each cell, and for all together with the seed as the unit,
+    the table has mean difference, Student's t interval, exact permutation test and effect size.
 
     Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
     pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
@@ -97,12 +96,10 @@ class _Pool:
 
     def read_sweep(self, name: str) -> list[dict[str, Any]]:
         """Return a sweep's finished trials; of an experiment that was not run, published ones."""
-        full = sweep_name(name, self.scale)
-        known = full in list_sweeps(self.results) or name not in experiment_names()
-        plan = read_plan(self.results, full) if known else plan_sweep(name, self.scale, {})
+        plan = find_plan(self.results, name, self.scale, self.published, warn)
         self.metrics[plan.experiment.figure.metrics[0]] = None
-        found = plan.with_published(self.published, warn).published
-        records, _ = read_finished(self.results, plan.sweep.runs, found, self.damage.append)
+        runs, complain = plan.sweep.runs, self.damage.append
+        records, _ = read_finished(self.results, runs, plan.published, complain)
         return records
 
     def read_all(self, folder: Path) -> list[dict[str, Any]]:

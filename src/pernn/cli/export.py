@@ -8,10 +8,9 @@ import typer
 from pernn.errors import ConfigError
 from pernn.reports import export_records
 from pernn.store import find_published, hide_credentials
-from pernn.sweeps import read_curves, read_finished, read_sweep
+from pernn.sweeps import find_sweep, full_name, read_curves, read_finished
 
 from .options import RESULTS, IgnorePublished, Results, Scale, published_folder, warn
-from .report import sweep_name
 from .statuses import left_out
 
 
@@ -70,10 +69,11 @@ def export(
         return _dataset(results, hub, sweep, scale, published_folder(ignore=ignore_published))
     if sweep is None or output is None:
         raise ConfigError("expected a sweep and --output FILE, or --hub DIR")
-    runs = read_sweep(results, sweep_name(sweep, scale)).runs
-    published = find_published(published_folder(ignore=ignore_published), runs, warn)
+    published = published_folder(ignore=ignore_published)
+    runs = find_sweep(results, sweep, scale, published, warn).runs
     damage: list[str] = []
-    records, taken = read_finished(results, runs, published, damage.append)
+    found = find_published(published, runs, warn)
+    records, taken = read_finished(results, runs, found, damage.append)
     if curves and table is not None:
         raise ConfigError("--curves and --table are two things: give one of them")
     rows = records
@@ -95,7 +95,7 @@ def _dataset(
     from pernn.studies import write_dataset
 
     damage: list[str] = []
-    only = [sweep_name(sweep, scale)] if sweep else []
+    only = [full_name(sweep, scale)] if sweep else []
     count = write_dataset(results, place, damage.append, published, only)
     typer.echo(f"{count} trials written to {place}")
     return left_out(damage)

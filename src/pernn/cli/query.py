@@ -13,9 +13,9 @@ from rich.console import Console
 from pernn.errors import ConfigError
 from pernn.reports import clean, csv_cell
 from pernn.store import list_sweeps, query
+from pernn.sweeps import full_name
 
 from .options import RESULTS, Json, Results, Scale
-from .report import sweep_name
 from .terminal import print_rows
 
 MAX_ROWS = 1_000
@@ -63,7 +63,7 @@ def ask(
             "expected a sweep and one SELECT statement, or --all and a statement for all sweeps "
             f"together; --schema takes no statement (sweeps here: {there})"
         )
-    sweep = None if every else sweep_name(asked.pop(0), scale)
+    sweep = None if every else full_name(asked.pop(0), scale)
     answer = query(results, asked[0] if asked else None, sweep=sweep, seconds=seconds)
     columns = next(answer)
     if as_json:

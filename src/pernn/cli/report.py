@@ -8,11 +8,10 @@ import typer
 from rich.console import Console
 
 from pernn.errors import ConfigError
-from pernn.experiments import experiment_names
 from pernn.reports import Verdict
 from pernn.store import list_publications
 from pernn.studies import make_study
-from pernn.sweeps import judge_sweep, make_report, read_plan
+from pernn.sweeps import find_plan, judge_sweep, make_report
 
 from .options import (
     RESULTS,
@@ -59,6 +58,8 @@ def report(
 ) -> int:
     """Write figure, tables, verdicts and page of all finished trials.
 
+    Published trials count as finished, also of an experiment that was never run here.
+
     Examples: pernn report vocabulary_size --scale demo; pernn report vocabulary_size --claims;
     pernn report --all --out study.html
     """
@@ -68,8 +69,8 @@ def report(
         return _study(results, output, published_folder(ignore=ignore_published))
     if sweep is None or output is not None:
         raise ConfigError("expected a sweep, or --all (and then --out FILE) for a page of all")
-    plan = read_plan(results, sweep_name(sweep, scale))
-    plan = plan.with_published(published_folder(ignore=ignore_published), warn)
+    published = published_folder(ignore=ignore_published)
+    plan = find_plan(results, sweep, scale, published, warn)
     damage: list[str] = []
     if claims:
         _print_claims(judge_sweep(results, plan, damage.append), as_json=as_json)
@@ -99,8 +100,3 @@ def _print_claims(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
         print_json(rows)
     else:
         print_verdicts(verdicts, Console(), brief=False)
-
-
-def sweep_name(word: str, scale: str) -> str:
-    """Return the sweep of an experiment at a scale; a sweep's name stays."""
-    return f"{word}-{scale}" if word in experiment_names() else word

@@ -14,8 +14,8 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from pernn.errors import one_line
+from pernn.progress import label_trials, look_at_sweeps
 from pernn.store import Progress, RunStatus, list_published, read_progress, seconds_left
-from pernn.sweeps import label_trials, look_at_sweeps
 
 from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .terminal import framed, print_rows
@@ -33,7 +33,9 @@ def status(
     again: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
     every: Annotated[
         float | None,
-        typer.Option(min=0.2, help=f"Watch, refreshing every so many seconds ({SECONDS:g})."),
+        typer.Option(
+            min=0.2, help=f"Watch, with this many seconds between refreshes ({SECONDS:g})."
+        ),
     ] = None,
     results: Results = RESULTS,
     ignore_published: IgnorePublished = False,

@@ -70,7 +70,7 @@ def _with_and_without_feedback(
 def _truth_helps(rule: str) -> Claim:
     return Claim(
         name=f"truth_helps_{rule}",
-        statement=f"In {RULES[rule]}, feeding back the truth beats feeding back the own output.",
+        statement=f"In {RULES[rule]}, feeding back the truth beats the network's own output.",
         source=SOURCES[rule],
         predicate=Differs("token_accuracy", {"task.rule": rule}, FEEDBACK, "task.vocab_size"),
         table=TABLE,
@@ -142,16 +142,16 @@ def _encoding_steadier(rule: str) -> Claim:
 
 FALLS = Claim(
     name="own_output_falls_reverse",
-    statement="In reversing, token accuracy with the own output falls with K (our reading, at any "
-    "scale, of: low where the vocabulary is large).",
+    statement="In reversing, token accuracy with the network's own output fed back falls with K "
+    "(our reading, at any scale, of: low where the vocabulary is large).",
     source=SOURCES["reverse"],
     predicate=falls({"task.rule": "reverse", "feedback": FEEDBACK.baseline}),
     table=TABLE,
 )
 POOR = Claim(
     name="own_output_poor_reverse",
-    statement="In reversing, with the own output fed back token accuracy is low at every K from "
-    "1,024 on.",
+    statement="In reversing, token accuracy with the network's own output fed back is low at every "
+    "K from 1,024 on.",
     source=SOURCES["reverse"],
     predicate=AtMost(
         "token_accuracy",
@@ -194,7 +194,7 @@ EXPERIMENT = Experiment(
         )
     },
     labels={
-        "encodings": "The own output fed back, and networks without feedback",
+        "encodings": "Networks fed their own output, and networks without feedback",
         "task.vocab_size": "Vocabulary size K",
         "task.rule": "Rule",
         "feedback": "Fed back",

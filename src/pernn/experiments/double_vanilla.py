@@ -66,7 +66,7 @@ def _encoding_beats_double(task: str) -> Claim:
     return Claim(
         name=f"encoding_beats_double_{task}",
         statement=f"In {TASKS[task]}, the encoded LSTM is above the double vanilla one: its "
-        "gain is not that of the parameters.",
+        "gain is not due to the parameters.",
         source=Place("v5", "appendix C"),
         predicate=Differs("token_accuracy", {"task.kind": task}, ENCODED, cells="task.vocab_size"),
     )

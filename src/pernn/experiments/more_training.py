@@ -28,7 +28,10 @@ from .grids import (
 from .predicates import Claim, Contrast, Place
 
 KINDS = ("gru", "lstm")
-FACTORS = {"training.iterations": "updates", "training.batch_size": "sequences a batch"}
+FACTORS = {
+    "training.iterations": "Training for {:,} updates instead of {:,} does not improve",
+    "training.batch_size": "Batches of {:,} sequences instead of {:,} do not improve",
+}
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,8 @@ def _neither_helps(scale: str, core: str, factor: str, times: int) -> Claim:
     return Claim(
         name=f"{factor.partition('.')[2]}_{times}x_{core}_{scale}",
         statement=(
-            f"{normal * times:,} {FACTORS[factor]} instead of {normal:,} do not improve the "
-            f"vanilla {CORES[core]} ({scale} scale)."
+            f"{FACTORS[factor].format(normal * times, normal)} the vanilla {CORES[core]} "
+            f"({scale} scale)."
         ),
         source=(Place("v3", "section 4.2"), Place("v5", "section 4.1")),
         predicate=no_gain(

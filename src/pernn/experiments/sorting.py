@@ -84,7 +84,7 @@ def _title(core: str, encoding: str) -> str:
 def _smaller_than_in_reversing(core: str, source: Source) -> Claim:
     return Claim(
         name=f"smaller_gain_{core}",
-        statement=f"The encoding gains the {CORES[core]} less in sorting than in reversing.",
+        statement=f"The {CORES[core]} gains less from the encoding in sorting than in reversing.",
         source=source,
         predicate=DiffersMore(
             "token_accuracy",

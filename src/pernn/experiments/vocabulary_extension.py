@@ -99,7 +99,7 @@ CLAIMS = (
     ),
     Claim(
         name="gain_larger_under_extension",
-        statement="Up to 2K = 512, the encoding gains more under extension than from scratch.",
+        statement="Up to 2K = 512, the encoding helps more under extension than from scratch.",
         source=V1,
         predicate=DiffersMore(
             "token_accuracy",

@@ -118,7 +118,7 @@ def _limit(core: str, near: int) -> Claim:
 
 ELMAN_HELPS = Claim(
     name="encoding_helps_elman",
-    statement="The encoding raises the Elman network's token accuracy, K = 8,192 apart.",
+    statement="The encoding raises the Elman network's token accuracy, except at K = 8,192.",
     source=V1,
     predicate=Differs(
         "token_accuracy",

@@ -1,0 +1,42 @@
+"""How sweeps stand: for `pernn status`, and for the page that follows them."""
+
+from collections.abc import Sequence, Set
+from contextlib import suppress
+from pathlib import Path
+
+from pernn.errors import PernnError
+from pernn.experiments import SINGLE
+from pernn.store import RunStatus, list_sweeps, read_statuses
+from pernn.sweeps import list_single_runs, read_plan, read_sweep
+
+
+def look_at_sweeps(
+    root: Path,
+    names: Sequence[str] | None,
+    published: Set[str],
+    seen: dict[str, RunStatus],
+) -> dict[str, list[RunStatus]]:
+    """Return how the trials of each sweep stand.
+
+    Args:
+        root: Results directory.
+        names: Which sweeps; all if absent, and the trials of none.
+        published: Runs that count as finished if they were not begun here.
+        seen: What was found at the last look, which this one brings up to date.
+    """
+    if names is None:
+        names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
+    sweeps = {name: read_sweep(root, name).runs for name in names}
+    every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
+    seen.update(read_statuses(root, list(every), seen))
+    for run in published & seen.keys():
+        if seen[run].state == "waiting":
+            seen[run] = RunStatus(run, "finished", event="published")
+    return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
+
+
+def label_trials(root: Path, name: str) -> dict[str, str]:
+    """Return which trial each run of a sweep is; nothing of an experiment that is not here."""
+    with suppress(PernnError):
+        return {run: spec.label for run, spec in read_plan(root, name).specs.items()}
+    return {}
