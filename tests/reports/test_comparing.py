@@ -159,6 +159,12 @@ def test_sweeps_are_compared_by_what_no_trial_of_both_shares():
         Side("one", narrow, place=place), Side("other", narrow, place=Path("x")), "loss"
     )
     assert {*again.overall.differences.values()} == {0.0}
+    # What the other folder lacks takes part in nothing, even if it resembles a trial there.
+    alike = [{**r, "run": f"a{r['run']}", "task.rule": "sorting"} for r in narrow]
+    more = Side("more", [*alike, *narrow], place=place)
+    again = compare(more, Side("other", narrow, place=Path("x")), "loss")
+    assert {*again.overall.differences.values()} == {0.0}
+    assert again.pairs.num_unpaired == (len(alike), 0)
 
 
 def test_widths_that_follow_the_state_may_differ_with_it():
@@ -205,6 +211,12 @@ def test_the_verb_prints_a_table_json_and_a_page(results, tmp_path):
     other = shutil.copytree(results, tmp_path / "other")
     found = json.loads(pernn(results, "compare", results, other, "-m", "loss", "--json").stdout)
     assert (found["num_pairs"], found["differing"]) == (10, [])
+    published = tmp_path / "evidence"
+    done = pernn(results, "publish", "vocabulary_size-demo", "--to", published)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(pernn(results, "compare", published, other, "--json").stdout)
+    assert (found["num_pairs"], found["metric"]) == (8, "token_accuracy")
+    assert found["num_unpaired"] == [0, 2]
 
 
 @pytest.mark.parametrize(

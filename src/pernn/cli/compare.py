@@ -12,7 +12,16 @@ from rich.console import Console
 from pernn.errors import ConfigError, one_line
 from pernn.experiments import experiment_names, find_experiment
 from pernn.reports import COMPARED, Comparison, Side, compare, select
-from pernn.store import list_runs, list_sweeps, load_sweep, read_records, write_atomically
+from pernn.store import (
+    describe_publication,
+    list_publications,
+    list_runs,
+    list_sweeps,
+    load_sweep,
+    read_published,
+    read_records,
+    write_atomically,
+)
 from pernn.sweeps import find_plan, read_finished
 
 from .options import (
@@ -50,14 +59,15 @@ def compare_sides(
     """Compare two settings in pairs of trials that agree in their seed and all other settings.
 
     A and B are conditions on settings (separated by commas), two sweeps or experiments, or two
-    results directories. Conditions select from all trials finished here, or from those of --sweep,
-    which include published ones. For each cell, and for all together with the seed as the unit,
-    the table has mean difference, Student's t interval, exact permutation test and effect size.
+    folders of results or of published trials. Conditions select from all trials finished here, or
+    from those of --sweep, which include published ones; two folders that have trials in common are
+    compared by these. For each cell, and for all together with the seed as the unit, the table has
+    mean difference, Student's t interval, exact permutation test and effect size.
 
     Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
     pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
     pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
-    pernn compare results other-machine/results
+    pernn compare evidence other-machine/results
     """
     published = published_folder(ignore=ignore_published)
     damage: list[str] = []
@@ -92,38 +102,48 @@ class _Pool:
     ) -> None:
         self.results, self.scale, self.published = results, scale, published
         self.damage = damage
-        self.metrics: dict[str, None] = {}
+        self.metrics: list[set[str]] = []
 
     def read_sweep(self, name: str) -> list[dict[str, Any]]:
         """Return a sweep's finished trials; of an experiment that was not run, published ones."""
         plan = find_plan(self.results, name, self.scale, self.published, warn)
-        self.metrics[plan.experiment.figure.metrics[0]] = None
+        self._read(plan.experiment.name)
         runs, complain = plan.sweep.runs, self.damage.append
         records, _ = read_finished(self.results, runs, plan.published, complain)
         return records
 
     def read_all(self, folder: Path) -> list[dict[str, Any]]:
         """Return all finished trials of a folder."""
-        for name in {load_sweep(folder, one).experiment for one in list_sweeps(folder)}:
-            if name in experiment_names():
-                self.metrics[find_experiment(name).figure.metrics[0]] = None
+        self._read(*(load_sweep(folder, one).experiment for one in list_sweeps(folder)))
         return read_records(folder, list_runs(folder), self.damage.append)
 
+    def read_publications(self, folder: Path) -> list[dict[str, Any]]:
+        """Return all published trials of a folder."""
+        self._read(*(describe_publication(one).experiment for one in list_publications(folder)))
+        return [one.record() for one in read_published(folder)]
+
     def read_side(self, text: str) -> Side:
-        """Return the trials of a folder, else of a sweep."""
+        """Return the trials of a folder, of results or of published ones, else of a sweep."""
         folder = Path(text)
         if (folder / "runs").is_dir():
             return Side(text, self.read_all(folder), place=folder.resolve())
+        if list_publications(folder):
+            return Side(text, self.read_publications(folder), place=folder.resolve())
         return Side(text, self.read_sweep(text), place=self.results.resolve())
 
     def metric(self, records: Sequence[dict[str, Any]]) -> str:
-        """Return the metric that the experiments are about, if it is one."""
-        if len(self.metrics) == 1:
-            return next(iter(self.metrics))
+        """Return the metric that the experiments of both sides are about, if it is one."""
+        shared = set.intersection(*self.metrics)
+        if len(shared) == 1:
+            return shared.pop()
         if records and all("token_accuracy" in one for one in records):
             return "token_accuracy"
-        known = ", ".join(self.metrics) or "token_accuracy, loss, perplexity …"
+        known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
         raise ConfigError(f"--metric is missing: expected one of {known}")
+
+    def _read(self, *experiments: str) -> None:
+        known = {name for name in experiments if name in experiment_names()}
+        self.metrics.append({find_experiment(name).figure.metrics[0] for name in known})
 
 
 def _print(found: Comparison, page: Path | None) -> None:

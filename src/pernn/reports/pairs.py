@@ -28,7 +28,8 @@ class Side:
         name: As it was asked for.
         records: Finished trials.
         where: What selected them; `None` if they are all trials of a sweep or of a folder.
-        place: Results directory; a trial of the same one is not paired with itself.
+        place: Its folder. A trial of one folder is not paired with itself; of two folders that have
+            trials in common, only these are compared.
     """
 
     name: str
@@ -104,11 +105,14 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
         ConfigError: If two trials of a side compete for one place, or no cell has two pairs.
     """
     sides = [list(first.records), list(second.records)]
-    same = set[Any]()
+    num_trials = [len(some) for some in sides]
+    same = {one["run"] for one in sides[0]} & {one["run"] for one in sides[1]}
     if first.place == second.place:
-        runs = [{one["run"] for one in some} for some in sides]
-        same = runs[0] & runs[1]
         sides = [[one for one in some if one["run"] not in same] for some in sides]
+        num_trials = [len(some) for some in sides]
+    elif same:  # the same trials, run in two places
+        sides = [[one for one in some if one["run"] in same] for some in sides]
+        same = set()
     if not all(sides):
         raise ConfigError(
             f"a comparison is invalid: expected finished trials on both sides, got "
@@ -118,7 +122,7 @@ def pair(first: Side, second: Side, metric: str) -> Pairs:
     keys = ("seed", *columns)
     found = [combine(some, metric, [(1, {})], keys) for some in sides]
     both = [key for key in found[0] if key in found[1]]
-    unpaired = (len(sides[0]) - len(both), len(sides[1]) - len(both))
+    unpaired = (num_trials[0] - len(both), num_trials[1] - len(both))
     if len(both) < MIN_PAIRS:
         also = f"; A and B differ in {', '.join(apart)} too: name it on both sides" if apart else ""
         lacking = "" if any(found) else f"; no trial has {metric}"
