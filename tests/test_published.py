@@ -15,6 +15,7 @@ from command_line import call
 from pernn.cores import CORES
 from pernn.evidence import judge_published, rebuild
 from pernn.reports import fill, replication_parts
+from pernn.reports.statistics import Interval
 from pernn.runs import RunSpec, describe_environment, execute
 from pernn.store import FOLDER, RunDirectory, list_publications, read_published
 
@@ -92,6 +93,16 @@ def test_they_are_judged_and_exported_where_nothing_was_run(tmp_path, monkeypatc
     assert len(json.loads(table.read_text())) == page["num_finished"]
     assert not (tmp_path / "none").exists()
     assert "no sweep" in call("report", *words, "--ignore-published").stderr
+
+
+def test_the_report_tells_how_two_kinds_of_processor_compare():
+    found = json.loads(call("compare", EVIDENCE, EVIDENCE / "amd_epyc", "--json").stdout)
+    assert (found["num_pairs"], found["differing"]) == (32, [])
+    report = (PAGES / "report.md").read_text()
+    for cell in found["cells"]:
+        interval = Interval(**cell["interval"])
+        means = " | ".join(map(interval.show, cell["means"]))
+        assert f"| {cell['name']} | {means} | {interval} |" in report
 
 
 def compare(root):

@@ -95,8 +95,7 @@ def print_verdicts(verdicts: Sequence[Verdict], console: Console, *, brief: bool
 
 def _estimates(verdict: Verdict) -> Iterator[str]:
     if verdict.interval is not None:
-        estimate = verdict.interval.show(verdict.interval.estimate)
-        yield f"{estimate}, n = {verdict.num_seeds}"
+        yield f"{verdict.interval.shown}, n = {verdict.num_seeds}"
     for interval in (verdict.interval, verdict.bootstrap):
         if interval is not None and interval.bounded:
             yield f"{interval.method.removesuffix(' 0.95')} {interval.bounds}"

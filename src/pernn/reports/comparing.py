@@ -55,7 +55,7 @@ class Compared:
         p = f"{'' if self.test.is_exact else '≈ '}{self.test.p_value:.3g}"
         found, count = self.interval, str(len(self.differences))
         means = map(found.show, self.means)
-        return (self.name, count, found.show(found.estimate), found.bounds, p, *effect, *means)
+        return (self.name, count, found.shown, found.bounds, p, *effect, *means)
 
 
 @dataclass(frozen=True)

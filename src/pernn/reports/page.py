@@ -314,7 +314,7 @@ def _bullet(verdict: Verdict) -> str:
     text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.cited})")
     found = [verdict.detail, verdict.remark]
     if verdict.interval is not None:
-        estimate = f"{verdict.quantity}: {verdict.interval.show(verdict.interval.estimate)}"
+        estimate = f"{verdict.quantity}: {verdict.interval.shown}"
         found.insert(0, estimate + verdict.intervals)
     if verdict.claim.paper_value is not None:
         found.append(f"the paper's own: {verdict.claim.paper_value}")

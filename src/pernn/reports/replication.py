@@ -89,7 +89,7 @@ def _judged(studies: Sequence[Study], kind: Outcome) -> str:
             escape_markdown(one.claim.cited),
             escape_markdown(study.sweep.title),
             escape_markdown(one.quantity),
-            one.interval.show(one.interval.estimate),
+            one.interval.shown,
             escape_markdown(one.interval.bounds),
             str(one.num_seeds),
             "" if one.claim.paper_value is None else escape_markdown(str(one.claim.paper_value)),
@@ -104,16 +104,17 @@ def _judged(studies: Sequence[Study], kind: Outcome) -> str:
 
 
 def _not_run(studies: Sequence[Study]) -> str:
-    """List the claims that no sweep judges, each with the reason at the sweep that came nearest."""
+    """List the claims that no sweep judges, each with the reason at the largest sweep."""
     judged = {
         (study.sweep.experiment, one.claim.name)
         for study in studies
         for one in study.verdicts
         if one.verdict != "not run"
     }
+    by_size = sorted(studies, key=lambda one: (not one.sweep.overrides, len(one.trials)))
     reasons = {
         (study.sweep.experiment, one.claim.name): f"{study.sweep.title}: {one.detail}"
-        for study in studies
+        for study in by_size  # the last one stays
         for one in study.verdicts
     }
     rows = [

@@ -50,14 +50,26 @@ class Interval:
         return not math.isnan(self.low)
 
     def __str__(self) -> str:
-        return f"{self.show(self.estimate)} {self.bounds}"
+        return f"{self.shown} {self.bounds}"
+
+    @property
+    def shown(self) -> str:
+        """The estimate as text."""
+        return self.show(self.estimate)
 
     @property
     def bounds(self) -> str:
         """Both bounds in brackets, or why there are none."""
         if not self.bounded:
             return f"({self.method})"
-        return f"[{self.show(self.low)}, {self.show(self.high)}]"
+        # A bound next to zero keeps a digit: readers look on which side it lies.
+        texts = (
+            np.format_float_positional(bound, 1, fractional=False, trim="-")
+            if float(text := self.show(bound)) == 0 and abs(bound) > ROUNDING
+            else text
+            for bound in (self.low, self.high)
+        )
+        return f"[{', '.join(texts)}]"
 
     def show(self, value: float) -> str:
         """Return a value of the same unit as text: to two digits of half the interval's width."""
