@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.filesize import decimal
 
 from pernn.errors import MachineError, StoreError
@@ -211,18 +212,20 @@ def _size(value: Any) -> float:
 
 
 def _hours(stages: Mapping[str, RunSpec], mine: Measured, jobs: int) -> tuple[float, float] | None:
-    """Add up the fastest and the slowest updates; what was not measured may be like any other."""
+    """Add up the quartiles of the updates' times; what was not measured may be like any other."""
     if not mine:
         return None
-    every = [seconds for one in mine.values() for seconds in one["update_seconds"]]
+    quartiles = {
+        run: np.quantile(one["update_seconds"], (0.25, 0.75)).tolist() for run, one in mine.items()
+    }
+    extremes = min(one[0] for one in quartiles.values()), max(one[1] for one in quartiles.values())
     low = high = 0.0
     for run, spec in stages.items():
-        one = mine.get(run, {"update_seconds": every})
-        training, times = spec.training, one["update_seconds"]
+        training, (least, most) = spec.training, quartiles.get(run, extremes)
         count = training.iterations if spec.analysis is None else len(spec.analysed_updates)
         rounds = count / training.evaluation_interval + count / training.checkpoint_interval
-        low += count * min(times)
-        high += count * max(times) + max(1, rounds) * one.get("round_seconds", 0.0)
+        low += count * least
+        high += count * most + max(1, rounds) * mine.get(run, {}).get("round_seconds", 0.0)
     jobs = min(jobs, len(stages))
     return low / jobs / 3600, high / jobs / 3600
 
