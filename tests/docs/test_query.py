@@ -8,7 +8,16 @@ from statistics import mean
 
 import pytest
 
-from pernn.store import RunDirectory, Sweep, query, read_records, save_sweep
+from pernn.errors import ConfigError
+from pernn.store import (
+    RunDirectory,
+    Sweep,
+    load_sweep,
+    publish,
+    query,
+    read_records,
+    save_sweep,
+)
 from store.finished import begin, finish, spec
 
 pytest.importorskip("duckdb")
@@ -66,8 +75,8 @@ def records(results):
     return read_records(results, [one.fingerprint() for one in conditions()])
 
 
-def ask(results, statement, sweep=SWEEP):
-    _, *rows = query(results, statement, sweep=sweep)
+def ask(results, statement, sweep=SWEEP, published=None):
+    _, *rows = query(results, statement, sweep=sweep, published=published)
     return [tuple(row) for row in rows]
 
 
@@ -136,6 +145,36 @@ def test_what_took_longest(results, records):
     assert sorted(run for run, _ in others) == runs
     assert others == sorted(others, key=lambda one: (-one[1], one[0]))
     assert all(0 <= hours < 0.1 for _, hours in others)
+
+
+def test_published_trials_answer_alike(results, tmp_path):
+    pytest.importorskip("pyarrow")
+    here, folder = tmp_path / "results", tmp_path / "evidence"
+    publish(results, load_sweep(results, SWEEP), folder, lambda run: [run])
+
+    def ask_published(statement, sweep=SWEEP):
+        return ask(here, statement, sweep, folder)
+
+    for statement in (WHICH, GAIN, TABLE):
+        assert ask_published(statement) == ask(results, statement)
+    # Of the tests, a published curve has what the table has.
+    assert ask_published(CURVE) == ask(results, TABLE)
+    assert ask_published(STANDS) == [("finished", 8)]
+    assert {hours for _, _, hours in ask_published(LONGEST)} == {None}
+    assert ask_published(COMMANDS[1][1], None) == [(SWEEP, "finished", 8)]
+    with pytest.raises(ConfigError, match="no sweep 'wide-demo'"):
+        ask_published(STANDS, "wide-demo")
+    with pytest.raises(ConfigError, match=r"no results in .*: start with `pernn run`"):
+        ask(here, STANDS, None)
+
+    # Of a sweep that is here, what is missing is taken, and a run keeps its own result.
+    own, *others = (one.fingerprint() for one in conditions())
+    finish(here, conditions()[0], random.Random(2))
+    save_sweep(here, Sweep(SWEEP, SWEEP[:-5], "demo", {}, [own, *others, "e" * 16]))
+    assert ask_published(STANDS) == [("finished", 8), ("waiting", 1)]
+    loss = "SELECT loss FROM trials WHERE NOT published"
+    assert ask_published(loss) == [(read_records(here, [own])[0]["loss"],)]
+    assert ask(here, STANDS) == [("finished", 1), ("waiting", 8)]
 
 
 def test_the_commands(results, records):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.store import Sweep, database, query, query_process, save_sweep
+from pernn.store import Sweep, database, query, query_process, save_sweep, tables
 from store.finished import begin, finish, spec
 
 pytest.importorskip("duckdb")
@@ -35,7 +35,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def filled(results: Path) -> Iterator[Any]:
     with closing(database.connect()) as connection:
-        database.fill(connection, results, "one-demo", None)
+        database.fill(connection, tables.read_tables(results, "one-demo", None, print), None)
         yield connection
 
 
@@ -141,7 +141,8 @@ def test_what_is_not_finished_or_damaged_is_not_among_the_trials(tmp_path: Path)
     runs = [done.fingerprint, damaged.fingerprint, begin(tmp_path, spec(3)).fingerprint, "e" * 16]
     save_sweep(tmp_path, Sweep("one-demo", "one", "demo", {}, runs))
     with closing(database.connect()) as connection:
-        database.fill(connection, tmp_path, "one-demo", "status")
+        found = tables.read_tables(tmp_path, "one-demo", None, print)
+        database.fill(connection, found, "status")
         assert answer(connection, "SELECT run FROM trials")[1:] == [[done.fingerprint]]
         sql = 'SELECT state, seed, loss IS NULL FROM status ORDER BY "position"'
         assert answer(connection, sql)[1:] == [

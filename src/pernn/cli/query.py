@@ -15,7 +15,7 @@ from pernn.reports import clean, csv_cell
 from pernn.store import list_sweeps, query
 from pernn.sweeps import full_name
 
-from .options import RESULTS, Json, Results, Scale
+from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder
 from .terminal import print_rows
 
 MAX_ROWS = 1_000
@@ -42,12 +42,13 @@ def ask(
     seconds: Annotated[float, typer.Option(min=0, help="Stop the query after this time.")] = 60.0,
     scale: Scale = "demo",
     results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
 ) -> None:
     r"""Query the results of a sweep in SQL, read-only.
 
     Table `trials` has a row per finished trial: its settings by dotted path, to be written in
-    double quotes, and its metrics. --schema lists the other tables. Needs DuckDB: pip install
-    'pernn\[duckdb]'
+    double quotes, and its metrics. --schema lists the other tables. Published trials count as
+    finished. Needs DuckDB: pip install 'pernn\[duckdb]'
 
     Example: pernn query vocabulary_size 'SELECT "core.kind", avg(token_accuracy) FROM trials
     GROUP BY 1'
@@ -64,7 +65,9 @@ def ask(
             f"together; --schema takes no statement (sweeps here: {there})"
         )
     sweep = None if every else full_name(asked.pop(0), scale)
-    answer = query(results, asked[0] if asked else None, sweep=sweep, seconds=seconds)
+    published = published_folder(ignore=ignore_published)
+    statement = asked[0] if asked else None
+    answer = query(results, statement, sweep=sweep, published=published, seconds=seconds)
     columns = next(answer)
     if as_json:
         _print_json(columns, answer)

@@ -1,14 +1,13 @@
 """Results as tables of a DuckDB in memory that nothing leads out of."""
 
 import json
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from itertools import count, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import MachineError
 
-from .tables import Row, read_tables
+from .tables import TYPES, Row
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
@@ -44,9 +43,11 @@ def connect() -> "Database":
     return duckdb.connect(config=BOUNDS)
 
 
-def fill(database: "Database", root: Path, sweep: str | None, statement: str | None) -> list[str]:
+def fill(
+    database: "Database", tables: Mapping[str, Iterable[Row]], statement: str | None
+) -> list[str]:
     """Make a view of each table that a statement names, or of all tables; return all names."""
-    tables = read_tables(root, sweep)
+    tables = dict(tables)
     columns = _load(database, "status", tables.pop("status"))
     database.execute("CREATE VIEW trials AS FROM status WHERE state = 'finished'")
     database.execute("CREATE SCHEMA loaded")
@@ -68,7 +69,7 @@ def _load(database: "Database", place: str, rows: Iterable[Row]) -> list[str]:
     source = iter(rows)
     while some := list(islice(source, NUM_ROWS)):
         for key in dict.fromkeys(key for row in some for key in row):
-            found = {_kind(row.get(key)) for row in some} - {type(None)}
+            found = {_kind(row.get(key)) for row in some} - {type(None)} | TYPES.get(key, set())
             change = ""
             if key not in names:
                 names[key], kinds[key] = _name(key, names.values()), found

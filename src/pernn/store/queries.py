@@ -13,7 +13,12 @@ from pernn.errors import ConfigError
 
 
 def query(
-    root: Path, statement: str | None, *, sweep: str | None, seconds: float = 60.0
+    root: Path,
+    statement: str | None,
+    *,
+    sweep: str | None,
+    published: Path | None = None,
+    seconds: float = 60.0,
 ) -> Iterator[list[Any]]:
     """Yield the names of the columns of an answer, then its rows, as they come.
 
@@ -23,6 +28,7 @@ def query(
         root: Results directory.
         statement: A SELECT of DuckDB; `None` asks which tables there are.
         sweep: The sweep that is asked; `None` for all of them, told apart by a column.
+        published: Folder of published trials, which count as finished; `None` to count none.
         seconds: Time that DuckDB may take.
 
     Raises:
@@ -36,6 +42,7 @@ def query(
     except UnicodeError:
         raise ConfigError("SQL: not text in UTF-8") from None
     request = {"root": str(root), "sweep": sweep, "statement": statement, "seconds": seconds}
+    request["published"] = None if published is None else str(published)
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "pernn.store.query_process", json.dumps(request)],
         stdin=subprocess.DEVNULL,

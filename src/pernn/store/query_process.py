@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pernn.errors import ConfigError, PernnError
 
 from .database import MAX_MEMORY, connect, fill, quoted
-from .tables import MEANING, MEANINGS
+from .tables import MEANING, MEANINGS, read_tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
@@ -107,10 +107,11 @@ def _plain(value: Any) -> Any:
 
 def _bound_memory() -> None:
     """Let this process take twice the memory of DuckDB beside what it has, and no more."""
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    limit = used + 2 * MAX_MEMORY
     # Not every system has this limit; DuckDB's own holds everywhere.
     with suppress(OSError, ValueError):
+        # Addresses count, used or not, and libraries reserve more of them than they use.
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + 2 * MAX_MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
@@ -121,6 +122,10 @@ def _send(row: Any) -> None:
     sys.stdout.write(f"{line}\n")
 
 
+def _complain(text: str) -> None:
+    sys.stderr.write(f"pernn: {text}\n")
+
+
 def main() -> None:
     """Answer; after this many seconds of DuckDB's work the system ends the process."""
     for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGALRM):
@@ -129,7 +134,9 @@ def main() -> None:
     statement, left = request["statement"], request["seconds"]
     try:
         database = connect()
-        tables = fill(database, Path(request["root"]), request["sweep"], statement)
+        folder = None if request["published"] is None else Path(request["published"])
+        found = read_tables(Path(request["root"]), request["sweep"], folder, _complain)
+        tables = fill(database, found, statement)
         if statement is None:
             chunks = describe(database, tables)
         else:

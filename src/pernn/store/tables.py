@@ -1,17 +1,18 @@
 """Results as rows for SQL: trials, their learning curves and tables, of one sweep or of all."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pernn.config import flatten
-from pernn.errors import StoreError
+from pernn.errors import ConfigError, StoreError
 
 from .files import gc_paused
-from .run_directory import RunDirectory, list_runs
+from .published import Published, describe_publication, find_published, list_publications
+from .run_directory import RunDirectory, is_done, list_runs
 from .status import RunStatus, read_record, read_status
 from .sweeps import Sweep, list_sweeps, load_sweep
 
@@ -27,28 +28,39 @@ MEANINGS = {
 MEANING = "a row of this table of a finished trial, beside its columns"
 """What a row is of a table that a task has by a name of its own, `by_position` and the like."""
 
+TYPES: Mapping[str, set[type]] = {
+    "position": {int},
+    "update": {int},
+    "started": {datetime},
+    "finished": {datetime},
+}
+"""Column → its type, also where it has no value: published trials do not say when they ran."""
+
 FIRST = ("run", "state")
-LAST = ("position", "update", "event", "reason", "started", "finished")
+LAST = ("position", "update", "event", "reason", "started", "finished", "published")
 """A trial's columns before and after those that vary; what all trials share comes at the end."""
 
 
-def read_tables(root: Path, sweep: str | None) -> dict[str, Iterable[Row]]:
+def read_tables(
+    root: Path, sweep: str | None, folder: Path | None, complain: Callable[[str], None]
+) -> dict[str, Iterable[Row]]:
     """Return the rows of each table but `trials`; curves are read as they are gone through.
 
     Args:
         root: Results directory.
         sweep: The sweep; `None` for all of them, and the runs that belong to none.
+        folder: Published trials, which count as finished; `None` to count none.
+        complain: Told if these cannot be read.
 
     Raises:
-        ConfigError: If there is no such sweep.
+        ConfigError: If there is no such sweep, here or published, or there are no results at all.
         StoreError: If the directory or a list of runs cannot be read.
     """
-    names = list_sweeps(root) if sweep is None else [sweep]
-    sweeps = [load_sweep(root, name) for name in names]
+    sweeps, published = _find(root, sweep, folder, complain)
     planned = dict.fromkeys(run for one in sweeps for run in one.runs)
     alone = [run for run in list_runs(root) if run not in planned] if sweep is None else []
     with gc_paused():
-        found = {run: _read_trial(root, run) for run in (*planned, *alone)}
+        found = {run: _read_trial(root, run, published.get(run)) for run in (*planned, *alone)}
     tables = {run: trial.pop("tables", {}) for run, trial in found.items()}
     trials = [
         {**found[run], **_origin(one), "position": position}
@@ -56,13 +68,32 @@ def read_tables(root: Path, sweep: str | None) -> dict[str, Iterable[Row]]:
         for position, run in enumerate(one.runs)
     ]
     trials += [found[run] for run in alone]
+    if not trials:
+        raise ConfigError(f"no results in {root.absolute()}: start with `pernn run`")
     columns = _ordered(trials)
     own = {name for some in tables.values() for name in some if name.casefold() not in MEANINGS}
+    taken = {run: published[run] for run, trial in found.items() if trial["published"]}
     return {
         "status": [{column: trial.get(column) for column in columns} for trial in trials],
-        "curves": _curve_rows(root, found),
+        "curves": _curve_rows(root, found, taken),
         **{name: _table_rows(tables, name) for name in sorted(own)},
     }
+
+
+def _find(
+    root: Path, sweep: str | None, folder: Path | None, complain: Callable[[str], None]
+) -> tuple[list[Sweep], dict[str, Published]]:
+    """Return one sweep or all, those here first, with the published trials among them."""
+    here = list_sweeps(root)
+    files = {path.stem: path for path in (list_publications(folder) if folder else ())}
+    others = {name: path for name, path in files.items() if name not in here}
+    if sweep is not None:
+        path = others.get(sweep)
+        one = load_sweep(root, sweep) if path is None else describe_publication(path)
+        return [one], find_published(folder, one.runs, complain)
+    published = find_published(folder, None, complain)
+    more = map(describe_publication, others.values()) if published else ()
+    return [*(load_sweep(root, name) for name in here), *more], published
 
 
 def _origin(sweep: Sweep) -> Row:
@@ -76,8 +107,10 @@ def _origin(sweep: Sweep) -> Row:
     }
 
 
-def _read_trial(root: Path, run: str) -> dict[str, Any]:
+def _read_trial(root: Path, run: str, published: Published | None) -> dict[str, Any]:
     """Return the columns of a trial and its tables; what cannot be read is left out."""
+    if published is not None and not is_done(root, run):
+        return {**published.record(), "state": "finished", "published": True}
     directory = RunDirectory(root, run)
     record: dict[str, Any] | None = None
     journal: list[dict[str, Any]] = []
@@ -99,6 +132,7 @@ def _read_trial(root: Path, run: str) -> dict[str, Any]:
         "reason": status.reason,
         "started": _moment(journal[:1]),
         "finished": _moment(done),
+        "published": False,
     }
 
 
@@ -120,9 +154,10 @@ def _ordered(trials: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys((*FIRST, *varying, *LAST, *values)))
 
 
-def _curve_rows(root: Path, runs: Iterable[str]) -> Iterator[Row]:
+def _curve_rows(root: Path, runs: Iterable[str], taken: Mapping[str, Published]) -> Iterator[Row]:
     for run in runs:
-        for line in RunDirectory(root, run).read_metrics():
+        one = taken.get(run)
+        for line in one.metric_lines() if one else RunDirectory(root, run).read_metrics():
             yield {**line, "run": run}
 
 
