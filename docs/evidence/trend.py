@@ -3,7 +3,8 @@
     python docs/evidence/trend.py
 
 After training, targets averaged: Rare − Frequent disturbants in the vanilla network, and encoded −
-vanilla among Rare disturbants, at each K and per doubling of K; Student's t interval over seeds.
+vanilla among Rare and among Frequent disturbants, at each K and per doubling of K; Student's t
+interval over seeds.
 """
 
 import sys
@@ -20,6 +21,7 @@ EVIDENCE = Path(__file__).parents[2] / "evidence"
 DIFFERENCES = {
     "vanilla, Rare − Frequent": (("none", "Rare"), ("none", "Frequent")),
     "among Rare, encoded − vanilla": (("sinusoidal", "Rare"), ("none", "Rare")),
+    "among Frequent, encoded − vanilla": (("sinusoidal", "Frequent"), ("none", "Frequent")),
 }
 
 
