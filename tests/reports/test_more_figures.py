@@ -1,6 +1,7 @@
 """Further figures: written, listed, shown beside the main one, or visibly left out."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,17 @@ def test_labels_of_joint_columns_and_of_numbers() -> None:
     found = labels(layout, "gru")
     names = ["update", "core.kind", "encoding.kind", "training.batch_size", "gru", "perplexity"]
     assert list(found.items()) == [(name, LABELS[name]) for name in names]
+
+
+def test_a_figure_of_a_part_of_the_trials(tmp_path: Path) -> None:
+    records = trials(("elman", "gru"), (32, 64), (111, 222))
+    part = {"part": replace(MAIN, where={"core.kind": ("gru", "lstm")})}
+    about = experiment(figure=MAIN, more_figures=part)
+    (drawn,) = draw_extra_figures(about, records, "demo")
+    alone = [one for one in records if one["core.kind"] == "gru"]
+    same = experiment(figure=MAIN, more_figures={"part": MAIN})
+    assert drawn.drawn == draw_extra_figures(same, alone, "demo")[0].drawn
+    for others in (alone, [one for one in records if one not in alone], []):
+        assert not draw_extra_figures(about, others, "demo")
+    with pytest.raises(ConfigError, match="where"):
+        experiment(figure=part["part"])

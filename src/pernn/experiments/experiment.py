@@ -15,7 +15,7 @@ from pernn.errors import ConfigError
 from pernn.runs import RunSpec
 
 from .catalogue import CATALOGUE, GROUP, experiment_names, registered
-from .predicates import Claim, Contrast
+from .predicates import Claim, Contrast, Where
 
 Columns = str | tuple[str, ...]
 """A column, or several whose values count together."""
@@ -57,6 +57,8 @@ class FigureLayout:
         y_base: Base of the metrics' logarithmic axis, which shares and differences are left out
             of, or of the vertical axis of `heat`; linear, and from 0 where nothing is negative,
             if absent.
+        where: Column → allowed value, or a tuple of them, of the trials that a further figure
+            shows; it is left out where these are all trials or none.
 
     Raises:
         ConfigError: If the form cannot show what is asked for.
@@ -72,6 +74,7 @@ class FigureLayout:
     table: str | None = None
     form: Form = "points"
     y_base: int | None = None
+    where: Where = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for base in (self.x_base, self.y_base):
@@ -121,6 +124,10 @@ class Experiment:
             vars(self).update(question=entry.question, source=entry.source)
         if not self.question:
             raise ConfigError(f"{self.name}: an experiment needs a question")
+        if self.figure.where:
+            raise ConfigError(
+                f"{self.name}: `where` is for further figures; the first shows all trials"
+            )
         for stem in self.more_figures:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", stem):
                 raise ConfigError(

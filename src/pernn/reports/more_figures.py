@@ -9,7 +9,7 @@ from pernn.experiments import Experiment
 from .escaping import escape_markdown
 from .figures import Format, draw, render
 from .labels import Labels, footer
-from .records import Record
+from .records import Record, matches
 from .unrolled import unroll
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
@@ -81,14 +81,17 @@ def draw_extra_figures(
     for stem, layout in experiment.more_figures.items():
         plain = stem.replace("_", " ")
         caption = label(stem) if stem in experiment.labels else plain[0].upper() + plain[1:]
+        shown = [record for record in records if matches(record, layout.where)]
+        if layout.where and len(shown) in (0, len(records)):
+            continue
         missing = "no finished trials yet" if not records else ""
-        if records and not unroll(records, layout.table):
+        if records and not unroll(shown, layout.table):
             missing = f"no finished trial has a table {layout.table!r}"
         if missing:
             found.append(ExtraFigure(stem, caption, "", {}, missing))
             continue
-        about = replace(experiment, question=caption, figure=layout)
-        figure = draw(about, records, scale)
+        about = replace(experiment, question=caption, figure=replace(layout, where={}))
+        figure = draw(about, shown, scale)
         drawn = {form: render(figure, form) for form in formats}
-        found.append(ExtraFigure(stem, caption, footer(about, records, scale), drawn, ""))
+        found.append(ExtraFigure(stem, caption, footer(about, shown, scale), drawn, ""))
     return found
