@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from pernn.errors import ConfigError, MachineError
 from pernn.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
-from pernn.runners.worker import Child
+from pernn.runners.worker import Child, Events
 from pernn.runs import RunSpec, execute
 from pernn.store import RunDirectory, read_status
 
@@ -151,6 +152,18 @@ def test_a_trial_gets_its_share_of_a_gpu(
     assert "GPU" not in LocalRunner(jobs=jobs).describe()
 
 
+def test_a_closed_child_leaves_no_thread_behind() -> None:
+    before = threading.enumerate()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "print('{}\\n' * 20_000)"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert Child(process, Events()).close() == 0
+    assert threading.enumerate() == before
+
+
 @pytest.mark.parametrize("asked", [True, False])
 def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, asked: bool) -> None:
     ear = Ear()
@@ -195,6 +208,7 @@ def workers_of(process: int) -> list[int]:
 
 DRIVER = """
 import sys
+import threading
 from pathlib import Path
 from pernn.runners import LocalRunner
 from pernn.runs import RunSpec

@@ -64,7 +64,7 @@ class Child:
         self.process.send_signal(signal.SIGKILL)
 
     def close(self, patience: float = 10.0) -> int:
-        """End a child that has nothing left to do; return its exit status."""
+        """End a child that has nothing left to do, and its reader; return its exit status."""
         with suppress(OSError):
             self._orders.close()
         try:
@@ -72,6 +72,9 @@ class Child:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+        finally:
+            # Not for ever: what the child has started may still hold the pipe.
+            self._reader.join(timeout=patience)
 
     def _read(self, lines: TextIOWrapper, events: Events) -> None:
         """Pass on events until its output ends."""
