@@ -160,6 +160,10 @@ def test_status_says_why_and_what_happened_last(results: Path) -> None:
     assert "asked to" in pernn(results, "status", "other-demo").stdout
     counts = json.loads(pernn(results, "status", "--json").stdout)
     assert counts["study-demo"] == {"finished": 3, "failed": 1, "waiting": 1}
+    head = pernn(results, "status", columns=80).stdout.splitlines()[1]
+    # A state that no trial is in takes no room.
+    states = ["waiting", "stopped", "finished", "failed"]
+    assert sorted(head.replace("┃", " ").split()) == sorted(["Sweep", "Trials", *states])
 
 
 def test_long_tables_are_lines(tmp_path: Path) -> None:

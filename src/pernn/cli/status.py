@@ -100,8 +100,9 @@ def _print(found: Found, sweep: str | None, results: Path, console: Console) -> 
 
 def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> RenderableType:
     """Return a row per sweep; its last column is the time left, if that is given."""
-    # What another version may call a state has a column of its own.
-    states = dict.fromkeys([*STATES, *(one.state for runs in found.values() for one in runs)])
+    seen = [one.state for runs in found.values() for one in runs]
+    # What another version may call a state has a column of its own; one that no trial has, none.
+    states = [state for state in dict.fromkeys([*STATES, *seen]) if state in seen]
     rows = []
     for name, runs in found.items():
         counts = Counter[str](one.state for one in runs)
