@@ -118,3 +118,9 @@ def test_without_pandas_it_is_named(ran, monkeypatch):
     for load in (pernn.load_results, pernn.load_curves):
         with pytest.raises(MachineError, match=r"pip install 'pernn\[pandas\]'"):
             load(ran.results)
+
+
+def test_a_misspelt_directory_is_no_empty_frame(tmp_path):
+    for load in (pernn.load_results, pernn.load_curves):
+        with pytest.raises(ConfigError, match="nowhere is not a directory"):
+            load(tmp_path / "nowhere")

@@ -206,6 +206,12 @@ def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):
         type(config)(num_layers=2)
 
 
+class Doubled(torch.nn.GRU):
+    def forward(self, inputs, state=None):
+        outputs, final = super().forward(inputs, state)
+        return torch.cat([outputs, outputs], 2), final
+
+
 @pytest.mark.parametrize(
     ("layer", "said"),
     [
@@ -213,6 +219,10 @@ def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):
         (torch.nn.GRU(12, 8), "build it with batch_first=True"),
         (
             torch.nn.GRU(12, 8, batch_first=True, bidirectional=True),
+            "reads forwards only, got bidirectional=True",
+        ),
+        (
+            Doubled(12, 8, batch_first=True),
             r"outputs \(1, 4, 8\) and a state, got \(1, 4, 16\)",
         ),
     ],

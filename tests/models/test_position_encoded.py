@@ -282,3 +282,26 @@ def test_a_wrapped_layer_trains_its_code():
 def test_a_wrapped_layer_of_another_width_is_refused():
     with pytest.raises(ConfigError, match="takes vectors of 9, got 10"):
         PositionEncoded(LSTM(9, HIDDEN), Sinusoidal(4))(torch.zeros(1, 2, 6))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options", "said"),
+    [
+        (torch.zeros(3, 5), {}, r"tokens is invalid: .*, got torch.float32"),
+        (
+            torch.zeros(2, 3, 5, dtype=torch.long),
+            {"return_state": True},
+            r"tokens is invalid: .*of shape \(2, 3, 5\)",
+        ),
+        (torch.zeros(3, 5, dtype=torch.long), {"num_queries": -1}, "num_queries is invalid"),
+    ],
+)
+def test_what_it_cannot_read_is_named(tokens, options, said):
+    with pytest.raises(ConfigError, match=said):
+        PositionEncodedRNN(8, hidden_size=4)(tokens, **options)
+
+
+@pytest.mark.parametrize("size", ["hidden_size", "embedding_size"])
+def test_a_width_of_nothing_is_named(size):
+    with pytest.raises(ConfigError, match=f"{size} is invalid: expected at least 1, got 0"):
+        PositionEncodedRNN(8, **{size: 0})

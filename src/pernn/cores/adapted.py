@@ -24,7 +24,7 @@ class Adapted(Core):
             to go on from.
 
     Raises:
-        ConfigError: If the layer lacks one of them, or is not batch first.
+        ConfigError: If the layer lacks one of them, is not batch first, or reads backwards too.
     """
 
     def __init__(self, layer: nn.Module) -> None:
@@ -38,6 +38,11 @@ class Adapted(Core):
             raise ConfigError(
                 f"core {type(layer).__name__} is invalid: expected (batch, time, input), got "
                 "batch_first=False; build it with batch_first=True"
+            )
+        if getattr(layer, "bidirectional", False):
+            raise ConfigError(
+                f"core {type(layer).__name__} is invalid: expected one that reads forwards only, "
+                "got bidirectional=True"
             )
         super().__init__(inputs, hidden)
         self.layer, self.gate_size = layer, self.input_size

@@ -250,7 +250,14 @@ def make_core(
 
 
 def choose_width(embedding_size: int | None, core: CoreLike, hidden_size: int | None) -> int:
-    """Return the embedding's width: as wide as the state if it is not given."""
+    """Return the embedding's width: as wide as the state if it is not given.
+
+    Raises:
+        ConfigError: If a width is not positive.
+    """
+    for name, size in {"embedding_size": embedding_size, "hidden_size": hidden_size}.items():
+        if size is not None and size < 1:
+            raise ConfigError(f"{name} is invalid: expected at least 1, got {size}")
     own = None if isinstance(core, str | type) else getattr(core, "hidden_size", None)
     return next(size for size in (embedding_size, hidden_size, own, 512) if size is not None)
 
@@ -276,6 +283,8 @@ def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> i
     Raises:
         ConfigError: If there are not that many steps.
     """
+    if num_queries < 0:
+        raise ConfigError(f"num_queries is invalid: expected at least 0, got {num_queries}")
     if num_scored is None:
         num_scored = num_queries or num_steps
     if not 1 <= num_scored <= num_steps:

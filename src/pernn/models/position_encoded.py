@@ -6,7 +6,7 @@ query is one row at every output step: it is projected once and broadcast, its g
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -99,12 +99,17 @@ class PositionEncodedRNN(EncodedNetwork):
 
     def prepare(
         self,
-        tokens: Int[Tensor, "batch input_time"],
+        tokens: Tensor,
         num_queries: int = 0,
         num_scored: int | None = None,
         position_offset: int = 0,
     ) -> Projected:
         """Project every row of the embedding once, or every token where there are fewer."""
+        if tokens.dim() != 2 or tokens.is_floating_point():
+            raise ConfigError(
+                "tokens is invalid: expected integers of shape (batch, time) or (time,), got "
+                f"{tokens.dtype} of shape {tuple(tokens.shape)}"
+            )
         if num_queries and not self.num_extra_rows:
             raise ConfigError(
                 f"{num_queries} queries, but the embedding has no query row: build the network "

@@ -107,6 +107,10 @@ def _runs(root: Path, sweep: str | None) -> Sequence[str]:
 
 def _published(folder: Path, sweep: str | None) -> list[Published] | None:
     """Return published trials, all or those of a sweep; nothing where none are published."""
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{folder} is not a directory: expected a results directory or published trials"
+        )
     sweeps = _publications(folder)
     if not sweeps:
         return None
