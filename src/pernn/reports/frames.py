@@ -40,7 +40,7 @@ def load_results(
         Columns `run`, `sweeps` (names, separated by commas), those of the spec, and the metrics.
 
     Raises:
-        ConfigError: If there is no such sweep, or no trial has the table.
+        ConfigError: If there is no such directory or sweep, or no trial has the table.
         MachineError: If pandas is missing, or pyarrow for published trials.
     """
     frames, root = _pandas(), Path(results)
@@ -74,7 +74,7 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
         or `test`) and the metrics; a row per line.
 
     Raises:
-        ConfigError: If there is no such sweep.
+        ConfigError: If there is no such directory or sweep.
         MachineError: If pandas is missing, or pyarrow for published trials.
     """
     frames, root = _pandas(), Path(results)
