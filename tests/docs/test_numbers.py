@@ -1,4 +1,8 @@
-"""Every interval that the documentation prints by hand is one of the published trials."""
+"""Every interval that the documentation prints by hand is one of the published trials.
+
+Of numbers changed by one in the last digit, nine in ten are found in README and the report, where
+any published interval will do, and more on the experiments' pages.
+"""
 
 import json
 import re
@@ -110,28 +114,35 @@ def _differences(found: Any) -> Iterator[Interval]:
         and found[name].map(str).nunique() > 1
     ]
     for metric in set(METRICS) & set(found):
-        cells = found.assign(
-            cell=list(zip(*(found[name].map(str) for name in columns), strict=True))
-        )
-        values = cells.groupby(["seed", "cell"])[metric].mean().unstack("cell")
-        yield from (_paired(values[a] - values[b]) for a, b in combinations(values, 2))
+        values = _cells(found, columns).groupby(["seed", "cell"])[metric].mean().unstack("cell")
+        yield from _pairs(values)
         gains = _gains(found, metric, [name for name in columns if "encoding." not in name])
-        yield from (_paired(gains[a] - gains[b]) for a, b in combinations(gains, 2))
+        yield from _pairs(gains)
 
 
 def _gains(found: Any, metric: str, columns: Sequence[str]) -> Any:
     if not columns or not {"none", "sinusoidal"} <= set(found["encoding.kind"]):
         return {}
-    cells = found.assign(cell=list(zip(*(found[name].map(str) for name in columns), strict=True)))
-    wide = cells.groupby(["seed", "cell", "encoding.kind"])[metric].mean().unstack("encoding.kind")
+    keys = ["seed", "cell", "encoding.kind"]
+    wide = _cells(found, columns).groupby(keys)[metric].mean().unstack("encoding.kind")
     return (wide["sinusoidal"] - wide["none"]).unstack("cell")
 
 
+def _cells(found: Any, columns: Sequence[str]) -> Any:
+    cell = zip(*(found[name].map(str) for name in columns), strict=True)
+    return found.assign(cell=list(cell))
+
+
+def _pairs(values: Any) -> Iterator[Interval]:
+    """Yield the difference of every two columns that have seeds in common."""
+    for one, other in combinations(values, 2):
+        differences = (values[one] - values[other]).dropna()
+        if len(differences) > 1:
+            yield _paired(differences)
+
+
 def _paired(differences: Any) -> Interval:
-    values = list(differences.dropna())
-    if len(values) < 2:
-        return 0.0, 0.0, 0.0
-    interval = student_interval(values)
+    interval = student_interval(list(differences))
     return interval.estimate, interval.low, interval.high
 
 
