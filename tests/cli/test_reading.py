@@ -94,6 +94,43 @@ def test_what_cannot_be_asked_is_said_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
+# One call of a function, which DuckDB cannot interrupt.
+ENDLESS = "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))"
+
+
+@pytest.mark.parametrize("statement", [ENDLESS, "SELECT count(*) FROM range(1000000000000)"])
+def test_the_time_limit_ends_whatever_runs(results: Path, statement: str) -> None:
+    done = pernn(results, "query", "study-demo", statement, "--seconds", "0.3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "longer than 0.3 s" in done.stderr
+
+
+def test_memory_has_a_bound(results: Path) -> None:
+    done = pernn(results, "query", "study-demo", "SELECT repeat('x', 100000000) FROM range(1000)")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "more than 1 GiB of memory" in done.stderr
+
+
+def test_ctrl_c_ends_a_query(results: Path) -> None:
+    script = (
+        "import signal, sys\nfrom pernn.cli import main\nfrom pernn.store import queries\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "plain = queries.answer\n"
+        "def answer(*given): print(flush=True); return plain(*given)\n"
+        "queries.answer = answer\nmain()"
+    )
+    words = [sys.executable, "-c", script, "query", "study-demo", ENDLESS, "-r", results]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == -signal.SIGINT
+        finally:
+            process.kill()
+
+
 def on_a_terminal(*arguments: str, until: str, leave: bool = False) -> tuple[int, str]:
     """Run Python on a pseudo-terminal; give its exit status and all that it printed."""
     ours, theirs = pty.openpty()

@@ -76,7 +76,8 @@ def records(results):
 
 
 def ask(results, statement, sweep=SWEEP, published=None):
-    _, *rows = query(results, statement, sweep=sweep, published=published)
+    chunks = query(results, statement, sweep=sweep, published=published)
+    _, *rows = [row for rows in chunks for row in rows]
     return [tuple(row) for row in rows]
 
 

@@ -1,7 +1,6 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
 import math
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from shutil import copytree
@@ -65,10 +64,10 @@ def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
 ) -> None:
     locked = RunDirectory.locked
 
-    def late(run: RunDirectory, *may_wait: Callable[[], bool]) -> AbstractContextManager[None]:
+    def late(run: RunDirectory, expired: str) -> AbstractContextManager[None]:
         monkeypatch.undo()
         assert execute(SPEC, tmp_path, device="cpu").state == "finished"
-        return locked(run, *may_wait)
+        return locked(run, expired)
 
     monkeypatch.setattr(RunDirectory, "locked", late)
     end = execute(SPEC, tmp_path, device="cpu")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import BusyError, ConfigError
-from pernn.store import Checkpoint, RunDirectory, lease, read_status
+from pernn.store import Checkpoint, LeaseWatch, RunDirectory, lease, read_status
 from pernn.store.files import checksum
 
 SPEC = {"seed": 1}
@@ -43,6 +43,16 @@ def silence(run: RunDirectory) -> None:
     """Have a holder say nothing any more, as if it were stopped."""
     run._lease._leaving.set()
     run._lease._beating.join()
+
+
+def watched(run: RunDirectory) -> str:
+    """Watch a silent holder until its lease has expired; return the lease's name."""
+    watch, expired = LeaseWatch(), ""
+    while not expired:
+        holder, expired = watch.look(run.path)
+        assert bool(holder) != bool(expired)
+        time.sleep(SECONDS / 20)
+    return expired
 
 
 def test_terms_rise_and_only_the_newest_is_kept(run: RunDirectory) -> None:
@@ -85,7 +95,7 @@ def test_a_silent_holder_on_another_host_is_followed_after_its_lease(
         other.append_metrics({"update": 1})
         silence(other)
         begun = time.monotonic()
-        with run.locked():
+        with run.locked(watched(run)):
             assert time.monotonic() - begun >= SECONDS
             before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
             writes = (
@@ -109,7 +119,7 @@ def test_the_loser_of_a_lease_does_not_release_the_winners(
 ) -> None:
     with OtherHost(run, monkeypatch) as other:
         silence(other)
-        holder = run.locked()
+        holder = run.locked(watched(run))
         holder.__enter__()
     assert not lease.newest_lease(run.path).released
     run.note("started")
@@ -149,17 +159,20 @@ def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(
     (run.path / "lease-000001.json").write_text(content)
     found = lease.newest_lease(run.path)
     assert (found.term, found.released, found.boot_id) == (1, False, "")
-    with run.locked():
+    with run.locked(watched(run)):
         assert lease.newest_lease(run.path).term == 2
 
 
-def test_waiting_for_a_silent_holder_can_be_given_up(
+def test_a_lease_that_nobody_saw_expire_is_not_taken_over(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with OtherHost(run, monkeypatch) as other:
+        before = lease._name(lease._look(run.path))
+        other._lease._leaving.wait(SECONDS / 2)
         silence(other)
-        with pytest.raises(BusyError, match="may be working"), run.locked(lambda: False):
-            pass
+        for expired in ("", before):
+            with pytest.raises(BusyError, match=r"takes the run over after 0\.6 s"):
+                run.locked(expired).__enter__()
 
 
 @pytest.mark.parametrize("word", ["soon", "0", "-1", "nan", "inf", "1e9"])

@@ -1,12 +1,8 @@
 """What a query may do: read, within bounds, and be told in one line what was wrong."""
 
 import json
-import os
 import random
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,13 +11,10 @@ from typing import Any
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.store import Sweep, database, query, query_process, save_sweep, tables
+from pernn.store import Sweep, queries, query, save_sweep, tables
 from store.finished import begin, finish, spec
 
 pytest.importorskip("duckdb")
-
-# One call of a function, which DuckDB cannot interrupt.
-ENDLESS = "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))"
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +27,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def filled(results: Path) -> Iterator[Any]:
-    with closing(database.connect()) as connection:
-        database.fill(connection, tables.read_tables(results, "one-demo", None, print), None)
+    with closing(queries.connect()) as connection:
+        queries.fill(connection, tables.read_tables(results, "one-demo", None, print), None)
         yield connection
 
 
 def answer(connection: Any, statement: str) -> list[Any]:
-    return [row for rows in query_process.answer(connection, statement, ["trials"]) for row in rows]
+    return [row for rows in queries.answer(connection, statement, ["trials"]) for row in rows]
 
 
 REFUSED = [
@@ -125,9 +118,9 @@ def test_columns_take_whatever_the_files_hold(tmp_path: Path) -> None:
         },
         {"loss": 0.25, "mixed": "two", "flag": None, "huge": 1, "half": "\ud800", "late": 2},
     ]
-    rows = [{"run": str(n), **metrics[n > 0]} for n in range(database.NUM_ROWS + 2)]
-    with closing(database.connect()) as connection:
-        names = database._load(connection, "status", rows)
+    rows = [{"run": str(n), **metrics[n > 0]} for n in range(queries.NUM_ROWS + 2)]
+    with closing(queries.connect()) as connection:
+        names = queries._load(connection, "status", rows)
         (first, *_, last) = answer(connection, "SELECT * FROM status ORDER BY run::INT")[1:]
     assert names == ["run", "loss", "mixed", "flag", "huge", 'a "name"', "LOSS_2", "late", "half"]
     assert first == ["0", 1.0, "1", True, str(2**70), 0.5, 7, None, None]
@@ -140,9 +133,9 @@ def test_what_is_not_finished_or_damaged_is_not_among_the_trials(tmp_path: Path)
     (damaged.path / "result.json").write_text(text.replace("0.", "1.", 1))
     runs = [done.fingerprint, damaged.fingerprint, begin(tmp_path, spec(3)).fingerprint, "e" * 16]
     save_sweep(tmp_path, Sweep("one-demo", "one", "demo", {}, runs))
-    with closing(database.connect()) as connection:
+    with closing(queries.connect()) as connection:
         found = tables.read_tables(tmp_path, "one-demo", None, print)
-        database.fill(connection, found, "status")
+        queries.fill(connection, found, "status")
         assert answer(connection, "SELECT run FROM trials")[1:] == [[done.fingerprint]]
         sql = 'SELECT state, seed, loss IS NULL FROM status ORDER BY "position"'
         assert answer(connection, sql)[1:] == [
@@ -153,59 +146,22 @@ def test_what_is_not_finished_or_damaged_is_not_among_the_trials(tmp_path: Path)
         ]
 
 
-@pytest.mark.parametrize("statement", [ENDLESS, "SELECT count(*) FROM range(1000000000000)"])
-def test_the_time_limit_ends_whatever_runs(results: Path, statement: str) -> None:
-    with pytest.raises(ConfigError, match=r"longer than 0\.3 s"):
-        list(query(results, statement, sweep="one-demo", seconds=0.3))
-
-
-def test_rows_come_one_by_one_without_end(results: Path) -> None:
+def test_rows_come_without_end(results: Path) -> None:
     wide = ", ".join(["random()"] * 400)
-    rows = query(results, f"SELECT {wide} FROM range(1000000000)", sweep="one-demo")  # noqa: S608
-    assert [len(next(rows)) for _ in range(1000)] == [400] * 1000
-    rows.close()
-
-
-def test_a_row_has_a_bound(results: Path) -> None:
-    for statement in ("repeat('x', 20000000)", "repeat('x', 100000000) FROM range(1000)"):
-        with pytest.raises(ConfigError, match=r"MiB|GiB of memory"):
-            list(query(results, f"SELECT {statement}", sweep="one-demo"))
+    chunks = query(results, f"SELECT {wide} FROM range(1000000000)", sweep="one-demo")  # noqa: S608
+    names, *some = [row for _ in range(20) for row in next(chunks)]
+    assert len(some) > 500
+    assert {len(row) for row in (names, *some)} == {400}
 
 
 def test_text_that_is_no_utf8_is_refused(results: Path) -> None:
     with pytest.raises(ConfigError, match="UTF-8"):
-        next(query(results, "SELECT '\ud800'", sweep="one-demo"))
+        list(query(results, "SELECT '\ud800'", sweep="one-demo"))
 
 
-def test_an_error_of_the_process_has_its_own_class(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missing_is_named(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"no sweep 'two-demo'.*one-demo"):
-        next(query(results, "SELECT 1", sweep="two-demo"))
-    (tmp_path / "duckdb.py").write_text("raise ImportError")
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+        query(results, "SELECT 1", sweep="two-demo")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MachineError, match=r"pip install 'pernn\[duckdb\]'"):
-        next(query(results, "SELECT 1", sweep="one-demo"))
-    (tmp_path / "duckdb.py").write_text("import os; os.abort()")
-    with pytest.raises(ConfigError, match="ended without an answer"):
-        next(query(results, "SELECT 1", sweep="one-demo"))
-
-
-def test_ctrl_c_stops_a_query_and_its_process(results: Path) -> None:
-    script = (
-        "import signal, sys\nfrom pathlib import Path\nfrom pernn.store import query\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\nprint(flush=True)\n"
-        "try: list(query(Path(sys.argv[1]), sys.argv[2], sweep='one-demo'))\n"
-        "except KeyboardInterrupt: sys.exit(7)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, results, ENDLESS], stdout=subprocess.PIPE
-    ) as process:
-        try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=60) == 7
-        finally:
-            process.kill()
+        query(results, "SELECT 1", sweep="one-demo")

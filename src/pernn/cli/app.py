@@ -67,8 +67,6 @@ VERBS = {
     "export": "export:export",
     "query": "query:ask",
     "prune": "prune:prune",
-    "archive": "archive:archive",
-    "unpack": "archive:unpack",
     "bench": "bench:bench",
     "doctor": "doctor:doctor",
 }

@@ -1,7 +1,6 @@
 """`pernn bench`."""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,15 +9,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from pernn.errors import ConfigError, counted
-from pernn.runs import RunSpec
+from pernn.errors import counted
 
 from .options import Assignments, Device, Json, num_cores, overrides, print_json
 
 if TYPE_CHECKING:
-    from pernn.performance import Ceilings, Comparison
+    from pernn.performance import Case, Ceilings, Comparison
 
-Case = tuple[str, RunSpec]
 CLASS_SHAPES = ["512,64,64,256", "512,128,16,1024", "128,64,32,32", "64,128,8,256"]
 BOUNDS = {
     "registers": "on registers alone, which no product exceeds",
@@ -83,13 +80,14 @@ def bench(
     """
     import torch
 
+    from pernn.performance import find_cases
     from pernn.training import keep_freed_memory
 
     # As in every worker; the scripts that we compare with gain by it too.
     keep_freed_memory()
     torch.set_num_threads(threads or num_cores())
     shapes = shapes or (CLASS_SHAPES if classes else None)
-    cases = [] if ceilings_only else _cases(spec, shapes, cores, overrides(assignments))
+    cases = [] if ceilings_only else find_cases(spec, shapes, cores, overrides(assignments))
     if classes:
         _compare_classes(cases, torch.get_num_threads(), rounds, as_json=as_json)
         return
@@ -107,7 +105,7 @@ def bench(
 
 
 def _measure(
-    cases: list[Case], device: str, **options: Any
+    cases: "list[Case]", device: str, **options: Any
 ) -> "tuple[Ceilings, list[tuple[Case, Comparison]]]":
     from pernn.performance import compare, measure_ceilings
     from pernn.training import choose_device
@@ -135,65 +133,23 @@ def _print_json(ceilings: "Ceilings", found: "list[tuple[Case, Comparison]]", de
     print_json(content)
 
 
-def _compare_classes(cases: list[Case], threads: int, rounds: int, *, as_json: bool) -> None:
-    from pernn.performance import TIMED, class_table, measure_class
-    from pernn.runs import describe_environment
-    from pernn.training import choose_device
+def _compare_classes(cases: "list[Case]", threads: int, rounds: int, *, as_json: bool) -> None:
+    from pernn.performance import compare_classes
 
-    specs, found = [spec for _, spec in cases], []
-    for name in TIMED:
-        typer.echo(f"Measuring {name}", err=True)
-        found.append(measure_class(name, specs, threads=threads, rounds=rounds))
-    names = [name for name, _ in cases]
-    table = class_table(names, found)
-    environment = describe_environment(choose_device("cpu"))
-    command = " ".join(["pernn", *sys.argv[1:]])
+    found = compare_classes(
+        cases,
+        threads=threads,
+        rounds=rounds,
+        on_class=lambda name: typer.echo(f"Measuring {name}", err=True),
+    )
+    found["command"] = " ".join(["pernn", *sys.argv[1:]])
     if as_json:
-        content = {
-            "environment": environment,
-            "command": command,
-            "threads": threads,
-            "cases": names,
-            "classes": [asdict(one) for one in found],
-            "markdown": table,
-        }
-        print_json(content)
+        print_json(found)
         return
     typer.echo(
-        f"{environment['processor']}, {counted(threads, 'thread')}, `{command}`, "
-        f"medians of {rounds} or more interleaved rounds (least – most):\n\n{table}"
+        f"{found['environment']['processor']}, {counted(threads, 'thread')}, `{found['command']}`, "
+        f"medians of {rounds} or more interleaved rounds (least – most):\n\n{found['markdown']}"
     )
-
-
-def _cases(
-    spec: Path | None,
-    shapes: list[str] | None,
-    cores: str,
-    changes: dict[str, object],
-) -> list[Case]:
-    from pernn.performance import SHAPES, make_spec
-
-    if spec is not None:
-        return [(spec.name, RunSpec.read(spec).override(changes))]
-    sizes = [_read_shape(text) for text in shapes] if shapes else list(SHAPES)
-    made = [(core, one) for one in sizes for core in cores.split(",")]
-    return [
-        (
-            "{} H {} B {} L {} K {:,}".format(core, *shape),
-            make_spec(core, shape).override(changes),
-        )
-        for core, shape in made
-    ]
-
-
-def _read_shape(text: str) -> tuple[int, int, int, int]:
-    try:
-        hidden, batch, length, vocab = map(int, text.split(","))
-    except ValueError:
-        raise ConfigError(
-            f"--shape must be four whole numbers H,B,L,K, such as 512,64,64,256; got {text!r}"
-        ) from None
-    return hidden, batch, length, vocab
 
 
 def _print_ceilings(ceilings: "Ceilings", console: Console) -> None:

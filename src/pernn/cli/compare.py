@@ -2,27 +2,16 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from pernn.errors import ConfigError, one_line
-from pernn.experiments import experiment_names, find_experiment
-from pernn.reports import COMPARED, Comparison, Side, compare, select
-from pernn.store import (
-    describe_publication,
-    list_publications,
-    list_runs,
-    list_sweeps,
-    load_sweep,
-    read_published,
-    read_records,
-    write_atomically,
-)
-from pernn.sweeps import find_plan, read_finished
+from pernn.comparisons import compare_trials
+from pernn.errors import one_line
+from pernn.reports import COMPARED, Comparison
+from pernn.store import write_atomically
 
 from .options import (
     RESULTS,
@@ -69,21 +58,17 @@ def compare_sides(
     pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
     pernn compare evidence other-machine/results
     """
-    published = published_folder(ignore=ignore_published)
     damage: list[str] = []
-    pool = _Pool(results, scale, published, damage)
-    conditions = ["=" in text for text in (first, second)]
-    if conditions == [True, True]:
-        records = pool.read_sweep(sweep) if sweep else pool.read_all(results)
-        sides = [select(text, records, results) for text in (first, second)]
-    elif True in conditions or sweep:
-        raise ConfigError(
-            "expected two conditions such as core.kind=gru, two sweeps or two folders"
-        )
-    else:
-        sides = [pool.read_side(text) for text in (first, second)]
-    found = compare(
-        sides[0], sides[1], metric or pool.metric([*sides[0].records, *sides[1].records])
+    found = compare_trials(
+        first,
+        second,
+        results,
+        sweep=sweep,
+        metric=metric,
+        scale=scale,
+        published=published_folder(ignore=ignore_published),
+        complain=warn,
+        left_out=damage.append,
     )
     if html is not None:
         write_atomically(html, found.html(shlex.join(["pernn", *sys.argv[1:]])).encode())
@@ -92,58 +77,6 @@ def compare_sides(
     else:
         _print(found, html)
     return left_out(damage)
-
-
-class _Pool:
-    """Where trials come from, and which metric their experiments are about."""
-
-    def __init__(
-        self, results: Path, scale: str, published: Path | None, damage: list[str]
-    ) -> None:
-        self.results, self.scale, self.published = results, scale, published
-        self.damage = damage
-        self.metrics: list[set[str]] = []
-
-    def read_sweep(self, name: str) -> list[dict[str, Any]]:
-        """Return a sweep's finished trials; of an experiment that was not run, published ones."""
-        plan = find_plan(self.results, name, self.scale, self.published, warn)
-        self._read(plan.experiment.name)
-        runs, complain = plan.sweep.runs, self.damage.append
-        records, _ = read_finished(self.results, runs, plan.published, complain)
-        return records
-
-    def read_all(self, folder: Path) -> list[dict[str, Any]]:
-        """Return all finished trials of a folder."""
-        self._read(*(load_sweep(folder, one).experiment for one in list_sweeps(folder)))
-        return read_records(folder, list_runs(folder), self.damage.append)
-
-    def read_publications(self, folder: Path) -> list[dict[str, Any]]:
-        """Return all published trials of a folder."""
-        self._read(*(describe_publication(one).experiment for one in list_publications(folder)))
-        return [one.record() for one in read_published(folder)]
-
-    def read_side(self, text: str) -> Side:
-        """Return the trials of a folder, of results or of published ones, else of a sweep."""
-        folder = Path(text)
-        if (folder / "runs").is_dir():
-            return Side(text, self.read_all(folder), place=folder.resolve())
-        if list_publications(folder):
-            return Side(text, self.read_publications(folder), place=folder.resolve())
-        return Side(text, self.read_sweep(text), place=self.results.resolve())
-
-    def metric(self, records: Sequence[dict[str, Any]]) -> str:
-        """Return the metric that the experiments of both sides are about, if it is one."""
-        shared = set.intersection(*self.metrics)
-        if len(shared) == 1:
-            return shared.pop()
-        if records and all("token_accuracy" in one for one in records):
-            return "token_accuracy"
-        known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
-        raise ConfigError(f"--metric is missing: expected one of {known}")
-
-    def _read(self, *experiments: str) -> None:
-        known = {name for name in experiments if name in experiment_names()}
-        self.metrics.append({find_experiment(name).figure.metrics[0] for name in known})
 
 
 def _print(found: Comparison, page: Path | None) -> None:

@@ -2,9 +2,16 @@
 
 import csv
 import json
+import os
+import resource
+import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain, islice
+from pathlib import Path
+from threading import Timer
 from typing import Annotated, Any
 
 import typer
@@ -12,10 +19,11 @@ from rich.console import Console
 
 from pernn.errors import ConfigError
 from pernn.reports import clean, csv_cell
-from pernn.store import list_sweeps, query
+from pernn.store import MAX_MEMORY, list_sweeps, query
 from pernn.sweeps import full_name
 
-from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder
+from .options import RESULTS, IgnorePublished, Json, Results, Scale, published_folder, warn
+from .statuses import exit_status
 from .terminal import print_rows
 
 MAX_ROWS = 1_000
@@ -67,7 +75,9 @@ def ask(
     sweep = None if every else full_name(asked.pop(0), scale)
     published = published_folder(ignore=ignore_published)
     statement = asked[0] if asked else None
-    answer = query(results, statement, sweep=sweep, published=published, seconds=seconds)
+    chunks = query(results, statement, sweep=sweep, published=published, complain=warn)
+    _bound_memory()
+    answer = _within(seconds, chunks)
     columns = next(answer)
     if as_json:
         _print_json(columns, answer)
@@ -78,6 +88,47 @@ def ask(
         print_rows(columns, rows, Console())
         if next(answer, None) is not None:
             typer.echo(f"the first {MAX_ROWS:,} rows; --csv or --json prints all", err=True)
+
+
+def _within(seconds: float, chunks: Iterator[Iterable[Any]]) -> Iterator[Any]:
+    """Yield the rows of an answer; end this process if DuckDB takes longer for all of them.
+
+    DuckDB cannot be interrupted within a function, so Ctrl-C ends the process, too.
+    """
+
+    def leave() -> None:
+        warn(
+            f"the query took longer than {seconds:g} s and was stopped: ask for less, or allow "
+            "more with --seconds"
+        )
+        sys.stdout.flush()
+        os._exit(exit_status(ConfigError))
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    left = seconds
+    while True:
+        timer, begun = Timer(max(left, 1e-3), leave), time.monotonic()
+        timer.start()
+        try:
+            chunk = next(chunks, None)
+        finally:
+            timer.cancel()
+        left -= time.monotonic() - begun
+        if chunk is None:
+            return
+        yield from chunk
+
+
+def _bound_memory() -> None:
+    """Let this process take twice the memory of DuckDB beside what it has: not all of it counts."""
+    # Not every system has this limit; DuckDB's own holds everywhere.
+    with suppress(OSError, ValueError):
+        # Addresses count, used or not, and libraries reserve more of them than they use.
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + 2 * MAX_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _print_json(columns: list[str], rows: Iterator[list[Any]]) -> None:

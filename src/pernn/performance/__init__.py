@@ -6,6 +6,7 @@ from pernn.lazy import exports
 
 
 if TYPE_CHECKING:
+    from .cases import Case as Case, find_cases as find_cases
     from .ceilings import Ceilings as Ceilings, measure_ceilings as measure_ceilings
     from .comparison import (
         SHAPES as SHAPES,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .processors import (
         TIMED as TIMED,
         class_table as class_table,
+        compare_classes as compare_classes,
         measure_class as measure_class,
     )
 

@@ -4,10 +4,12 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from pernn.runs import RunSpec
+from pernn.runs import RunSpec, describe_environment
+from pernn.training import choose_device
 
 from .processor_classes import CLASSES
 
@@ -81,6 +83,33 @@ def measure_class(name: str, specs: Sequence[RunSpec], *, threads: int, rounds: 
         ratios=tuple(tuple(case["ratios"]) for case in cases),
         seconds=tuple(tuple(case["seconds"]) for case in cases),
     )
+
+
+def compare_classes(
+    cases: Sequence[tuple[str, RunSpec]],
+    *,
+    threads: int,
+    rounds: int,
+    on_class: Callable[[str], None] = lambda name: None,
+) -> dict[str, Any]:
+    """Measure cases, by name, under each class of `TIMED`.
+
+    Returns:
+        As plain values the environment, threads, names of the cases, what was measured of each
+        class, and a table of it in Markdown.
+    """
+    names, found = [name for name, _ in cases], []
+    for name in TIMED:
+        on_class(name)
+        specs = [spec for _, spec in cases]
+        found.append(measure_class(name, specs, threads=threads, rounds=rounds))
+    return {
+        "environment": describe_environment(choose_device("cpu")),
+        "threads": threads,
+        "cases": names,
+        "classes": [asdict(one) for one in found],
+        "markdown": class_table(names, found),
+    }
 
 
 def class_table(names: Sequence[str], found: Sequence[ClassRatios]) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, current_thread, main_thread
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
@@ -230,7 +230,7 @@ def run_trial(
     device: str,
     threads: int,
     may_go_on: Callable[[], bool] = lambda: True,
-    expired: Mapping[str, str] | None = None,
+    expired: Mapping[str, str] = MappingProxyType({}),
 ) -> TrialEvent:
     """Run one trial to its end, or to a checkpoint where it may not go on.
 

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -44,7 +45,7 @@ def execute(
     threads: int = 1,
     on_update: OnUpdate = lambda update: True,
     warn: Callable[[str], None] = warnings.warn,
-    expired: Mapping[str, str] | None = None,
+    expired: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
     """Bring a run to its end from wherever it stands: new, half-finished or finished.
 
@@ -58,8 +59,7 @@ def execute(
         threads: CPU threads of a new run; their number can change the last bits.
         on_update: Called with the number of updates done; returns false to stop the run there.
         warn: Told in one line what was wrong but could be mended.
-        expired: Run → name of its expired lease, as a `LeaseWatch` gives it. If given, another
-            process's lease is not waited for.
+        expired: Run → name of its expired lease, as a `LeaseWatch` gives it, to be taken over.
 
     Returns:
         How it ended.
@@ -83,8 +83,7 @@ def execute(
         where: dict[str, Any] = {"device": device, "threads": threads, "expired": expired}
         if execute(first, root, on_update=on_update, warn=warn, **where).state == "stopped":
             return Outcome("stopped", None)
-    lease = None if expired is None else expired.get(directory.fingerprint, "")
-    with directory.locked(lambda: on_update(0), lease):
+    with directory.locked(expired.get(directory.fingerprint, "")):
         # While this process waited for the lock, its holder may have finished.
         result = directory.read_result()
         if result is not None:

@@ -2,13 +2,6 @@
 
 from pernn.lazy import exports
 
-from .archives import (
-    Archived as Archived,
-    Fate as Fate,
-    Unpacked as Unpacked,
-    read_archive as read_archive,
-    write_archive as write_archive,
-)
 from .checkpoints import (
     NUM_LATEST as NUM_LATEST,
     Checkpoint as Checkpoint,
@@ -42,12 +35,8 @@ from .published import (
     read_published as read_published,
 )
 from .publishing import Publication as Publication, publish as publish
-from .queries import query as query
-from .remote import (
-    hide_credentials as hide_credentials,
-    open_url as open_url,
-    write_anywhere as write_anywhere,
-)
+from .queries import MAX_MEMORY as MAX_MEMORY, query as query
+from .remote import hide_credentials as hide_credentials, write_anywhere as write_anywhere
 from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
 from .status import (
     Progress as Progress,
@@ -73,6 +62,5 @@ from .sweeps import (
     sweep_directory as sweep_directory,
     withdraw_pause as withdraw_pause,
 )
-from .tar_members import create_archive as create_archive
 
 __getattr__ = exports(__name__)

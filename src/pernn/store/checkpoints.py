@@ -160,10 +160,6 @@ class CheckpointFolder:
         with self._writing(), suppress(StoreError):
             self.delete([*map(self._folder, old), *sorted(self.path.glob(REMAINS))])
 
-    def files(self, update: int) -> list[Path]:
-        """List the files of a checkpoint."""
-        return [self._folder(update) / name for name in (MANIFEST, STATE, TENSORS)]
-
     def leftovers(self, kept: Container[int]) -> list[Path]:
         """List what a finished run can do without: checkpoints, damaged ones, remains of kills."""
         if not self.path.is_dir():

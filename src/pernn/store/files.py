@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import isinf
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pernn.errors import CorruptError, StoreError, VersionError
 
@@ -52,23 +52,17 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         StoreError: If it cannot be written; the old content is then untouched.
     """
-    with storing(path), replacing(path) as file:
-        file.write(content)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file beside its place; it is put there when the block ends, on disk and whole."""
     temporary = draft_of(path)
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)
+    with storing(path):
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_directory(path.parent)
 
 
 def draft_of(path: Path) -> Path:

@@ -15,7 +15,6 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -33,7 +32,6 @@ VARIABLE = "PERNN_LEASE_SECONDS"
 SECONDS, SHORTEST_SECONDS, LONGEST_SECONDS = 60.0, 0.1, 24 * 3600.0
 NUM_BEATS = 6
 """Changes of the file in the time of a lease."""
-NUM_LOOKS = 4 * NUM_BEATS
 NUM_READ_TRIES = 10
 SIZE = 512
 """Bytes of a lease, so that it is always rewritten in place."""
@@ -173,36 +171,27 @@ def lock_state(lock: Path) -> bool | None:
     return False
 
 
-def claim(
-    folder: Path,
-    *,
-    locked: bool,
-    may_wait: Callable[[], bool] = lambda: True,
-    expired: str | None = None,
-) -> Lease:
+def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
     """Take a run's next term, if the newest one was released or its holder is dead.
 
     Args:
         folder: The run's directory.
         locked: Whether this process holds a lock that excludes every process of this system.
-        may_wait: Asked while another host's lease is watched; `False` gives up.
-        expired: If given, no lease is watched: taken over is the one that a `LeaseWatch` named so.
+        expired: What a `LeaseWatch` named the lease of another host that it has seen expire.
 
     Raises:
-        BusyError: If the holder lives or somebody else was faster.
+        BusyError: If the holder may live or somebody else was faster.
     """
     seconds = lease_seconds()
     seen = _look(folder)
     found = None if seen is None else _parse(*seen)
-    if (
-        found is not None
-        and not found.released
-        and not (locked and found.boot_id == this_boot_id())
-    ):
-        if expired is None:
-            _watch(folder, found, max(seconds, found.seconds), may_wait)
-        elif seen is not None and _name(seen) != expired:
-            raise BusyError(f"{folder}: {found.holder} may be working on this run")
+    if seen is not None and found is not None and not found.released:
+        is_dead = locked and found.boot_id == this_boot_id()
+        if not is_dead and _name(seen) != expired:
+            raise BusyError(
+                f"{folder}: {found.holder} is working on this run; if it died, `pernn resume` "
+                f"takes the run over after {max(seconds, found.seconds):g} s"
+            )
     term = 1 if found is None else found.term + 1
     holding = Holding(
         term, secrets.token_hex(8), socket.gethostname(), os.getpid(), this_boot_id(), seconds
@@ -252,21 +241,6 @@ def this_boot_id() -> str:
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return socket.gethostname()
-
-
-def _watch(folder: Path, holding: Holding, seconds: float, may_wait: Callable[[], bool]) -> None:
-    """Wait until a holder has been silent for the whole time; raise BusyError if it lives."""
-    first, since = _look(folder), time.monotonic()
-    while True:
-        # The clock is read before the file: silence lasted at least until then.
-        now = time.monotonic()
-        if _look(folder) != first:
-            raise BusyError(f"{folder}: {holding.holder} is working on this run")
-        if now - since > seconds:
-            return
-        if not may_wait():
-            raise BusyError(f"{folder}: {holding.holder} may be working on this run")
-        time.sleep(seconds / NUM_LOOKS)
 
 
 def _name(seen: tuple[int, bytes]) -> str:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from pernn.errors import CorruptError
 
-from .archives import check_run
 from .files import FORMAT, MAX_BYTES, make_directory, storing, to_json, write_atomically
 from .published import (
     ABOUT,
@@ -100,13 +99,14 @@ def publish(
 def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
     """Return a run as it is published; `None` if it is not finished."""
     directory = RunDirectory(root, run)
-    result = directory.read_result()
+    result, spec = directory.read_result(), directory.read_spec()
     if result is None:
         return None
-    check_run(directory, checkpoints=False)
+    if spec is None:
+        raise CorruptError(f"{directory.path}: its spec is missing")
     return Published(
         run,
-        directory.read_spec() or {},
+        spec,
         result,
         directory.read_environment() or {},
         _thinned(directory.read_metrics()),

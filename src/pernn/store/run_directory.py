@@ -5,7 +5,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -68,15 +68,12 @@ class RunDirectory:
         return CheckpointFolder(self.path / "checkpoints", self._writing)
 
     @contextmanager
-    def locked(
-        self, may_wait: Callable[[], bool] = lambda: True, expired: str | None = None
-    ) -> Iterator[None]:
+    def locked(self, expired: str = "") -> Iterator[None]:
         """Be the only writer; the system frees the lock however the process ends.
 
         Other hosts, which may not see the lock, see the lease.
 
         Args:
-            may_wait: Asked while a silent holder on another host is watched; `False` gives up.
             expired: See `claim`.
 
         Raises:
@@ -90,7 +87,7 @@ class RunDirectory:
             descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             locked = self._acquire(descriptor)
-            self._lease = claim(self.path, locked=locked, may_wait=may_wait, expired=expired)
+            self._lease = claim(self.path, locked=locked, expired=expired)
             self._metrics_end = None
             try:
                 for remains in self.path.glob(".*.partial"):

@@ -1,0 +1,118 @@
+"""Two settings, sweeps or folders compared: which trials are meant, and by which metric."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import ConfigError
+from pernn.experiments import experiment_names, find_experiment
+from pernn.reports import Comparison, Side, compare, select
+from pernn.store import (
+    describe_publication,
+    list_publications,
+    list_runs,
+    list_sweeps,
+    load_sweep,
+    read_published,
+    read_records,
+)
+from pernn.sweeps import find_plan, read_finished
+
+Records = list[dict[str, Any]]
+
+
+def compare_trials(
+    first: str,
+    second: str,
+    results: Path,
+    *,
+    sweep: str | None = None,
+    metric: str | None = None,
+    scale: str = "demo",
+    published: Path | None = None,
+    complain: Callable[[str], None],
+    left_out: Callable[[str], None],
+) -> Comparison:
+    """Compare two sets of trials in pairs that agree in their seed and all other settings.
+
+    Args:
+        first: Conditions such as `core.kind=gru,task.length=32`, a sweep, an experiment, or a
+            folder of results or of published trials.
+        second: Likewise; differences are first − second.
+        results: Results directory.
+        sweep: Where conditions select from; all finished trials of the directory if absent.
+        metric: What is compared; that of the experiments if absent.
+        scale: Of experiments.
+        published: Folder of published trials, which count as finished; `None` to count none.
+        complain: Told why published trials do not count.
+        left_out: Told of each damaged run.
+
+    Raises:
+        ConfigError: If the two are not of one sort, nothing matches, or no metric is clear.
+    """
+    pool = _Pool(results, scale, published, complain, left_out)
+    conditions = ["=" in text for text in (first, second)]
+    if conditions == [True, True]:
+        records = pool.read_sweep(sweep) if sweep else pool.read_all(results)
+        sides = [select(text, records, results) for text in (first, second)]
+    elif True in conditions or sweep:
+        raise ConfigError(
+            "expected two conditions such as core.kind=gru, two sweeps or two folders"
+        )
+    else:
+        sides = [pool.read_side(text) for text in (first, second)]
+    one, other = sides
+    return compare(one, other, metric or pool.metric([*one.records, *other.records]))
+
+
+class _Pool:
+    """Where trials come from, and which metric their experiments are about."""
+
+    def __init__(
+        self,
+        results: Path,
+        scale: str,
+        published: Path | None,
+        complain: Callable[[str], None],
+        left_out: Callable[[str], None],
+    ) -> None:
+        self.results, self.scale, self.published = results, scale, published
+        self.complain, self.left_out = complain, left_out
+        self.metrics: list[set[str]] = []
+
+    def read_sweep(self, name: str) -> Records:
+        """Return a sweep's finished trials; of an experiment that was not run, published ones."""
+        plan = find_plan(self.results, name, self.scale, self.published, self.complain)
+        self._read(plan.experiment.name)
+        records, _ = read_finished(self.results, plan.sweep.runs, plan.published, self.left_out)
+        return records
+
+    def read_all(self, folder: Path) -> Records:
+        """Return all finished trials of a folder."""
+        self._read(*(load_sweep(folder, one).experiment for one in list_sweeps(folder)))
+        return read_records(folder, list_runs(folder), self.left_out)
+
+    def read_side(self, text: str) -> Side:
+        """Return the trials of a folder, of results or of published ones, else of a sweep."""
+        folder = Path(text)
+        if (folder / "runs").is_dir():
+            return Side(text, self.read_all(folder), place=folder.resolve())
+        if files := list_publications(folder):
+            self._read(*(describe_publication(one).experiment for one in files))
+            records = [one.record() for one in read_published(folder)]
+            return Side(text, records, place=folder.resolve())
+        return Side(text, self.read_sweep(text), place=self.results.resolve())
+
+    def metric(self, records: Sequence[Mapping[str, Any]]) -> str:
+        """Return the metric that the experiments of both sides are about, if it is one."""
+        shared = set.intersection(*self.metrics)
+        if len(shared) == 1:
+            return shared.pop()
+        if records and all("token_accuracy" in one for one in records):
+            return "token_accuracy"
+        known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
+        raise ConfigError(f"--metric is missing: expected one of {known}")
+
+    def _read(self, *experiments: str) -> None:
+        known = {name for name in experiments if name in experiment_names()}
+        self.metrics.append({find_experiment(name).figure.metrics[0] for name in known})
