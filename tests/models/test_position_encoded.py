@@ -279,9 +279,11 @@ def test_a_wrapped_layer_trains_its_code():
     assert set(dict(wrapped.named_children())) == {"layer", "encoding"}
 
 
-def test_a_wrapped_layer_of_another_width_is_refused():
-    with pytest.raises(ConfigError, match="takes vectors of 9, got 10"):
-        PositionEncoded(LSTM(9, HIDDEN), Sinusoidal(4))(torch.zeros(1, 2, 6))
+@pytest.mark.parametrize("layer", [LSTM, nn.LSTM])
+def test_a_wrapped_layer_of_another_width_is_refused(layer):
+    wrapped = PositionEncoded(layer(9, HIDDEN), Sinusoidal(4), batch_first=layer is LSTM)
+    with pytest.raises(ConfigError, match=r"input_size is invalid: expected 10, the 6 .*, got 9"):
+        wrapped(torch.zeros(1, 2, 6))
 
 
 @pytest.mark.parametrize(

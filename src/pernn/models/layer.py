@@ -79,7 +79,8 @@ class PositionEncoded(nn.Module):
             step that comes next.
 
         Raises:
-            ConfigError: If the vectors are packed, or a state comes without its position.
+            ConfigError: If the vectors are packed or of another width than the layer takes, or a
+                state comes without its position.
         """
         if isinstance(vectors, PackedSequence):
             raise ConfigError(
@@ -88,6 +89,12 @@ class PositionEncoded(nn.Module):
         check_position(hx, position_offset, self.encoding)
         offset = position_offset or 0
         joined = self.encoding.join(vectors, position_offset=offset, batch_first=self.batch_first)
+        width, wanted = joined.shape[-1], getattr(self.layer, "input_size", None)
+        if isinstance(wanted, int) and wanted != width:
+            raise ConfigError(
+                f"PositionEncoded: the layer's input_size is invalid: expected {width}, the "
+                f"{vectors.shape[-1]} of the vectors with their encoding, got {wanted}"
+            )
         outputs, final = self.layer(joined, hx)
         if position_offset is None:
             return outputs, final
