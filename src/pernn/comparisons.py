@@ -1,5 +1,6 @@
 """Two settings, sweeps or folders compared: which trials are meant, and by which metric."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ def compare_trials(
     metric: str | None = None,
     scale: str = "demo",
     published: Path | None = None,
-    complain: Callable[[str], None],
-    left_out: Callable[[str], None],
+    complain: Callable[[str], None] = warnings.warn,
+    left_out: Callable[[str], None] = warnings.warn,
 ) -> Comparison:
     """Compare two sets of trials in pairs that agree in their seed and all other settings.
 

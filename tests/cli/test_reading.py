@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.tiny import sweep
 from command_line import call
 from pernn.store import RunDirectory, Sweep, save_sweep
 from pernn.studies import make_study
@@ -313,3 +315,20 @@ def test_trials_of_no_sweep_are_listed_reported_and_exported(
     assert make_study(tmp_path, page, lambda said: None) == 1
     assert "How did the trials that belong to no sweep end?" in page.read_text()
     assert "no sweep 'train'" in pernn(tmp_path / "empty", "status", "train").stderr
+
+
+def test_results_of_two_machines_are_brought_together_by_copying(
+    finished: Path, tmp_path: Path
+) -> None:
+    here = shutil.copytree(finished, tmp_path / "here")
+    words = ["export", sweep(here).name, "-o", tmp_path / "x.csv"]
+    run, other, *_ = sorted((here / "runs").iterdir())
+    shutil.rmtree(run)
+    assert "4 of 5" in pernn(here, *words).stdout
+    shutil.copytree(finished / "runs" / run.name, run)
+    assert "5 of 5" in pernn(here, *words).stdout
+    result = other / "result.json"
+    result.write_bytes(result.read_bytes()[:-20])
+    cut = pernn(here, *words)
+    assert (cut.returncode, "4 of 5" in cut.stdout) == (4, True)
+    assert f"{other.name}/result.json" in cut.stderr

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
         make_spec as make_spec,
     )
     from .phases import PHASES as PHASES, Phase as Phase, Stopwatch as Stopwatch
-    from .processors import (
-        TIMED as TIMED,
-        class_table as class_table,
-        compare_classes as compare_classes,
-        measure_class as measure_class,
-    )
+    from .processors import class_table as class_table, compare_classes as compare_classes
 
 __getattr__ = exports(__name__)

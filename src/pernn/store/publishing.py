@@ -99,9 +99,10 @@ def publish(
 def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
     """Return a run as it is published; `None` if it is not finished."""
     directory = RunDirectory(root, run)
-    result, spec = directory.read_result(), directory.read_spec()
+    result = directory.read_result()
     if result is None:
         return None
+    spec = directory.read_spec()
     if spec is None:
         raise CorruptError(f"{directory.path}: its spec is missing")
     return Published(
