@@ -96,6 +96,15 @@ PAPER = {
         each("encoding.kind", *ENCODING_KINDS),
         each("training.learning_rate", 1e-3, 3e-3, 1e-2, 3e-2),
     ),
+    "tuned_vocabulary_size": crossed(  # the paper has no such grid either
+        each("task.kind", "reverse_ordering"),
+        [
+            {"core.kind": core, "task.vocab_size": size, "task.length": 64}
+            for core, size in (("gru", 64), ("gru", 256), ("lstm", 1024), ("lstm", 16384))
+        ],
+        each("encoding.kind", *ENCODING_KINDS),
+        each("training.learning_rate", 18e-5, 25e-5, 35e-5, 5e-4, 7e-4, 1e-3, 14e-4),
+    ),
     "language_modelling": crossed(
         each("task.kind", "language_modelling"),
         each("task.corpus.name", "wikitext-103"),

@@ -109,6 +109,11 @@ CATALOGUE = {
         "Does the encoding still help if each network has its own best learning rate?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "tuned_vocabulary_size": Entry(
+        "pernn.experiments.tuned_vocabulary_size",
+        "How large a vocabulary, each network at its own best learning rate?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",
