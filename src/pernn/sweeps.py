@@ -40,7 +40,6 @@ from pernn.store import (
     read_json,
     read_records,
     read_status,
-    require_writable,
     save_sweep,
     sweep_directory,
 )
@@ -349,16 +348,11 @@ def make_report(
         complain: Told of each damaged run, which is left out.
         folder: Where the files go; the sweep's own if absent.
         formats: As for `write_report`; all if absent.
-
-    Raises:
-        StoreError: If the folder cannot be written; at once, before anything is read.
     """
-    sweep = plan.sweep
-    target = folder or sweep_directory(root, sweep.name)
-    require_writable(target / "index.html")
     # Drawing takes longer to import than a sweep that is done takes to check.
     from pernn.reports import FORMATS, write_report
 
+    sweep = plan.sweep
     with gc_paused():
         records, taken = read_finished(root, plan.sweep.runs, plan.published, complain)
         return write_report(
@@ -366,7 +360,7 @@ def make_report(
             sweep.scale,
             records,
             list(plan.specs.values()),
-            target,
+            folder or sweep_directory(root, sweep.name),
             repeat_command(sweep),
             [*describe_machines(root, sweep.runs), *describe_published(taken)],
             curves=read_curves(root, records, taken),

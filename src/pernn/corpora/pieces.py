@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from pernn.errors import ConfigError, MachineError
+from pernn.installation import install_command
 
 from .config import Unit
 from .text import Rules
@@ -53,7 +54,7 @@ def library() -> Any:
         import sentencepiece
     except ImportError:
         raise MachineError(
-            "preparing and decoding text needs sentencepiece: pip install 'pernn[language]'"
+            f"preparing and decoding text needs sentencepiece: {install_command('language')}"
         ) from None
     return sentencepiece
 

@@ -164,7 +164,7 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
     if is_newer(values):
         raise VersionError(
             f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
-            "upgrade with pip install --upgrade pernn"
+            "update the clone, or install a newer wheel"
         )
 
 
