@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pernn
-from pernn.installation import install_command
+from pernn.errors import install_command
 
 CLONE = Path(pernn.__file__).parents[2]
 GOING = {"queries.py", "query.py", "query.md", "remote.py", "slurm.py"}

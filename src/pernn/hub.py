@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pernn.errors import ConfigError, CorruptError, MachineError
-from pernn.installation import install_command
+from pernn.errors import ConfigError, CorruptError, MachineError, install_command
 from pernn.runs import RunSpec, build, load_model, read_run
 from pernn.store import RunDirectory
 

@@ -11,8 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pernn.errors import MachineError, PernnError
-from pernn.installation import install_command
+from pernn.errors import MachineError, PernnError, install_command
 from pernn.progress import look_at_sweeps
 from pernn.store import RunStatus, list_published, read_progress, seconds_left
 from pernn.studies import make_study

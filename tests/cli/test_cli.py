@@ -15,7 +15,7 @@ import pytest
 from cli.tiny import TINY, sweep, tiny_run
 from command_line import call as pernn
 from pernn.cli.app import VERBS
-from pernn.installation import install_command
+from pernn.errors import install_command
 from pernn.runs import RunSpec
 from store.finished import begin
 

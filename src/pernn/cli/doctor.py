@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pernn.errors import MachineError
-from pernn.installation import install_command
+from pernn.errors import MachineError, install_command
 from pernn.store import physical_memory
 
 from .options import RESULTS, Json, Results, num_cores, print_json

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32, Int64
 
-from pernn.errors import ConfigError, MachineError
-from pernn.installation import install_command
+from pernn.errors import ConfigError, MachineError, install_command
 
 from .config import Unit
 from .text import Rules

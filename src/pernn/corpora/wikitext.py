@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pernn.errors import CorruptError, MachineError
-from pernn.installation import install_command
+from pernn.errors import CorruptError, MachineError, install_command
 
 from .folders import sha256, using
 from .text import Split

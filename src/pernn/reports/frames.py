@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.config import flatten
-from pernn.errors import ConfigError, MachineError
-from pernn.installation import install_command
+from pernn.errors import ConfigError, MachineError, install_command
 from pernn.store import (
     Published,
     RunDirectory,

@@ -14,8 +14,7 @@ from queue import Empty
 from threading import Event
 from typing import Any
 
-from pernn.errors import ConfigError, MachineError, counted
-from pernn.installation import install_command
+from pernn.errors import ConfigError, MachineError, counted, install_command
 from pernn.runs import RunSpec
 
 from .cluster import DriverFolder, device_of_trial

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pernn.config import flatten
-from pernn.errors import ConfigError, MachineError, one_line
-from pernn.installation import install_command
+from pernn.errors import ConfigError, MachineError, install_command, one_line
 from pernn.store import RunDirectory, refuse_links
 
 from .spec import RunSpec

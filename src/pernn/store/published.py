@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import CorruptError, MachineError, StoreError
-from pernn.installation import install_command
+from pernn.errors import CorruptError, MachineError, StoreError, install_command
 
 from .files import check_format, checksum, parse_json, read_whole
 from .records import check_result, flat_record
