@@ -1,4 +1,4 @@
-"""The exception tree.
+"""The exception tree, and what messages share.
 
 PernnError
 ├── ConfigError        an invalid value, key or combination (also a ValueError)
@@ -10,6 +10,11 @@ PernnError
 └── TrialError         a trial could not be finished: the numbers went wrong
 """
 
+import json
+import pathlib
+import shlex
+import shutil
+import sys
 import unicodedata
 
 MAX_MESSAGE = 2_000
@@ -38,6 +43,45 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 thread`, `2 threads`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this very installation of pernn.
+
+    No package index has pernn. A clone that was installed with `-e` is named by its folder; of any
+    other installation, as from a wheel, the extra's own packages are.
+    """
+    # Slow to import, and needed only on the way out.
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    words, folder = [_pip(), "install"], pathlib.Path.cwd()
+    try:
+        found = distribution("pernn")
+        origin = json.loads(found.read_text("direct_url.json") or "{}")
+        is_clone = origin.get("dir_info", {}).get("editable", False)
+        folder = pathlib.Path(unquote(urlsplit(origin.get("url", "")).path)) if is_clone else folder
+        needed = [] if is_clone else list(found.requires or [])
+    except PackageNotFoundError:
+        # The sources alone are on the path.
+        needed = []
+    pairs = [line.partition("; extra == ") for line in needed]
+    if packages := [name for name, _, of in pairs if of.strip("'\"") == extra]:
+        words += [shlex.quote(name) for name in packages]
+    else:
+        place = "." if folder == pathlib.Path.cwd() else str(folder)
+        words += ["-e", f"'{place}[{extra}]'"]
+    return " ".join(words)
+
+
+def _pip() -> str:
+    """Return how pip is called for the interpreter that runs, from here."""
+    python = pathlib.Path(sys.executable)
+    if pathlib.Path(shutil.which("pip") or "").parent == python.parent:
+        return "pip"
+    if python.is_relative_to(pathlib.Path.cwd()):
+        python = python.relative_to(pathlib.Path.cwd())
+    return f"{shlex.quote(str(python))} -m pip"
 
 
 class PernnError(Exception):

@@ -16,6 +16,7 @@ from pernn.store import (
     list_publications,
     publish,
     read_published,
+    require_writable,
     storing,
     write_atomically,
 )
@@ -68,9 +69,13 @@ def rebuild(
         return make_report(target, plan, complain, written[-1].parent, ("svg",)).verdicts
 
     written: list[Path] = []
+    own = [target / PAGE] if (target / PAGE).exists() else []
+    for page in (*own, *pages):
+        _read(page)
+    for page in (target / STUDY, *own, *pages):
+        require_writable(page)
     studies = judge_published(folder, complain, draw)
     make_study(target, target / STUDY, complain, folder)
-    own = [target / PAGE] if (target / PAGE).exists() else []
     for page in (*own, *pages):
         _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
     return [*written, target / STUDY, *own, *pages]
@@ -117,10 +122,13 @@ def judge_published(
 
 
 def _fill(path: Path, parts: Mapping[str, str]) -> None:
-    with storing(path):
-        page = path.read_text(encoding="utf-8")
     try:
-        filled = fill(page, parts)
+        filled = fill(_read(path), parts)
     except ValueError as error:
         raise StoreError(f"{path}: {error}") from None
     write_atomically(path, filled.encode())
+
+
+def _read(path: Path) -> str:
+    with storing(path):
+        return path.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pernn.errors import ConfigError, CorruptError, MachineError
+from pernn.errors import ConfigError, CorruptError, MachineError, install_command
 from pernn.runs import RunSpec, build, load_model, read_run
 from pernn.store import RunDirectory
 
@@ -48,7 +48,7 @@ def _pretrained() -> type[nn.Module]:
     try:
         from huggingface_hub import PyTorchModelHubMixin
     except ImportError:
-        raise MachineError("this needs huggingface_hub: pip install 'pernn[hub]'") from None
+        raise MachineError(f"this needs huggingface_hub: {install_command('hub')}") from None
 
     class Pretrained(
         nn.Module,

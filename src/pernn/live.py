@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pernn.errors import MachineError, PernnError
+from pernn.errors import MachineError, PernnError, install_command
 from pernn.progress import look_at_sweeps
 from pernn.store import RunStatus, list_published, read_progress, seconds_left
 from pernn.studies import make_study
@@ -118,7 +118,7 @@ def application(live: Live, port: int) -> "Starlette":
         from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
         from starlette.routing import Route
     except ImportError:
-        raise MachineError("the live page needs starlette: pip install 'pernn[ui]'") from None
+        raise MachineError(f"the live page needs starlette: {install_command('ui')}") from None
     origins = {f"http://{host}:{port}" for host in (HOST, "localhost")}
     hosts = {origin.removeprefix("http://") for origin in origins}
 
@@ -178,7 +178,7 @@ def serve(live: Live, port: int, on_begin: Callable[[str], None]) -> None:
     try:
         import uvicorn
     except ImportError:
-        raise MachineError("the live page needs uvicorn: pip install 'pernn[ui]'") from None
+        raise MachineError(f"the live page needs uvicorn: {install_command('ui')}") from None
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -20,6 +20,8 @@ from pernn.store import (
     gc_paused,
     list_publications,
     list_sweeps,
+    load_pyarrow,
+    require_writable,
     to_json,
     write_atomically,
 )
@@ -68,8 +70,9 @@ def make_study(
         The number of sweeps on the page.
 
     Raises:
-        StoreError: If the page cannot be written.
+        StoreError: If the page cannot be written; at once, before anything is read.
     """
+    require_writable(path)
     with gc_paused():
         plans = list(_plans(root, folder, complain))
         write_study([_chapter(root, plan, complain) for plan in plans], path)
@@ -101,8 +104,10 @@ def write_dataset(
     Raises:
         ConfigError: If nothing is finished.
         MachineError: If pyarrow is missing.
-        StoreError: If a file cannot be written.
+        StoreError: If a file cannot be written; at once, before anything is read.
     """
+    load_pyarrow()
+    require_writable(place / "README.md")
     configs: list[dict[str, str]] = []
     rows: list[str] = []
     claims: list[dict[str, Any]] = []

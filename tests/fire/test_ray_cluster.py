@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray", reason="ray is not installed: pip install 'pernn[ray]'")
+pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
 
 
 @pytest.mark.slow

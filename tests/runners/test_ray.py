@@ -16,7 +16,7 @@ from pernn.runners import ray as ray_runner
 from pernn.runners.schedule import MAX_DEATHS
 from runners.test_runners import LONG, SPECS, Ear
 
-NEEDS_RAY = "ray is not installed: pip install 'pernn[ray]'"
+NEEDS_RAY = "ray is not installed: pip install -e '.[ray]'"
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_an_address_where_something_else_listens_is_told(tmp_path: Path, monkeyp
 
 def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(ray_runner, "find_spec", lambda name: None)
-    with pytest.raises(MachineError, match=r"pip install 'pernn\[ray\]'"):
+    with pytest.raises(MachineError, match=r"pip install .*\[ray\]'"):
         RayRunner().run(SPECS, tmp_path, Ear())
 
 

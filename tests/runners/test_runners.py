@@ -140,16 +140,62 @@ def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner])
     assert limits.reason == "--max-trials 2 reached"
 
 
-@pytest.mark.parametrize(("jobs", "trials", "share"), [(4, 1, 1.0), (2, 3, 0.5), (1, 3, 1.0)])
-def test_a_trial_gets_its_share_of_a_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, trials: int, share: float
+STAND_IN = """
+import os, torch
+from pathlib import Path
+from pernn.training import precision
+
+torch.cuda.device_count = lambda: 2
+
+def tell(text):
+    with Path(r"{told}", str(os.getpid())).open("a") as file:
+        file.write(text)
+
+def choose(name="auto"):
+    tell(name)
+    return torch.device("cpu")
+
+precision.choose_device = choose
+precision.limit_gpu_memory = lambda name, share: tell(f"{{share:g}} of {{name}}, on ")
+"""
+"""A `sitecustomize.py`: two GPUs of a machine that has none, each the CPU under another name."""
+
+
+def test_workers_share_the_gpus_of_their_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three workers on two GPUs: two take half of the first one each, one all of the second."""
+    told = tmp_path / "told"
+    told.mkdir()
+    (tmp_path / "sitecustomize.py").write_text(STAND_IN.format(told=told))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    ear = Ear()
+    LocalRunner(jobs=3).run(SPECS[:3], tmp_path / "results", ear)
+    assert set(ear.ends().values()) == {"finished"}
+    found = sorted(path.read_text() for path in told.iterdir())
+    assert found == [*["0.5 of cuda:0, on cuda:0"] * 2, "cuda:1"]
+
+
+def test_a_new_worker_takes_the_gpu_of_the_dead_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = []
     monkeypatch.setattr(Child, "order", lambda self, content: orders.append(content))
-    monkeypatch.setattr(local, "drive", lambda pool, schedule: pool.start(SPECS[0], {}))
-    LocalRunner(jobs=jobs, device="cpu").run(SPECS[:trials], tmp_path, Ear())
-    assert [order["gpu_share"] for order in orders] == [share]
-    assert "GPU" not in LocalRunner(jobs=jobs).describe()
+
+    def drive(pool, schedule) -> None:
+        for spec in SPECS[:2]:
+            schedule.running[spec.fingerprint()] = spec
+            pool.start(spec, {})
+        first = next(iter(pool.trials))
+        first.kill()
+        while pool.trials.get(first) is not None:
+            pool.look()
+        pool.start(SPECS[2], {})
+
+    monkeypatch.setattr(local, "drive", drive)
+    LocalRunner(jobs=2, device="cpu").run(SPECS[:3], tmp_path, Ear())
+    assert [(one["worker"], one["num_workers"]) for one in orders] == [(0, 2), (1, 2), (0, 2)]
+    assert "GPU" not in LocalRunner(jobs=2).describe()
 
 
 def test_a_closed_child_leaves_no_thread_behind() -> None:

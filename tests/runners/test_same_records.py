@@ -44,7 +44,7 @@ def test_every_byte_is_the_same_and_an_interrupt_checkpoints_what_runs(
 ) -> None:
     """In one go: of a runner's time most goes by until its processes have started."""
     package = PACKAGES[name]
-    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'pernn[{name}]'")
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install -e '.[{name}]'")
     ear, short = Ear(), {spec.fingerprint(): "finished" for spec in SPECS}
     asked: list[int] = []  # when to leave: the last trial is at work, and all others are done
 

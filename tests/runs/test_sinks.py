@@ -193,7 +193,7 @@ def test_a_missing_package_is_said_before_the_first_trial(
 ) -> None:
     monkeypatch.setenv(SINKS_VARIABLE, "")
     monkeypatch.setattr(sinks, "find_spec", lambda name: None)
-    with pytest.raises(MachineError, match=r"--log-to wandb .*: pip install 'pernn\[wandb\]'"):
+    with pytest.raises(MachineError, match=r"--log-to wandb .*: .*pip install .*\[wandb\]'"):
         Launch(log_to=["wandb"], jobs=1).make_runner(Limits())
     monkeypatch.setattr(sinks, "find_spec", lambda name: object())
     choose_sinks(["wandb", "mlflow"])

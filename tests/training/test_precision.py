@@ -22,6 +22,7 @@ from pernn.training import (
     computing,
     limit_gpu_memory,
     rounding,
+    share_devices,
 )
 
 CPU = torch.device("cpu")
@@ -134,6 +135,24 @@ def test_the_memory_of_a_gpu_is_limited_and_that_of_a_cpu_is_not(monkeypatch) ->
     monkeypatch.setattr("pernn.training.precision.choose_device", torch.device)
     limit_gpu_memory("cuda:1", 0.25)
     assert told == [(0.25, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_gpus", "expected"),
+    [
+        ("auto", 0, [("auto", 1 / 3)] * 3),
+        ("auto", 1, [("cuda:0", 1 / 3)] * 3),
+        ("auto", 2, [("cuda:0", 1 / 2), ("cuda:1", 1), ("cuda:0", 1 / 2)]),
+        ("cuda", 8, [("cuda:0", 1), ("cuda:1", 1), ("cuda:2", 1)]),
+        ("cuda:1", 2, [("cuda:1", 1 / 3)] * 3),
+        ("cpu", 2, [("cpu", 1 / 3)] * 3),
+    ],
+)
+def test_three_workers_share_what_gpus_there_are(monkeypatch, name, num_gpus, expected) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
+    assert [share_devices(name, worker, 3) for worker in range(3)] == expected
+    # More than there are trials: a worker that takes the place of one that is still leaving.
+    assert share_devices(name, 3, 1)[1] == 1
 
 
 @pytest.mark.gpu

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from pernn.reports import export_records
+from pernn.reports import export_records, require_exportable
 from pernn.runs import StabilityAnalysis
 
 from .options import Device, Json, Threads, print_json
@@ -42,6 +42,9 @@ def analyze(
 
     Example: pernn analyze results/runs/0123456789abcdef --pairs 16 -o stability.csv
     """
+    if output is not None:
+        require_exportable(output)
+    # Only what computes loads torch.
     from pernn.runs import analyse_run
 
     config = StabilityAnalysis(

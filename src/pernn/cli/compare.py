@@ -11,7 +11,7 @@ from rich.console import Console
 from pernn.comparisons import compare_trials
 from pernn.errors import one_line
 from pernn.reports import COMPARED, Comparison
-from pernn.store import write_atomically
+from pernn.store import require_writable, write_atomically
 
 from .options import (
     RESULTS,
@@ -58,6 +58,8 @@ def compare_sides(
     pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
     pernn compare evidence other-machine/results
     """
+    if html is not None:
+        require_writable(html)
     damage: list[str] = []
     found = compare_trials(
         first,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pernn.errors import MachineError
+from pernn.errors import MachineError, install_command
 from pernn.store import physical_memory
 
 from .options import RESULTS, Json, Results, num_cores, print_json
@@ -80,7 +80,7 @@ def _packages() -> list[Finding]:
         # Two extras may need one package: the one of its name wins.
         if extra in OTHERS or (name in found and extra != name):
             continue
-        remedy = f"pip install 'pernn[{extra}]'" if extra else f"pip install {name}"
+        remedy = install_command(extra) if extra else f"pip install {name}"
         try:
             seen = version(name)
         except PackageNotFoundError:

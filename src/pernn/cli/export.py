@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pernn.errors import ConfigError
-from pernn.reports import export_records
+from pernn.reports import export_records, require_exportable
 from pernn.store import find_published, hide_credentials
 from pernn.sweeps import find_sweep, full_name, read_curves, read_finished
 
@@ -71,6 +71,7 @@ def export(
         raise ConfigError("expected a sweep and --output FILE, or --hub DIR")
     published = published_folder(ignore=ignore_published)
     runs = find_sweep(results, sweep, scale, published, warn).runs
+    require_exportable(output)
     damage: list[str] = []
     found = find_published(published, runs, warn)
     records, taken = read_finished(results, runs, found, damage.append)

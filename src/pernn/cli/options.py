@@ -64,7 +64,7 @@ Jobs = Annotated[
 ]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each trial.")]
 Device = Annotated[
-    str, typer.Option("--device", help="auto (first CUDA device, else CPU), cpu, cuda, cuda:1 …")
+    str, typer.Option("--device", help="auto (CUDA if there is any, else CPU), cpu, cuda, cuda:1 …")
 ]
 RESULTS = Path("results")
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pernn.errors import ConfigError
 from pernn.reports import Verdict
-from pernn.store import list_publications
+from pernn.store import list_publications, require_writable, sweep_directory
 from pernn.studies import make_study
 from pernn.sweeps import find_plan, judge_sweep, make_report
 
@@ -75,6 +75,7 @@ def report(
     if claims:
         _print_claims(judge_sweep(results, plan, damage.append), as_json=as_json)
     else:
+        require_writable(sweep_directory(results, plan.sweep.name) / "index.html")
         made = make_report(results, plan, damage.append)
         if as_json:
             print_json(summary(plan, results, made))

@@ -28,6 +28,7 @@ from pernn.store import (
     RunDirectory,
     is_done,
     is_pause_requested,
+    require_writable,
     save_sweep,
     sweep_directory,
     withdraw_pause,
@@ -51,6 +52,8 @@ def run_sweep(
     limits = launch.limits(lambda: is_pause_requested(root, name))
     # First of all, so that invalid options are refused before anything is written.
     runner = launch.make_runner(limits)
+    # Any name will do: what a worker or a report would find too late is found now.
+    require_writable(root / name)
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     wanted = plan.missing(root, only, launch.order)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32, Int64
 
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import ConfigError, MachineError, install_command
 
 from .config import Unit
 from .text import Rules
@@ -53,7 +53,7 @@ def library() -> Any:
         import sentencepiece
     except ImportError:
         raise MachineError(
-            "preparing and decoding text needs sentencepiece: pip install 'pernn[language]'"
+            f"preparing and decoding text needs sentencepiece: {install_command('language')}"
         ) from None
     return sentencepiece
 

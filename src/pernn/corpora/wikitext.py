@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pernn.errors import CorruptError, MachineError
+from pernn.errors import CorruptError, MachineError, install_command
 
 from .folders import sha256, using
 from .text import Split
@@ -96,7 +96,7 @@ def _parquet_lines(path: Path) -> Iterator[str]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise MachineError(f"{path}: Parquet needs pyarrow: pip install 'pernn[parquet]'") from None
+        raise MachineError(f"{path}: Parquet needs pyarrow: {install_command('parquet')}") from None
     try:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(columns=["text"]):

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
         draw_curves as draw_curves,
     )
     from .escaping import clean as clean, csv_cell as csv_cell
-    from .exports import export_records as export_records
+    from .exports import (
+        export_records as export_records,
+        require_exportable as require_exportable,
+    )
     from .figures import Format as Format, draw as draw, render as render
     from .findings import Cell as Cell
     from .frames import load_curves as load_curves, load_results as load_results

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.store import hide_credentials, load_pyarrow, write_anywhere
+from pernn.store import hide_credentials, load_pyarrow, require_writable, write_anywhere
 
 from .escaping import csv_cell
 from .unrolled import require_table, unroll
@@ -37,20 +37,34 @@ def export_records(records: Records, place: str | Path, table: str | None = None
         MachineError: If a package is missing that the form or the address needs.
         StoreError: If the file cannot be written.
     """
-    writers = {".csv": to_csv, ".json": to_json_rows, ".parquet": to_parquet}
-    writer = writers.get(PurePath(place).suffix)
-    if writer is None:
-        raise ConfigError(
-            f"{hide_credentials(str(place))}: the ending must be one of {', '.join(writers)}"
-        )
+    require_exportable(place)
     if table is not None:
         require_table(records, table)
     rows = [
         {column: value for column, value in record.items() if column != "tables"}
         for record in unroll(records, table)
     ]
-    write_anywhere(str(place), writer(rows))
+    write_anywhere(str(place), WRITERS[PurePath(place).suffix](rows))
     return len(rows)
+
+
+def require_exportable(place: str | Path) -> None:
+    """Refuse a place that records cannot be exported to, before they are read or computed.
+
+    Raises:
+        ConfigError: If the ending is not one of .csv, .json, .parquet.
+        MachineError: If the form needs a package that is missing.
+        StoreError: If the file cannot be written.
+    """
+    form = PurePath(place).suffix
+    if form not in WRITERS:
+        raise ConfigError(
+            f"{hide_credentials(str(place))}: the ending must be one of {', '.join(WRITERS)}"
+        )
+    if form == ".parquet":
+        load_pyarrow()
+    if "://" not in str(place):
+        require_writable(Path(place))
 
 
 def columns(records: Records) -> list[str]:
@@ -84,3 +98,7 @@ def to_parquet(records: Records) -> bytes:
     sink = pa.BufferOutputStream()
     parquet.write_table(table, sink)
     return bytes(sink.getvalue())
+
+
+WRITERS = {".csv": to_csv, ".json": to_json_rows, ".parquet": to_parquet}
+"""Ending of a file → what makes its content."""

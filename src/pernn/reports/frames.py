@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.config import flatten
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import ConfigError, MachineError, install_command
 from pernn.store import (
     Published,
     RunDirectory,
@@ -140,5 +140,5 @@ def _pandas() -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise MachineError("data frames need pandas: pip install 'pernn[pandas]'") from None
+        raise MachineError(f"data frames need pandas: {install_command('pandas')}") from None
     return pd

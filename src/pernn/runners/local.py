@@ -35,7 +35,7 @@ class LocalRunner:
 
     Attributes:
         jobs: Number of processes.
-        device: As for `execute`.
+        device: As for `execute`; under `auto` and `cuda` the processes share the machine's GPUs.
         threads: CPU threads of each trial.
         limits: When to leave before all is done.
 
@@ -89,6 +89,8 @@ class _Pool:
         """Number of trials that ever share this machine."""
         self.trials: dict[Child, str | None] = {}
         """Worker → the run that it is at, empty if none; `None` once it leaves."""
+        self.places: dict[Child, int] = {}
+        """Worker → its number, which decides its GPU; a new one takes that of a dead one."""
         self.events = Events()
         self.silence = lease_seconds()
         self.looked = time.monotonic()
@@ -103,6 +105,8 @@ class _Pool:
         if worker is None:
             libraries = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
             worker = spawn("worker", root, self.events, libraries)
+            free = set(range(len(self.places) + 1)) - {*self.places.values()}
+            self.places[worker] = min(free)
         self.trials[worker] = spec.fingerprint()
         order = make_order(
             spec,
@@ -110,7 +114,8 @@ class _Pool:
             device=self.runner.device,
             threads=threads,
             expired=expired,
-            gpu_share=1 / self.most,
+            worker=self.places[worker],
+            num_workers=self.most,
         )
         worker.order(order)
 
@@ -151,6 +156,7 @@ class _Pool:
 
     def _handle_dead(self, worker: Child) -> None:
         status, run = worker.close(), self.trials.pop(worker)
+        del self.places[worker]
         if run:
             reason = f"signal {-status}" if status < 0 else f"status {status}"
             self.schedule.die(run, f"with {reason}; see {LOG}")

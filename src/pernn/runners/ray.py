@@ -14,7 +14,7 @@ from queue import Empty
 from threading import Event
 from typing import Any
 
-from pernn.errors import ConfigError, MachineError, counted
+from pernn.errors import ConfigError, MachineError, counted, install_command
 from pernn.runs import RunSpec
 
 from .cluster import DriverFolder, device_of_trial
@@ -84,7 +84,7 @@ class RayRunner:
             KeyboardInterrupt: After a signal, when every running trial is checkpointed.
         """
         if find_spec("ray") is None:
-            raise MachineError("the package ray is missing: pip install 'pernn[ray]'")
+            raise MachineError(f"the package ray is missing: {install_command('ray')}")
         if self.address not in ("auto", "local"):
             _reach(self.address)
         folder, events, patience = DriverFolder(root), Events(), 0.0

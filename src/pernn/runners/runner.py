@@ -187,10 +187,13 @@ def make_order(
     threads: int,
     expired: Mapping[str, str],
     gpu_share: float = 1.0,
+    worker: int = 0,
+    num_workers: int = 1,
 ) -> dict[str, Any]:
     """Return as plain values what `run_order` needs.
 
-    The arguments are those of `run_trial`, and the share of a GPU's memory that is the trial's.
+    The arguments are those of `run_trial`, the share of a GPU that is the trial's, and which of
+    how many workers of the machine runs it: these share its GPUs.
     """
     return {
         "run": spec.fingerprint(),
@@ -200,6 +203,8 @@ def make_order(
         "threads": threads,
         "expired": dict(expired),
         "gpu_share": gpu_share,
+        "worker": worker,
+        "num_workers": num_workers,
     }
 
 
@@ -208,18 +213,19 @@ def run_order(
 ) -> TrialEvent:
     """Run the trial of an order in this process; return how it ended."""
     # Only where trials run is torch needed.
-    from pernn.training import limit_gpu_memory
+    from pernn.training import limit_gpu_memory, share_devices
 
     root = Path(order["root"])
     try:
         spec = RunSpec.load(order["spec"])
-        if order["gpu_share"] < 1:
-            limit_gpu_memory(order["device"], order["gpu_share"])
+        device, share = share_devices(order["device"], order["worker"], order["num_workers"])
+        if (share := share * order["gpu_share"]) < 1:
+            limit_gpu_memory(device, share)
     except (ConfigError, MachineError) as error:
         # A part of another package, or a GPU, that the driver has and this process has not.
         return _failure(order["run"], root, error)
-    more = {name: order[name] for name in ("device", "threads", "expired")}
-    return run_trial(spec, root, on_event, may_go_on=may_go_on, **more)
+    more = {name: order[name] for name in ("threads", "expired")}
+    return run_trial(spec, root, on_event, may_go_on=may_go_on, device=device, **more)
 
 
 def run_trial(

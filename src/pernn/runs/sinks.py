@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pernn.config import flatten
-from pernn.errors import ConfigError, MachineError, one_line
+from pernn.errors import ConfigError, MachineError, install_command, one_line
 from pernn.store import RunDirectory, refuse_links
 
 from .spec import RunSpec
@@ -141,7 +141,7 @@ def choose_sinks(names: Sequence[str] | None) -> None:
                 f"--log-to is invalid: expected one of {', '.join(SINKS)}, got {name!r}"
             )
         if find_spec(SINKS[name][0]) is None:
-            raise MachineError(f"--log-to {name} needs a package: pip install 'pernn[{name}]'")
+            raise MachineError(f"--log-to {name} needs a package: {install_command(name)}")
 
 
 class Log:

@@ -16,6 +16,7 @@ from .files import (
     physical_memory as physical_memory,
     read_json as read_json,
     refuse_links as refuse_links,
+    require_writable as require_writable,
     sealed as sealed,
     storing as storing,
     to_json as to_json,

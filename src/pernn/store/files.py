@@ -9,6 +9,7 @@ import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from errno import EISDIR
 from math import isinf
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,21 @@ def write_atomically(path: Path, content: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
         sync_directory(path.parent)
+
+
+def require_writable(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed for it; make its folder.
+
+    Raises:
+        StoreError: If the folder cannot be made, lets nobody write, or the path is a folder itself.
+    """
+    draft = draft_of(path)
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        draft.touch(exist_ok=False)
+        draft.unlink()
 
 
 def draft_of(path: Path) -> Path:
@@ -148,7 +164,7 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
     if is_newer(values):
         raise VersionError(
             f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
-            "upgrade with pip install --upgrade pernn"
+            "update the clone, or install a newer wheel"
         )
 
 

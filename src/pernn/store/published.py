@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import CorruptError, MachineError, StoreError
+from pernn.errors import CorruptError, MachineError, StoreError, install_command
 
 from .files import check_format, checksum, parse_json, read_whole
 from .records import check_result, flat_record
@@ -198,5 +198,5 @@ def load_pyarrow() -> tuple[Any, Any]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise MachineError("Parquet needs pyarrow: pip install 'pernn[parquet]'") from None
+        raise MachineError(f"Parquet needs pyarrow: {install_command('parquet')}") from None
     return pa, parquet

@@ -10,7 +10,15 @@ from typing import Any, Literal
 
 from pernn.errors import CorruptError
 
-from .files import FORMAT, MAX_BYTES, make_directory, storing, to_json, write_atomically
+from .files import (
+    FORMAT,
+    MAX_BYTES,
+    make_directory,
+    require_writable,
+    storing,
+    to_json,
+    write_atomically,
+)
 from .published import (
     ABOUT,
     COLUMNS,
@@ -66,6 +74,8 @@ def publish(
         StoreError: If a file cannot be read or written.
     """
     path = folder / f"{sweep.name}{ENDING}"
+    load_pyarrow()
+    require_writable(path)
     there: dict[str, Published] = {}
     if path.exists():
         found = describe_publication(path)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         computing as computing,
         limit_gpu_memory as limit_gpu_memory,
         rounding as rounding,
+        share_devices as share_devices,
     )
     from .cross_entropy import linear_cross_entropy as linear_cross_entropy
     from .state import TrainState as TrainState

@@ -34,6 +34,24 @@ def choose_device(name: str = "auto") -> torch.device:
     return device
 
 
+def share_devices(name: str, worker: int, num_workers: int) -> tuple[str, float]:
+    """Return the device of a worker, and the share of its memory that is the worker's.
+
+    Workers take a machine's GPUs in turn, worker i the GPU i mod n; a GPU that is named by its
+    number is for all of them.
+
+    Args:
+        name: As for `choose_device`.
+        worker: Its number, from 0.
+        num_workers: Number of workers on this machine.
+    """
+    num_gpus = torch.cuda.device_count() if name in ("auto", "cuda") else 0
+    if not num_gpus:
+        return name, 1 / num_workers
+    place = worker % num_gpus
+    return f"cuda:{place}", 1 / max(1, len(range(place, num_workers, num_gpus)))
+
+
 def limit_gpu_memory(device: str, share: float) -> None:
     """Let this process take no more than a share, 0 to 1, of a GPU's memory; on a CPU do nothing.
 

@@ -1,0 +1,75 @@
+"""What writes finds out first whether it may: nothing is read or computed for a place that is not.
+
+Every case has another fault, too, that whoever reads first meets before.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli.tiny import sweep
+from command_line import call as pernn
+
+
+@pytest.fixture(scope="module")
+def damaged(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results with a damaged trial, others with a damaged sweep, and damaged published trials."""
+    place = tmp_path_factory.mktemp("writing")
+    results = shutil.copytree(finished, place / "results")
+    (min((results / "runs").iterdir()) / "result.json").write_text("{")
+    torn = shutil.copytree(finished, place / "torn")
+    (sweep(torn) / "sweep.json").write_text("{")
+    (place / "evidence").mkdir()
+    (place / "evidence" / "vocabulary_size-demo.parquet").write_text("no Parquet")
+    (place / "file").write_text("")
+    return place
+
+
+def test_the_damage_is_seen_by_who_reads(damaged: Path) -> None:
+    done = pernn("report", sweep(damaged / "results").name, "--claims", cwd=damaged)
+    assert "left out: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "--all", "--out", "{place}/study.html", "-r", "torn"],
+        ["export", "{sweep}", "-o", "{place}/records.csv", "--table", "nothing"],
+        ["export", "--hub", "{place}", "-r", "nowhere"],
+        ["compare", "encoding.kind=sinusoidal", "encoding.kind=none", "--html", "{place}/x.html"],
+        ["publish", "sorting", "--to", "{place}"],
+        ["evidence", "--to", "{place}"],
+        ["evidence", "--to", "pages", "--fill", "{place}/README.md"],
+        ["run", "vocabulary_size", "-r", "{place}"],
+        ["analyze", "results/runs", "-o", "{place}/stability.csv"],
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
+    damaged: Path, words: list[str]
+) -> None:
+    place, name = damaged / "file" / "below", sweep(damaged / "results").name
+    done = pernn(*(word.format(place=place, sweep=name) for word in words), cwd=damaged)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.startswith(f"pernn: {place}")
+    assert "Not a directory" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_the_page_of_all_makes_its_folder(damaged: Path, tmp_path: Path) -> None:
+    """As in a fresh clone, which has published trials and no results."""
+    evidence = tmp_path / "evidence"
+    results = damaged / "results"
+    done = pernn("publish", sweep(results).name, "-r", results, "--to", evidence)
+    assert done.returncode == 1
+    done = pernn("report", "--all", cwd=tmp_path, PERNN_EVIDENCE=str(evidence))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(Path("results/study.html"))
+    assert "Scorecard" in (tmp_path / "results" / "study.html").read_text()
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused(damaged: Path) -> None:
+    done = pernn("report", "--all", "--out", "evidence", cwd=damaged)
+    assert done.returncode == 4
+    assert "Is a directory" in done.stderr
