@@ -96,15 +96,12 @@ def measure(noise: random.Random) -> dict[str, float]:
 
 def verbs(root: Path) -> dict[str, list[str]]:
     """Return the commands that are timed."""
-    sql = 'SELECT "core.kind", "task.vocab_size", avg(token_accuracy) FROM trials GROUP BY ALL'
     return {
         "status": ["status"],
         "status SWEEP": ["status", SWEEP],
-        "query": ["query", SWEEP, sql],
-        "query, all columns": ["query", SWEEP, "SELECT * FROM trials", "--csv"],
-        "query, curves": ["query", SWEEP, 'SELECT "update", avg(loss) FROM curves GROUP BY ALL'],
         "claims": ["report", "--claims", SWEEP],
         "export": ["export", SWEEP, "-o", str(root / "records.csv")],
+        "export, curves": ["export", SWEEP, "--curves", "-o", str(root / "curves.csv")],
         "report": ["report", SWEEP],
     }
 

@@ -35,7 +35,6 @@ NAVIGATION = {
         "docs/journeys.md",
         "docs/extend.md",
         "docs/sweeps.md",
-        "docs/query.md",
         "docs/analysis.md",
     ],
     "What is found": ["docs/evidence/*.md", "docs/claims.md", "docs/reproduce/*.md"],

@@ -16,7 +16,7 @@ from pernn.cli.sweep import run_sweep
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError, MachineError
 from pernn.reports import Report
-from pernn.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner, SlurmRunner
+from pernn.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner
 from pernn.store import (
     RunDirectory,
     is_done,
@@ -229,13 +229,13 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    launch = Launch(device="cpu", runner="ray", partition="gpu")
-    with pytest.raises(ConfigError, match="--partition applies only to --runner slurm, not ray"):
+    launch = Launch(device="cpu", address="auto")
+    with pytest.raises(ConfigError, match="--address applies only to --runner ray, not local"):
         run_sweep(plan, tmp_path, launch, as_json=True)
     assert not list(tmp_path.iterdir())
     # Also where nothing is left to run.
     assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
-    with pytest.raises(ConfigError, match="--partition applies only to --runner slurm, not ray"):
+    with pytest.raises(ConfigError, match="--address applies only to --runner ray, not local"):
         run_sweep(plan, tmp_path, launch, as_json=True)
 
 
@@ -246,8 +246,8 @@ def make(runner: str, **given: object) -> Runner:
 
 
 LIMITS, HERE = Limits(), ("local", "inline")
-VALUES = {"force": True, "oversubscribe": True, "no_wait": True, "address": "auto"}
-VALUES |= {"partition": "gpu", "job_time": "4h", "cpus_per_trial": 0.0, "gpus_per_trial": 0.0}
+VALUES = {"force": True, "oversubscribe": True, "address": "auto"}
+VALUES |= {"cpus_per_trial": 0.0, "gpus_per_trial": 0.0}
 
 
 def test_each_runner_gets_what_was_given() -> None:
@@ -256,17 +256,9 @@ def test_each_runner_gets_what_was_given() -> None:
     assert make(
         "ray", address="host:1", jobs=9, gpus_per_trial=0.25, cpus_per_trial=0.5
     ) == RayRunner("host:1", 9, "auto", 2, cpus_per_trial=0.5, gpus_per_trial=0.25, limits=LIMITS)
-    assert make("slurm").wait
-    assert make(
-        "slurm", jobs=4, partition="gpu", job_time="4h", trials_per_job=10, gpus_per_trial=1.0,
-        cpus_per_trial=4.0, no_wait=True,
-    ) == SlurmRunner(
-        "gpu", 240, 4, "auto", 2, cpus_per_trial=4, gpus_per_trial=1, trials_per_job=10, wait=False,
-        limits=LIMITS,
-    )  # fmt: skip
 
 
-@pytest.mark.parametrize("runner", ["local", "inline", "ray", "slurm"])
+@pytest.mark.parametrize("runner", ["local", "inline", "ray"])
 def test_an_option_of_another_runner_is_refused(runner: str) -> None:
     for name, runners in RUNNERS_OF.items():
         if runner not in runners:

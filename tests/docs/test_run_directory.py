@@ -16,7 +16,6 @@ from pernn.experiments import find_experiment
 from pernn.interfaces import Predictions
 from pernn.reports import write_report
 from pernn.runners.cluster import DriverFolder
-from pernn.runners.slurm import STOP
 from pernn.runners.worker import LOG
 from pernn.runs import RunSpec, execute
 from pernn.store import FORMAT, RunDirectory, Sweep, read_records, request_pause, save_sweep
@@ -74,9 +73,7 @@ def results(tmp_path_factory):
     write_report(experiment, "demo", read_records(root, sweep.runs), [SPEC], folder, "pernn run")
     request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
-    driver = DriverFolder(root)
-    (driver.path / STOP).touch()  # by the runner of SLURM, as submitit's folder
-    (driver.path / "submitit").mkdir()
+    DriverFolder(root)
     return root
 
 

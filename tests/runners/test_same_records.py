@@ -6,19 +6,12 @@ from pathlib import Path
 import pytest
 from scenarios.trials import contents
 
-from pernn.runners import (
-    InlineRunner,
-    LocalRunner,
-    RayRunner,
-    Runner,
-    SlurmRunner,
-    TrialEvent,
-)
+from pernn.runners import InlineRunner, LocalRunner, RayRunner, Runner, TrialEvent
 from pernn.store import RunDirectory, is_done
 from runners.test_ray import nodes  # noqa: F401  # a fixture
 from runners.test_runners import LONG, SPECS, Ear
 
-PACKAGES = {"local": "pernn", "ray": "ray", "slurm": "submitit"}
+PACKAGES = {"local": "pernn", "ray": "ray"}
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +22,8 @@ def inline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def make(name: str, request: pytest.FixtureRequest) -> Runner:
-    match name:
-        case "local":
-            return LocalRunner(jobs=2, device="cpu")
-        case "slurm":
-            return SlurmRunner(executor="local", device="cpu", jobs=1, trials_per_job=5)
+    if name == "local":
+        return LocalRunner(jobs=2, device="cpu")
     address = request.getfixturevalue("nodes").address
     return RayRunner(address=address, jobs=2, device="cpu")
 

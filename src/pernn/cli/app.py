@@ -65,7 +65,6 @@ VERBS = {
     "publish": "publish:publish",
     "evidence": "evidence:evidence",
     "export": "export:export",
-    "query": "query:ask",
     "prune": "prune:prune",
     "bench": "bench:bench",
     "doctor": "doctor:doctor",

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from pernn.errors import ConfigError, counted
-from pernn.runners import Limits, LocalRunner, RayRunner, Runner, SlurmRunner
+from pernn.runners import Limits, LocalRunner, RayRunner, Runner
 from pernn.runs import SINKS, choose_sinks
 
 from .options import (
@@ -24,16 +24,12 @@ from .options import (
 )
 
 RUNNERS_OF = {
-    "jobs": ("local", "ray", "slurm"),
+    "jobs": ("local", "ray"),
     "force": ("local", "inline"),
     "oversubscribe": ("local", "inline"),
     "address": ("ray",),
-    "cpus_per_trial": ("ray", "slurm"),
-    "gpus_per_trial": ("ray", "slurm"),
-    "partition": ("slurm",),
-    "job_time": ("slurm",),
-    "trials_per_job": ("slurm",),
-    "no_wait": ("slurm",),
+    "cpus_per_trial": ("ray",),
+    "gpus_per_trial": ("ray",),
 }
 """Option → the runners that it applies to; the others apply to all."""
 
@@ -82,10 +78,10 @@ class Launch:
         ),
     ] = None
     runner: Annotated[
-        Literal["local", "inline", "ray", "slurm"],
+        Literal["local", "inline", "ray"],
         typer.Option(
             "--runner",
-            help="Where trials run: processes here, this process, a Ray cluster or SLURM.",
+            help="Where trials run: processes here, this process or a Ray cluster.",
         ),
     ] = "local"
     address: Annotated[
@@ -97,32 +93,12 @@ class Launch:
     ] = None
     cpus_per_trial: Annotated[
         float | None,
-        typer.Option("--cpus-per-trial", help="Ray, SLURM: the default is one per thread."),
+        typer.Option("--cpus-per-trial", help="Ray: the default is one per thread."),
     ] = None
     gpus_per_trial: Annotated[
         float | None,
-        typer.Option("--gpus-per-trial", help="Ray, SLURM: 0 or 1; on Ray also a fraction."),
+        typer.Option("--gpus-per-trial", help="Ray: 0, 1 or a fraction."),
     ] = None
-    partition: Annotated[str | None, typer.Option("--partition", help="SLURM: the partition.")] = (
-        None
-    )
-    job_time: Annotated[
-        str | None,
-        typer.Option(
-            "--job-time",
-            metavar="TIME",
-            help="SLURM: limit of each job, such as 4h; the default is 1h.",
-        ),
-    ] = None
-    trials_per_job: Annotated[
-        int | None,
-        typer.Option(
-            "--trials-per-job", help="SLURM: trials that a job runs in turn; the default is 1."
-        ),
-    ] = None
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="SLURM: submit the jobs and leave.")
-    ] = False
     begun: float = field(default_factory=time.monotonic, init=False)
     """When the command began: a time limit holds for all its sweeps together."""
 
@@ -162,16 +138,7 @@ class Launch:
             return InlineRunner(**where)
         where |= {"jobs": self.jobs, "cpus_per_trial": self.cpus_per_trial}
         where["gpus_per_trial"] = self.gpus_per_trial or 0.0
-        if self.runner == "ray":
-            return RayRunner(address=self.address or "auto", **where)
-        if self.job_time is not None:
-            where["time_limit"] = int(read_duration(self.job_time) // 60)
-        return SlurmRunner(
-            partition=self.partition,
-            trials_per_job=1 if self.trials_per_job is None else self.trials_per_job,
-            wait=not self.no_wait,
-            **where,
-        )
+        return RayRunner(address=self.address or "auto", **where)
 
 
 def with_launch(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -32,8 +32,7 @@ def run(
     pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=\[8,32]';
     pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig;
     pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00;
-    pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25;
-    pernn run vocabulary_size -s paper --runner slurm --partition gpu --trials-per-job 10
+    pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25
     """
     plan = plan_sweep(experiment, scale, grid_changes(assignments, seeds, additions))
     return run_sweep(plan, results, launch, as_json=as_json)

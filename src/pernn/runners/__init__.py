@@ -10,6 +10,5 @@ if TYPE_CHECKING:
     from .local import LocalRunner as LocalRunner
     from .ray import RayRunner as RayRunner
     from .schedule import InlineRunner as InlineRunner
-    from .slurm import SlurmRunner as SlurmRunner
 
 __getattr__ = exports(__name__)
