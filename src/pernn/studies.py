@@ -9,7 +9,7 @@ from typing import Any
 
 from pernn.errors import ConfigError, PernnError
 from pernn.experiments import SINGLE
-from pernn.reports import Chapter, Labels, draw_curves, export_records, judge_all, write_study
+from pernn.reports import Chapter, draw_curves, export_records, judge_experiment, write_study
 from pernn.store import (
     Published,
     RunDirectory,
@@ -124,9 +124,7 @@ def write_dataset(
             path = f"data/{config}.parquet"
             if found and export_records(found, place / path, name if name in tables else None):
                 configs.append({"config_name": config, "data_files": path})
-        verdicts = judge_all(
-            experiment.claims, records, list(plan.specs.values()), Labels(experiment.labels)
-        )
+        verdicts = judge_experiment(experiment, sweep.scale, records, list(plan.specs.values()))
         claims += [{"sweep": sweep.name, **one.dump()} for one in verdicts]
         cells = [sweep.name, len(records), len(sweep.runs), len({one["seed"] for one in records})]
         command = repeat_command(sweep).replace("|", "\\|")

@@ -370,11 +370,11 @@ def make_report(
 
 def judge_sweep(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Sequence[Verdict]":
     """Return the verdicts on a sweep's claims, without writing anything."""
-    from pernn.reports import Labels, judge_all
+    from pernn.reports import judge_experiment
 
     records, _ = read_finished(root, plan.sweep.runs, plan.published, complain)
-    labels = Labels(plan.experiment.labels)
-    return judge_all(plan.experiment.claims, records, list(plan.specs.values()), labels)
+    specs = list(plan.specs.values())
+    return judge_experiment(plan.experiment, plan.sweep.scale, records, specs)
 
 
 def read_curves(

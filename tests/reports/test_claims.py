@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +13,16 @@ from scipy.stats import ttest_1samp
 
 from pernn.errors import ConfigError
 from pernn.experiments import PLANNED, Claim, Differs, Equivalent, EveryTrial, Place
-from pernn.reports import bootstrap_interval, judge, judge_all, student_interval
+from pernn.reports import (
+    bootstrap_interval,
+    judge,
+    judge_all,
+    judge_experiment,
+    student_interval,
+)
 from pernn.runs import RunSpec
 from reports.cases import (
+    NOISE,
     around,
     at_least,
     claim,
@@ -26,7 +34,7 @@ from reports.cases import (
     limit_near,
     pairs,
 )
-from reports.trials import ENCODING, SEEDS, trial
+from reports.trials import ENCODING, SEEDS, experiment, trial
 
 
 @pytest.mark.parametrize(
@@ -267,6 +275,38 @@ def test_a_verdict_is_plain_json() -> None:
     assert dump["interval"]["method"] == "Student's t 0.95"
     assert dump["cells"][0]["bootstrap"]["low"] > 0.23
     assert judge(differs(), []).dump()["interval"] is None
+
+
+def test_a_verdict_says_what_it_could_have_seen() -> None:
+    """By its own spread, at the level of Holm's first step: the more claims, the less."""
+    records = pairs({4: around(0.0)})
+    alone = judge(differs(), records)
+    # Non-central t by hand: five values, 2.5 %, 80 %: 1.68 spreads.
+    assert alone.detectable == pytest.approx(1.68 * np.std(NOISE, ddof=1), rel=0.01)
+    assert alone.dump()["detectable"] == alone.detectable
+    assert alone.sensitivity == "smallest effect seen with 80 % power: 0.027"
+    among = judge_all([differs(), *[replace(differs(), name=f"{i}") for i in range(9)]], records)
+    assert among[0].detectable > 1.5 * alone.detectable
+    margin = judge(equivalent(), records)
+    assert margin.sensitivity.startswith("smallest margin seen")
+    assert margin.detectable > alone.detectable
+    assert judge(every_trial(), grid({4: around(0.5)})).detectable is None
+    assert judge(differs(), pairs({4: [0.1] * 5})).sensitivity == ""
+    assert judge(differs(), pairs({4: [0.1, 0.2]})).detectable is None
+
+
+def test_a_scale_registered_later_is_judged_by_its_own_rule() -> None:
+    """Two claims, one primary: the newer rule corrects it for itself only."""
+    values = [0.0, 0.02, -0.02, 0.01, -0.01]
+    records = pairs({4: [0.03 + value for value in values]})
+    claims = (differs(), *(replace(differs(-1), name=f"{i}") for i in range(9)))
+    about = experiment(claims=claims, primary=("name",), rules={"later": "2026-12"})
+    older, newer = (judge_experiment(about, scale, records)[0] for scale in ("small", "later"))
+    assert older.uncorrected == newer.uncorrected == newer.verdict
+    assert (older.verdict, newer.verdict) == ("inconclusive", "supported")
+    assert newer.detectable < older.detectable
+    with pytest.raises(ConfigError, match="primary claims"):
+        experiment(claims=claims, primary=("nothing",))
 
 
 def test_what_is_not_a_number_becomes_null() -> None:

@@ -11,7 +11,7 @@ from matplotlib.container import ErrorbarContainer
 
 from pernn.errors import ConfigError
 from pernn.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
-from pernn.reports import bootstrap_interval, draw, render
+from pernn.reports import draw, render, student_interval
 from pernn.reports.figures import CHANCE
 from pernn.reports.labels import Labels, footer, names_of
 from pernn.reports.series import looks
@@ -80,7 +80,7 @@ def test_lines_show_means_and_intervals() -> None:
         for one in records
         if (one["core.kind"], one["encoding.kind"], one["task.vocab_size"]) == ("gru", "none", 4)
     ]
-    expected = bootstrap_interval(values)
+    expected = student_interval(values)
     assert vanilla[0].get_ydata()[0] == pytest.approx(expected.estimate)
     segment = vanilla[2][0].get_segments()[0]
     assert segment[:, 1] == pytest.approx([expected.low, expected.high])
@@ -156,7 +156,7 @@ def test_the_footer_says_how_it_was_made() -> None:
     records = [{**one, "training.learning_rate": 0.001} for one in trials()]
     expected = (
         "scale demo · preset as-run · precision fp32 · L = 32 · hidden size 128 · "
-        "learning rate 0.001 · 1,000 updates · n = 5 seeds · error bars: 95 % percentile bootstrap "
+        "learning rate 0.001 · 1,000 updates · n = 5 seeds · error bars: 95 % by Student's t "
         "over seeds · small dots: trials, beside their mean"
     )
     assert footer(experiment(), records, "demo") == expected

@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 
 from pernn.errors import ConfigError
 from pernn.experiments import Contrast, FigureLayout
-from pernn.reports import bootstrap_interval, draw, render
+from pernn.reports import draw, render, student_interval
 from pernn.reports.labels import Labels, footer
 from pernn.reports.marks import outline
 from pernn.reports.series import Quantiles
@@ -95,7 +95,7 @@ def test_bands_are_means_in_their_intervals_and_a_line_per_trial() -> None:
         for one in records
         if one["encoding.kind"] == "none"
     ]
-    expected = bootstrap_interval(values)
+    expected = student_interval(values)
     assert means["Vanilla"].get_ydata()[0] == pytest.approx(expected.estimate)
     assert sorted(line.get_ydata()[0] for line in own)[:1] == pytest.approx([min(values)])
     corners = shapes(axes)[0].get_paths()[0].vertices
@@ -286,7 +286,7 @@ def test_the_footer_explains_the_form_and_mixed_presets() -> None:
     records[0]["preset"] = "as-written"
     text = footer(experiment(figure=BANDS), records)
     assert text.startswith("mixed presets: as-run, as-written · ")
-    assert text.endswith("bands: 95 % percentile bootstrap over seeds · thin lines: trials")
+    assert text.endswith("bands: 95 % by Student's t over seeds · thin lines: trials")
     assert "violins: quantiles" in footer(experiment(figure=VIOLINS), distributions())
 
 

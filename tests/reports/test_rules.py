@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import binom
 from verdicts import SCENARIOS, Scenario, family
 
-from pernn.reports.rules import ALPHA
+from pernn.reports.rules import ALPHA, correct
 
 NUM_DRAWS = 4_000
 BOUND = binom.ppf(1 - 1e-4, NUM_DRAWS, ALPHA) / NUM_DRAWS
@@ -33,3 +33,23 @@ def test_correction_holds_for_all_claims_together() -> None:
     alone, corrected = family(10, 5, NUM_DRAWS)
     assert alone > 0.3
     assert corrected <= binom.ppf(1 - 1e-4, NUM_DRAWS, 2 * ALPHA) / NUM_DRAWS
+
+
+def test_two_sided_holm_reads_the_direction_off() -> None:
+    """p-values of the sorting claims: the second missed the one-sided rule by 0.00004."""
+    found = [(0.001, 0.999), (0.005593, 0.994407), (0.999, 0.001), *[(0.3, 0.7)] * 3]
+    older = correct(found, [False] * 6, "2026-11")
+    assert older == ["supported", "inconclusive", "contradicted", *["inconclusive"] * 3]
+    newer = correct(found, [False] * 6, "2026-12")
+    assert newer == ["supported", "supported", "contradicted", *["inconclusive"] * 3]
+
+
+def test_primary_claims_are_corrected_for_their_own_number() -> None:
+    """The gain of the GRU at its best rate: p 0.0063 among fifteen claims."""
+    found = [(0.0063, 0.9937), *[(0.4, 0.6)] * 14]
+    primary = [True, *[False] * 14]
+    assert correct(found, primary, "2026-12")[0] == "supported"
+    assert correct(found, [False] * 15, "2026-12")[0] == "inconclusive"
+    assert correct(found, primary, "2026-11")[0] == "inconclusive"
+    # What the others are does not matter to it, nor it to them.
+    assert correct([found[0], *[(1e-9, 1.0)] * 14], primary, "2026-12")[1:] == ["supported"] * 14

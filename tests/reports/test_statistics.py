@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pernn.errors import ConfigError
 from pernn.reports import bootstrap_interval, paired_differences, student_interval
 from pernn.reports.records import number, sort_key
-from pernn.reports.rules import holm
-from pernn.reports.statistics import EXACT, Interval, p_above, share_interval
+from pernn.reports.rules import exceeds, holm, lies_within
+from pernn.reports.statistics import EXACT, Interval, detectable, p_above, share_interval
 from reports.trials import ENCODING, trial, trials
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
@@ -233,3 +233,27 @@ def test_only_finite_numbers_are_numbers(value: object) -> None:
 
 def test_numbers_stand_before_words() -> None:
     assert sorted(["b", 16, 2.5, "a", None], key=sort_key) == [2.5, 16, None, "a", "b"]
+
+
+@pytest.mark.parametrize(("count", "alpha"), [(5, 0.025), (8, 0.025 / 15), (16, 0.0025)])
+@pytest.mark.parametrize("both_sides", [False, True])
+def test_what_can_be_seen_is_seen_in_four_of_five_studies(
+    count: int, alpha: float, both_sides: bool
+) -> None:
+    """The very tests that decide, on studies whose effect, or margin, is that of the formula."""
+    spread = scipy.stats.norm.ppf(0.75)  # any number
+    values = np.random.default_rng(1).normal(0, spread, (40_000, count))
+    # An interval of just this spread.
+    half = scipy.stats.t.ppf(0.975, count - 1) * spread / count**0.5
+    size = detectable(Interval(0.0, -half, half, ""), count, alpha, both_sides=both_sides)
+    if both_sides:
+        seen = lies_within(values, -size, size).supports <= alpha
+    else:
+        seen = exceeds(values + size, 0.0).supports <= alpha
+    # Both sides are rarely missed at once, so that halving the chance to miss asks for a bit more.
+    assert 0.79 < seen.mean() < (0.83 if both_sides else 0.81)
+
+
+def test_without_a_spread_nothing_can_be_said() -> None:
+    assert detectable(student_interval([0.5, 0.5]), 2, 0.025) is None
+    assert detectable(student_interval([0.5]), 1, 0.025) is None

@@ -163,6 +163,74 @@ def test_curves_are_thinned_and_drawn() -> None:
     assert draw_curves(experiment(), [], "demo", ("svg",)).missing
 
 
+def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
+    """Return the figure of the curves before it becomes a file."""
+    figures: list[Any] = []
+    monkeypatch.setattr(
+        "pernn.reports.curves.render", lambda figure, form: figures.append(figure) or b""
+    )
+    draw_curves(experiment(), rows, "demo", ("svg",))
+    return figures[0]
+
+
+def test_steep_training_losses_fall_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test's line has the mean loss since the test before: far above a steep curve."""
+    records = trials(("gru",), (4,))
+
+    def lines(run: str) -> list[dict[str, Any]]:
+        return [
+            {"update": u, "kind": kind, "loss": loss, "token_accuracy": 1 - loss}
+            | ({"train_loss": 0.8} if kind == "test" else {})
+            for u in range(10, 210, 10)
+            for loss in [2.0 ** (-u / 10)]
+            for kind in (["train", "test"] if u % 50 == 0 else ["train"])
+        ]
+
+    figure = _drawn(monkeypatch, curve_rows(records, lines))
+    training, tests, accuracy = figure.axes
+    for axes, updates in ((training, range(10, 210, 10)), (tests, (50, 100, 150, 200))):
+        for line in axes.lines:
+            assert list(line.get_xdata()) == list(updates)
+            assert list(line.get_ydata()) == pytest.approx([2.0 ** (-u / 10) for u in updates])
+    assert list(accuracy.lines[0].get_xdata()) == [50, 100, 150, 200]
+
+
+def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cores with vocabularies of their own, more than can be drawn: the extremes of each."""
+    records = [
+        one
+        for core, sizes in {
+            "elman": (2, 4, 8),
+            "gru": (4, 8, 16),
+            "lstm": (16, 32, 64, 128),
+            "s4d": (256, 512, 1024),
+        }.items()
+        for one in trials((core,), sizes, (111, 222))
+    ]
+    rows = [
+        {**record, "run": f"{place}", "update": update, "kind": kind, "loss": 1.0}
+        for place, record in enumerate(records)
+        for update in (5, 10)
+        for kind in ("train", "test")
+    ]
+    figure = _drawn(monkeypatch, rows)
+    assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 2"] * 3 * 8
+    assert figure.get_size_inches()[1] <= 15
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
+    assert len(list(filter(None, titles))) == 8
+    for core, sizes in {
+        "Elman": (2, 8),
+        "GRU": (4, 16),
+        "LSTM": (16, 128),
+        "S4D": (256, 1_024),
+    }.items():
+        own = [title for title in titles if core.lower() in title.lower()]
+        assert [title.rpartition(" ")[2] for title in own] == [f"{size:,}" for size in sizes]
+    assert draw_curves(experiment(), rows, "demo", ("svg",)).caption.endswith(
+        "(8 of 13 conditions)"
+    )
+
+
 def test_curves_tell_banks_of_oscillators_apart() -> None:
     """A grid about what only encoded networks have: two trials of a seed are no rivals."""
     records = [

@@ -84,7 +84,7 @@ def test_markdown_is_short_and_labelled() -> None:
     assert head == "| core.kind | encoding.kind | task.vocab_size | n | Parameters | loss |"
     assert rule == "| --- | --- | --- | --- | --- | --- |"
     assert first.startswith("| GRU | none | 1024 | 5 | 2024 | ")
-    interval = str(rows[0].metrics["loss"].bootstrap)
+    interval = str(rows[0].metrics["loss"].student)
     assert first.endswith(f"{interval.replace('[', chr(92) + '[').replace(']', chr(92) + ']')} |")
 
 

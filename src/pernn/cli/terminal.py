@@ -99,3 +99,5 @@ def _estimates(verdict: Verdict) -> Iterator[str]:
     for interval in (verdict.interval, verdict.bootstrap):
         if interval is not None and interval.bounded:
             yield f"{interval.method.removesuffix(' 0.95')} {interval.bounds}"
+    if verdict.sensitivity:
+        yield verdict.sensitivity.replace("smallest ", "").replace(" seen with", ",")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Experiment as Experiment,
         FigureLayout as FigureLayout,
         find_experiment as find_experiment,
+        Rule as Rule,
         names_of as names_of,
     )
     from .expansion import ADDED as ADDED, trials as trials, with_axes as with_axes

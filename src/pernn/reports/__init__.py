@@ -6,7 +6,12 @@ from pernn.lazy import exports
 
 
 if TYPE_CHECKING:
-    from .claims import Verdict as Verdict, judge as judge, judge_all as judge_all
+    from .claims import (
+        Verdict as Verdict,
+        judge as judge,
+        judge_all as judge_all,
+        judge_experiment as judge_experiment,
+    )
     from .comparing import COMPARED as COMPARED, Comparison as Comparison, compare as compare
     from .curves import (
         NUM_POINTS as NUM_POINTS,

@@ -5,21 +5,22 @@ for the number of claims of the experiment. The reasons are in docs/statistics.m
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pernn.config import flatten
 from pernn.errors import counted
-from pernn.experiments import Claim
+from pernn.experiments import Claim, Equivalent, EveryTrial, Experiment, LimitNear, Rule
 from pernn.runs import RunSpec
 
 from .choosing import choose
 from .findings import Cell, Finding, find
+from .labels import Labels
 from .records import Record
-from .rules import ALPHA, MIN_SEEDS, Outcome, decide, holm
+from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide
 from .samples import Label, NotRunError, show
-from .statistics import ROUNDING, Interval, bootstrap_interval, student_interval
+from .statistics import ROUNDING, Interval, bootstrap_interval, detectable, student_interval
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class Verdict:
         cells: Every cell by itself.
         detail: One line on what was compared, or why nothing was.
         remark: What a reader should know before trusting it; empty if nothing.
+        detectable: Smallest effect that had a chance of 80 % to decide, by the observed spread and
+            the number of claims: a distance from the bound in the quantity's unit; of claims of
+            equality the smallest margin. `None` without a spread, or where single trials decide.
     """
 
     claim: Claim
@@ -59,6 +63,7 @@ class Verdict:
     cells: tuple[Cell, ...] = ()
     detail: str = ""
     remark: str = ""
+    detectable: float | None = None
 
     @property
     def intervals(self) -> str:
@@ -73,6 +78,14 @@ class Verdict:
         if self.p_supports is None or self.p_contradicts is None:
             return text
         return f"{text}, one-sided p {self.p_supports:.2g} for, {self.p_contradicts:.2g} against"
+
+    @property
+    def sensitivity(self) -> str:
+        """The smallest effect that could be seen, in words; empty if there is none."""
+        if self.detectable is None or self.interval is None:
+            return ""
+        what = "margin" if _is_of_equality(self.claim) else "effect"
+        return f"smallest {what} seen with 80 % power: {self.interval.show(self.detectable)}"
 
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values; what is not a number becomes null."""
@@ -110,36 +123,79 @@ def judge(
     return judge_all([claim], records, planned, label)[0]
 
 
+def judge_experiment(
+    experiment: Experiment,
+    scale: str,
+    records: Sequence[Record],
+    planned: Sequence[RunSpec] | None = None,
+) -> tuple[Verdict, ...]:
+    """Decide the claims of an experiment, by the rule of its scale and in its own words."""
+    return judge_all(
+        experiment.claims,
+        records,
+        planned,
+        Labels(experiment.labels),
+        rule=experiment.rules.get(scale, "2026-11"),
+        primary=experiment.primary,
+    )
+
+
 def judge_all(
     claims: Sequence[Claim],
     records: Sequence[Record],
     planned: Sequence[RunSpec] | None = None,
     label: Label = show,
+    *,
+    rule: Rule = "2026-11",
+    primary: Collection[str] = (),
 ) -> tuple[Verdict, ...]:
-    """Decide claims together; arguments and errors as for `judge`.
+    """Decide claims together; further arguments and errors as for `judge`.
 
-    Each claim is tested twice, for and against; Holm's procedure keeps the chance of any wrong
-    verdict among all of them at 5 %.
+    Each claim is tested twice, for and against; the chance of any wrong verdict among those that
+    are corrected together stays at 5 %.
+
+    Args:
+        claims: All that are judged.
+        records: As for `judge`.
+        planned: As for `judge`.
+        label: As for `judge`.
+        rule: How they are corrected; see `pernn.reports.rules.correct`.
+        primary: Names of the claims that "2026-12" corrects apart from the others.
     """
     plan = [{"run": spec.fingerprint(), **flatten(spec.dump())} for spec in planned or ()]
     found = [_judge(claim, records, plan, label) for claim in claims]
     tested = [one for one in found if one.num_seeds >= MIN_SEEDS]
-    p_values = [p or 0.0 for one in tested for p in (one.p_supports, one.p_contradicts)]
-    rejected = iter(holm(p_values))
+    p_values = [(one.p_supports or 0.0, one.p_contradicts or 0.0) for one in tested]
+    # The older rule knows one family.
+    groups = [rule != "2026-11" and one.claim.name in primary for one in tested]
+    outcomes = dict(zip(map(id, tested), correct(p_values, groups, rule), strict=True))
+    sizes = {id(one): groups.count(group) for one, group in zip(tested, groups, strict=True)}
     return tuple(
-        _corrected(one, decide(next(rejected), next(rejected)), len(tested))
-        if one.num_seeds >= MIN_SEEDS
-        else one
+        _corrected(one, outcomes[id(one)], sizes[id(one)]) if id(one) in outcomes else one
         for one in found
     )
 
 
 def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
+    verdict = replace(verdict, detectable=_detectable(verdict, num_judged))
     if outcome == verdict.uncorrected:
         return verdict
     words = f"{verdict.uncorrected} if it were the only claim, not as one of {num_judged}"
     remark = "; ".join(filter(None, [words, verdict.remark]))
     return replace(verdict, verdict=outcome, remark=remark)
+
+
+def _is_of_equality(claim: Claim) -> bool:
+    return isinstance(claim.predicate, Equivalent | LimitNear)
+
+
+def _detectable(verdict: Verdict, num_judged: int) -> float | None:
+    """Return the smallest effect seen with 80 % power at Holm's first step, where it is hardest."""
+    if verdict.interval is None or isinstance(verdict.claim.predicate, EveryTrial):
+        return None
+    equality = _is_of_equality(verdict.claim)
+    level = ALPHA / num_judged
+    return detectable(verdict.interval, verdict.num_seeds, level, both_sides=equality)
 
 
 def _judge(

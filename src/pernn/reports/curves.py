@@ -7,17 +7,21 @@ from typing import Any
 from pernn.experiments import Experiment, FigureLayout, names_of
 
 from .figures import Format, draw, render
-from .labels import Labels, footer
+from .labels import Labels, footer, value_of
 from .more_figures import ExtraFigure
-from .records import Record, sort_key
+from .records import Record
 from .unrolled import is_setting
 
 STEM = "learning_curves"
 CAPTION = "How the networks learnt"
 NUM_POINTS = 60
 """So many points of a trial's training, and of its tests, are drawn at most."""
-NUM_ROWS = 3
-"""So many further conditions are drawn: the first, the middle and the last."""
+NUM_PANELS = 8
+"""At most this many panels are drawn per metric; of more, each first setting keeps its extremes."""
+
+TESTS = ("token_accuracy", "perplexity")
+"""Metrics of the tests that are drawn, beside the loss."""
+NAMED = ("run", "seed", "update")
 
 Metrics = Callable[[str], Sequence[Mapping[str, Any]]]
 """Run → the lines of its `metrics.jsonl`."""
@@ -60,42 +64,36 @@ def draw_curves(
     """
     if not rows:
         return ExtraFigure(STEM, CAPTION, "", {}, "no trial has curves here")
-    panels, lines, others = _conditions(experiment.figure, rows)
-    kept, note = _kept(rows, others, Labels(experiment.labels))
-    # Training and test get columns of their own, so that each has a row of panels.
-    found = [
-        {
-            **{name: value for name, value in row.items() if name not in ("loss", "kind")},
-            **({} if row["kind"] == "test" else {"token_accuracy": None}),
-            f"{row['kind']}_loss": row.get("loss"),
-        }
-        for row in kept
-    ]
-    tests = [name for name in ("token_accuracy", "perplexity") if any(name in r for r in found)]
+    panels, lines = _conditions(experiment.figure, rows)
+    kept, note = _kept(rows, panels, Labels(experiment.labels))
+    # A record per update: the training's own lines and the tests', each under names of its own. A
+    # test's line also has a `train_loss`, the mean since the test before: not what is drawn.
+    merged: dict[tuple[str, Any], Record] = {}
+    for row in kept:
+        about = {name: value for name, value in row.items() if is_setting(name) or name in NAMED}
+        if row["kind"] == "test":
+            measured = {name: row[name] for name in TESTS if name in row}
+        else:
+            measured = {}
+        measured[f"{row['kind']}_loss"] = row.get("loss")
+        merged.setdefault((row["run"], row["update"]), {}).update({**about, **measured})
+    records = list(merged.values())
+    tests = [name for name in TESTS if any(name in record for record in records)]
     layout = FigureLayout(
         x="update",
         panels=panels,
         lines=lines,
-        rows=others or None,
         metrics=("train_loss", "test_loss", *tests),
         form="bands",
     )
-    # Training and test of one update are one record, or they would compete for a place.
-    merged: dict[tuple[str, Any], Record] = {}
-    for row in found:
-        known = {name: value for name, value in row.items() if value is not None}
-        merged.setdefault((row["run"], row["update"]), {}).update(known)
-    about = replace(experiment, question=CAPTION, figure=layout)
-    records = list(merged.values())
-    figure = draw(about, records, scale)
+    asked = replace(experiment, question=CAPTION, figure=layout)
+    figure = draw(asked, records, scale)
     drawn = {form: render(figure, form) for form in formats}
-    return ExtraFigure(STEM, CAPTION + note, footer(about, records, scale), drawn, "")
+    return ExtraFigure(STEM, CAPTION + note, footer(asked, records, scale), drawn, "")
 
 
-def _conditions(
-    layout: FigureLayout, rows: Sequence[Record]
-) -> tuple[str, str, str | tuple[str, ...]]:
-    """Return what are panels, lines and blocks of rows: all settings in which trials differ."""
+def _conditions(layout: FigureLayout, rows: Sequence[Record]) -> tuple[tuple[str, ...], str]:
+    """Return what tells panels apart and what lines: all settings in which trials differ."""
     keys = dict.fromkeys(key for row in rows for key in row if is_setting(key) and key != "seed")
     varied = [key for key in keys if len({str(row.get(key)) for row in rows}) > 1]
     figures = [
@@ -109,24 +107,29 @@ def _conditions(
     named = [name for name in figures if name in varied]
     order = list(dict.fromkeys([*named, *varied]))
     lines = "encoding.kind" if "encoding.kind" in order else order[0]
-    rest = [name for name in order if name != lines]
-    panels = rest[0] if rest else "core.kind"
-    others = tuple(rest[1:])
-    return panels, lines, others[0] if len(others) == 1 else others
+    return tuple(name for name in order if name != lines) or ("core.kind",), lines
 
 
 def _kept(
-    rows: Sequence[Record], others: str | tuple[str, ...], label: Labels
+    rows: Sequence[Record], panels: tuple[str, ...], label: Labels
 ) -> tuple[Sequence[Record], str]:
-    """Return the rows of a few of the further conditions, and a note if some were left out."""
-    names = names_of(others or None)
-    values = sorted(
-        {tuple(row.get(name) for name in names) for row in rows},
-        key=lambda one: [sort_key(part) for part in one],
-    )
-    if len(values) <= NUM_ROWS:
+    """Return the rows of a few of the panels, and a note if some were left out."""
+    values = label.order(value_of(row, panels) for row in rows)
+    if len(values) <= NUM_PANELS:
         return rows, ""
-    chosen = [values[0], values[len(values) // 2], values[-1]]
-    kept = [row for row in rows if tuple(row.get(name) for name in names) in chosen]
-    note = f" ({len(chosen)} of {len(values)} values of {', '.join(map(label, names))})"
-    return kept, note
+    blocks: dict[Any, list[Any]] = {}
+    for value in values:
+        blocks.setdefault(value[0], []).append(value)
+    each = max(1, NUM_PANELS // len(blocks))
+    found = [value for some in blocks.values() for value in _spread(some, each)]
+    chosen = set(_spread(found, NUM_PANELS))
+    kept = [row for row in rows if value_of(row, panels) in chosen]
+    return kept, f" ({len(chosen)} of {len(values)} conditions)"
+
+
+def _spread(values: Sequence[Any], count: int) -> list[Any]:
+    """Choose so many values, the last and as far apart as possible; all if there are no more."""
+    if len(values) <= count:
+        return list(values)
+    step = (len(values) - 1) / max(count - 1, 1)
+    return [values[len(values) - 1 - round(place * step)] for place in range(count)][::-1]

@@ -62,13 +62,23 @@ LONGEST = 300
 
 CHANCE = "Chance, 1 / K"
 
+NUM_COLUMNS = 4
+"""Panels stand side by side up to this number; further ones begin a row below."""
+
 
 @dataclass(frozen=True)
 class Row:
-    """One row of panels: a metric, or the differences of the first, of one block."""
+    """One row of panels: a metric, or the differences of the first, of one block.
+
+    Attributes:
+        block: Value of the layout's rows.
+        metric: `None` for the differences.
+        panels: Values of the layout's panels, from the left.
+    """
 
     block: Any
     metric: str | None
+    panels: tuple[Any, ...]
 
 
 def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> Figure:
@@ -96,9 +106,7 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
         grid = Grid(experiment, found)
         {"heat": _draw_heat, "scatter": _draw_scatters}.get(layout.form, _draw_lines)(grid)
         grid.name()
-        _frame(
-            grid.figure, experiment, list(grid.axes.flat), footer_items(experiment, records, scale)
-        )
+        _frame(grid.figure, experiment, grid.all_axes, footer_items(experiment, records, scale))
         return grid.figure
 
 
@@ -114,31 +122,51 @@ class Grid:
         self.experiment, self.found = experiment, found
         self.layout, self.label = experiment.figure, Labels(experiment.labels)
         layout, label = self.layout, self.label
-        self.panels = label.order(value_of(record, layout.panels) for record in found)
+        panels = label.order(value_of(record, layout.panels) for record in found)
+        wrapped = [tuple(panels[i : i + NUM_COLUMNS]) for i in range(0, len(panels), NUM_COLUMNS)]
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
         blocks = label.order(value_of(record, layout.rows) for record in found)
-        rows = [Row(block, metric) for block in blocks for metric in metrics]
+        rows = [Row(b, metric, some) for some in wrapped for b in blocks for metric in metrics]
         # Where a block's trials do not have a metric, its row is left out.
         self.rows = [row for row in rows if self._is_measured(row)] or rows
         bar = 0.8 if layout.form == "heat" else 0.0
         self.figure = Figure(
             figsize=(
-                max(6.4, 2.9 * len(self.panels) + 0.6 + bar),
+                max(6.4, 2.9 * len(wrapped[0]) + 0.6 + bar),
                 2.15 * len(self.rows) + 1.5,
             ),
             layout="constrained",
         )
-        self.axes: np.ndarray = self.figure.subplots(
-            len(self.rows), len(self.panels), sharex="col", sharey="row", squeeze=False
+        axes: np.ndarray = self.figure.subplots(
+            len(self.rows), len(wrapped[0]), sharex="col", sharey="row", squeeze=False
         )
+        self.axes = [
+            list(some[: len(row.panels)]) for row, some in zip(self.rows, axes, strict=True)
+        ]
+        for row, some in zip(self.rows, axes, strict=True):
+            for unused in some[len(row.panels) :]:
+                unused.remove()
         self.columns = [
-            [record for record in found if value_of(record, layout.panels) == panel]
-            for panel in self.panels
+            [
+                record
+                for record in found
+                if value_of(record, layout.panels) in panels[i::NUM_COLUMNS]
+            ]
+            for i in range(len(wrapped[0]))
+        ]
+        self.lowest = [
+            [some[i] for some in self.axes if i < len(some)][-1] for i in range(len(wrapped[0]))
         ]
 
     def _is_measured(self, row: "Row") -> bool:
-        inside = (one for one in self.found if value_of(one, self.layout.rows) == row.block)
-        return row.metric is None or any(number(one, row.metric) is not None for one in inside)
+        return row.metric is None or any(
+            number(one, row.metric) is not None for some in self.inside(row) for one in some
+        )
+
+    @property
+    def all_axes(self) -> list[Axes]:
+        """All panels, row by row."""
+        return [axes for some in self.axes for axes in some]
 
     def scales(self) -> list[Scale]:
         """Return the horizontal axis of each column of panels."""
@@ -147,9 +175,14 @@ class Grid:
 
     def inside(self, row: Row) -> list[list[Record]]:
         """Return the records of each panel of a row."""
+        layout = self.layout
         return [
-            [one for one in column if value_of(one, self.layout.rows) == row.block]
-            for column in self.columns
+            [
+                one
+                for one in self.found
+                if (value_of(one, layout.rows), value_of(one, layout.panels)) == (row.block, panel)
+            ]
+            for panel in row.panels
         ]
 
     def name(self) -> None:
@@ -157,14 +190,19 @@ class Grid:
         layout = self.layout
         # Where the title on the right is long, that on the left stands above it.
         above = "\n" if layout.form == "scatter" else ""
-        for axes, panel in zip(self.axes[0], self.panels, strict=True):
-            title = self.label.condition(layout.panels, panel, separator="\n")
-            axes.set_title(_wrapped(title, 32) + above, loc="left", fontweight="bold")
-        for axes in self.axes[-1]:
+        named: set[Any] = set()
+        for row, axes_of_row in zip(self.rows, self.axes, strict=True):
+            for axes, panel in zip(axes_of_row, row.panels, strict=True):
+                title = self.label.condition(layout.panels, panel, separator="\n")
+                if panel not in named:
+                    axes.set_title(_wrapped(title, 32) + above, loc="left", fontweight="bold")
+                named.add(panel)
+            if layout.rows:
+                block = self.label.condition(layout.rows, row.block, separator="\n")
+                _name_block(axes_of_row[0], block)
+        for axes in self.lowest:
             axes.set_xlabel(self.label(layout.x))
-        if layout.rows:
-            for axes, row in zip(self.axes[:, 0], self.rows, strict=True):
-                _name_block(axes, self.label.condition(layout.rows, row.block, separator="\n"))
+            axes.tick_params(labelbottom=True)
 
 
 def render(figure: Figure, form: Format) -> bytes:
@@ -189,7 +227,7 @@ def _draw_lines(grid: Grid) -> None:
     for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
         violins = _has_violins(grid, row)
         form = "points" if layout.form == "violins" and not violins else layout.form
-        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=True):
+        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
             if row.metric is None:
                 series = differences(experiment, records, order)
                 axes.axhline(0, color="#000000", linewidth=0.8)
@@ -203,7 +241,7 @@ def _draw_lines(grid: Grid) -> None:
             settled[row] += [value for line in series for value in line.values_at(late)]
         axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
     _fit_rows(grid, across, drawn, settled)
-    for axes, x in zip(grid.axes[-1], across, strict=True):
+    for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes)
 
 
@@ -216,7 +254,7 @@ def _fit_rows(
     """Fit the vertical axis of each row to the values drawn; blocks of rows are compared by eye."""
     layout = grid.layout
     for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
-        panels, values = list(axes_of_row), drawn[row]
+        panels, values = axes_of_row, drawn[row]
         is_of_shares = bool(row.metric and is_share(row.metric))
         if is_of_shares:
             alike = [other for other in grid.rows if other.metric == row.metric]
@@ -241,34 +279,37 @@ def _draw_heat(grid: Grid) -> None:
     panels = [
         collect_cells(layout, x, y, records, metric)
         for row in grid.rows
-        for x, records in zip(across, grid.inside(row), strict=True)
+        for x, records in zip(across, grid.inside(row), strict=False)
     ]
     colour = colours(panels)
-    for axes, x, cells in zip(grid.axes.flat, across * len(grid.rows), panels, strict=True):
-        draw_cells(axes, x, y, cells, colour)
-        _count(axes, cells.counts)
-    for axes, x in zip(grid.axes[-1], across, strict=True):
+    cells_left = iter(panels)
+    for axes_of_row in grid.axes:
+        for axes, x in zip(axes_of_row, across, strict=False):
+            cells = next(cells_left)
+            draw_cells(axes, x, y, cells, colour)
+            _count(axes, cells.counts)
+    for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes, cells=True)
-    for axes in grid.axes[:, 0]:
+    for axes, *_ in grid.axes:
         y.fit_upright(axes)
         axes.set_ylabel(grid.label(layout.lines))
-    add_colour_bar(grid.figure, list(grid.axes.flat), colour, grid.label(metric))
+    add_colour_bar(grid.figure, grid.all_axes, colour, grid.label(metric))
 
 
 def _draw_scatters(grid: Grid) -> None:
     layout = grid.layout
     order = line_order(grid.experiment, grid.found)
-    across: list[list[float]] = [[] for _ in grid.panels]
+    across: list[list[float]] = [[] for _ in grid.lowest]
     for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
         metric, upwards = str(row.metric), []
-        for axes, records, along in zip(axes_of_row, grid.inside(row), across, strict=True):
+        for axes, records, along in zip(axes_of_row, grid.inside(row), across, strict=False):
             points = collect_pairs(layout, records, metric)
             draw_scatter(axes, grid.experiment, points, order)
             along += [point.x for point in points]
             upwards += [point.y for point in points]
         fit_metric(axes_of_row[0], metric, upwards, layout.y_base, free=not is_share(metric))
         axes_of_row[0].set_ylabel(_quantity(grid.experiment, metric))
-    for axes, along in zip(grid.axes[-1], across, strict=True):
+    for axes, along in zip(grid.lowest, across, strict=True):
         fit_number(axes, layout.x, along, layout.x_base)
 
 
@@ -295,7 +336,7 @@ def _count(axes: Axes, counts: Sequence[int]) -> None:
 
 def _draw_chance(row: Sequence[Axes], across: Sequence[Scale]) -> None:
     """Draw what guessing would give, where the horizontal axis tells the vocabulary."""
-    for axes, x in zip(row, across, strict=True):
+    for axes, x in zip(row, across, strict=False):
         if x.column == "task.vocab_size":
             axes.plot(
                 [x.position(value) for value in x.values],

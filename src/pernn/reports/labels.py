@@ -140,16 +140,16 @@ def _signs(layout: FigureLayout) -> list[str]:
     """Explain the signs of a form."""
     if layout.form == "heat":
         return ["colours: means over seeds", "hatched: no trial"]
-    resampled = "95 % percentile bootstrap over seeds"
     if layout.form == "scatter":
         rows = " × rows of their tables" if layout.table else ""
-        return [f"points: trials{rows}", f"ρ: Spearman’s rank correlation, {resampled}"]
+        ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"
+        return [f"points: trials{rows}", ranked]
     words = []
     if layout.form == "violins":
         words += ["violins: quantiles, mean over seeds", "bars: quartiles", "dots: trials' medians"]
     if layout.form != "violins" or layout.contrast or len(layout.metrics) > 1:
         bars = "bands" if layout.form == "bands" else "error bars"
-        words.append(f"{bars}: {resampled}")
+        words.append(f"{bars}: 95 % by Student's t over seeds")
     if layout.form == "bands":
         words.append("thin lines: trials")
     elif layout.form == "points":

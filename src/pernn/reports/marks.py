@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from .scales import Scale
 from .series import Quantiles, Series
-from .statistics import Interval, bootstrap_interval
+from .statistics import Interval, student_interval
 
 NUM_HEIGHTS = 160
 """Heights at which a violin's width is computed."""
@@ -196,4 +196,4 @@ def _dots(
 
 
 def _intervals(line: Series, at: Sequence[Any]) -> list[Interval]:
-    return [bootstrap_interval(list(line.points[value].values())) for value in at]
+    return [student_interval(list(line.points[value].values())) for value in at]

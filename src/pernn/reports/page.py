@@ -13,7 +13,7 @@ from pernn.experiments import Experiment, names_of
 from pernn.runs import RunSpec
 from pernn.store import storing, to_json, write_atomically
 
-from .claims import Verdict, judge_all
+from .claims import Verdict, judge_experiment
 from .curves import draw_curves
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
@@ -169,7 +169,7 @@ class Summary:
         self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))
         self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
         self.preset = preset_of(records, self.label)
-        self.verdicts = judge_all(experiment.claims, records, planned, self.label)
+        self.verdicts = judge_experiment(experiment, self.scale, records, planned)
         self.progress = f"{len(records):,} of {len(planned):,} trials finished"
         lost = sum("diverged" in record for record in records)
         if lost:
@@ -259,7 +259,7 @@ class Summary:
         table = to_markdown(self.rows, self.metrics, self.label)
         if not self.rows:
             return table
-        caption = "Mean \\[95 % bootstrap interval\\] over seeds"
+        caption = "Mean \\[95 % interval by Student's t\\] over seeds"
         caption += f"; {escape_markdown(self.preset)}" if self.preset else ""
         return f"{caption}.\n\n{table}"
 
@@ -312,7 +312,7 @@ def _is_number(value: Any) -> bool:
 def _bullet(verdict: Verdict) -> str:
     text = f"- {MARKS[verdict.verdict]} **{verdict.verdict}**: "
     text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.cited})")
-    found = [verdict.detail, verdict.remark]
+    found = [verdict.sensitivity, verdict.detail, verdict.remark]
     if verdict.interval is not None:
         estimate = f"{verdict.quantity}: {verdict.interval.shown}"
         found.insert(0, estimate + verdict.intervals)

@@ -91,6 +91,7 @@ def _judged(studies: Sequence[Study], kind: Outcome) -> str:
             escape_markdown(one.quantity),
             one.interval.shown,
             escape_markdown(one.interval.bounds),
+            "" if one.detectable is None else one.interval.show(one.detectable),
             str(one.num_seeds),
             "" if one.claim.paper_value is None else escape_markdown(str(one.claim.paper_value)),
             escape_markdown(one.remark),
@@ -99,7 +100,18 @@ def _judged(studies: Sequence[Study], kind: Outcome) -> str:
         for one in study.verdicts
         if one.verdict == kind and one.interval is not None
     ]
-    head = ("claim", "place", "sweep", "effect", "estimate", "95 %", "n", "printed", "remark")
+    head = (
+        "claim",
+        "place",
+        "sweep",
+        "effect",
+        "estimate",
+        "95 %",
+        "seen (80 %)",
+        "n",
+        "printed",
+        "remark",
+    )
     return f"### {kind.capitalize()} ({len(rows)})\n\n{_table(head, rows)}" if rows else ""
 
 

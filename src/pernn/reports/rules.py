@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float64, Shaped
 
+from pernn.experiments import Rule
+
 from .statistics import p_above
 
 Outcome = Literal["supported", "contradicted", "inconclusive", "too few seeds", "not run"]
@@ -85,6 +87,36 @@ def trials_near(
     # A measured share can lie on the edge of a range, where rounding must not decide.
     inside, outside = away <= tolerance * (1 + 1e-9), away > 2 * tolerance * (1 + 1e-9)
     return Evidence(np.where(inside, 0.0, 1.0), np.where(outside, 0.0, 1.0))
+
+
+def correct(
+    found: Sequence[tuple[float, float]], primary: Sequence[bool], rule: Rule
+) -> list[Outcome]:
+    """Decide claims together, each by its p-values for and against it.
+
+    Args:
+        found: p-values of each claim: of the test that supports it, and that contradicts it.
+        primary: Whether each claim is a primary one; only "2026-12" asks.
+        rule: "2026-11": Holm's procedure over all tests, two of each claim. "2026-12": over the
+            claims, primary ones and others apart, each by twice its smaller p-value; what was
+            smaller tells the direction.
+
+    Source: Holm (1979); Shaffer (1980), "Control of directional errors with stagewise rejective
+    multiple test procedures".
+    """
+    outcomes: list[Outcome] = ["inconclusive"] * len(found)
+    if rule == "2026-11":
+        rejected = iter(holm([p for pair in found for p in pair]))
+        return [decide(next(rejected), next(rejected)) for _ in found]
+    for family in (True, False):
+        places = [place for place, one in enumerate(primary) if one is family]
+        smaller = [min(1.0, 2 * min(found[place])) for place in places]
+        for place, is_rejected in zip(places, holm(smaller), strict=True):
+            supports, contradicts = found[place]
+            outcomes[place] = decide(
+                is_rejected and supports < contradicts, is_rejected and contradicts < supports
+            )
+    return outcomes
 
 
 def decide(supports: bool, contradicts: bool) -> Outcome:  # noqa: FBT001 two findings, no options

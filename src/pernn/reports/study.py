@@ -12,10 +12,10 @@ from pernn.experiments import experiment_names, find_experiment
 from pernn.store import write_atomically
 
 from .charts import chart, chart_library, compiled
-from .claims import judge_all
+from .claims import judge_experiment
 from .escaping import shorten
 from .figures import draw, render
-from .labels import Labels, footer
+from .labels import footer
 from .more_figures import LINK, draw_extra_figures
 from .page import LONG, MARKS, Chapter, Summary, fill_template, resource
 
@@ -114,6 +114,6 @@ class _Part:
 
 def _not_run(name: str) -> list[Line]:
     experiment = find_experiment(name)
-    found = judge_all(experiment.claims, [], None, Labels(experiment.labels))
+    found = judge_experiment(experiment, "", [])
     about = {"experiment": name, "where": "", "size": "", "origin": "", "anchor": ""}
     return [{"verdict": verdict, **about} for verdict in found]

@@ -148,7 +148,7 @@ def _cell(value: Any) -> Any:
 def to_markdown(
     rows: Sequence[Row], metrics: Sequence[str], label: Callable[[Any], str] = str
 ) -> str:
-    """Return a short table: mean [low, high] by bootstrap, n, and the networks' size.
+    """Return a short table: mean [low, high] by Student's t, n, and the networks' size.
 
     Args:
         rows: From `summarise`.
@@ -177,4 +177,4 @@ def to_markdown(
 
 def show(found: Measured | None) -> str:
     """Return mean [low, high] in four digits, or a dash."""
-    return "–" if found is None else str(found.bootstrap)
+    return "–" if found is None else str(found.student)
