@@ -88,8 +88,7 @@ class RayRunner:
             StoreError: If the results directory cannot be written.
             KeyboardInterrupt: After a signal, when every running trial is checkpointed.
         """
-        if find_spec("ray") is None:
-            raise MachineError(f"the package ray is missing: {install_command('ray')}")
+        require_ray()
         if self.address not in ("auto", "local"):
             _reach(self.address)
         folder, events, patience = DriverFolder(root), Events(), 0.0
@@ -158,6 +157,12 @@ class RayRunner:
             "the Ray cluster is lost; what was finished and checkpointed is kept: "
             f"see {LOG} in the results directory, then run the same command again"
         )
+
+
+def require_ray() -> None:
+    """Refuse a machine without Ray."""
+    if find_spec("ray") is None:
+        raise MachineError(f"the package ray is missing: {install_command('ray')}")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
