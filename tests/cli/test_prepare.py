@@ -1,11 +1,13 @@
 """`pernn prepare`: text made ready beforehand, and what is said where there is none."""
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from command_line import call
+from pernn.runs import RunSpec
 
 LITTLE = (
     "--scale=demo",
@@ -47,3 +49,18 @@ def test_what_is_missing_is_said(
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("run", "language_modelling", *LITTLE), ("train", "trial.json")])
+def test_a_run_without_the_package_is_refused_before_anything_is_announced(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Ten trials failed one by one, after all of them had been measured."""
+    (tmp_path / "sentencepiece.py").write_text("raise ImportError")
+    spec = RunSpec().override({"task": {"kind": "language_modelling", "corpus": "grammar"}})
+    (tmp_path / "trial.json").write_text(json.dumps(spec.dump()))
+    done = call(*words, cwd=tmp_path, PYTHONPATH=str(tmp_path), PERNN_DATA=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr.startswith("pernn: preparing and decoding text needs sentencepiece: ")
+    assert (done.stderr.count("\n"), done.stdout) == (1, "")
+    assert not list(tmp_path.glob("results/*"))

@@ -239,6 +239,24 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(
         run_sweep(plan, tmp_path, launch, as_json=True)
 
 
+@pytest.mark.parametrize("launch", [Launch(device="cuda:99"), Launch(runner="ray")])
+def test_what_the_machine_lacks_is_refused_before_anything_is_announced(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    launch: Launch,
+) -> None:
+    monkeypatch.setattr("pernn.runners.ray.find_spec", lambda name: None)
+    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
+    with pytest.raises(MachineError, match=r"no device 'cuda:99'|ray is missing: .* install"):
+        run_sweep(plan, tmp_path, launch, as_json=False)
+    assert capsys.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())
+    # Nothing is asked of a machine that has nothing to run.
+    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
+    assert run_sweep(plan, tmp_path, launch, as_json=True) == 0
+
+
 def make(runner: str, **given: object) -> Runner:
     return Launch(runner=runner, threads=2, oversubscribe=runner in HERE, **given).make_runner(
         LIMITS

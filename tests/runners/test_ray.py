@@ -80,6 +80,70 @@ def test_an_address_where_something_else_listens_is_told(tmp_path: Path, monkeyp
             RayRunner(address=address).run(SPECS, tmp_path, Ear())
 
 
+@pytest.fixture
+def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where Ray looks for the token of this user, who has none yet."""
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / ".ray" / "auth_token"
+    path.parent.mkdir()
+    return path
+
+
+def test_a_token_that_is_there_is_used(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself uses it for `auto`, not for an address."""
+    assert "RAY_AUTH_MODE" not in ray_runner.environment("host:6379")
+    token.write_text("0" * 64)
+    assert ray_runner.environment("host:6379")["RAY_AUTH_MODE"] == "token"
+    assert ray_runner.environment("auto")["RAY_AUTH_MODE"] == "token"
+    assert "RAY_AUTH_MODE" not in ray_runner.environment("local")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert "RAY_AUTH_MODE" not in ray_runner.environment("auto")
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    token.unlink()
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    assert ray_runner.environment("auto")["RAY_AUTH_MODE"] == "token"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("W gcs_client.cc:210: Failed: RPC error: InvalidAuthToken: missing", "asks for a token"),
+        ("E gcs_rpc_client.cc:9: Version mismatch: 2.50 and 2.60", ": Version mismatch: 2.50"),
+        ("nothing that Ray says", ""),
+    ],
+)
+def test_the_reason_is_read_from_the_log_of_this_start(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    log = tmp_path / "workers.log"
+    before = "E old.cc:1: InvalidAuthToken\n"
+    log.write_text(f"{before}{line}\n")
+    found = ray_runner.why_refused(log, len(before))
+    assert found.startswith(": ") if said else found == ""
+    assert said in found
+    assert ray_runner.why_refused(tmp_path / "none.log", 0) == ""
+
+
+# Small guards: the two tests above.
+@pytest.mark.slow
+def test_a_cluster_that_asks_for_a_token(token: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason=NEEDS_RAY)
+    from scenarios.ray_nodes import ray_nodes
+
+    with ray_nodes(num_nodes=1, cpus_per_node=2) as cluster:
+        # As after `ray get-auth-token --generate`: a file, and no variable.
+        token.write_text(os.environ.pop("RAY_AUTH_TOKEN"))
+        del os.environ["RAY_AUTH_MODE"]
+        ear = Ear()
+        RayRunner(address=cluster.address, device="cpu").run(SPECS[:1], tmp_path / "results", ear)
+        assert list(ear.ends().values()) == ["finished"]
+        token.unlink()
+        with pytest.raises(MachineError, match=r"asks for a token.*copy ~/\.ray/auth_token"):
+            RayRunner(address=cluster.address).run(SPECS, tmp_path / "results", Ear())
+
+
 def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(ray_runner, "find_spec", lambda name: None)
     with pytest.raises(MachineError, match=r"pip install .*\[ray\]'"):

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 
 from pernn.errors import ConfigError, counted
-from pernn.runners import Limits, LocalRunner, RayRunner, Runner
-from pernn.runs import SINKS, choose_sinks
+from pernn.runners import Limits, LocalRunner, RayRunner, Runner, require_ray
+from pernn.runs import SINKS, RunSpec, choose_sinks
 
 from .options import (
     Device,
@@ -116,6 +116,25 @@ class Launch:
     def jobs_here(self) -> int:
         """Number of trials at a time, if they run on this machine."""
         return 1 if self.runner == "inline" else number_of_jobs(self.jobs, self.threads)
+
+    def check_machine(self, specs: Sequence[RunSpec]) -> None:
+        """Refuse what this machine lacks, before anything is measured or announced.
+
+        Raises:
+            MachineError: If the device, the runner's package or the trials' data are missing.
+        """
+        if self.runner == "ray":
+            require_ray()
+        if not self.is_here:
+            return
+        if self.device not in ("auto", "cpu"):
+            # It loads torch.
+            from pernn.training import choose_device
+
+            choose_device(self.device)
+        tasks = (stage.task_under_preset for spec in specs for stage in spec.stages)
+        for task in {one.fingerprint(): one for one in tasks}.values():
+            task.check_data()
 
     def make_runner(self, limits: Limits) -> Runner:
         """Make what runs the trials; refuse options that do not apply to it, or cannot be had."""

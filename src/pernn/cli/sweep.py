@@ -57,6 +57,8 @@ def run_sweep(
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     wanted = plan.missing(root, only, launch.order)
+    if wanted:
+        launch.check_machine(wanted)
     if wanted and launch.is_here:
         _check_room(wanted, root, launch, console)
     if plan.sweep.experiment != SINGLE:

@@ -32,6 +32,7 @@ def train(
     """
     one = RunSpec.read(spec).override(overrides(assignments))
     limits = launch.limits()
+    launch.check_machine([one])
     tally = Tally([one], results)
     with showing(tally, Console(stderr=True)) as on_event:
         launch.make_runner(limits).run([one], results, on_event)

@@ -75,10 +75,9 @@ def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) ->
         StoreError: If a file cannot be read or written.
     """
     folder = folder_of(config)
+    check_source(config)
     if not folder.exists():
         corpus = config.corpus.build()
-        library()
-        corpus.sources()
         with using(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
         with using(folder), _only_here(folder, hear):
@@ -88,6 +87,17 @@ def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) ->
     manifest = corpus_on_disk.manifest
     _verify(config.corpus, manifest["num_articles"], manifest["text_sha256"])
     return corpus_on_disk
+
+
+def check_source(config: Preparable) -> None:
+    """Refuse a task whose corpus is not prepared, and cannot be.
+
+    Raises:
+        MachineError: If the raw text or an optional package is missing.
+    """
+    if not folder_of(config).exists():
+        library()
+        config.corpus.build().sources()
 
 
 def folder_of(config: Preparable) -> Path:

@@ -61,6 +61,12 @@ class LanguageModellingConfig(TaskConfig):
         """Take the preset's rules where none are given."""
         return self if self.rules else self.model_copy(update={"rules": text_rules})
 
+    def check_data(self) -> None:
+        """Refuse a corpus that is neither prepared nor can be prepared here."""
+        from .preparation import check_source
+
+        check_source(self)
+
     def build(self) -> Task:
         """Make the task; its corpus is opened, or prepared, when data are first asked for."""
         from .language_modelling import LanguageModelling

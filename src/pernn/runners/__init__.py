@@ -8,7 +8,7 @@ from .runner import Limits as Limits, OnEvent as OnEvent, Runner as Runner, Tria
 
 if TYPE_CHECKING:
     from .local import LocalRunner as LocalRunner
-    from .ray import RayRunner as RayRunner
+    from .ray import RayRunner as RayRunner, require_ray as require_ray
     from .schedule import InlineRunner as InlineRunner
 
 __getattr__ = exports(__name__)

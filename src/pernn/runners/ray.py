@@ -4,9 +4,12 @@ Ray ends the process whose cluster is lost, takes over signals and prints what i
 (docs/decisions/0022). So it gets a child process (`ray_child`), which does all the work.
 """
 
+import os
+import re
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +25,8 @@ from .runner import POLL_SECONDS, STOP, Limits, OnEvent, deferred_interrupt, req
 from .worker import LOG, Child, Events, spawn
 
 REACH_SECONDS, CONNECT_SECONDS, CLOSE_SECONDS = 5.0, 90.0, 30.0
+MAX_LOG = 2**20
+"""Bytes of the log in which a reason is looked for."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +88,16 @@ class RayRunner:
             StoreError: If the results directory cannot be written.
             KeyboardInterrupt: After a signal, when every running trial is checkpointed.
         """
-        if find_spec("ray") is None:
-            raise MachineError(f"the package ray is missing: {install_command('ray')}")
+        require_ray()
         if self.address not in ("auto", "local"):
             _reach(self.address)
         folder, events, patience = DriverFolder(root), Events(), 0.0
+        log = folder.root / LOG
+        begun = log.stat().st_size if log.exists() else 0
         child = spawn("ray_child", folder.root, events, environment(self.address))
         try:
             child.order(self._order(specs, folder))
-            self._relay(child, events, on_event)
+            self._relay(child, events, on_event, lambda: why_refused(log, begun))
             patience = CLOSE_SECONDS
         finally:
             child.close(patience)
@@ -111,7 +117,9 @@ class RayRunner:
             "specs": [spec.dump() for spec in specs],
         }
 
-    def _relay(self, child: Child, events: Events, on_event: OnEvent) -> None:
+    def _relay(
+        self, child: Child, events: Events, on_event: OnEvent, reason: Callable[[], str]
+    ) -> None:
         """Pass on what the child tells until it ends; have it stop when it is time to."""
         deadline, is_connected, is_told = time.monotonic() + CONNECT_SECONDS, False, False
         interrupted = Event()
@@ -124,7 +132,7 @@ class RayRunner:
                     _, event = events.get(timeout=POLL_SECONDS)
                 except Empty:
                     if not is_connected and time.monotonic() > deadline:
-                        raise self._lost(was_connected=is_connected) from None
+                        raise self._lost(was_connected=False, reason=reason()) from None
                     continue
                 if event is None:
                     break
@@ -132,23 +140,29 @@ class RayRunner:
                     self.limits.count(event)
                     on_event(event)
                 elif event.state == "failed":
-                    raise MachineError(event.message)
+                    raise MachineError(event.message + ("" if is_connected else reason()))
                 is_connected = True
         if child.close(CLOSE_SECONDS):
-            raise self._lost(was_connected=is_connected)
+            raise self._lost(was_connected=is_connected, reason=reason())
         if interrupted.is_set():
             raise KeyboardInterrupt
 
-    def _lost(self, *, was_connected: bool) -> MachineError:
+    def _lost(self, *, was_connected: bool, reason: str) -> MachineError:
         if not was_connected:
             return MachineError(
                 f"no Ray cluster answers at {self.address}: is it one, of the same version, "
-                f"and does this machine belong to it? See {LOG} in the results directory"
+                f"and does this machine belong to it? See {LOG} in the results directory{reason}"
             )
         return MachineError(
             "the Ray cluster is lost; what was finished and checkpointed is kept: "
             f"see {LOG} in the results directory, then run the same command again"
         )
+
+
+def require_ray() -> None:
+    """Refuse a machine without Ray."""
+    if find_spec("ray") is None:
+        raise MachineError(f"the package ray is missing: {install_command('ray')}")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -172,6 +186,32 @@ def _reach(address: str) -> None:
         ) from None
 
 
+def why_refused(log: Path, begun: int) -> str:
+    """Return what Ray logged of why nobody could connect, with the way out; it tells nobody else.
+
+    Args:
+        log: Where Ray's output goes.
+        begun: Length of the log before.
+    """
+    with suppress(OSError), log.open("rb") as file:
+        file.seek(begun)
+        text = file.read(MAX_LOG).decode(errors="replace")
+        if "InvalidAuthToken" in text:
+            return (
+                ": the cluster asks for a token, and this machine has none or another one: copy "
+                "~/.ray/auth_token from the machine of `ray start --head`, or set RAY_AUTH_TOKEN"
+            )
+        if said := re.findall(r"\.cc:\d+: (.+)", text):
+            return f": {said[-1]}"
+    return ""
+
+
+def has_token() -> bool:
+    """Return whether this machine has a token for Ray's clusters."""
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
+    return bool(os.environ.get("RAY_AUTH_TOKEN")) or Path(path).is_file()
+
+
 def environment(address: str) -> dict[str, str]:
     """Return what Ray has to find in its environment before it is imported."""
     found = {
@@ -180,6 +220,10 @@ def environment(address: str) -> dict[str, str]:
         # Without it, a task that was killed for its memory is repeated for ever, uncounted.
         "RAY_task_oom_retries": "0",
     }
+    if address != "local" and "RAY_AUTH_MODE" not in os.environ and has_token():
+        # `ray start` takes a token that is there, `ray.init(HOST:PORT)` does not; where a cluster
+        # asks for none it does no harm.
+        found["RAY_AUTH_MODE"] = "token"
     host = "127.0.0.1" if address == "local" else address.rpartition(":")[0]
     if host in ("localhost", "127.0.0.1"):
         # Else Ray puts the network card's address for it, at which nothing listens.

@@ -48,6 +48,13 @@ class TaskConfig(Part):
         """
         return self
 
+    def check_data(self) -> None:
+        """Refuse a task whose data this machine cannot have; those that are drawn it always has.
+
+        Raises:
+            MachineError: If a text or a package is missing.
+        """
+
     @abstractmethod
     def build(self) -> Task:
         """Build the task; light, as it is made whenever a spec is checked."""
