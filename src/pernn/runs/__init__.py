@@ -39,6 +39,5 @@ if TYPE_CHECKING:
         SINKS_VARIABLE as SINKS_VARIABLE,
         choose_sinks as choose_sinks,
     )
-    from .steps import choose_steps as choose_steps, measure_steps as measure_steps
 
 __getattr__ = exports(__name__)
