@@ -1,236 +1,248 @@
-"""Everything that is to be known of a GPU, in one command: does it work, is it right, is it fast?
+"""Measure a GPU in one command: is pernn right on it, how fast is it, what memory does it take?
 
-    python benchmarks/gpu.py [--minutes 9] [--out gpu-report] [--device cpu] [--parts times,memory]
+    python benchmarks/gpu.py [--device cpu] [--parts parity,times] [--minutes 9]
 
-Runs part after part, each in a process of its own: what the machine has, the highest rates of its
-products, the tests that need a GPU, parity with the CPU, plain steps of a recurrence against fused
-ones, times of updates against two scripts and cuDNN, memory, gradient analysis, and a shortened
-training at the paper's scale for the minutes left. Every result is written at once, to
-`results.jsonl`, `report.json` and `report.md` in the folder `--out`. What fails is recorded with
-its traceback, and the rest goes on. The same command goes on where the last one stopped: what is
-done is kept, what failed is tried again; after a change of the code choose another folder. Nothing
-is fetched, and no package beyond the core install is needed; the tests are left out where pytest is
-missing.
+Prints Markdown as it goes, a row per measurement; what fails is printed with its traceback at the
+end, and the rest goes on. `--device cpu` takes small shapes, to try the script out. The tests that
+need a GPU run by `pytest -m gpu`.
 """
 
 import argparse
-import json
-import os
-import signal
-import subprocess
+import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import FrameType
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-LEFT_EARLY = 5
-"""Exit status if something is still to do, as that of `pernn`."""
-INTERRUPTED = 130
+import torch
+from gradient_stability import VARIANTS, prepare
+from torch import nn
+
+from pernn.kernels import without_kernels
+from pernn.performance import make_spec
+from pernn.performance.comparison import make_update_of
+from pernn.runs import RunSpec, Trial, build
+from pernn.training import (
+    Measured,
+    Precision,
+    TrainState,
+    Updated,
+    advance,
+    computing,
+    evaluate,
+    now,
+    rounding,
+)
+
+CORES = ("lstm", "gru", "elman", "s4d")
+ENCODINGS = ("sinusoidal", "none", "learned", "random", "repeated_embedding")
+SHAPES = {"cuda": (512, 512, 64), "cpu": (32, 16, 6)}
+"""Hidden size, batch size, length: the study's, and small ones for a CPU."""
+VOCABULARIES = {"cuda": (16_384, 256), "cpu": (32,)}
+PRECISIONS: dict[str, tuple[Precision, ...]] = {
+    "cuda": ("fp32", "tf32", "bf16"),
+    "cpu": ("fp32", "bf16"),
+}
+TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 3e-2}
+"""Largest difference of a loss within 20 updates, in nats: a few roundings of the precision."""
+NUM_UPDATES = 20
+ROUNDS = 7
+LAYERS = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
+Row = dict[str, Any]
+Named = Iterator[tuple[str, Callable[[], Row]]]
 
 
-@dataclass(frozen=True)
-class Item:
-    """One thing to measure.
+def parity(device: torch.device) -> Named:
+    """Compare the losses of trainings with those on the CPU, through a checkpoint half-way."""
+    for precision in PRECISIONS[device.type]:
+        for core in CORES:
+            for encoding in ENCODINGS:
+                name = f"{core} {encoding} {precision}"
+                yield name, partial(compare_with_cpu, device, core, encoding, precision)
 
-    Attributes:
-        part: The part that it belongs to.
-        name: Its name there.
-        run: Returns what was found, as plain values; `finished` is false if it is to go on.
+
+def compare_with_cpu(
+    device: torch.device, core: str, encoding: str, precision: Precision
+) -> dict[str, float]:
+    """Train on a device and on the CPU without kernels; compare every loss, and the evaluation.
+
+    Raises:
+        AssertionError: If they differ by more than the precision explains.
     """
-
-    part: str
-    name: str
-    run: Callable[[], dict[str, Any]]
-
-
-class Records:
-    """Results of all calls, one JSON line each.
-
-    Args:
-        folder: Where they lie.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.path = folder, folder / "results.jsonl"
-
-    def read(self) -> list[dict[str, Any]]:
-        """Return all records; a line that a kill cut short is none."""
-        if not self.path.exists():
-            return []
-        found = []
-        for line in self.path.read_text().splitlines():
-            try:
-                found.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-        return found
-
-    def latest(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return the newest record of each item; of one that was only begun, none."""
-        ended = [one for one in self.read() if "result" in one or "failure" in one]
-        return {(one["part"], one["name"]): one for one in ended}
-
-    def add(self, **record: Any) -> None:
-        """Append a record and write the report anew."""
-        from gpu_report import write_report
-
-        self.folder.mkdir(parents=True, exist_ok=True)
-        text = self.path.read_text() if self.path.exists() else ""
-        date = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-        with self.path.open("a") as file:
-            # After a line that was cut short, a new one begins.
-            lead = "\n" if text and not text.endswith("\n") else ""
-            file.write(lead + json.dumps({**record, "date": date}) + "\n")
-        if "begun" not in record:
-            write_report(self.folder, self.latest())
-
-    def is_due(self, item: Item, call: float) -> bool:
-        """Return whether an item is to be run: not done, and not yet failed in this call."""
-        last = self.latest().get((item.part, item.name))
-        if last is None:
-            return True
-        if "result" in last:
-            return not last["result"].get("finished", True) and last["call"] != call
-        return bool(last["call"] != call)
-
-
-def run_items(items: Sequence[Item], records: Records, call: float, until: float) -> bool:
-    """Run what is due, until the time is up.
-
-    Args:
-        items: Of one part.
-        records: Where results go.
-        call: When the driver was started; tells its failures from those of earlier calls.
-        until: When to stop, by `time.time`.
-
-    Returns:
-        Whether the device still answers; after an error that it does not survive, a new process
-        must go on.
-    """
-    for item in items:
-        if not records.is_due(item, call) or time.time() >= until:
-            continue
-        head = {"part": item.part, "name": item.name, "call": call}
-        records.add(**head, begun=True)
-        begun = time.perf_counter()
-        try:
-            result = item.run()
-            records.add(**head, result=result, seconds=time.perf_counter() - begun)
-        except Exception:  # noqa: BLE001  # whatever it is belongs in the report
-            records.add(**head, failure=traceback.format_exc())
-            if not _device_answers():
-                return False
-    return True
-
-
-def _device_answers() -> bool:
-    import torch
-
-    if not torch.cuda.is_available():
-        return True
-    try:
-        torch.cuda.empty_cache()
-        torch.cuda.synchronize()
-    except RuntimeError:
-        return False
-    return True
-
-
-def drive(options: argparse.Namespace, call: float) -> None:
-    """Run the parts that were asked for, each in processes of its own."""
-    until = call + 60 * options.minutes
-    records = Records(options.out)
-    for part in options.parts:
-        while time.time() < until:
-            before = records.read()
-            status, said = _run_child(part, options, call, until)
-            if status == 0 or time.time() >= until:
-                break
-            last, made = next(iter(records.read()[-1:]), {}), len(records.read()) - len(before)
-            failure = f"the process died with exit status {status}\n{said[-2000:]}"
-            if not made:
-                records.add(part=part, name="(begin)", call=call, failure=failure)
-                break
-            if "begun" in last:
-                records.add(part=part, name=last["name"], call=call, failure=failure)
-
-
-def _run_child(
-    part: str, options: argparse.Namespace, call: float, until: float
-) -> tuple[int, str]:
-    command = [sys.executable, str(Path(__file__)), "--out", str(options.out)]
-    command += ["--device", options.device, "--child", part, str(call), str(until)]
-    paths = [str(ROOT / "src"), str(ROOT / "benchmarks"), os.environ.get("PYTHONPATH", "")]
-    child = subprocess.Popen(
-        command,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+    spec = make_spec(core, (32, 16, 6, 24), precision, encoding).override(
+        {
+            "training.iterations": NUM_UPDATES,
+            "training.log_interval": 1,
+            "training.learning_rate": 0.01,
+            "training.warmup_updates": 4,
+            "task.num_held_out": 64,
+        }
     )
-    try:
-        _, said = child.communicate(timeout=max(0.0, until - time.time()) + 10)
-    except subprocess.TimeoutExpired:
-        return -int(signal.SIGKILL), ""
-    finally:
-        # What it has started goes with it.
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-    return child.returncode, said
+    found = losses(spec, device)
+    # TensorFloat-32 is none of the CPU's precisions: its measure is float32.
+    exact = spec.override({"training.precision": "bf16" if precision == "bf16" else "fp32"})
+    with without_kernels():
+        expected = losses(exact, torch.device("cpu"))
+    difference = max(abs(one - other) for one, other in zip(found, expected, strict=True))
+    assert len(found) == NUM_UPDATES + 1
+    assert difference <= TOLERANCE[precision], (difference, found, expected)
+    return {"largest difference": difference, "tolerance": TOLERANCE[precision]}
+
+
+def losses(spec: RunSpec, device: torch.device) -> list[float]:
+    """Return the loss of each update and of the evaluation."""
+    precision, half = spec.training.precision, NUM_UPDATES // 2
+    with computing(precision, device):
+        trial = build(spec, device)
+        state = TrainState.fresh(trial.model, trial.preset)
+        found = train(spec, trial, state, device, half)
+        again = build(spec, device)
+        resumed = TrainState.fresh(again.model, again.preset)
+        resumed.restore(state.dump(), half)
+        found += train(spec, again, resumed, device, NUM_UPDATES)
+        held_out = evaluate(again.model, again.stream, device, precision)
+    return [*found, held_out.metrics["loss"]]
+
+
+def train(
+    spec: RunSpec, trial: Trial, state: TrainState, device: torch.device, last: int
+) -> list[float]:
+    """Train up to an update; return the losses on the way."""
+    found = []
+    for event in advance(state, trial.stream, spec.training, trial.preset, device):
+        if isinstance(event, Measured) and event.kind == "train":
+            found.append(event.values["loss"])
+        if isinstance(event, Updated) and event.update == last:
+            break
+    return found
+
+
+def times(device: torch.device) -> Named:
+    """Time updates, the good script's, and PyTorch's layer alone, in turn."""
+    for vocab in VOCABULARIES[device.type]:
+        for precision in reversed(PRECISIONS[device.type]):
+            for core in CORES:
+                shape = (*SHAPES[device.type], vocab)
+                run = partial(time_updates, device, core, shape, precision)
+                yield f"{core} K={vocab} {precision}", run
+
+
+def time_updates(
+    device: torch.device, core: str, shape: tuple[int, int, int, int], precision: Precision
+) -> dict[str, float]:
+    """Return medians of interleaved rounds, and the peak memory of our updates on a GPU."""
+    spec = make_spec(core, shape, precision)
+    runs = {
+        "ours ms": make_update_of("ours", spec, device)[0],
+        "(b) ms": make_update_of("good", spec, device)[0],
+    }
+    if core in LAYERS:
+        runs["layer alone ms"] = layer_alone(device, core, shape, precision)
+    rounds = [{name: run() for name, run in runs.items()} for _ in range(ROUNDS + 2)][2:]
+    row = {name: 1e3 * statistics.median(one[name] for one in rounds) for name in runs}
+    row["(b) / ours"] = statistics.median(one["(b) ms"] / one["ours ms"] for one in rounds)
+    if device.type == "cuda":
+        for name in ("ours ms", "(b) ms"):
+            torch.cuda.reset_peak_memory_stats(device)
+            before = torch.cuda.memory_allocated(device)
+            runs[name]()
+            needed = torch.cuda.max_memory_allocated(device) - before
+            row[name.replace("ms", "MiB an update")] = needed / 2**20
+    return row
+
+
+def layer_alone(
+    device: torch.device, core: str, shape: tuple[int, int, int, int], precision: Precision
+) -> Callable[[], float]:
+    """Return what times PyTorch's own layer, forward and back; on CUDA that is cuDNN's."""
+    hidden, batch, length, _ = shape
+    layer = LAYERS[core](2 * hidden, hidden, batch_first=True).to(device)
+    inputs = torch.randn(batch, 2 * length, 2 * hidden, device=device, requires_grad=True)
+
+    def run() -> float:
+        begun = now(device)
+        with computing(precision, device):
+            with rounding(precision, device):
+                outputs = layer(inputs)[0]
+            outputs.float().sum().backward()
+        return now(device) - begun
+
+    return run
+
+
+def analysis(device: torch.device) -> Named:
+    """Time the closed form of pairs' similarity against `vmap(jacrev)`."""
+    sizes = (512, 64) if device.type == "cuda" else (32, 8)
+    for core in CORES[:3]:
+        for pairs in (1, 16):
+            yield f"{core}, pairs: {pairs}", partial(time_analysis, device, core, *sizes, pairs)
+
+
+def time_analysis(
+    device: torch.device, kind: str, hidden: int, length: int, pairs: int
+) -> dict[str, float]:
+    """Return medians of both.
+
+    Raises:
+        AssertionError: If the two find different similarities.
+    """
+    core, gates = prepare(kind, hidden, length, pairs)
+    core, gates = core.to(device), gates.to(device)
+    taken: dict[str, list[float]] = {name: [] for name in VARIANTS}
+    answers = {}
+    for _ in range(4):
+        for name, run in VARIANTS.items():
+            begun = now(device)
+            answers[name] = run(core, gates)
+            taken[name].append(now(device) - begun)
+    closed, textbook = (statistics.median(taken[name][1:]) for name in ("closed", "textbook"))
+    difference = abs(answers["closed"] - answers["textbook"])
+    # Elman's baseline loses its smallest numbers (docs/performance.md).
+    assert difference < (1e-2 if kind == "elman" else 1e-3), answers
+    row = {"closed ms": closed * 1e3, "vmap(jacrev) ms": textbook * 1e3}
+    return {**row, "ratio": textbook / closed, "difference": difference}
+
+
+PARTS = {"parity": parity, "times": times, "analysis": analysis}
 
 
 def main() -> int:
-    """Run everything, or be the process of one part."""
-    from gpu_parts import PARTS, Call, items_of
-
+    """Measure and print; the exit status says whether anything failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=9.0, help="of this call")
-    parser.add_argument("--out", type=Path, default=Path("gpu-report"))
-    parser.add_argument("--device", default="cuda", help="cpu: small shapes, to try this out")
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS))
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--device", default="cuda", choices=list(SHAPES))
+    parser.add_argument("--parts", default=",".join(PARTS), help="which, separated by commas")
+    parser.add_argument("--minutes", type=float, default=9.0, help="begin nothing after this time")
     options = parser.parse_args()
-    unknown = set(options.parts) - set(PARTS)
-    if unknown:
-        parser.error(f"--parts: expected some of {','.join(PARTS)}, got {','.join(unknown)}")
-    records = Records(options.out)
-    if options.child:
-        if options.device == "cpu":
-            import torch
-
-            torch.set_num_threads(1)  # all is small there
-        part, call, until = options.child[0], float(options.child[1]), float(options.child[2])
-        items = items_of(part, Call(options.device, records, until))
-        return 0 if run_items(items, records, call, until) else 1
-    call = time.time()
-    try:
-        drive(options, call)
-    except KeyboardInterrupt:
-        print(f"interrupted: the same command goes on; so far: {options.out / 'report.md'}")
-        return INTERRUPTED
-    due = [
-        item
-        for part in options.parts
-        for item in items_of(part, Call(options.device, records, call))
-        if records.is_due(item, 0)
-    ]
-    print(f"{len(due)} items left or failed; the report: {options.out / 'report.md'}")
-    return LEFT_EARLY if due else 0
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    device, until = torch.device(options.device), time.monotonic() + 60 * options.minutes
+    if device.type == "cpu":
+        torch.set_num_threads(1)  # all is small there
+    name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
+    print(f"{name}, torch {torch.__version__}, Python {sys.version.split()[0]}")
+    failures, columns = [], list[str]()
+    for part in options.parts.split(","):
+        for item, run in PARTS[part](device):
+            if time.monotonic() > until:
+                continue
+            try:
+                row = run()
+            except Exception:  # noqa: BLE001 whatever it is belongs into what is printed
+                failures.append(f"{part}, {item}:\n{traceback.format_exc()}")
+                continue
+            if list(row) != columns:
+                columns = list(row)
+                print(
+                    f"\n| {part} | "
+                    + " | ".join(columns)
+                    + " |\n"
+                    + "|---" * len(columns)
+                    + "|---|"
+                )
+            print(f"| {item} | " + " | ".join(f"{v:.3g}" for v in row.values()) + " |", flush=True)
+    print(f"\n{len(failures)} failed", *failures, sep="\n")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    # Also where the shell has turned Ctrl-C off, and for a batch system's notice.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    sys.path.insert(0, str(ROOT / "src"))
     raise SystemExit(main())

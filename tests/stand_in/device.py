@@ -15,8 +15,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from stand_in.fused_cells import CELLS
-
 META = torch.device("meta")
 WAITING = {
     "_local_scalar_dense": "waits for a number (.item(), float(), bool(), an index)",
@@ -95,11 +93,6 @@ class StandIn(TorchDispatchMode):
         if name == "_fused_adam_":
             _check_adam(given)
             found = None
-        elif name in CELLS:
-            odd = {tensor.dtype for tensor in given} - {torch.float32}
-            if odd:
-                raise RefusedError(f"{name}: states and gates of type {odd.pop()}")
-            found = CELLS[name](*args)
         else:
             found = func(*args, **kwargs)
         if self._is_recording:
@@ -163,10 +156,7 @@ def _check_adam(given: Sequence[Tensor]) -> None:
 class Autocast(TorchFunctionMode):
     """What `torch.autocast` does on CUDA to the products that we use; `meta` has none."""
 
-    NAMES = (
-        *("linear", "matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm"),
-        *("_thnn_fused_lstm_cell.default", "_thnn_fused_gru_cell.default"),
-    )
+    NAMES = ("linear", "matmul", "__matmul__", "mm", "bmm", "addmm", "baddbmm")
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,7 +13,6 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from pernn.cores import fused_steps, has_fused_steps
 from pernn.runs import build
 from pernn.training.objective import DeviceBatch, batch_loss
 from pernn.training.precision import rounding
@@ -78,17 +77,6 @@ def test_forward_passes(monkeypatch, core, task):
         loss, right = run_forward(monkeypatch, make_spec(core, encoding, task, precision))
         assert (loss.device, right.device) == (CUDA, CUDA)
         assert loss.dtype == right.dtype == torch.float32
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("core", ["lstm", "gru"])
-def test_forward_passes_with_fused_steps(monkeypatch, core, precision):
-    assert has_fused_steps(core, CUDA)
-    with fused_steps(enabled=True):
-        loss, _ = run_forward(
-            monkeypatch, make_spec(core, "sinusoidal", "reverse_ordering", precision)
-        )
-    assert (loss.device, loss.dtype) == (CUDA, torch.float32)
 
 
 @pytest.mark.parametrize("kind", FAULTS)

@@ -2,13 +2,11 @@
 
 import itertools
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 
-from pernn.cores import fused_steps
 from pernn.models import PositionEncodedRNN
 from pernn.runs import RunSpec, build
 from pernn.training import TrainState, evaluate
@@ -114,33 +112,6 @@ def test_nothing_that_a_gpu_refuses_in_any_combination(
     monkeypatch, core, encoding, task, precision
 ):
     update_and_evaluate(monkeypatch, make_spec(core, encoding, task, precision))
-
-
-CELLS = {
-    "lstm": ("_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl"),
-    "gru": ("_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward"),
-}
-
-
-@pytest.mark.parametrize(
-    ("core", "precision"), [("lstm", "bf16"), ("gru", "bf16"), ("gru", "fp32")]
-)
-def test_fused_steps(monkeypatch, core, precision):
-    spec = make_spec(core, "none", "reverse_ordering", precision)
-    plain = update_and_evaluate(monkeypatch, spec)
-    with fused_steps(enabled=True):
-        fused = update_and_evaluate(monkeypatch, spec)
-    # Two updates were recorded, each of four steps of input and four of answers.
-    assert [fused.count(name) for name in CELLS[core]] == [2 * 8, 2 * 8]
-    assert not {*CELLS[core]} & {*plain}
-    assert len(fused) < len(plain)
-
-
-def test_fused_cells_are_kept_from_autocast(monkeypatch):
-    monkeypatch.setattr("pernn.cores.fused._as_given", lambda device: nullcontext())
-    spec = make_spec("lstm", "none", "reverse_ordering", "bf16")
-    with fused_steps(enabled=True), pytest.raises(RefusedError, match="gates of type"):
-        update_and_evaluate(monkeypatch, spec)
 
 
 def test_batches_in_pieces(monkeypatch):

@@ -24,10 +24,5 @@ if TYPE_CHECKING:
     from .projected import Projected as Projected
     from .recurrent import RecurrentCore as RecurrentCore
     from .s4d import S4D as S4D
-    from .scanning import (
-        fused_steps as fused_steps,
-        has_fused_steps as has_fused_steps,
-        steps_are_fused as steps_are_fused,
-    )
 
 __getattr__ = exports(__name__)

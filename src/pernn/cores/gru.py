@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .factors import LayerFactors
-from .fused import FusedGRU
 from .recurrent import RecurrentCore
-from .scanning import add_product, factors_of, first_order, recurrent_gradient, steps_are_fused
+from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 
 class GRU(RecurrentCore):
@@ -48,8 +47,7 @@ class GRU(RecurrentCore):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run one layer with the hand-written backward pass."""
         weight, bias_hn = self.weight("hh", layer), self.bias_hn(layer)
-        run = FusedGRU if steps_are_fused() else _Scan
-        outputs = run.apply(gates, weight, bias_hn, *state)  # type: ignore[no-untyped-call]
+        outputs = _Scan.apply(gates, weight, bias_hn, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1],)
 
     def factors(self, layer: int, gates: Tensor, before: Tensor, source: int) -> LayerFactors:

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .factors import LayerFactors
-from .fused import FusedLSTM
 from .recurrent import RecurrentCore
-from .scanning import add_product, factors_of, first_order, recurrent_gradient, steps_are_fused
+from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 
 class LSTM(RecurrentCore):
@@ -35,8 +34,7 @@ class LSTM(RecurrentCore):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run one layer with the hand-written backward pass."""
         weight = self.weight("hh", layer)
-        run = FusedLSTM if steps_are_fused() else _Scan
-        outputs, cell = run.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
+        outputs, cell = _Scan.apply(gates, weight, *state)  # type: ignore[no-untyped-call]
         return outputs, (outputs[-1], cell)
 
     def factors(self, layer: int, gates: Tensor, before: Tensor, source: int) -> LayerFactors:

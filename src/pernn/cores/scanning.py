@@ -1,8 +1,6 @@
 """Elman, GRU and LSTM over all steps: by compiled kernels, and what all scans share."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,49 +18,8 @@ COLUMNS = (64, 32, 16)
 """Columns of a panel on the way back."""
 LEAST_STEPS = 2
 """For a single step, rearranging the weights costs more than it saves."""
-CELLS = {
-    "lstm": ("_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl"),
-    "gru": ("_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward"),
-}
-"""Kind of a core → PyTorch's fused operators, forward and back, see `fused`."""
 Args = ParamSpec("Args")
 Gradients = TypeVar("Gradients")
-_are_fused = ContextVar("_are_fused", default=False)
-
-
-def has_fused_steps(kind: str, device: torch.device) -> bool:
-    """Return whether a kind of core has fused cells on a device, in this version of PyTorch."""
-    key, has_kernel = device.type.upper(), torch._C._dispatch_has_kernel_for_dispatch_key
-    if kind not in CELLS or key not in ("CPU", "CUDA"):
-        return False
-    return all(
-        hasattr(torch.ops.aten, name) and has_kernel(f"aten::{name}", key) for name in CELLS[kind]
-    )
-
-
-@contextmanager
-def fused_steps(*, enabled: bool) -> Iterator[None]:
-    """Let the LSTM and the GRU take fused steps where no compiled kernel runs them, or not.
-
-    It holds for this thread. The results are the same up to rounding.
-
-    Args:
-        enabled: False takes the steps in plain PyTorch, as they are taken outside of this.
-    """
-    token = _are_fused.set(enabled)
-    try:
-        yield
-    finally:
-        _are_fused.reset(token)
-
-
-def steps_are_fused() -> bool:
-    """Return whether steps are fused here and now."""
-    return _are_fused.get()
-
-
-# The compiler asks once, and takes the answer for granted (see `pernn.kernels.find_kernels`).
-steps_are_fused._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients]:

@@ -7,9 +7,9 @@ from typing import TypeVar, cast
 import torch
 from torch import Tensor
 
-from pernn.cores import Projected, fused_steps
+from pernn.cores import Projected
 from pernn.models import PositionEncodedRNN, run_core
-from pernn.runs import RunSpec, Trial, choose_steps
+from pernn.runs import RunSpec, Trial
 from pernn.training import (
     DeviceBatch,
     TrainState,
@@ -59,7 +59,6 @@ class Stopwatch:
         trial: Its parts.
         state: What the updates change.
         device: Where.
-        fused: Whether to take fused steps; as a run would if absent.
     """
 
     def __init__(
@@ -68,10 +67,7 @@ class Stopwatch:
         trial: Trial,
         state: TrainState,
         device: torch.device,
-        *,
-        fused: bool | None = None,
     ) -> None:
-        self._fused = choose_steps(spec, device) if fused is None else fused
         self._spec, self._trial, self._state, self._device = spec, trial, state, device
         self._model = cast(PositionEncodedRNN, trial.model)
         self._update = make_update(state, spec.training, trial.preset, device)
@@ -92,7 +88,7 @@ class Stopwatch:
             outputs, _ = run_core(model.core, inputs, num_outputs=shown.num_scored)
             return outputs.transpose(0, 1)
 
-        with fused_steps(enabled=self._fused), computing(self._spec.training.precision, device):
+        with computing(self._spec.training.precision, device):
             shown = timed("data", self._draw)
             counts = shown.num_queries, shown.num_scored
             made = timed("projection", lambda: model.prepare(shown.tokens, *counts))
@@ -128,7 +124,7 @@ class Stopwatch:
     def whole(self) -> float:
         """Run an update in one piece and return its seconds."""
         precision = self._spec.training.precision
-        with fused_steps(enabled=self._fused), computing(precision, self._device):
+        with computing(precision, self._device):
             begun = now(self._device)
             batch = self._trial.stream.train(self._step, self._spec.training.batch_size)
             self._update(batch)

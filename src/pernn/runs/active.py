@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 
-from pernn.cores import steps_are_fused
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.interfaces import Measurement, Task
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
@@ -179,8 +178,7 @@ class ActiveRun:
 
 def describe_start(spec: RunSpec, device: torch.device, data: str | None = None) -> dict[str, Any]:
     """Return what `environment.json` says of a run that begins here, on data of this SHA-256."""
-    steps = "fused" if steps_are_fused() else None
-    sources = {"data_sha256": data, "parts": describe_parts(spec), "steps": steps}
+    sources = {"data_sha256": data, "parts": describe_parts(spec)}
     return describe_environment(device) | {key: one for key, one in sources.items() if one}
 
 

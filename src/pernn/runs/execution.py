@@ -2,14 +2,13 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from pernn.cores import has_fused_steps
 from pernn.errors import MachineError, TrialError
 from pernn.interfaces import Task
 from pernn.store import RunDirectory, physical_memory
@@ -27,7 +26,6 @@ from .active import (
 from .assembly import build_task, read_divergence
 from .environment import changed_parts
 from .spec import RunSpec
-from .steps import steps_of
 
 WORD, INDEX = 4, 8
 """Bytes of a number and of an id."""
@@ -134,10 +132,7 @@ def _run_held(
     torch.set_num_threads(threads if started is None else started["threads"])
     if started is not None:
         check_device(started, device, directory)
-    began_fused = (started or {}).get("steps") == "fused"
-    may_fuse = began_fused or has_fused_steps(spec.core.kind, device)
-    steps = steps_of(spec, started, directory, device, warn) if may_fuse else nullcontext()
-    with kernels_of(started, directory), steps:
+    with kernels_of(started, directory):
         if first is not None and spec.analysis is not None:
             if started is None:
                 directory.write_environment(describe_start(spec, device))

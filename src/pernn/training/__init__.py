@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         Measured as Measured,
         Updated as Updated,
         advance as advance,
-        ran_out_of_memory as ran_out_of_memory,
     )
     from .objective import DeviceBatch as DeviceBatch
     from .precision import (
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from .state import TrainState as TrainState
     from .update import (
         Update as Update,
-        cuda_graph as cuda_graph,
         make_update as make_update,
         now as now,
     )
