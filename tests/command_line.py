@@ -151,7 +151,7 @@ def _serve() -> None:
 
 
 def _become(request: dict[str, Any]) -> NoReturn:
-    from pernn.cli.app import run
+    from pernn.cli import main
 
     os.setpgid(0, 0)
     os.chdir(request["cwd"])
@@ -160,7 +160,7 @@ def _become(request: dict[str, Any]) -> NoReturn:
     os.dup2(nothing, 0)
     for number, path in enumerate(request["streams"], 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
-    _leave(run, request["words"], request["environment"])
+    _leave(main, request["words"], request["environment"])
 
 
 def _leave(

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -11,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from pernn.config import Config, Part, Registry, parse_assignment, read_file
+from pernn.config import Config, Part, Registry, own_parts_off, parse_assignment, read_file
 from pernn.cores import CORES, AnyCore, GRUConfig, LSTMConfig
 from pernn.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 
 
 class Whole(Config):
@@ -235,10 +236,10 @@ class Theirs(Part):
 @pytest.fixture
 def install(monkeypatch):
     def register(target):
-        def entry_points(group, name="theirs"):
-            return [Point(target)] if (group, name) == ("test.parts", "theirs") else []
+        def installed(group):
+            return {"theirs": Point(target)} if group == "test.parts" else {}
 
-        monkeypatch.setattr("pernn.config.entry_points", entry_points)
+        monkeypatch.setattr("pernn.config.installed", installed)
         return Registry("test.parts", {}, Part)
 
     return register
@@ -297,3 +298,46 @@ def test_a_message_is_one_printable_line():
     with pytest.raises(ConfigError) as caught:
         Whole.load({"a\nb\x1b[31m\u202e": 1})
     assert str(caught.value).startswith(r"a\nb\x1b[31m\u202e: unknown key")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"seed": 1, "seed": 2}', '{"core": {"kind": "gru", "kind": "lstm"}}']
+)
+def test_a_key_twice_is_refused_in_json_as_in_toml(tmp_path, text):
+    path = tmp_path / "spec.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"not valid JSON: key '(seed|kind)' twice"):
+        read_file(path)
+
+
+def test_a_module_that_ends_the_process_is_a_part_that_cannot_be_imported(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "leaves_at_once.py").write_text("import sys\n\nsys.exit(7)\n")
+    with pytest.raises(ConfigError, match="cannot be imported: SystemExit: 7"):
+        CORES.find("leaves_at_once:Config")
+    with pytest.raises(ConfigError, match="no attribute 'x'"):
+        CORES.find("pernn.__main__:x")
+
+
+def test_while_own_parts_are_off_only_what_is_loaded_is_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    source = "from pernn.cores import GRUConfig\n\n\nclass OwnConfig(GRUConfig):\n    pass\n"
+    (tmp_path / "read_later.py").write_text(source)
+    (tmp_path / "lazy_later.py").write_text("def __getattr__(name):\n    import read_later\n")
+    place = "read_later:OwnConfig"
+    import_module("lazy_later")
+    for kind in (place, "lazy_later:OwnConfig", "read_later:OwnConfig.x", "gone:X"):
+        with own_parts_off(), pytest.raises(MachineError, match="part that is not loaded"):
+            CORES.find(kind)
+        assert "read_later" not in sys.modules
+    with own_parts_off():
+        assert Whole.load({"core": "gru"}).core == GRUConfig()
+        with pytest.raises(MachineError, match="set PERNN_PARTS=read_later"):
+            Whole.load({"core": place})
+    loaded = CORES.find(place)
+    with own_parts_off():
+        assert CORES.find(place) is loaded
+    monkeypatch.delitem(sys.modules, "read_later")
+    monkeypatch.setenv("PERNN_PARTS", "another,read_later")
+    with own_parts_off():
+        assert CORES.validate({"kind": place, "hidden_size": 3}).hidden_size == 3

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from .damage import damaged_files, damaged_results, foreign_versions, full_disk, read_only
-from .every_call import every_call
+from .every_call import every_call, stopped_at_every_call
 from .fuzz import fuzz
 from .hostile import hostile_names, hostile_specs, links, pickles
 from .ray_cluster import ray_cluster
@@ -16,6 +16,7 @@ SCENARIOS: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (
         every_call,
+        stopped_at_every_call,
         random_kills,
         two_drivers,
         stopped_workers,

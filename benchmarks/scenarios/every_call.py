@@ -5,6 +5,7 @@ must go on and end with the files of the undisturbed run: no other bits, no chec
 """
 
 import errno
+import fcntl
 import io
 import multiprocessing
 import os
@@ -13,14 +14,18 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from pernn.errors import PernnError
 from pernn.runs import RunSpec, execute
+from pernn.store import LeaseWatch, lease
+from pernn.store.lease import VARIABLE
 
 from .commands import require
 from .trials import PATIENCE, contents, folder_of, make_trials
@@ -31,6 +36,12 @@ WRITES = ("write", "pwrite")
 GROWING = (*WRITES, "mkdir", "link", "create")
 """Calls that a full disk refuses."""
 HARMS = ("kill before", "kill after", "EIO", "ENOSPC", "half")
+STOPS = ("stop before", "stop after")
+LEASE_SECONDS = 0.4
+PAUSES = (0, 1, 2, 4)
+"""Updates that the next holder has done when the stopped one goes on; all if 0."""
+SIGNALS_BEFORE = {"kill before": signal.SIGKILL, "stop before": signal.SIGSTOP}
+SIGNALS_AFTER = {"kill after": signal.SIGKILL, "stop after": signal.SIGSTOP}
 REFUSED = 4
 TINY = {
     "task.vocab_size": 4,
@@ -51,7 +62,8 @@ class Meddler:
         folder: Calls that concern other places are left alone, and so are other threads.
         at: Number of the call, from 1; none if 0.
         harm: One of `HARMS`: to kill the process before or after the call, to let it fail once,
-            to let it and all later ones fail that need space, or to write half.
+            to let it and all later ones fail that need space, or to write half; or one of `STOPS`:
+            to stop the process before or after the call, until another one has it go on.
     """
 
     def __init__(self, folder: Path, at: int = 0, harm: str = "") -> None:
@@ -82,15 +94,15 @@ class Meddler:
             return call(*words, **more)
         if self._harm == "EIO":
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(words[0]))
-        if self._harm == "kill before":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self._harm in SIGNALS_BEFORE:
+            os.kill(os.getpid(), SIGNALS_BEFORE[self._harm])
         if self._harm == "half":
             words = (words[0], words[1][: len(words[1]) // 2], *words[2:])
         try:
             return call(*words, **more)
         finally:
-            if self._harm == "kill after":
-                os.kill(os.getpid(), signal.SIGKILL)
+            if self._harm in SIGNALS_AFTER:
+                os.kill(os.getpid(), SIGNALS_AFTER[self._harm])
 
     def _concerns(self, place: Any, more: dict[str, Any]) -> bool:
         descriptor = place if isinstance(place, int) else more.get("dir_fd")
@@ -111,27 +123,71 @@ def _creates(words: Sequence[Any], more: dict[str, Any]) -> bool:
 def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str = "") -> None:
     """Carry out a run under harm; an error that is not ours leaves a traceback and status 1."""
     meddler = Meddler(root, at, harm)
+    if harm in STOPS:
+        # As on another host: another boot, and locks that reach nobody else.
+        fcntl.flock = lambda *_: None
+        lease.this_boot_id = lambda: "another kernel"
     meddler.install()
     try:
         execute(spec, root, device="cpu", warn=lambda said: None)
     except PernnError as error:
-        require(harm in ("EIO", "ENOSPC", "half"), f"{harm}, and then {error}")
+        require(harm in ("EIO", "ENOSPC", "half", *STOPS), f"{harm}, and then {error}")
         sys.exit(REFUSED)
     if log is not None:
         log.write_text("\n".join(meddler.made))
 
 
-def run_victim(*words: object) -> int:
-    """Run a victim in a process of its own and return its exit status."""
+def follow(spec: RunSpec, root: Path, pause: int) -> None:
+    """Take a run over when its lease has expired; stop this process after some updates, if any."""
+    watch, run, updates = LeaseWatch(), spec.fingerprint(), []
+    holder, expired = watch.look(root / "runs" / run)
+    while holder:
+        time.sleep(LEASE_SECONDS / 20)
+        holder, expired = watch.look(root / "runs" / run)
+
+    def count(update: int) -> bool:
+        updates.append(update)
+        if len(updates) == pause:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return True
+
+    taken = {run: expired} if expired else {}
+    execute(spec, root, device="cpu", on_update=count, warn=lambda said: None, expired=taken)
+
+
+def start(task: Callable[..., None], *words: object) -> BaseProcess:
+    """Start a function in a process of its own that has imported torch."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pernn.runs.execution", "torch.optim"])
-    process = context.Process(target=victim, args=words)
+    process = context.Process(target=task, args=words)
     process.start()
+    return process
+
+
+def run_victim(*words: object) -> int:
+    """Run a victim in a process of its own and return its exit status."""
+    process = start(victim, *words)
+    return await_end(process, words)
+
+
+def await_end(process: BaseProcess, what: object) -> int:
+    """Return a process's exit status."""
     process.join(PATIENCE)
     if process.exitcode is None:
         process.kill()
-        raise AssertionError(f"{words}: hangs")
+        raise AssertionError(f"{what}: hangs")
     return process.exitcode
+
+
+def await_stop(process: BaseProcess) -> None:
+    """Wait until a process is stopped, or at its end."""
+    stat = Path(f"/proc/{process.pid}/stat")
+    deadline = time.monotonic() + PATIENCE
+    while process.is_alive() and time.monotonic() < deadline:
+        with suppress(OSError):
+            if stat.read_text().rpartition(")")[2].split()[0] == "T":
+                return
+        time.sleep(0.005)
 
 
 def every_call(directory: Path, *, most: int | None = None) -> dict[str, int | float | str]:
@@ -161,4 +217,45 @@ def every_call(directory: Path, *, most: int | None = None) -> dict[str, int | f
         differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
         require(not differ, f"{what}: other files: {differ}")
         count[f"{harm}, {'survived' if status == 0 else 'resumed'}"] += 1
+    return {"num_calls": len(made), "num_cases": len(chosen), **count}
+
+
+def stopped_at_every_call(
+    directory: Path, *, most: int | None = None
+) -> dict[str, int | float | str]:
+    """Stop a holder on another host at every call beyond its lease; `most` takes a sample.
+
+    Another process takes the run over, and the first one goes on while that is under way or done.
+    """
+    os.environ[VARIABLE] = str(LEASE_SECONDS)
+    spec = make_trials(1, 6)[0].override(TINY)
+    undisturbed, root, log = directory / "undisturbed", directory / "stopped", directory / "calls"
+    require(run_victim(spec, undisturbed, log) == 0, "undisturbed, and yet it failed")
+    expected = contents(folder_of(undisturbed, spec))
+    made = log.read_text().split("\n")
+    cases = [(number, harm) for number in range(1, len(made) + 1) for harm in STOPS]
+    chance = random.Random(17)
+    chosen = cases if most is None else chance.sample(cases, most)
+    count: Counter[str] = Counter()
+    for number, harm in chosen:
+        pause = chance.choice(PAUSES)
+        what = f"{harm}, call {number} ({made[number - 1]}), the next {pause or 'all'} updates"
+        shutil.rmtree(root, ignore_errors=True)
+        first = start(victim, spec, root, None, number, harm)
+        await_stop(first)
+        second = start(follow, spec, root, pause)
+        await_stop(second)
+        status = None
+        if first.is_alive():
+            os.kill(first.pid, signal.SIGCONT)
+            status = await_end(first, what)
+            require(status in (0, REFUSED), f"{what}: status {status}")
+        if second.is_alive():
+            os.kill(second.pid, signal.SIGCONT)
+        ended = await_end(second, what)
+        require(ended == 0, f"{what}: the next one ended with {ended}")
+        found = contents(folder_of(root, spec))
+        differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
+        require(not differ, f"{what}: other files: {differ}")
+        count["left" if status == REFUSED else "found it done"] += 1
     return {"num_calls": len(made), "num_cases": len(chosen), **count}

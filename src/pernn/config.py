@@ -4,13 +4,17 @@ import difflib
 import hashlib
 import json
 import math
+import os
 import stat
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import cache
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, reduce
 from importlib import import_module
-from importlib.metadata import entry_points
-from inspect import get_annotations
+from importlib.metadata import EntryPoint, distributions
+from inspect import get_annotations, getattr_static
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
@@ -18,7 +22,7 @@ from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast, get_args, g
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 
 MAX_FILE_BYTES = 1_000_000
 """A spec is a page of text; a larger file is a mistake or an attack."""
@@ -28,6 +32,9 @@ MAX_DOTS = 64
 
 MAX_PROBLEMS = 10
 """Complaints of one validation that are spelt out."""
+
+PARTS_VARIABLE = "PERNN_PARTS"
+"""Modules of one's own parts, with commas between, that may be imported while data are read."""
 
 C = TypeVar("C", bound="Config")
 
@@ -129,8 +136,13 @@ class Config(BaseModel):
 
     def fingerprint(self) -> str:
         """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""
-        text = json.dumps(self.dump(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return fingerprint(self.dump())
+
+
+def fingerprint(values: Mapping[str, Any]) -> str:
+    """Name dumped values as `Config.fingerprint` does, without loading them."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def is_kind(path: str) -> bool:
@@ -144,6 +156,30 @@ def _keys_of_kind(part: Any, kind: Any) -> Set[str]:
         if isinstance(part, registry.base) and isinstance(kind, str):
             return set(registry.find(kind).model_fields)
     return frozenset()
+
+
+_importing = ContextVar("importing", default=True)
+
+
+@contextmanager
+def own_parts_off() -> Iterator[None]:
+    """Import no module that a kind names until the block ends: it may be a stranger's data.
+
+    What is imported already, or named in `PERNN_PARTS`, counts. Also a decorator.
+    """
+    before = _importing.set(False)
+    try:
+        yield
+    finally:
+        _importing.reset(before)
+
+
+def installed(group: str) -> dict[str, EntryPoint]:
+    """Return what installed packages registered; the current folder holds data, not packages."""
+    folders = [folder for folder in sys.path if folder]
+    points = (point for found in distributions(path=folders) for point in found.entry_points)
+    named = [(point.name, point) for point in points if point.group == group]
+    return dict(reversed(named))
 
 
 class Registry(Generic[C]):
@@ -173,8 +209,7 @@ class Registry(Generic[C]):
 
     def names(self) -> list[str]:
         """List every kind that can be named here, those of other packages included."""
-        registered = (point.name for point in entry_points(group=self.group))
-        return list(dict.fromkeys([*self.builtin, *registered]))
+        return list(dict.fromkeys([*self.builtin, *installed(self.group)]))
 
     def find(self, kind: str) -> type[C]:
         """Import the config class of a kind, or of a place, `package.module:Config`.
@@ -182,10 +217,13 @@ class Registry(Generic[C]):
         Raises:
             ConfigError: If no part has this kind, its package cannot be imported, or what is there
                 is not a config of this sort.
+            MachineError: If own parts are off and this one is not loaded.
         """
         try:
-            found = _at(kind) if ":" in kind else self._import(kind)
-        except Exception as error:
+            found = _named_at(kind) if ":" in kind else self._import(kind)
+        except MachineError:
+            raise
+        except (Exception, SystemExit) as error:
             # Whatever is wrong with somebody's module.
             is_plain = isinstance(error, ImportError | AttributeError)
             reason = str(error) if is_plain else f"{type(error).__name__}: {error}"
@@ -208,9 +246,8 @@ class Registry(Generic[C]):
     def _import(self, kind: str) -> Any:
         if kind in self.builtin:
             return _at(self.builtin[kind])
-        for point in entry_points(group=self.group, name=kind):
-            return point.load()
-        return None
+        point = installed(self.group).get(kind)
+        return None if point is None else point.load()
 
     def validate(self, value: Any) -> C:
         """Return the config that a kind, a table with a kind, or a config stands for.
@@ -251,6 +288,22 @@ def _at(place: str) -> Any:
     """Import what stands at `package.module:name`."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
+
+
+def _named_at(place: str) -> Any:
+    """Import what data name; while own parts are off, only find what is loaded."""
+    module, _, name = place.partition(":")
+    if _importing.get() or module in os.environ.get(PARTS_VARIABLE, "").split(","):
+        return _at(place)
+    # A module's own `__getattr__` could import more.
+    keys, loaded = name.split("."), sys.modules.get(module)
+    found = reduce(lambda one, key: getattr_static(one, key, None), keys, loaded)
+    if found is None:
+        raise MachineError(
+            f"made with a part that is not loaded, {place[:80]!r}: what only reads imports no code "
+            f"that data name; if it is yours, set {PARTS_VARIABLE}={module[:60]}"
+        )
+    return found
 
 
 @cache
@@ -323,7 +376,7 @@ def read_file(path: Path) -> dict[str, Any]:
     form = "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = _read_text(path)
-        values = json.loads(text) if form == "JSON" else _parse_toml(text)
+        values = _parse_json(text) if form == "JSON" else _parse_toml(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -341,6 +394,17 @@ def _read_text(path: Path) -> str:
     if found.st_size > MAX_FILE_BYTES:
         raise ValueError(f"larger than {MAX_FILE_BYTES:,} bytes")
     return path.read_text(encoding="utf-8")
+
+
+def _parse_json(text: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"key {max(keys, key=keys.count)[:60]!r} twice")
+        return values
+
+    return json.loads(text, object_pairs_hook=once)
 
 
 def _parse_toml(text: str) -> dict[str, Any]:

@@ -1,10 +1,9 @@
 """How sweeps stand: for `pernn status`, and for the page that follows them."""
 
-from collections.abc import Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
-from pernn.errors import PernnError
+from pernn.errors import MachineError, PernnError
 from pernn.experiments import SINGLE
 from pernn.store import RunStatus, list_sweeps, read_statuses
 from pernn.sweeps import list_single_runs, read_plan, read_sweep
@@ -35,8 +34,18 @@ def look_at_sweeps(
     return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
 
 
-def label_trials(root: Path, name: str) -> dict[str, str]:
-    """Return which trial each run of a sweep is; nothing of an experiment that is not here."""
-    with suppress(PernnError):
+def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict[str, str]:
+    """Return which trial each run of a sweep is; nothing of an experiment that is not here.
+
+    Args:
+        root: Results directory.
+        name: The sweep's.
+        complain: Told of a part that is not loaded.
+    """
+    try:
         return {run: spec.label for run, spec in read_plan(root, name).specs.items()}
+    except MachineError as error:
+        complain(f"trials have no names: {error}")
+    except PernnError:
+        pass
     return {}

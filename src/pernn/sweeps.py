@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import PernnError, StoreError
+from pernn.config import own_parts_off
+from pernn.errors import ConfigError, StoreError
 from pernn.experiments import (
     ADDED,
     SINGLE,
@@ -212,8 +213,13 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
     return Plan(Sweep(name, found.name, scale, changes, list(specs)), found, specs)
 
 
+@own_parts_off()
 def plan_again(sweep: Sweep) -> Plan:
-    """Expand a sweep's grid anew: its experiment may have grown since."""
+    """Expand a sweep's grid anew: its experiment may have grown since.
+
+    Raises:
+        MachineError: If a part that the sweep names is not loaded.
+    """
     return plan_sweep(sweep.experiment, sweep.scale, sweep.overrides)
 
 
@@ -234,8 +240,13 @@ def list_single_runs(root: Path) -> list[str]:
     return [run for run in alone if run not in stages]
 
 
+@own_parts_off()
 def read_plan(root: Path, name: str) -> Plan:
-    """Read a sweep as it was run, with the specs that its experiment has now."""
+    """Read a sweep as it was run, with the specs that its experiment has now.
+
+    Raises:
+        MachineError: If a part that the sweep or a trial names is not loaded.
+    """
     return _plan_of(root, read_sweep(root, name))
 
 
@@ -248,8 +259,14 @@ def _plan_of(root: Path, stored: Sweep) -> Plan:
 
 
 def reload_plan(root: Path, name: str) -> Plan:
-    """Read a sweep and expand its grid anew; the trials that belong to none are as they stand."""
-    return read_plan(root, name) if name == SINGLE else plan_again(load_sweep(root, name))
+    """Read a sweep to go on with it: expand its grid anew, and import the parts that it names.
+
+    The trials that belong to no sweep are as they stand.
+    """
+    stored = read_sweep(root, name)
+    if stored.experiment == SINGLE:
+        return _plan_of(root, stored)
+    return plan_sweep(stored.experiment, stored.scale, stored.overrides)
 
 
 def find_sweep(
@@ -268,6 +285,7 @@ def find_sweep(
     return read_sweep(root, full)
 
 
+@own_parts_off()
 def find_plan(
     root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
 ) -> Plan:
@@ -287,7 +305,7 @@ def find_waiting(root: Path) -> list[RunSpec]:
 
 
 def _read_spec(root: Path, run: str) -> RunSpec | None:
-    with suppress(PernnError):
+    with suppress(ConfigError, StoreError):
         values = RunDirectory(root, run).read_spec()
         return None if values is None else RunSpec.load(values)
     return None

@@ -272,6 +272,35 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     assert json.loads(journal.read_text().splitlines()[-1])["event"] == "stopped"
 
 
+AT_ONCE = """
+import os
+import sys
+
+
+class Signal:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+
+
+sys.meta_path.insert(0, Signal())
+sys.argv = ["pernn", "report", "x"]
+from pernn.cli import main
+
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("module", ["pernn.cli.app", "typer", "pernn.cli.report", "pernn.sweeps"])
+def test_a_signal_while_a_verb_is_loaded_is_an_interruption(module: str, number: int) -> None:
+    code = AT_ONCE.format(module=module, number=int(number))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr.startswith("pernn: interrupted")
+    assert "Traceback" not in done.stderr
+
+
 def test_one_page_of_all_sweeps(finished: Path, tmp_path: Path) -> None:
     page = tmp_path / "study.html"
     done = pernn("report", "--all", "--out", page, "-r", finished)

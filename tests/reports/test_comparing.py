@@ -120,6 +120,48 @@ def test_sides_that_differ_in_more_are_refused_and_named():
 
 
 @pytest.mark.parametrize(
+    "extra",
+    [
+        {"encoding.base": 100.0},
+        {"encoding.frequencies": "[0.8, 0.4]"},
+        {"training.micro_batch": 64},
+        {"pretraining.task.kind": "reverse_ordering", "pretraining.task.vocab_size": 2},
+        {"analysis.source_step": 3},
+    ],
+    ids=lambda extra: next(iter(extra)),
+)
+@pytest.mark.parametrize("with_it", ["gru", "lstm"])
+def test_a_setting_that_only_one_side_gives_is_not_mixed_in(extra, with_it):
+    records = [one for one in trials() if one["encoding.kind"] == "sinusoidal"]
+    mixed = [one | (extra if one["core.kind"] == with_it else {}) for one in records]
+    sides = [select(f"core.kind={core}", mixed) for core in ("gru", "lstm")]
+    with pytest.raises(ConfigError, match=f"A and B differ in {', '.join(extra)} too: name it"):
+        compare(*sides, "token_accuracy")
+    # Whole sweeps have no condition in which it could be named.
+    sweeps = [Side(one.name, one.records) for one in sides]
+    assert compare(*sweeps, "token_accuracy").pairs.differing == tuple(
+        sorted(["core.kind", *extra])
+    )
+
+
+def test_what_a_kind_cannot_have_belongs_to_the_kinds_that_are_compared():
+    learned = {"encoding.kind": "learned", "encoding.normalize": True}
+    cores = {"core.kind": "s4d", "core.state_size": 64}
+    task = {
+        "task.kind": "language_modelling",
+        "task.corpus.kind": "wikitext",
+        "task.corpus.path": "x",
+    }
+    plain = [one for one in trials(("gru",)) if one["encoding.kind"] == "sinusoidal"]
+    records = [one | {"task.kind": "reverse_ordering"} for one in plain]
+    for extra in (learned, cores, task):
+        both = [*records, *(one | extra | {"run": f"{one['run']}b"} for one in records)]
+        kind = next(iter(extra))
+        sides = [select(f"{kind}={one}", both) for one in (extra[kind], records[0][kind])]
+        assert compare(*sides, "token_accuracy").pairs.differing == (kind,)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("core.kynd=gru", "no finished trial has a setting core.kynd, did you mean 'core.kind'"),

@@ -1,12 +1,14 @@
 """Leases: the dead are followed at once on one host, after silence on another; zombies notice."""
 
 import json
+import shutil
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from pernn.errors import BusyError, ConfigError
+from pernn.errors import BusyError, ConfigError, CorruptError
 from pernn.store import Checkpoint, LeaseWatch, RunDirectory, lease, read_status
 from pernn.store.files import checksum
 
@@ -138,13 +140,95 @@ def test_two_writers_of_the_same_lines_converge(run: RunDirectory, tmp_path: Pat
         late.append_metrics(line)
     seen = run.path.joinpath("metrics.jsonl").read_text().splitlines(keepends=True)[:2]
     run.restore_metrics({"metrics": "".join(seen)})
-    # The late one is a few lines ahead, and does not stop.
-    for line in lines[5:]:
+    # The late one is a few lines ahead: its next one would leave a hole.
+    with pytest.raises(CorruptError, match="run the same command again"):
+        late.append_metrics(lines[5])
+    with pytest.raises(CorruptError, match="run the same command again"):
+        late.metrics_so_far()
+    late.restore_metrics({"metrics": "".join(seen)})
+    for line in lines[2:]:
         late.append_metrics(line)
     for line in lines[2:]:
         run.append_metrics(line)
+    late.append_metrics({"update": 9})
+    with pytest.raises(CorruptError, match="changed while"):
+        run.append_metrics({"update": 10})
+    late.restore_metrics(alone.metrics_so_far())
     written = (run.path / "metrics.jsonl").read_bytes()
     assert written == (alone.path / "metrics.jsonl").read_bytes()
+
+
+LINES = [{"update": update, "loss": 1 / update} for update in range(1, 9)]
+WRITES = {
+    "append": lambda run: run.append_metrics(LINES[4]),
+    "go back": lambda run: run.restore_metrics({}),
+    "keep": lambda run: run.checkpoints.save(Checkpoint(4, {}, run.metrics_so_far())),
+    "note": lambda run: run.note("stopped"),
+    "environment": lambda run: run.write_environment({"threads": 2}),
+    "result": lambda run: run.write_result({"fingerprint": RUN, "metrics": {"loss": 2.0}}),
+}
+
+
+def files(run: RunDirectory) -> dict[Path, bytes]:
+    """Return what is there; of the journal, in which a line more does no harm, the beginning."""
+    found = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    journal = run.path / "journal.jsonl"
+    return {**found, journal: found[journal].partition(b'"event": "started"')[0]}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("deleted", [False, True], ids=["expired", "deleted"])
+def test_who_is_stopped_after_any_look_changes_nothing_of_the_next_holders(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, write: str, number: int, deleted: bool
+) -> None:
+    with OtherHost(run, monkeypatch) as other, ExitStack() as stack:
+        other.write_spec(SPEC)
+        for line in LINES[:4]:
+            other.append_metrics(line)
+        state = {"metrics": "".join(json.dumps(line) + "\n" for line in LINES[:2])}
+        look, looks, found = other._lease.check, [], []
+
+        def take_over() -> None:
+            look()
+            looks.append(1)
+            if len(looks) != number:
+                return
+            silence(other)
+            if deleted:
+                shutil.rmtree(run.path)
+            expired = "" if deleted else watched(run)
+            stack.enter_context(run.locked(expired))
+            run.write_spec(SPEC)
+            run.write_environment({"threads": 1})
+            run.restore_metrics(state)
+            run.note("started")
+            found.append(files(run))
+
+        other._lease.check = take_over
+        # Either it notices, or what it writes comes into a file that is gone.
+        with suppress(BusyError):
+            WRITES[write](other)
+        assert found == [files(run)]
+        with suppress(OSError):
+            other._lease._write(other._lease._holding)
+        assert found == [files(run)]
+        for line in LINES[2:]:
+            run.append_metrics(line)
+        assert run.read_metrics() == LINES
+        with pytest.raises(BusyError, match="lost the lease to process"):
+            other.note("stopped")
+
+
+def test_a_checkpoint_that_kept_a_damaged_log_is_set_aside(run: RunDirectory) -> None:
+    run.path.mkdir(parents=True)
+    run.checkpoints.save(Checkpoint(1, {}, {"metrics": '{"update": 1}\n'}))
+    run.checkpoints.save(Checkpoint(2, {}, {"metrics": "\0" * 20 + '{"update": 2}\n'}))
+    found, complaints = run.checkpoints.load_latest()
+    assert found.update == 1
+    assert len(complaints) == 1
+    assert "state.json, line 1: not UTF-8" in complaints[0]
+    assert (run.checkpoints.path / "damaged-update-000000002").is_dir()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,26 @@
 """The command line: one file per verb."""
 
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
 
 def main() -> None:
     """Run the command line and leave with its exit status."""
-    from .app import run
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, _interrupt)
+    try:
+        # Takes a second, in which one may think better of it.
+        from .app import run
 
-    raise SystemExit(run())
+        status = run()
+    except KeyboardInterrupt:
+        sys.stderr.write("pernn: interrupted\n")
+        status = 130
+    raise SystemExit(status)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Treat what queues send as Ctrl-C: checkpoint and leave."""
+    raise KeyboardInterrupt

@@ -3,12 +3,10 @@
 import contextlib
 import io
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -83,8 +81,6 @@ def register(arguments: Sequence[str]) -> None:
 
 def run() -> int:
     """Parse the command line, run the verb, and say in one line what went wrong."""
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, _interrupt)
     # A part of one's own may be a file here; what is installed comes first.
     sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
@@ -117,16 +113,11 @@ def run() -> int:
 
 def _call(arguments: Sequence[str]) -> int:
     """Run the verb and give its status; Typer makes some of them exceptions."""
-    register(arguments)
     try:
+        register(arguments)
         status = app(standalone_mode=False)
     except typer.Exit as leaving:
         return leaving.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     return status if isinstance(status, int) else 0
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Treat what queues send as Ctrl-C: checkpoint and leave."""
-    raise KeyboardInterrupt

@@ -87,7 +87,7 @@ def _print(found: Found, sweep: str | None, results: Path, console: Console) -> 
         )
     elif sweep:
         columns = ("Trial", "State", "Update", "Last event", "Reason", "Run")
-        labels = label_trials(results, sweep)
+        labels = label_trials(results, sweep, warn)
         rows = []
         for one in found[sweep]:
             update = f"{one.update:,}" if one.update else ""

@@ -1,7 +1,9 @@
 """The list of experiments: names and questions, without importing any of them."""
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
+
+from pernn.config import installed
 
 GROUP = "pernn.experiments"
 """Entry point group in which other packages register an `Experiment` object."""
@@ -124,8 +126,7 @@ CATALOGUE = {
 
 def registered() -> dict[str, EntryPoint]:
     """Find the experiments of other packages; none takes the place of a built-in one."""
-    points = entry_points(group=GROUP)
-    return {point.name: point for point in points if point.name not in CATALOGUE}
+    return {name: point for name, point in installed(GROUP).items() if name not in CATALOGUE}
 
 
 def experiment_names() -> list[str]:

@@ -6,14 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.config import flatten, is_kind, parse_assignment, suggestion
+from pernn.config import Registry, flatten, is_kind, own_parts_off, parse_assignment, suggestion
+from pernn.cores import CORES
+from pernn.corpora import CORPORA
+from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
+from pernn.tasks import TASKS
 
 from .records import Record, combine, matches, sort_key
 from .unrolled import is_setting
 
 FOLLOWING = ("embedding_size", "encoding.size")
 """Widths that follow `core.hidden_size`, unless they are set."""
+
+REGISTRIES: Mapping[str, Registry[Any]] = {
+    "core": CORES,
+    "corpus": CORPORA,
+    "encoding": ENCODINGS,
+    "task": TASKS,
+}
+"""Part, by the last word of its path → its kinds."""
 
 MIN_PAIRS = 2
 
@@ -159,14 +171,13 @@ def _columns(
     """Return the settings in which pairs agree and vary, those compared, and those beside them.
 
     Whole sweeps are compared by the settings in which no trial of one is like one of the other.
-    What only one side has, such as the width of an encoding beside none, belongs to its kind.
+    What a side cannot have, such as the width of an encoding beside none, belongs to the kinds that
+    are compared; else a setting that is left out of a spec differs from one that is given.
     """
-    settings = [{key for one in some for key in one if is_setting(key)} for some in sides]
-    values = [
-        {key: {one.get(key) for one in some} for key in keys}
-        for keys, some in zip(settings, sides, strict=True)
-    ]
-    shared = sorted(settings[0] & settings[1] - {"seed"})
+    settings = {key for some in sides for one in some for key in one if is_setting(key)} - {"seed"}
+    values = [{key: {one.get(key) for one in some} for key in settings} for some in sides]
+    kinds = [key for key in settings if is_kind(key) and not values[0][key] & values[1][key]]
+    shared = sorted(key for key in settings if not _belongs_to(kinds, key, values))
     apart = [key for key in shared if not values[0][key] & values[1][key]]
     differing = set(apart) if named is None else named
     if "core.hidden_size" in differing:
@@ -177,6 +188,28 @@ def _columns(
     ]
     beside = tuple(key for key in apart if key not in differing)
     return tuple(columns), tuple(sorted(differing)), beside
+
+
+def _belongs_to(
+    kinds: Sequence[str], column: str, values: Sequence[Mapping[str, set[Any]]]
+) -> bool:
+    """Whether a part's kinds differ between the sides and one side's cannot have a setting."""
+    keys = column.split(".")
+    places = range(1, len(keys))
+    parts = [(".".join([*keys[:n], "kind"]), keys[n - 1], keys[n]) for n in places]
+    return any(
+        kind in kinds
+        and side[column] == {None}
+        and not any(one is None or _can_have(part, name, one) for one in side[kind])
+        for kind, part, name in parts
+        for side in values
+    )
+
+
+def _can_have(part: str, setting: str, kind: str) -> bool:
+    """Whether a part of a kind has a setting, which its specs may leave out."""
+    with own_parts_off():
+        return setting in REGISTRIES[part].find(kind).model_fields
 
 
 def _follows(record: Record, column: str) -> bool:

@@ -5,11 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pernn.config import fingerprint, own_parts_off
 from pernn.errors import BusyError, PernnError
 from pernn.store import RunDirectory, is_done, list_runs, num_bytes_below
+from pernn.training import TrainingConfig
 
 from .spec import RunSpec
+
+STAGES = {"pretraining", "analysis"}
+"""Keys of a spec of several stages; most have neither."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ def find_leftovers(
                 continue
             kept = set(needed.get(run, ()))
             if not all_checkpoints:
-                interval = RunSpec.load(values).training.keep_interval
+                interval = TrainingConfig.load(values.get("training", {})).keep_interval
                 updates = directory.checkpoints.updates()
                 kept |= {u for u in updates if interval and u % interval == 0} | {*updates[-1:]}
             folders = tuple(directory.checkpoints.leftovers(kept))
@@ -73,21 +79,32 @@ def with_stages(root: Path, runs: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for run in runs:
         with suppress(PernnError):
-            values = RunDirectory(root, run).read_spec()
-            # Most runs have none, and loading a spec takes longer than reading it.
-            if values is not None and values.keys() & {"pretraining", "analysis"}:
-                earlier = RunSpec.load(values).stages[1:]
-                found |= dict.fromkeys(stage.fingerprint() for stage in earlier)
+            earlier = _first_stage(RunDirectory(root, run).read_spec())
+            while earlier is not None:
+                found[fingerprint(earlier)] = None
+                earlier = _first_stage(earlier)
         found[run] = None
     return list(found)
 
 
+def _first_stage(values: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the spec of the run before, as `RunSpec.first_stage` does, whatever its parts are."""
+    if values is None or not values.keys() & STAGES:
+        return None
+    kept = {key: value for key, value in values.items() if key not in STAGES}
+    first = values.get("pretraining")
+    if "analysis" in values:
+        return kept if first is None else {**kept, "pretraining": first}
+    return {**kept, **first} if isinstance(first, Mapping) else None
+
+
+@own_parts_off()
 def needed_checkpoints(root: Path, waiting: Sequence[RunSpec]) -> Mapping[str, set[int]]:
     """Return which checkpoints of earlier stages unfinished runs still need: run → updates."""
     needed: dict[str, set[int]] = defaultdict(set)
     begun = (run for run in list_runs(root) if not is_done(root, run))
     specs = (RunDirectory(root, run).read_spec() for run in begun)
-    for spec in (*waiting, *(RunSpec.load(values) for values in specs if values is not None)):
+    for spec in (*waiting, *(RunSpec.load(one) for one in specs if one and one.keys() & STAGES)):
         first = spec.first_stage()
         if first is not None and not is_done(root, spec.fingerprint()):
             # The network before the first update needs no checkpoint.

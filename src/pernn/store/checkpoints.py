@@ -20,6 +20,7 @@ from .files import (
     MAX_BYTES,
     draft_of,
     make_directory,
+    parse_lines,
     physical_memory,
     read_json,
     read_whole,
@@ -96,7 +97,9 @@ class CheckpointFolder:
                 temporary.mkdir()
                 for name, content in {**parts, MANIFEST: to_json({"sha256": digests})}.items():
                     write_atomically(temporary / name, content)
-                temporary.rename(final)
+                # It took long, and what another process begins meanwhile is not this one's to fill.
+                with self._writing():
+                    temporary.rename(final)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
             sync_directory(self.path)
@@ -137,10 +140,15 @@ class CheckpointFolder:
         complaints: list[str] = []
         for update in reversed(self.updates()):
             try:
-                return self.load(update), complaints
+                found = self.load(update)
+                # A log that was damaged before it was kept has a right digest, too.
+                metrics = str(found.state.get("metrics", "")).encode()
+                parse_lines(self._folder(update) / STATE, metrics)
             except CorruptError as error:
                 complaints.append(str(error))
                 self.set_aside(update)
+            else:
+                return found, complaints
         return None, complaints
 
     def set_aside(self, update: int) -> None:

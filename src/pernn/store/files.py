@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from errno import EISDIR
 from math import isinf
@@ -47,8 +47,13 @@ def storing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, check: Callable[[], None] = lambda: None) -> None:
     """Replace a file in one step, on disk before this returns.
+
+    Args:
+        path: The file.
+        content: Its new content.
+        check: Called when all is written but the file not yet replaced; may refuse it.
 
     Raises:
         StoreError: If it cannot be written; the old content is then untouched.
@@ -60,6 +65,7 @@ def write_atomically(path: Path, content: bytes) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+            check()
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -280,10 +286,13 @@ def read_lines(path: Path, *, strict: bool = True) -> list[dict[str, Any]]:
         path: The file; no lines if there is none.
         strict: Whether a damaged line is an error; else it is left out.
     """
-    if not path.exists():
-        return []
+    return parse_lines(path, read_whole(path), strict=strict) if path.exists() else []
+
+
+def parse_lines(path: Path, content: bytes, *, strict: bool = True) -> list[dict[str, Any]]:
+    """Read the JSON lines of a file's content as `read_lines` does."""
     records = []
-    for number, line in enumerate(read_whole(path).split(b"\n")[:-1], start=1):
+    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
         try:
             records.append(parse_json(line))
         except ValueError as error:

@@ -87,6 +87,8 @@ class Lease:
 
     def __init__(self, folder: Path, holding: Holding) -> None:
         self._folder, self._holding = folder, holding
+        # A directory that was deleted and begun anew has a file of the same name.
+        self._mark = holding.content()[: holding.content().index(b', "host"')]
         self._path = folder / PATTERN.format(holding.term)
         self._next = folder / PATTERN.format(holding.term + 1)
         self._leaving = Event()
@@ -95,8 +97,9 @@ class Lease:
 
     def check(self) -> None:
         """Raise BusyError if somebody took the run over: nothing may be written any more."""
-        if self._path.exists() and not self._next.exists():
-            return
+        with suppress(OSError), self._path.open("rb") as file:
+            if file.read(SIZE).startswith(self._mark) and not self._next.exists():
+                return
         found = newest_lease(self._folder)
         other = found.holder if found is not None else "nobody known: its file was deleted"
         raise BusyError(f"{self._folder}: lost the lease to {other}; this process leaves the run")
@@ -117,9 +120,10 @@ class Lease:
     def _write(self, holding: Holding) -> None:
         """Change the file where it is; closing it makes other hosts see that, without fsync."""
         self._holding = holding
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            os.pwrite(descriptor, holding.content(), 0)
+            if os.pread(descriptor, SIZE, 0).startswith(self._mark):
+                os.pwrite(descriptor, holding.content(), 0)
         finally:
             os.close(descriptor)
 

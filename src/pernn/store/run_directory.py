@@ -137,6 +137,19 @@ class RunDirectory:
             self._lease.check()
             raise
 
+    def _require_held(self) -> None:
+        """Raise BusyError if the lease is lost: the last look before a file changes.
+
+        What is opened before it is opened before whoever takes the run over sweeps up drafts and
+        replaces the metrics: a change after it then fails, or comes into a file that is gone.
+        """
+        if self._lease is not None:
+            self._lease.check()
+
+    def _replace(self, name: str, content: bytes) -> None:
+        with self._writing():
+            write_atomically(self.path / name, content, self._require_held)
+
     def write_spec(self, spec: Mapping[str, Any]) -> None:
         """Write the spec, or check that the one on disk is the same.
 
@@ -145,8 +158,7 @@ class RunDirectory:
         """
         if self.read_spec() is None:
             content = {"format": FORMAT, "fingerprint": self.fingerprint, "spec": spec}
-            with self._writing():
-                write_atomically(self.path / SPEC, to_json(content))
+            self._replace(SPEC, to_json(content))
 
     def read_spec(self) -> dict[str, Any] | None:
         """Read the spec as plain values; `None` if the run was never begun.
@@ -178,8 +190,7 @@ class RunDirectory:
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Record the machine that the run began on."""
-        with self._writing():
-            write_atomically(self.path / ENVIRONMENT, to_json(sealed(environment)))
+        self._replace(ENVIRONMENT, to_json(sealed(environment)))
 
     def read_environment(self) -> dict[str, Any] | None:
         """Read the machine that the run began on."""
@@ -189,9 +200,14 @@ class RunDirectory:
         """Add one line of metrics, at the place that it has in every execution of this run.
 
         Two processes that take each other for dead then write the same bytes to the same places.
+
+        Raises:
+            CorruptError: If something else stands there, or less than this process wrote.
         """
         line = to_json(record, indent=None)
         with self._writing(), self._metrics() as (descriptor, end):
+            if not line.startswith(os.pread(descriptor, len(line), end)):
+                raise _changed(self.path / METRICS)
             _require_all(os.pwrite(descriptor, line, end), line)
             self._metrics_end = end + len(line)
 
@@ -222,13 +238,17 @@ class RunDirectory:
         if not content.startswith(before):
             what = "does not begin with" if path.exists() else "is missing, and with it"
             wrong = f"{path} {what} the {len(before)} bytes that were measured before"
-        with self._writing(), self._metrics() as (descriptor, _):
-            os.ftruncate(descriptor, 0 if wrong else len(before))
-            if wrong:
-                _require_all(os.pwrite(descriptor, before, 0), before)
-            self._metrics_end = len(before)
-            sync_directory(self.path)
+        self._metrics_end = self._begin_metrics(before)
         return wrong
+
+    def _begin_metrics(self, content: bytes) -> int:
+        """Put a new file in the place of the metrics: who lost the run has the old one open.
+
+        Returns:
+            Where it ends.
+        """
+        self._replace(METRICS, content)
+        return len(content)
 
     @contextmanager
     def _metrics(self) -> Iterator[tuple[int, int]]:
@@ -237,12 +257,16 @@ class RunDirectory:
         A last line that a kill cut short is dropped.
         """
         path = self.path / METRICS
+        if self._metrics_end is None:
+            content = read_whole(path) if path.exists() else b""
+            self._metrics_end = self._begin_metrics(content[: content.rfind(b"\n") + 1])
         with storing(path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                if self._metrics_end is None:
-                    self._metrics_end = path.read_bytes().rfind(b"\n") + 1
-                    os.ftruncate(descriptor, self._metrics_end)
+                self._require_held()
+                if os.fstat(descriptor).st_size < self._metrics_end:
+                    # A line beyond the end would leave a hole.
+                    raise _changed(path)
                 yield descriptor, self._metrics_end
             finally:
                 os.close(descriptor)
@@ -255,16 +279,15 @@ class RunDirectory:
         """Add a line to the journal: what happened when; never part of a result."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"time": now, "event": event, "process": os.getpid(), **details}
-        path = self.path / JOURNAL
+        path, content = self.path / JOURNAL, to_json(line, indent=None)
         with self._writing(), storing(path), path.open("ab+") as file:
-            # A kill can cut the last line short: end it, unreadable, before the next.
+            self._require_held()
             if file.tell():
+                # A kill can cut the last line short: end it, unreadable, before the next.
                 file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":
-                    _drop_torn_line(file.fileno())
+                content = content if file.read(1) == b"\n" else b"\n" + content
             else:
                 sync_directory(self.path)
-            content = to_json(line, indent=None)
             _require_all(os.write(file.fileno(), content), content)
 
     def note_failure(self, reason: str, error: str = "") -> None:
@@ -284,8 +307,7 @@ class RunDirectory:
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the result, last of all: its presence means done."""
-        with self._writing():
-            write_atomically(self.path / RESULT, to_json(sealed({"format": FORMAT, **result})))
+        self._replace(RESULT, to_json(sealed({"format": FORMAT, **result})))
 
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
@@ -303,16 +325,17 @@ class RunDirectory:
         return values
 
 
+def _changed(path: Path) -> CorruptError:
+    return CorruptError(
+        f"{path}: changed while this process was writing it: run the same command again, which "
+        "restores it from the newest checkpoint"
+    )
+
+
 def _require_all(num_written: int, content: bytes) -> None:
     """Raise OSError after a write that took a part: a disk all but full does not complain."""
     if num_written < len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _drop_torn_line(descriptor: int) -> None:
-    size = os.fstat(descriptor).st_size
-    content = os.pread(descriptor, size, 0)
-    os.ftruncate(descriptor, content.rfind(b"\n") + 1)
 
 
 def is_done(root: Path, run: str) -> bool:
