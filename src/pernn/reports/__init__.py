@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .labels import Labels as Labels
     from .more_figures import FORMATS as FORMATS
     from .page import Chapter as Chapter, Report as Report, write_report as write_report
+    from .pace import updates_to as updates_to, with_pace as with_pace
     from .pairs import Side as Side, select as select
     from .records import paired_differences as paired_differences
     from .replication import Study as Study, fill as fill, replication_parts as replication_parts
