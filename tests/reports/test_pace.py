@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ from scipy import stats
 
 from pernn.errors import ConfigError
 from pernn.experiments import LEVELS, Claim, Place, Sooner, pace_column
-from pernn.reports import judge, with_pace
+from pernn.reports import Side, compare_pace, judge, select, with_pace
 from pernn.reports.pace import Pace, updates_to
+from pernn.store import Sweep, publish, read_published
+from pernn.sweeps import read_finished
 from reports.trials import ENCODING, SEEDS, trial
+from store.finished import finish, spec
 
+CONDITIONS = ("sinusoidal", "none")
 CAP = 1000.0
 curves = st.lists(st.floats(0, 1), min_size=1, max_size=40).map(
     lambda values: ([CAP * (n + 1) / len(values) for n in range(len(values))], values)
@@ -165,3 +170,75 @@ def test_a_claim_about_what_records_do_not_have_is_refused_or_not_run():
     bare = [{k: v for k, v in one.items() if "updates_to" not in k} for one in pairs(*FACTORS)]
     assert judge(claim(), bare).verdict == "not run"
     assert json.dumps(judge(claim(), pairs(*FACTORS)).dump())
+
+
+def compared(records, level=0.9):
+    return compare_pace(*(select(f"encoding.kind={k}", records) for k in CONDITIONS), level)
+
+
+def test_two_settings_are_compared_by_the_factor_of_updates():
+    found = compared(pairs(*FACTORS))
+    expected = judge(claim(), pairs(*FACTORS)).interval
+    (one,) = found.cells
+    assert (one.interval.low, one.interval.high) == pytest.approx((expected.low, expected.high))
+    about = dict(zip(found.columns, found.rows[0], strict=True))
+    assert (about["B / A"], about["95 % by t"]) == ("1.29", "[1.11, 1.50]")
+    assert (about["never A, B"], about["A"]) == ("0, 0", "640")
+    assert not any("Never" in note for note in found.notes)
+
+
+def test_a_comparison_counts_who_never_arrived_on_each_side():
+    found = compared(pairs(1.1, 1.3, 1.2, 4.0, 8.0))
+    about = dict(zip(found.columns, found.rows[0], strict=True))
+    assert (about["n"], about["never A, B"]) == ("5", "0, 2")
+    assert about["B / A"].startswith("≥ ")
+    assert "at the last update: 0 trials of A, 2 of B" in " ".join(found.notes)
+    nothing = compared(pairs(*FACTORS), 0.95)
+    assert nothing.cells[0].says_nothing is False
+    assert found.dump()["cells"][0]["num_never"] == (0, 2)
+    assert "log2 of B / A" in found.html("pernn compare")
+    slow = [one | {"updates_to_0.9": 1024.0} for one in pairs(*FACTORS)]
+    assert compared(slow).rows[0][2:6] == ("–", "–", "–", "5, 5")
+    assert compared(slow).cells[0].interval.estimate == 0
+
+
+def test_a_comparison_is_within_the_updates_that_both_trained_for():
+    sides = [
+        [{**one, "training.iterations": total, "updates_to_0.9": updates} for one in some]
+        for some, total, updates in (
+            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "sinusoidal"], 1024, 640.0),
+            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "none"], 4096, 3000.0),
+        )
+    ]
+    one, other = (Side(name, some) for name, some in zip(CONDITIONS, sides, strict=True))
+    found = compare_pace(one, other, 0.9)
+    assert found.cells[0].num_never == (0, 5)
+    assert found.cells[0].interval.estimate == pytest.approx(math.log2(1024 / 640))
+
+
+def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
+    pytest.importorskip("pyarrow")
+    runs = []
+    for seed in (1, 2, 3):
+        one = spec(seed)
+        run = finish(tmp_path / "results", one, random.Random(seed))
+        updates = [100 * n for n in range(1, 151)]
+        lines = [
+            {"kind": "train", "update": n, "token_accuracy": 1 - 0.1 * seed**2 * 100 / n}
+            for n in updates
+        ]
+        (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+        runs.append(run.fingerprint)
+    sweep = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
+    publish(tmp_path / "results", sweep, tmp_path / "evidence", lambda run: [run])
+    published = {one.run: one for one in read_published(tmp_path / "evidence")}
+    own, _ = read_finished(tmp_path / "results", runs, {}, pytest.fail)
+    theirs, _ = read_finished(tmp_path / "none", runs, published, pytest.fail)
+    assert {one["run"]: one for one in own} == {one["run"]: one for one in theirs}
+    assert all(one["updates_to_0.9_censored"] is False for one in own)
+    (run, *_) = runs
+    (tmp_path / "results" / "runs" / run / "metrics.jsonl").write_text("none\n")
+    said: list[str] = []
+    found, _ = read_finished(tmp_path / "results", runs, {}, said.append)
+    assert [one["run"] for one in found if "updates_to_0.9" not in one] == [run]
+    assert len(said) == 1

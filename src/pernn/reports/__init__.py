@@ -7,7 +7,7 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .claims import Verdict as Verdict, judge as judge, judge_all as judge_all
-    from .comparing import COMPARED as COMPARED, Comparison as Comparison, compare as compare
+    from .comparing import Comparison as Comparison, compare as compare
     from .curves import (
         NUM_POINTS as NUM_POINTS,
         curve_rows as curve_rows,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .records import paired_differences as paired_differences
     from .replication import Study as Study, fill as fill, replication_parts as replication_parts
     from .rules import Outcome as Outcome
+    from .sooner import compare_pace as compare_pace
     from .statistics import (
         Interval as Interval,
         bootstrap_interval as bootstrap_interval,
