@@ -219,6 +219,17 @@ def family(num_claims: int, count: int, num_draws: int) -> tuple[float, float]:
     return float((p_values <= ALPHA).any(axis=1).mean()), float(corrected)
 
 
+def write_between(path: Path | None, text: str) -> None:
+    """Write a text into a page between its marks; print it if no page is given."""
+    if path is None:
+        print(text)
+        return
+    page = path.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
 def main() -> None:
     """Print the tables, or write them into a page between its marks."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -241,13 +252,7 @@ def main() -> None:
             f"in {100 * corrected:.1f} % with Holm's correction.",
         ]
     )
-    if given.write is None:
-        print(text)
-        return
-    page = given.write.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    given.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    write_between(given.write, text)
 
 
 if __name__ == "__main__":

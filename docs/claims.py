@@ -25,6 +25,7 @@ from pernn.experiments import (
     LimitNear,
     Place,
     Predicate,
+    Sooner,
     Where,
     find_experiment,
 )
@@ -99,6 +100,15 @@ def describe(predicate: Predicate) -> tuple[str, str]:
             )
         case Differs():
             return _difference(what, _contrast(predicate.contrast), predicate)
+        case Sooner():
+            factor = predicate.factor**predicate.sign
+            more, less = ("above", "below") if predicate.sign > 0 else ("below", "above")
+            ratio = f"baseline / treated of {_contrast(predicate.contrast)}"
+            mean = f"geometric mean over `{predicate.cells}`{_cells(predicate.required)}"
+            return (
+                f"{what}, {ratio}, {mean}, is {more} {factor:g}",
+                f"it is shown to be {less} {factor:g}",
+            )
         case DiffersMore():
             contrast = f"({_contrast(predicate.contrast)}), {_contrast(predicate.between)}"
             return _difference(what, contrast, predicate)
@@ -192,6 +202,8 @@ def _margin(predicate: Predicate) -> str:
         case Differs() | DiffersMore() | Equivalent():
             margin = abs(predicate.margin)
             return f"{margin:g}; {predicate.margin_origin}" if margin else "0"
+        case Sooner():
+            return f"{predicate.factor:g}; {predicate.factor_origin}"
         case Grows():
             return "0"
         case _:

@@ -7,8 +7,9 @@ from typing import Any
 
 from pernn.errors import ConfigError
 from pernn.experiments import experiment_names, find_experiment
-from pernn.reports import Comparison, Side, compare, select
+from pernn.reports import Comparison, Side, compare, compare_pace, select, with_pace
 from pernn.store import (
+    Published,
     describe_publication,
     list_publications,
     list_runs,
@@ -17,7 +18,7 @@ from pernn.store import (
     read_published,
     read_records,
 )
-from pernn.sweeps import find_plan, read_finished
+from pernn.sweeps import find_plan, read_finished, thinned_curves
 
 Records = list[dict[str, Any]]
 
@@ -29,6 +30,7 @@ def compare_trials(
     *,
     sweep: str | None = None,
     metric: str | None = None,
+    until: float | None = None,
     scale: str = "demo",
     published: Path | None = None,
     complain: Callable[[str], None] = warnings.warn,
@@ -43,6 +45,7 @@ def compare_trials(
         results: Results directory.
         sweep: Where conditions select from; all finished trials of the directory if absent.
         metric: What is compared; that of the experiments if absent.
+        until: Compare by the updates until the training accuracy first reached this level.
         scale: Of experiments.
         published: Folder of published trials, which count as finished; `None` to count none.
         complain: Told why published trials do not count.
@@ -51,7 +54,12 @@ def compare_trials(
     Raises:
         ConfigError: If the two are not of one sort, nothing matches, or no metric is clear.
     """
-    pool = _Pool(results, scale, published, complain, left_out)
+    if until is not None and (metric is not None or not 0 < until <= 1):
+        raise ConfigError(
+            f"--until is invalid: expected a share of right tokens above 0, and no metric beside "
+            f"it, got {until}" + (f" and {metric}" if metric else "")
+        )
+    pool = _Pool(results, scale, published, complain, left_out, until)
     conditions = ["=" in text for text in (first, second)]
     if conditions == [True, True]:
         records = pool.read_sweep(sweep) if sweep else pool.read_all(results)
@@ -63,6 +71,8 @@ def compare_trials(
     else:
         sides = [pool.read_side(text) for text in (first, second)]
     one, other = sides
+    if until is not None:
+        return compare_pace(one, other, until)
     return compare(one, other, metric or pool.metric([*one.records, *other.records]))
 
 
@@ -76,22 +86,24 @@ class _Pool:
         published: Path | None,
         complain: Callable[[str], None],
         left_out: Callable[[str], None],
+        until: float | None,
     ) -> None:
         self.results, self.scale, self.published = results, scale, published
         self.complain, self.left_out = complain, left_out
+        self.levels = () if until is None else (until,)
         self.metrics: list[set[str]] = []
 
     def read_sweep(self, name: str) -> Records:
         """Return a sweep's finished trials; of an experiment that was not run, published ones."""
         plan = find_plan(self.results, name, self.scale, self.published, self.complain)
         self._read(plan.experiment.name)
-        records, _ = read_finished(self.results, plan.sweep.runs, plan.published, self.left_out)
-        return records
+        found = read_finished(self.results, plan.sweep.runs, plan.published, self.left_out)
+        return self._paced(self.results, *found)
 
     def read_all(self, folder: Path) -> Records:
         """Return all finished trials of a folder."""
         self._read(*(load_sweep(folder, one).experiment for one in list_sweeps(folder)))
-        return read_records(folder, list_runs(folder), self.left_out)
+        return self._paced(folder, read_records(folder, list_runs(folder), self.left_out), ())
 
     def read_side(self, text: str) -> Side:
         """Return the trials of a folder, of results or of published ones, else of a sweep."""
@@ -100,7 +112,8 @@ class _Pool:
             return Side(text, self.read_all(folder), place=folder.resolve())
         if files := list_publications(folder):
             self._read(*(describe_publication(one).experiment for one in files))
-            records = [one.record() for one in read_published(folder)]
+            trials = read_published(folder)
+            records = self._paced(folder, [one.record() for one in trials], trials)
             return Side(text, records, place=folder.resolve())
         return Side(text, self.read_sweep(text), place=self.results.resolve())
 
@@ -113,6 +126,12 @@ class _Pool:
             return "token_accuracy"
         known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
         raise ConfigError(f"--metric is missing: expected one of {known}")
+
+    def _paced(self, folder: Path, records: Records, taken: Sequence[Published]) -> Records:
+        """Return the records with the updates to the level that is asked for, if one is."""
+        if not self.levels:
+            return records
+        return with_pace(records, thinned_curves(folder, taken, self.left_out), self.levels)
 
     def _read(self, *experiments: str) -> None:
         known = {name for name in experiments if name in experiment_names()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.config import own_parts_off
-from pernn.errors import ConfigError, StoreError
+from pernn.errors import ConfigError, CorruptError, StoreError
 from pernn.experiments import (
     ADDED,
     SINGLE,
@@ -41,6 +41,7 @@ from pernn.store import (
     read_json,
     read_records,
     read_status,
+    read_thinned_curve,
     save_sweep,
     sweep_directory,
 )
@@ -343,12 +344,39 @@ def read_finished(
 ) -> tuple[list[dict[str, Any]], list[Published]]:
     """Return the records of a sweep's finished trials, and which of them are published ones.
 
-    A trial that finished here counts as it did here.
+    A trial that finished here counts as it did here. Records have the columns of `with_pace`.
     """
+    from pernn.reports import with_pace
+
     records = read_records(root, runs, complain)
     here = {record["run"] for record in records}
     taken = [one for run, one in published.items() if run not in here]
-    return [*records, *(one.record() for one in taken)], taken
+    records += [one.record() for one in taken]
+    return with_pace(records, thinned_curves(root, taken, complain)), taken
+
+
+def thinned_curves(
+    root: Path, taken: Sequence[Published], complain: Callable[[str], None]
+) -> Callable[[str], Mapping[str, Sequence[Any]]]:
+    """Return what reads a run's learning curve as it is published, be it published or not.
+
+    Args:
+        root: Results directory.
+        taken: Published trials.
+        complain: Told of a damaged curve, which counts as none.
+    """
+    published = {one.run: one.curves for one in taken}
+
+    def read(run: str) -> Mapping[str, Sequence[Any]]:
+        try:
+            return (
+                published[run] if run in published else read_thinned_curve(RunDirectory(root, run))
+            )
+        except CorruptError as error:
+            complain(str(error))
+            return {}
+
+    return read
 
 
 def make_report(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pernn.comparisons import compare_trials
 from pernn.errors import one_line
-from pernn.reports import COMPARED, Comparison
+from pernn.reports import Comparison
 from pernn.store import require_writable, write_atomically
 
 from .options import (
@@ -37,6 +37,14 @@ def compare_sides(
     metric: Annotated[
         str | None, typer.Option("--metric", "-m", help="The default is the experiment's own.")
     ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            "--until",
+            metavar="LEVEL",
+            help="Compare by the updates until the training accuracy first reached this level.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page.")
     ] = None,
@@ -51,11 +59,13 @@ def compare_sides(
     folders of results or of published trials. Conditions select from all trials finished here, or
     from those of --sweep, which include published ones; two folders that have trials in common are
     compared by these. For each cell, and for all together with the seed as the unit, the table has
-    mean difference, Student's t interval, exact permutation test and effect size.
+    mean difference, Student's t interval, exact permutation test and effect size. With --until the
+    table has how many times as many updates B takes as A, and how many trials never get there.
 
     Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
     pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
     pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
+    pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting --until 0.9;
     pernn compare evidence other-machine/results
     """
     if html is not None:
@@ -67,6 +77,7 @@ def compare_sides(
         results,
         sweep=sweep,
         metric=metric,
+        until=until,
         scale=scale,
         published=published_folder(ignore=ignore_published),
         complain=warn,
@@ -84,7 +95,7 @@ def compare_sides(
 def _print(found: Comparison, page: Path | None) -> None:
     console = Console()
     console.print(one_line(found.title), markup=False, soft_wrap=True)
-    print_rows(COMPARED, found.rows, console)
+    print_rows(found.columns, found.rows, console)
     for note in found.notes:
         console.print(note, markup=False, soft_wrap=True)
     if page is not None:

@@ -39,10 +39,13 @@ if TYPE_CHECKING:
         Equivalent as Equivalent,
         EveryTrial as EveryTrial,
         Grows as Grows,
+        LEVELS as LEVELS,
         LimitNear as LimitNear,
         Place as Place,
         Predicate as Predicate,
+        Sooner as Sooner,
         Where as Where,
+        pace_column as pace_column,
     )
     from .singles import SINGLE as SINGLE, single_trials as single_trials
 

@@ -2,7 +2,16 @@
 
 from .experiment import FigureLayout, names_of
 from .grids import ENCODING, Settings
-from .predicates import Claim, Contrast, Differs, Grows, Place, Where
+from .predicates import (
+    LEVELS,
+    Claim,
+    Contrast,
+    Differs,
+    Grows,
+    Place,
+    Where,
+    pace_column,
+)
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D model"}
 """The paper's cores, as sentences call them."""
@@ -24,6 +33,7 @@ Source = Place | tuple[Place, ...]
 """Where a claim stands, as `Claim.source` takes it."""
 
 LABELS = {
+    **{pace_column(level): f"Updates to {level}" for level in LEVELS},
     "task.vocab_size": "Vocabulary size K",
     "task.length": "Input length L",
     "task.hold_time": "Steps of waiting",

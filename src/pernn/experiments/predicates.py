@@ -4,6 +4,7 @@ A predicate names columns of flat records: the run's spec by dotted path (`task.
 `seed`) beside its measured metrics. `pernn.reports.judge` decides it.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,6 +26,15 @@ Cells = tuple[Any, ...] | Literal["planned"]
 With `PLANNED` they are the values that the sweep's list of trials has under `where`; of a column of
 a table, the values that any finished trial's table has there.
 """
+
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+"""Training accuracies of which records say how many updates they took."""
+
+
+def pace_column(level: float | str) -> str:
+    """Return the column that has the updates until a training accuracy was first reached."""
+    return f"updates_to_{level}"
 
 
 @dataclass(frozen=True)
@@ -247,7 +257,51 @@ class EveryTrial:
             raise ConfigError(f"tolerance is invalid: expected more than 0, got {self.tolerance}")
 
 
-Predicate = AtLeast | AtMost | Differs | Equivalent | DiffersMore | Grows | LimitNear | EveryTrial
+@dataclass(frozen=True)
+class Sooner:
+    """The treated condition's training accuracy reaches a level in fewer updates.
+
+    Per pair of trials it is log2 of the factor, the baseline's updates over the treated's, averaged
+    over the cells within a seed as by `Differs`. A trial that never reaches the level counts as if
+    it did at the last update that all trials of the claim have.
+
+    Attributes:
+        level: Share of right tokens in fresh batches, one of `LEVELS`.
+        sign: +1 if the treated condition should be sooner, −1 if later.
+        factor: What the factor must exceed; with −1, what its inverse must.
+        factor_origin: Whose number it is, in one phrase; needed unless it is 1.
+
+    Raises:
+        ConfigError: If the level is not one that records have, or the factor is not positive or has
+            no origin.
+    """
+
+    level: float
+    where: Where
+    contrast: Contrast
+    cells: str
+    required: Cells = PLANNED
+    sign: Literal[1, -1] = 1
+    factor: float = 1.0
+    factor_origin: str = ""
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            known = ", ".join(map(str, LEVELS))
+            raise ConfigError(f"level is invalid: expected one of {known}, got {self.level}")
+        if self.factor <= 0:
+            raise ConfigError(f"factor is invalid: expected more than 0, got {self.factor}")
+        _check_origin(math.log2(self.factor), self.factor_origin)
+
+    @property
+    def metric(self) -> str:
+        """The column that is compared."""
+        return pace_column(self.level)
+
+
+Predicate = (
+    AtLeast | AtMost | Differs | Equivalent | DiffersMore | Grows | LimitNear | EveryTrial | Sooner
+)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         judge_all as judge_all,
         judge_experiment as judge_experiment,
     )
-    from .comparing import COMPARED as COMPARED, Comparison as Comparison, compare as compare
+    from .comparing import Comparison as Comparison, compare as compare
     from .curves import (
         NUM_POINTS as NUM_POINTS,
         curve_rows as curve_rows,
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from .labels import Labels as Labels
     from .more_figures import FORMATS as FORMATS
     from .page import Chapter as Chapter, Report as Report, write_report as write_report
+    from .pace import updates_to as updates_to, with_pace as with_pace
     from .pairs import Side as Side, select as select
     from .records import paired_differences as paired_differences
     from .replication import Study as Study, fill as fill, replication_parts as replication_parts
     from .rules import Outcome as Outcome
+    from .sooner import compare_pace as compare_pace
     from .statistics import (
         Interval as Interval,
         bootstrap_interval as bootstrap_interval,

@@ -48,7 +48,7 @@ class Compared:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The row of a table, as `COMPARED` names it."""
+        """The row of a table, as the comparison's `columns` name it."""
         effect = ("–", "–")
         if self.effect is not None:
             effect = (f"{self.effect.d_z:.3g}", f"{self.effect.g_z:.3g}")
@@ -70,6 +70,7 @@ class Comparison:
         cells: Each cell that has two pairs, in order.
         overall: Each seed's mean over all cells; `None` if not two seeds have them all.
         notes: What a reader should know, a sentence each.
+        columns: Names of the table's columns, the third one that of what is compared.
     """
 
     first: str
@@ -79,6 +80,7 @@ class Comparison:
     cells: tuple[Compared, ...]
     overall: Compared | None
     notes: tuple[str, ...]
+    columns: tuple[str, ...] = COMPARED
 
     @property
     def title(self) -> str:
@@ -88,7 +90,7 @@ class Comparison:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The table, as `COMPARED` names it; all cells together come last."""
+        """The table, as `columns` names it; all cells together come last."""
         cells = self.cells if len(self.pairs.cells) > 1 else ()
         return [one.shown for one in (*cells, *([self.overall] if self.overall else []))]
 
@@ -118,7 +120,6 @@ class Comparison:
         return fill_template(
             "compare.html.jinja",
             comparison=self,
-            columns=COMPARED,
             label=LABEL,
             command=clean(command),
         )
@@ -126,7 +127,18 @@ class Comparison:
 
 def compare(first: Side, second: Side, metric: str) -> Comparison:
     """Compare two sides by the differences within pairs; arguments and errors as for `pair`."""
-    pairs = pair(first, second, metric)
+    return compare_pairs(first.name, second.name, metric, pair(first, second, metric))
+
+
+def compare_pairs(first: str, second: str, metric: str, pairs: Pairs) -> Comparison:
+    """Compare what was paired.
+
+    Args:
+        first: Name of the side A.
+        second: Name of the side B.
+        metric: What the pairs are of.
+        pairs: From `pair`.
+    """
     cells = tuple(
         _compared(_name(pairs, cell), found)
         for cell, found in pairs.cells.items()
@@ -142,7 +154,7 @@ def compare(first: Side, second: Side, metric: str) -> Comparison:
         overall = _compared(name, {s: (one, other) for s, (one, other) in means.items()})
     shown = [*cells, *([overall] if overall else [])]
     notes = _notes(pairs, len(seeds) - len(complete), shown)
-    return Comparison(first.name, second.name, metric, pairs, cells, overall, tuple(notes))
+    return Comparison(first, second, metric, pairs, cells, overall, tuple(notes))
 
 
 def _compared(name: str, found: Mapping[int, tuple[float, float]]) -> Compared:

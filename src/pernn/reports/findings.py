@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -19,9 +19,11 @@ from pernn.experiments import (
     EveryTrial,
     Grows,
     LimitNear,
+    Sooner,
 )
 
-from .records import Record, sort_key
+from .pace import as_factor, is_censored, restrict_together
+from .records import Record, matches, sides, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
 from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
 from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
@@ -82,6 +84,8 @@ def find(
         NotRunError: If something that is needed is not there.
     """
     predicate = claim.predicate
+    if isinstance(predicate, Sooner):
+        return _sooner(claim, predicate, records, planned, label)
     match predicate:
         case DiffersMore():
             taking_part = arms(predicate.contrast, predicate.between)
@@ -166,6 +170,55 @@ def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
     shown = _cells(sample, sample.by_cell(seeds))
     remark = _disagreement(math.fsum(values), shown)
     return Finding(quantity, values, evidence, len(seeds), shown, sample, detail, remark)
+
+
+def _sooner(
+    claim: Claim,
+    predicate: Sooner,
+    records: Sequence[Record],
+    planned: Sequence[Record],
+    label: Label,
+) -> Finding:
+    """Test the difference of log2 updates, baseline − treated: the log2 of the factor."""
+    one, margin = predicate.contrast, math.log2(predicate.factor)
+    swapped = Contrast(one.column, one.baseline, one.treated, one.baseline_where, one.treated_where)
+    differs = Differs(
+        metric=predicate.metric,
+        where=predicate.where,
+        contrast=swapped,
+        cells=predicate.cells,
+        required=predicate.required,
+        sign=predicate.sign,
+        margin=margin,
+        margin_origin=predicate.factor_origin,
+    )
+    arms_taken = [where for _, where in sides(one)]
+    taking_part = [
+        row
+        for row in records
+        if matches(row, predicate.where) and any(matches(row, where) for where in arms_taken)
+    ]
+    logged = restrict_together(taking_part, predicate.metric)
+    found = find(
+        replace(claim, predicate=differs),
+        [{**row, predicate.metric: math.log2(row[predicate.metric])} for row in logged],
+        planned,
+        label,
+    )
+    needed = [row for row in logged if row.get(predicate.cells) in found.sample.cells]
+    words = []
+    for where, value in zip(arms_taken, (one.treated, one.baseline), strict=True):
+        own = [row for row in needed if matches(row, where)]
+        never = sum(is_censored(row, predicate.metric) for row in own)
+        words += [f"{never} of {len(own)} {label(value)}"] if never else []
+    factor = f"a factor of {as_factor(student_interval(found.values))}"
+    lacking = f"never reached, and counted at the last update: {', '.join(words)}" if words else ""
+    return replace(
+        found,
+        quantity=f"log2 of {found.quantity}",
+        detail="; ".join(filter(None, [factor, found.detail])),
+        remark="; ".join(filter(None, [lacking, found.remark])),
+    )
 
 
 def _disagreement(total: float, cells: Sequence[Cell]) -> str:

@@ -16,8 +16,10 @@ from pernn.store import (
     load_sweep,
     read_published,
     read_records,
+    read_thinned_curve,
 )
 
+from .pace import Curve, with_pace
 from .unrolled import require_table, unroll
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ def load_results(
         table: If given, one row per row of this table of each trial, such as `by_update`.
 
     Returns:
-        Columns `run`, `sweeps` (names, separated by commas), those of the spec, and the metrics.
+        Columns `run`, `sweeps` (names, separated by commas), those of the spec, and the metrics;
+        also `updates_to_0.5` … `updates_to_0.95`, the updates until the training accuracy first
+        reached a level, all of them where `updates_to_0.5_censored` … is true: it never did.
 
     Raises:
         ConfigError: If there is no such directory or sweep, or no trial has the table.
@@ -45,11 +49,15 @@ def load_results(
     """
     frames, root = _pandas(), Path(results)
     published = _published(root, sweep)
-    records = (
-        read_records(root, _runs(root, sweep))
-        if published is None
-        else [one.record() for one in published]
-    )
+    if published is None:
+        records = read_records(root, _runs(root, sweep))
+        curves: dict[str, Curve] = {
+            one["run"]: read_thinned_curve(RunDirectory(root, one["run"])) for one in records
+        }
+    else:
+        records = [one.record() for one in published]
+        curves = {one.run: one.curves for one in published}
+    records = with_pace(records, curves.__getitem__)
     if table is not None:
         require_table(records, table)
     names = _sweeps_of(root)

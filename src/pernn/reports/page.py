@@ -19,6 +19,7 @@ from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
 from .labels import Labels, footer, preset_of
 from .more_figures import FORMATS, ExtraFigure, draw_extra_figures
+from .pace import is_pace
 from .records import Record, sort_key
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
@@ -182,7 +183,11 @@ class Summary:
         table = self.experiment.figure.table
         if table is None:
             columns = dict.fromkeys(column for record in self.records for column in record)
-            names = [name for name in columns if name not in NAMING and not is_setting(name)]
+            names = [
+                name
+                for name in columns
+                if name not in NAMING and not is_setting(name) and not is_pace(name)
+            ]
             numbers = [name for name in names if any(_is_number(r.get(name)) for r in self.records)]
         else:
             names = table_columns(self.records, table)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.experiments import Contrast, Where
+from pernn.experiments import Contrast, Where, pace_column
 
 Record = dict[str, Any]
 """One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
@@ -112,6 +112,7 @@ def difference_of(one: Record, other: Record) -> str:
         column
         for column in one.keys() | other.keys()
         if column not in ("run", "tables", "num_parameters")
+        and not column.startswith(pace_column(""))
         and one.get(column) != other.get(column)
         and not isinstance(one.get(column, other.get(column)), float)
     )

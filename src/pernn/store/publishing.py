@@ -120,13 +120,17 @@ def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
         spec,
         result,
         directory.read_environment() or {},
-        _thinned(directory.read_metrics()),
+        read_thinned_curve(directory),
         {one: _core_seconds(RunDirectory(root, one)) for one in stages},
     )
 
 
-def _thinned(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return some of the lines on the training as columns, evenly spread, both ends too."""
+def read_thinned_curve(directory: RunDirectory) -> dict[str, list[Any]]:
+    """Return a run's learning curve as it is published: some lines on its training, as columns.
+
+    They are evenly spread, both ends among them.
+    """
+    lines = directory.read_metrics()
     train = [line for line in lines if line.get("kind") == "train"]
     step = -(-len(train) // (MAX_POINTS - 1)) or 1
     kept = [line for n, line in enumerate(train) if n == 0 or (len(train) - 1 - n) % step == 0]

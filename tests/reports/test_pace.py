@@ -1,0 +1,244 @@
+"""Updates to a level: the measure, its columns, claims, comparisons and the page."""
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pernn.errors import ConfigError
+from pernn.experiments import LEVELS, Claim, Place, Sooner, pace_column
+from pernn.reports import Side, compare_pace, judge, select, with_pace
+from pernn.reports.pace import Pace, updates_to
+from pernn.store import Sweep, publish, read_published
+from pernn.sweeps import read_finished
+from reports.trials import ENCODING, SEEDS, trial
+from store.finished import finish, spec
+
+CONDITIONS = ("sinusoidal", "none")
+CAP = 1000.0
+curves = st.lists(st.floats(0, 1), min_size=1, max_size=40).map(
+    lambda values: ([CAP * (n + 1) / len(values) for n in range(len(values))], values)
+)
+levels = st.floats(0.01, 1)
+
+
+def log_linear(updates, slope=0.1):
+    """A curve that gains as much with every doubling."""
+    return [slope * math.log2(update) for update in updates]
+
+
+@given(curves, levels, levels)
+def test_a_higher_level_is_never_reached_sooner(curve, one, other):
+    low, high = (updates_to(level, *curve, CAP) for level in sorted((one, other)))
+    assert low.updates <= high.updates * (1 + 1e-12)
+    assert low.censored <= high.censored
+
+
+@given(curves, levels, st.floats(1, CAP))
+def test_a_level_is_never_reached_after_the_cap(curve, level, cap):
+    found = updates_to(level, *curve, cap)
+    assert 0 < found.updates <= cap
+    assert found.updates == cap or not found.censored
+
+
+@given(curves, levels)
+def test_what_no_point_reaches_is_censored_at_the_cap(curve, level):
+    reached = max(curve[1]) >= level
+    found = updates_to(level, *curve, CAP)
+    assert found.censored is not reached
+    assert reached or found == Pace(CAP, censored=True)
+
+
+@given(
+    st.sets(st.integers(2, 999), max_size=30),
+    st.sets(st.integers(2, 999), max_size=30),
+    st.floats(0.15, 0.99),
+)
+def test_finer_points_of_a_log_linear_curve_change_nothing(few, more, level):
+    coarse, fine = sorted({2, *few, 1000}), sorted({2, *few, *more, 1000})
+    found = [updates_to(level, some, log_linear(some), CAP) for some in (coarse, fine)]
+    assert found[0].updates == pytest.approx(found[1].updates)
+    assert found[0].updates == pytest.approx(2 ** (level / 0.1))
+
+
+def test_the_first_crossing_counts_and_nothing_is_smoothed():
+    noisy = ([100, 200, 400, 800], [0.1, 0.9, 0.3, 0.95])
+    assert updates_to(0.5, *noisy, 800).updates == pytest.approx(100 * math.sqrt(2))
+    assert updates_to(0.9, *noisy, 800) == (200, False)
+    assert updates_to(0.05, *noisy, 800) == (100, False)  # by the first point, no sooner
+    assert updates_to(0.5, [], [], 800) == (800, True)
+
+
+def record(seed, kind, factor, **more):
+    """A trial with the pace of a log-linear curve that ends after 1,024 updates."""
+    updates = [2**n for n in range(11)]
+    curve = [min(1.0, 0.1 * math.log2(max(1.0, update / factor))) for update in updates]
+    about = trial(
+        run=f"{kind}{seed}{sorted(more.items())}",
+        seed=seed,
+        encoding__kind=kind,
+        task__vocab_size=8,
+        training__iterations=1024,
+    )
+    curves = {"update": updates, "token_accuracy": curve}
+    (found,) = with_pace([{**about, **more}], lambda run: curves)
+    return found
+
+
+def test_records_have_columns_that_say_what_is_censored():
+    found = record(1, "none", 1.25)
+    assert [found[pace_column(level)] for level in LEVELS[:3]] == pytest.approx([40, 320, 640])
+    assert found["updates_to_0.95_censored"] is False
+    assert [found[f"{pace_column(x)}_censored"] for x in (0.5, 0.95)] == [False, False]
+    slow = record(1, "none", 4.0)
+    assert (slow["updates_to_0.9"], slow["updates_to_0.9_censored"]) == (1024, True)
+    assert slow["updates_to_0.8_censored"] is False
+    lost = record(1, "none", 1.25, diverged=1000)
+    assert (lost["updates_to_0.5"], lost["updates_to_0.5_censored"]) == (1024, True)
+    assert with_pace([{"run": "a"}], lambda run: {"update": [1, 2]}) == [{"run": "a"}]
+    holes = {"update": [1, 2, 4], "token_accuracy": [0.1, None, 0.9]}
+    (found,) = with_pace([{"run": "a"}], lambda run: holes, [0.5])
+    assert found["updates_to_0.5"] == pytest.approx(2)
+
+
+def claim(**changes):
+    values = {"level": 0.9, "where": {}, "contrast": ENCODING, "cells": "task.vocab_size"}
+    return Claim("c", "It is sooner.", Place("v3", "section 2"), Sooner(**{**values, **changes}))
+
+
+FACTORS = (1.1, 1.3, 1.2, 1.5, 1.4)
+
+
+def pairs(*factors):
+    """Pairs whose encoded trial needs 640 updates to 0.9, and the vanilla one a factor more."""
+    return [
+        one
+        for seed, factor in zip(SEEDS, factors, strict=False)
+        for one in (record(seed, "none", 1.25 * factor), record(seed, "sinusoidal", 1.25))
+    ]
+
+
+def test_sooner_is_students_t_of_log2_factors():
+    found = judge(claim(), pairs(*FACTORS))
+    expected = stats.ttest_1samp(np.log2(FACTORS), 0.0)
+    bounds = expected.confidence_interval()
+    assert found.verdict == "supported"
+    assert found.interval.estimate == pytest.approx(np.mean(np.log2(FACTORS)))
+    assert (found.interval.low, found.interval.high) == pytest.approx((bounds.low, bounds.high))
+    assert found.p_supports == pytest.approx(expected.pvalue / 2)
+    assert found.detail.startswith("a factor of 1.29 [1.1")
+    assert found.quantity.startswith("log2 of updates_to_0.9, none − sinusoidal")
+    assert found.remark == ""
+    assert judge(claim(sign=-1), pairs(*FACTORS)).verdict == "contradicted"
+    more = claim(factor=1.29, factor_origin="ours")
+    assert judge(more, pairs(*FACTORS)).verdict == "inconclusive"
+
+
+def test_trials_that_never_arrive_count_at_the_last_update_and_are_said():
+    found = judge(claim(), pairs(1.1, 1.3, 1.2, 4.0, 8.0))
+    restricted = np.log2([1.1, 1.3, 1.2, 1.6, 1.6])
+    assert found.interval.estimate == pytest.approx(restricted.mean())
+    assert found.num_seeds == 5
+    assert "never reached, and counted at the last update: 2 of 5 none" in found.remark
+
+
+def test_trainings_of_unequal_length_are_compared_within_the_shorter():
+    records = pairs(*FACTORS)
+    longer = [
+        {**one, "training.iterations": 2048, "updates_to_0.9": 1500.0}
+        if one["encoding.kind"] == "none"
+        else one
+        for one in records
+    ]
+    found = judge(claim(), longer)
+    assert found.interval.estimate == pytest.approx(math.log2(1024 / 640))
+    assert "5 of 5 none" in found.remark
+
+
+def test_a_claim_about_what_records_do_not_have_is_refused_or_not_run():
+    with pytest.raises(ConfigError, match=r"level is invalid: expected one of 0.5.*, got 0.7"):
+        claim(level=0.7)
+    with pytest.raises(ConfigError, match="factor is invalid"):
+        claim(factor=0)
+    with pytest.raises(ConfigError, match="margin_origin"):
+        claim(factor=2)
+    bare = [{k: v for k, v in one.items() if "updates_to" not in k} for one in pairs(*FACTORS)]
+    assert judge(claim(), bare).verdict == "not run"
+    assert json.dumps(judge(claim(), pairs(*FACTORS)).dump())
+
+
+def compared(records, level=0.9):
+    return compare_pace(*(select(f"encoding.kind={k}", records) for k in CONDITIONS), level)
+
+
+def test_two_settings_are_compared_by_the_factor_of_updates():
+    found = compared(pairs(*FACTORS))
+    expected = judge(claim(), pairs(*FACTORS)).interval
+    (one,) = found.cells
+    assert (one.interval.low, one.interval.high) == pytest.approx((expected.low, expected.high))
+    about = dict(zip(found.columns, found.rows[0], strict=True))
+    assert (about["B / A"], about["95 % by t"]) == ("1.29", "[1.11, 1.50]")
+    assert (about["never A, B"], about["A"]) == ("0, 0", "640")
+    assert not any("Never" in note for note in found.notes)
+
+
+def test_a_comparison_counts_who_never_arrived_on_each_side():
+    found = compared(pairs(1.1, 1.3, 1.2, 4.0, 8.0))
+    about = dict(zip(found.columns, found.rows[0], strict=True))
+    assert (about["n"], about["never A, B"]) == ("5", "0, 2")
+    assert about["B / A"].startswith("≥ ")
+    assert "at the last update: 0 trials of A, 2 of B" in " ".join(found.notes)
+    nothing = compared(pairs(*FACTORS), 0.95)
+    assert nothing.cells[0].says_nothing is False
+    assert found.dump()["cells"][0]["num_never"] == (0, 2)
+    assert "log2 of B / A" in found.html("pernn compare")
+    slow = [one | {"updates_to_0.9": 1024.0} for one in pairs(*FACTORS)]
+    assert compared(slow).rows[0][2:6] == ("–", "–", "–", "5, 5")
+    assert compared(slow).cells[0].interval.estimate == 0
+
+
+def test_a_comparison_is_within_the_updates_that_both_trained_for():
+    sides = [
+        [{**one, "training.iterations": total, "updates_to_0.9": updates} for one in some]
+        for some, total, updates in (
+            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "sinusoidal"], 1024, 640.0),
+            ([one for one in pairs(*FACTORS) if one["encoding.kind"] == "none"], 4096, 3000.0),
+        )
+    ]
+    one, other = (Side(name, some) for name, some in zip(CONDITIONS, sides, strict=True))
+    found = compare_pace(one, other, 0.9)
+    assert found.cells[0].num_never == (0, 5)
+    assert found.cells[0].interval.estimate == pytest.approx(math.log2(1024 / 640))
+
+
+def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
+    pytest.importorskip("pyarrow")
+    runs = []
+    for seed in (1, 2, 3):
+        one = spec(seed)
+        run = finish(tmp_path / "results", one, random.Random(seed))
+        updates = [100 * n for n in range(1, 151)]
+        lines = [
+            {"kind": "train", "update": n, "token_accuracy": 1 - 0.1 * seed**2 * 100 / n}
+            for n in updates
+        ]
+        (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+        runs.append(run.fingerprint)
+    sweep = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
+    publish(tmp_path / "results", sweep, tmp_path / "evidence", lambda run: [run])
+    published = {one.run: one for one in read_published(tmp_path / "evidence")}
+    own, _ = read_finished(tmp_path / "results", runs, {}, pytest.fail)
+    theirs, _ = read_finished(tmp_path / "none", runs, published, pytest.fail)
+    assert {one["run"]: one for one in own} == {one["run"]: one for one in theirs}
+    assert all(one["updates_to_0.9_censored"] is False for one in own)
+    (run, *_) = runs
+    (tmp_path / "results" / "runs" / run / "metrics.jsonl").write_text("none\n")
+    said: list[str] = []
+    found, _ = read_finished(tmp_path / "results", runs, {}, said.append)
+    assert [one["run"] for one in found if "updates_to_0.9" not in one] == [run]
+    assert len(said) == 1
