@@ -23,6 +23,7 @@ from .active import (
     describe_start,
     kernels_of,
     read_start,
+    updates_of,
 )
 from .assembly import build_task, read_divergence
 from .environment import changed_parts
@@ -137,7 +138,7 @@ def _run_held(
     began_fused = (started or {}).get("steps") == "fused"
     may_fuse = began_fused or has_fused_steps(spec.core.kind, device)
     steps = steps_of(spec, started, directory, device, warn) if may_fuse else nullcontext()
-    with kernels_of(started, directory), steps:
+    with kernels_of(started, directory), updates_of(started), steps:
         if first is not None and spec.analysis is not None:
             if started is None:
                 directory.write_environment(describe_start(spec, device))

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .update import (
         Update as Update,
         cuda_graph as cuda_graph,
+        find_usual as find_usual,
         make_update as make_update,
         now as now,
     )
