@@ -79,19 +79,21 @@ def test_equals_a_plain_script(core: str, preset: str) -> None:
         torch.testing.assert_close(trial.model.state_dict()[name], value, rtol=1e-3, atol=1e-5)
 
 
-def test_cut_at_every_step_and_resumed_gives_the_same_bits() -> None:
-    trial, whole = start()
+@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+def test_cut_at_every_step_and_resumed_gives_the_same_bits(core: str) -> None:
+    spec = SPEC.override({"core.kind": core})
+    trial, whole = start(spec)
     expected_events = events(trial, whole)
     expected = whole.dump()
     for cut in range(1, SPEC.training.iterations):
-        trial, state = start()
+        trial, state = start(spec)
         heard: list[Event] = []
         for event in advance(state, trial.stream, SPEC.training, trial.preset, CPU):
             heard.append(event)
             if event == Updated(cut):
                 break
         saved = {name: array.copy() for name, array in state.dump().items()}
-        trial, state = start()
+        trial, state = start(spec)
         state.restore(saved, cut)
         heard += events(trial, state)
         assert heard == expected_events

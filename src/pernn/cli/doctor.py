@@ -67,6 +67,7 @@ def examine(results: Path) -> list[Finding]:
         Finding("CPU cores", True, str(num_cores())),
         Finding("memory", True, f"{physical_memory() / 2**30:.0f} GiB"),
         _arithmetic(),
+        _updates(),
         _accelerator(),
         _directory(results),
     ]
@@ -99,6 +100,21 @@ def _arithmetic() -> Finding:
     except (ImportError, MachineError) as error:
         present, found = False, str(error)
     return Finding("CPU arithmetic", present, found, False, remedy)
+
+
+def _updates() -> Finding:
+    """Return whether updates of the usual network are single compiled calls here."""
+    try:
+        import torch
+
+        from pernn.kernels import has_whole_updates
+
+        present = has_whole_updates(torch.device("cpu"))
+    except (ImportError, MachineError):
+        present = False
+    found = "one compiled call (one layer of elman, gru or lstm, fp32)" if present else "autograd"
+    remedy = "a C++ compiler with OpenMP and a processor with AVX2 or AVX-512"
+    return Finding("CPU updates", present, found, False, remedy)
 
 
 def _accelerator() -> Finding:

@@ -27,5 +27,12 @@ if TYPE_CHECKING:
         rounding_products as rounding_products,
         rounds_products as rounds_products,
     )
+    from .updates import (
+        AdamStep as AdamStep,
+        UsualNetwork as UsualNetwork,
+        has_whole_updates as has_whole_updates,
+        update_whole as update_whole,
+        whole_updates as whole_updates,
+    )
 
 __getattr__ = exports(__name__)

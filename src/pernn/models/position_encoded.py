@@ -5,14 +5,18 @@ the embedding and each step's encoding is projected once per batch, then gathere
 query is one row at every output step: it is projected once and broadcast, its gradient a sum.
 """
 
+from typing import cast
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.modules.module import _has_any_global_hook
 
-from pernn.cores import Projected
+from pernn.cores import Linear, Projected, RecurrentCore, steps_are_fused
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
+from pernn.kernels import UsualNetwork
 
 from .network import CoreLike, EncodedNetwork, choose_width
 
@@ -132,6 +136,71 @@ class PositionEncodedRNN(EncodedNetwork):
             self.core.project(rows), batch, input_time, num_queries, shown, query_row, encodings
         )
 
+    def usual(self, num_steps: int, num_queries: int = 0) -> UsualNetwork | None:
+        """Return the parts that a whole update trains; `None` if anything is not as usual.
+
+        Usual are classes that compute what their names say (a subclass may not), one recurrent
+        layer, float32 weights on the CPU, all of them trained, a concatenated encoding that is not,
+        and no hook that would want to hear of a forward pass or a gradient.
+
+        Args:
+            num_steps: Steps of both phases.
+            num_queries: How many of them, at the end, are queries.
+        """
+        core, encoding, embedding, layer = (
+            self.core, self.encoding, self.embedding, self.output_layer
+        )  # fmt: skip
+        modules: tuple[nn.Module, ...] = (self, encoding, embedding, layer)
+        kind = type(core).__dict__.get("kernel")
+        if not isinstance(core, RecurrentCore) or kind is None or core.num_layers > 1:
+            return None
+        biases = [core.bias_of("ih", 0), core.bias_of("hh", 0)] if core.bias else []
+        weights = [embedding.weight, core.weight("ih", 0), core.weight("hh", 0)]
+        weights += [layer.weight, layer.bias, *biases]
+        is_usual = (
+            (type(self), type(embedding), type(layer)) == (PositionEncodedRNN, nn.Embedding, Linear)
+            and (embedding.padding_idx, embedding.max_norm) == (None, None)
+            and not (embedding.sparse or embedding.scale_grad_by_freq)
+            and (encoding.combine == "concat" or not encoding.size)
+            and (self.num_extra_rows > 0 or not num_queries)
+            and not _has_any_global_hook()
+            and not any(map(_has_hooks, (*modules, core)))
+            and sum(len(part._parameters) for part in (*modules, core)) == len(weights)
+            and not any(part._modules for part in (*modules[1:], core))
+            and all(map(_is_trained, weights))
+            and not steps_are_fused()
+        )
+        if not is_usual:
+            return None
+        encodings = encoding(num_steps, num_queries) if encoding.size else None
+        if encodings is not None and (encodings.requires_grad or encodings.dtype != torch.float32):
+            return None
+        trained = cast(list[nn.Parameter], weights)
+        return UsualNetwork(kind, trained, encoding.embedding_copies, encodings)
+
     def _rows(self) -> Float[Tensor, "rows width"]:
         """The embedding as it stands in the input: twice for `repeated_embedding`."""
         return torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)
+
+
+def _has_hooks(part: nn.Module) -> bool:
+    return bool(
+        part._forward_hooks
+        or part._forward_pre_hooks
+        or part._backward_hooks
+        or part._backward_pre_hooks
+        or "forward" in part.__dict__
+    )
+
+
+def _is_trained(weight: Tensor) -> bool:
+    """Return whether a weight is a plain parameter to be trained, in float32 on the CPU."""
+    return (
+        type(weight) is nn.Parameter
+        and weight.requires_grad
+        and weight.dtype == torch.float32
+        and weight.device.type == "cpu"
+        and weight.is_contiguous()
+        and not weight._backward_hooks
+        and not weight._post_accumulate_grad_hooks
+    )

@@ -15,9 +15,17 @@ from jaxtyping import Shaped
 
 from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.interfaces import Measurement, Task
-from pernn.kernels import describe_kernels, find_kernels, without_kernels
+from pernn.kernels import describe_kernels, find_kernels, whole_updates, without_kernels
 from pernn.store import Checkpoint, RunDirectory
-from pernn.training import CheckpointDue, Event, Measured, TrainState, evaluate, evaluate_diverged
+from pernn.training import (
+    CheckpointDue,
+    Event,
+    Measured,
+    TrainState,
+    evaluate,
+    evaluate_diverged,
+    find_usual,
+)
 
 from .assembly import Trial, build_stage
 from .environment import describe_environment, describe_parts
@@ -84,11 +92,13 @@ class ActiveRun:
         # Read from files, data could be others than they were.
         data = getattr(trial.stream, "digest", None)
         environment = describe_start(spec, device, data)
+        state = TrainState.fresh(trial.model, trial.preset)
+        if find_usual(state, spec.training, device) is not None:
+            environment["updates"] = "whole"
         if started is None:
             directory.write_environment(environment)
         else:
             _check_data(started, data, directory)
-        state = TrainState.fresh(trial.model, trial.preset)
         _restore(directory, state, started, environment, warn)
         directory.checkpoints.prune(spec.training.keep_interval)
         log = Log(spec, directory, root, warn)
@@ -222,6 +232,11 @@ def kernels_of(
             f"{describe_kernels()}: `pernn doctor` says what is missing; or delete the directory"
         )
     return nullcontext()
+
+
+def updates_of(started: Mapping[str, Any] | None) -> AbstractContextManager[None]:
+    """Go on as the run began: sums of whole updates and of autograd are ordered differently."""
+    return whole_updates(enabled=started is None or started.get("updates") == "whole")
 
 
 def _check_data(started: Mapping[str, Any], data: str | None, run: RunDirectory) -> None:

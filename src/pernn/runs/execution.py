@@ -22,6 +22,7 @@ from .active import (
     describe_start,
     kernels_of,
     read_start,
+    updates_of,
 )
 from .assembly import build_task, read_divergence
 from .environment import changed_parts
@@ -132,7 +133,7 @@ def _run_held(
     torch.set_num_threads(threads if started is None else started["threads"])
     if started is not None:
         check_device(started, device, directory)
-    with kernels_of(started, directory):
+    with kernels_of(started, directory), updates_of(started):
         if first is not None and spec.analysis is not None:
             if started is None:
                 directory.write_environment(describe_start(spec, device))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .state import TrainState as TrainState
     from .update import (
         Update as Update,
+        find_usual as find_usual,
         make_update as make_update,
         now as now,
     )

@@ -57,7 +57,7 @@ class FusedAdam:
         """Change every parameter that has a gradient."""
         (group,) = self.param_groups
         trained = [parameter for parameter in group["params"] if parameter.grad is not None]
-        states = [self._state_of(parameter) for parameter in trained]
+        states = [self.moments_of(parameter) for parameter in trained]
         steps = [state["step"] for state in states]
         torch._foreach_add_(steps, 1)
         torch._fused_adam_(
@@ -76,7 +76,8 @@ class FusedAdam:
             maximize=False,
         )
 
-    def _state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+    def moments_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return a parameter's state, made on its first step."""
         state = self.state[parameter]
         if not state:
             state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pernn.interfaces import Batch
+from pernn.kernels import AdamStep, UsualNetwork, has_whole_updates, update_whole
 
 from .config import Preset, TrainingConfig, learning_rate
 from .objective import DeviceBatch, batch_loss, show
@@ -36,6 +37,7 @@ class Update:
     ) -> None:
         self.state, self.config, self.device = state, config, device
         self.clip_norm = inf if preset.clip_norm is None else preset.clip_norm
+        self._space = torch.empty(0)
         # Of the first forward pass; it would slow all of them down.
         rounds = config.precision == "bf16" and device.type == "cpu"
         self._watch: AbstractContextManager[Any] = nullcontext()
@@ -49,7 +51,26 @@ class Update:
     def step(self, pieces: Sequence[DeviceBatch]) -> None:
         """Make the next update with a batch that is on the device, whole or in pieces."""
         self.count()
-        self.run(pieces)
+        network = self._usual_network(pieces)
+        if network is None:
+            self.run(pieces)
+        else:
+            self._run_whole(network, pieces[0])
+
+    def _usual_network(self, pieces: Sequence[DeviceBatch]) -> UsualNetwork | None:
+        """Return what a whole update trains; `None` where only autograd does."""
+        (shown, *more) = pieces
+        if more or shown.rows is not None:
+            return None
+        num_steps = shown.tokens.shape[1] + shown.num_queries
+        return find_usual(self.state, self.config, self.device, num_steps, shown.num_queries)
+
+    def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
+        state, adam = self.state, self.state.optimizer
+        moments = [adam.moments_of(weight) for weight in network.weights]
+        step = AdamStep(adam.param_groups[0]["lr"], adam.betas, adam.eps, self.clip_norm)
+        batch = shown.tokens, shown.targets, shown.num_queries
+        update_whole(network, moments, step, *batch, state.sums, self._space)
 
     def count(self) -> None:
         """Begin the next update: count it and set its learning rate, in place if it is a tensor."""
@@ -79,6 +100,23 @@ class Update:
             loss, right = batch_loss(self.state.network, shown)
         torch.autograd.backward(loss)
         return loss.detach(), right
+
+
+def find_usual(
+    state: TrainState,
+    config: TrainingConfig,
+    device: torch.device,
+    num_steps: int = 1,
+    num_queries: int = 0,
+) -> UsualNetwork | None:
+    """Return the network by its parts if whole updates can train it; `None` if autograd must."""
+    find = getattr(state.network, "usual", None)
+    if find is None or config.precision != "fp32" or config.micro_batch is not None:
+        return None
+    if not has_whole_updates(device):
+        return None
+    network: UsualNetwork | None = find(num_steps, num_queries)
+    return network
 
 
 def clip_gradients(parameters: list[nn.Parameter], clip_norm: float) -> Tensor:

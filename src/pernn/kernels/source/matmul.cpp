@@ -199,7 +199,8 @@ void share(const Tensor& out, int64_t row_panel, int64_t column_panel, Run run) 
   });
 }
 
-// Parts of a number that `matmul` takes: 3 stands for float32, 1 for factors rounded to bfloat16.
+}  // namespace
+
 std::vector<int64_t> product_parts() {
 #ifdef PERNN_MATRIX_UNITS
   if (may_use_units()) return {1, 3};
@@ -211,7 +212,6 @@ std::vector<int64_t> product_parts() {
 #endif
 }
 
-// out = left · right, or added to it.
 void matmul(Tensor out, const Tensor& left, const Tensor& right, int64_t parts, bool add) {
   const auto known = product_parts();
   TORCH_CHECK(std::count(known.begin(), known.end(), parts), "no products of ", parts, " part(s) here");
@@ -237,6 +237,8 @@ void matmul(Tensor out, const Tensor& left, const Tensor& right, int64_t parts, 
   share(out, kTileRows, kTileColumns, [&](auto... range) { product.run(range...); });
 #endif
 }
+
+namespace {
 
 TORCH_LIBRARY_FRAGMENT(pernn, library) {
   library.def("product_parts", &product_parts);

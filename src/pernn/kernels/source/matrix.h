@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 namespace pernn {
 
@@ -51,6 +52,12 @@ struct Matrix {
     return data + row * row_stride + column * column_stride;
   }
 };
+
+// Parts of a number that `matmul` takes: 3 stands for float32, 1 for factors rounded to bfloat16.
+std::vector<int64_t> product_parts();
+
+// out = left · right, or added to it.
+void matmul(at::Tensor out, const at::Tensor& left, const at::Tensor& right, int64_t parts, bool add);
 
 // Where a part of rows or columns ends: whole panels for all but the last.
 inline int64_t cut(int64_t size, int64_t panel, int64_t part, int64_t parts) {

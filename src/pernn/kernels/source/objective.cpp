@@ -2,6 +2,7 @@
 // it is in the cache.
 
 #include "functions.h"
+#include "objective.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -11,12 +12,7 @@
 #include <limits>
 
 namespace pernn {
-namespace {
 
-using at::Tensor;
-
-// The loss of one row. The bias is added to its logits; these become (softmax − one-hot) · scale if
-// the gradient is wanted.
 float cross_entropy_row(float* logits, const float* bias, int64_t size, int64_t target, float scale,
                         bool gradient, bool* hit) {
   const int64_t whole = size / kWidth * kWidth;
@@ -59,6 +55,10 @@ float cross_entropy_row(float* logits, const float* bias, int64_t size, int64_t 
   }
   return std::log(sum) + largest - wanted;
 }
+
+namespace {
+
+using at::Tensor;
 
 void cross_entropy(Tensor logits, const std::optional<Tensor>& bias, const Tensor& targets,
                    double scale, bool gradient, Tensor losses, Tensor hits) {

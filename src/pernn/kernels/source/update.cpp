@@ -1,0 +1,424 @@
+// A whole update of the usual network: tokens and queries → one recurrent layer → logits →
+// cross-entropy, the way back, clipping and Adam's step, without a graph.
+//
+// All memory is one tensor that the caller keeps. Sizes: K ids, E numbers of an embedding, D of an
+// encoding, h hidden units, H the same in whole vectors, T steps, B sequences, S scored steps.
+
+#include "matrix.h"
+#include "objective.h"
+#include "steps.h"
+
+#include <ATen/CPUFunctions.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace pernn {
+namespace {
+
+using at::Tensor;
+using std::optional;
+
+// Order of the weights in the lists; the biases of the layer may be absent.
+enum { kEmbedding, kInput, kRecurrent, kOutput, kOutputBias, kInputBias, kRecurrentBias };
+
+constexpr int64_t kPiece = 1 << 14;      // numbers of a weight that one thread changes at a time
+constexpr int64_t kLogits = 1 << 21;     // at a time
+constexpr int64_t kLeastForUnits = 128;  // rows and columns of products that matrix units do
+
+Tensor view(const float* data, int64_t rows, int64_t columns, int64_t stride) {
+  return at::from_blob(const_cast<float*>(data), {rows, columns}, {stride, 1}, at::kFloat);
+}
+
+// out = left · right, or added to it: by matrix units where there are any and they pay, else by the
+// library.
+void multiply(Tensor out, const Tensor& left, const Tensor& right, bool add) {
+  static const bool has_units = product_parts().size() > 1;
+  if (has_units && std::min(out.size(0), out.size(1)) >= kLeastForUnits && left.size(1) >= 32)
+    matmul(out, left, right, 3, add);
+  else if (add)
+    at::cpu::addmm_(out, left, right);
+  else
+    at::cpu::mm_out(out, left, right);
+}
+
+// Cuts memory into arrays of whole cache lines.
+struct Arena {
+  float* data;
+  int64_t used = 0;
+
+  template <typename T = float>
+  T* take(int64_t count) {
+    static_assert(sizeof(T) == sizeof(float));
+    const int64_t at = used;
+    used += (count + 15) / 16 * 16;
+    return data ? reinterpret_cast<T*>(data + at) : nullptr;
+  }
+};
+
+// Transposed recurrent weights in panels of one vector of units, gates side by side; beyond h zeros.
+void pack_ahead(const float* weight, int64_t h, int64_t H, int64_t gates, float* to) {
+  at::parallel_for(0, H / kWidth, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin * kWidth; unit < end * kWidth; unit += kWidth)
+      for (int64_t gate = 0; gate < gates; ++gate) {
+        const float* from = weight + (gate * h + unit) * h;
+        float* place = to + unit * H * gates + gate * kWidth;
+        for (int64_t inner = 0; inner < H; inner += kWidth) {
+          float* tile = place + inner * gates * kWidth;
+          if (std::max(unit, inner) + kWidth <= h) {
+            at::vec::transpose_mxn<float, kWidth, kWidth>(from + inner, h, tile, gates * kWidth);
+            continue;
+          }
+          for (int64_t row = 0; row < kWidth; ++row)
+            for (int64_t at = 0; at < kWidth; ++at)
+              tile[row * gates * kWidth + at] =
+                  unit + at < h && inner + row < h ? from[at * h + inner + row] : 0.f;
+        }
+      }
+  });
+}
+
+// Recurrent weights in panels of so many columns; beyond h zeros.
+void pack_back(const float* weight, int64_t h, int64_t H, int64_t gates, int64_t columns, float* to) {
+  at::parallel_for(0, H / columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin * columns; panel < end * columns; panel += columns)
+      for (int64_t row = 0; row < gates * H; ++row) {
+        float* place = to + panel * gates * H + row * columns;
+        const int64_t unit = row % H, kept = unit < h ? std::clamp(h - panel, int64_t{0}, columns) : 0;
+        std::copy_n(weight + (row / H * h + unit) * h + panel, kept, place);
+        std::fill(place + kept, place + columns, 0.f);
+      }
+  });
+}
+
+// What a piece of a weight needs to take Adam's step.
+struct Piece {
+  float *weight, *first, *second;
+  const float* grad;
+  int64_t count;
+
+  double squares() const {
+    Vec sums(0.f);
+    int64_t at = 0;
+    for (; at + kWidth <= count; at += kWidth) {
+      const Vec value = Vec::loadu(grad + at);
+      sums = at::vec::fmadd(value, value, sums);
+    }
+    double total =
+        at::vec::vec_reduce_all<float>([](const Vec& one, const Vec& other) { return one + other; }, sums);
+    for (; at < count; ++at) total += static_cast<double>(grad[at]) * grad[at];
+    return total;
+  }
+};
+
+// Numbers of one step of Adam, the same for all weights.
+struct Adam {
+  float scale, beta1, beta2, rate, root, epsilon;  // rate and root: corrected for the bias
+
+  void change(const Piece& piece) const {
+    const Vec keep1(beta1), add1(1 - beta1), keep2(beta2), add2(1 - beta2);
+    for (int64_t at = 0; at < piece.count; at += kWidth) {
+      const int64_t count = std::min(kWidth, piece.count - at);
+      const Vec grad = Vec::loadu(piece.grad + at, count) * Vec(scale);
+      const Vec first = keep1 * Vec::loadu(piece.first + at, count) + add1 * grad;
+      const Vec second = keep2 * Vec::loadu(piece.second + at, count) + add2 * grad * grad;
+      first.store(piece.first + at, count);
+      second.store(piece.second + at, count);
+      const Vec step = Vec(rate) * first / (second.sqrt() / Vec(root) + Vec(epsilon));
+      (Vec::loadu(piece.weight + at, count) - step).store(piece.weight + at, count);
+    }
+  }
+};
+
+// One update; `weights` and the lists beside it are in the order above.
+struct Update {
+  at::TensorList weights, firsts, seconds, counts;
+  const optional<Tensor>& encodings;
+  int64_t copies;
+  const Tensor &tokens, &targets;
+  int64_t queries;
+
+  int64_t K = weights[kOutput].size(0), E = weights[kEmbedding].size(1), ids = weights[kEmbedding].size(0);
+  int64_t h = weights[kRecurrent].size(1), H = (h + 15) / 16 * 16, gates = weights[kRecurrent].size(0) / h;
+  int64_t columns = weights[kInput].size(1), D = columns - copies * E, width = gates * H;
+  int64_t B = tokens.size(0), L = tokens.size(1), T = L + queries, S = targets.size(1);
+  int64_t blocks = at::get_num_threads(), num_rows = 0, chunk = 0;
+  bool has_bias = weights.size() > kInputBias;
+
+  Layer layer{};
+  std::vector<int32_t> used;  // rows of the embedding that are shown, ascending
+  int32_t *row_of, *rows;     // row of the embedding → its place among these; step, sequence → place
+  const float* vectors;       // those rows
+  float *shown_vectors, *table, *codes, *bias_hn, *ahead, *back, *grad_states, *logits, *losses;
+  float* grads[kRecurrentBias + 1] = {};
+  bool* hits;
+
+  const float* weight(int64_t which) const { return weights[which].const_data_ptr<float>(); }
+
+  // Call with the weights' first row, number of rows, and first column among gates in whole vectors.
+  template <typename Call>
+  void by_blocks(const Call& call) const {
+    if (h == H) return call(0, gates * h, 0);
+    for (int64_t gate = 0; gate < gates; ++gate) call(gate * h, h, gate * H);
+  }
+
+  // Input weights of one copy of the embedding, or of the encoding.
+  Tensor inputs_of(const float* from, int64_t row, int64_t count, int64_t part) const {
+    return view(from + row * columns + part * E, count, part < copies ? E : D, columns);
+  }
+
+  void check() const {
+    for (const auto& tensor : {tokens, targets})
+      TORCH_CHECK(tensor.is_contiguous() && tensor.scalar_type() == at::kLong, "ids must be contiguous");
+    TORCH_CHECK(B > 0 && targets.size(0) == B && 0 < S && S <= T, "targets do not fit the tokens");
+    TORCH_CHECK(D == (encodings ? encodings->size(1) : 0) && (!D || encodings->size(0) == T),
+                "encodings do not fit");
+    TORCH_CHECK(!queries || K < ids, "no query row");
+    for (const auto& list : {weights, firsts, seconds})
+      for (size_t at = 0; at < weights.size(); ++at)
+        TORCH_CHECK(list[at].is_contiguous() && list[at].scalar_type() == at::kFloat &&
+                        list[at].sizes() == weights[at].sizes(),
+                    "weights and moments must be contiguous float32, of one shape");
+    const int64_t* wanted = targets.const_data_ptr<int64_t>();
+    for (int64_t place = 0; place < B * S; ++place)
+      TORCH_CHECK_INDEX(0 <= wanted[place] && wanted[place] < K, "target ", wanted[place],
+                        " is none of 0 … ", K - 1);
+  }
+
+  // Find the rows that are shown, before there is memory for more.
+  void index(std::vector<bool>& is_shown) {
+    const int64_t* shown = tokens.const_data_ptr<int64_t>();
+    for (int64_t place = 0; place < B * L; ++place) {
+      TORCH_CHECK_INDEX(0 <= shown[place] && shown[place] < ids, "token id ", shown[place],
+                        " is none of 0 … ", ids - 1);
+      is_shown[shown[place]] = true;
+    }
+    if (queries) is_shown[K] = true;
+    num_rows = std::count(is_shown.begin(), is_shown.end(), true);
+  }
+
+  // Lay everything out; without memory only count.
+  int64_t lay_out(float* space) {
+    Arena arena{space};
+    const bool lstm = gates == 4;
+    const int64_t kept = gates == 1 ? 1 : 4, places = T * B;
+    chunk = std::clamp(kLogits / K, int64_t{1}, B * S);
+    row_of = arena.take<int32_t>(ids), rows = arena.take<int32_t>(places);
+    shown_vectors = arena.take(num_rows < ids ? num_rows * E : 0);
+    table = arena.take(num_rows * width), codes = arena.take(T * width), bias_hn = arena.take(H);
+    ahead = arena.take(width * H), back = arena.take(width * H);
+    layer.states = arena.take(places * H);
+    layer.cells = lstm ? arena.take(places * H) : nullptr;
+    layer.flats = lstm ? arena.take(places * H) : nullptr;
+    layer.kept = arena.take(places * kept * H);
+    layer.carry = arena.take(B * H);
+    grad_states = arena.take(B * S * H), logits = arena.take(chunk * K), losses = arena.take(B * S);
+    hits = reinterpret_cast<bool*>(arena.take(B * S));
+    layer.grad_table = arena.take(blocks * num_rows * width);
+    layer.grad_codes = arena.take(blocks * T * width), layer.grad_bias_hn = arena.take(blocks * H);
+    for (size_t which = 0; which < weights.size(); ++which)
+      grads[which] = arena.take(weights[which].numel());
+    return arena.used;
+  }
+
+  void project() {
+    const int64_t* shown = tokens.const_data_ptr<int64_t>();
+    vectors = num_rows < ids ? shown_vectors : weight(kEmbedding);
+    for (int64_t place = 0; num_rows < ids && place < num_rows; ++place)
+      std::copy_n(weight(kEmbedding) + used[place] * E, E, shown_vectors + place * E);
+    for (int64_t step = 0; step < T; ++step)
+      for (int64_t row = 0; row < B; ++row)
+        rows[step * B + row] = row_of[step < L ? shown[row * L + step] : K];
+    std::fill_n(codes, T * width, 0.f);
+    std::fill_n(bias_hn, H, 0.f);
+    if (H > h) std::fill_n(table, num_rows * width, 0.f);
+    const bool gru = gates == 3;
+    for (int64_t row = 0; has_bias && row < gates * h; ++row) {
+      const bool behind = gru && row >= 2 * h;
+      const float one = weight(kInputBias)[row], other = weight(kRecurrentBias)[row];
+      if (behind) bias_hn[row - 2 * h] = other;
+      for (int64_t step = 0; step < T; ++step)
+        codes[step * width + row / h * H + row % h] = behind ? one : one + other;
+    }
+    by_blocks([&](int64_t row, int64_t count, int64_t column) {
+      for (int64_t copy = 0; copy < copies; ++copy)
+        multiply(view(table + column, num_rows, count, width), view(vectors, num_rows, E, E),
+                 inputs_of(weight(kInput), row, count, copy).t(), copy > 0);
+      if (D)
+        multiply(view(codes + column, T, count, width), *encodings,
+                 inputs_of(weight(kInput), row, count, copies).t(), true);
+    });
+  }
+
+  template <typename Run>
+  void share_batch(const Run& run) const {
+    at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block)
+        run(block * B / blocks, (block + 1) * B / blocks, block);
+    });
+  }
+
+  template <typename Cell>
+  void recur() {
+    const int64_t vectors_of = H / kWidth;
+    const int64_t abreast = vectors_of % 4 == 0 ? 4 : vectors_of % 2 == 0 ? 2 : 1;
+    pack_ahead(weight(kRecurrent), h, H, gates, ahead);
+    pack_back(weight(kRecurrent), h, H, gates, abreast * kWidth, back);
+    const auto [states, cells, flats, kept] = std::tie(layer.states, layer.cells, layer.flats, layer.kept);
+    layer = {B, T, L, S, H, num_rows, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
+             grad_states, layer.grad_table, layer.grad_codes, layer.grad_bias_hn, layer.carry};
+    share_batch([&](int64_t first, int64_t last, int64_t) { layer.run_forward<Cell>(first, last); });
+    read_out();
+    std::fill_n(layer.grad_table, blocks * num_rows * width, 0.f);
+    std::fill_n(layer.grad_codes, blocks * T * width, 0.f);
+    std::fill_n(layer.grad_bias_hn, blocks * H, 0.f);
+    std::fill_n(layer.carry, B * H, 0.f);
+    share_batch([&](int64_t first, int64_t last, int64_t block) {
+      if (abreast == 4) return layer.run_back<Cell, 4>(first, last, block);
+      if (abreast == 2) return layer.run_back<Cell, 2>(first, last, block);
+      layer.run_back<Cell, 1>(first, last, block);
+    });
+    for (const auto& [sums, count] : {std::pair{layer.grad_table, num_rows * width},
+                                      std::pair{layer.grad_codes, T * width},
+                                      std::pair{layer.grad_bias_hn, H}})
+      for (int64_t at = 0; blocks > 1 && at < count; ++at)
+        for (int64_t block = 1; block < blocks; ++block) sums[at] += sums[block * count + at];
+    for (int64_t step = L; step < T; ++step)
+      for (int64_t at = 0; at < width; ++at)
+        layer.grad_table[row_of[K] * width + at] += layer.grad_codes[step * width + at];
+    add_up();
+  }
+
+  // Logits, some at a time, become their own gradient, and that the gradients of what made them.
+  void read_out() {
+    const float* states = layer.states + (T - S) * B * H;
+    const Tensor& output = weights[kOutput];
+    const int64_t* wanted = targets.const_data_ptr<int64_t>();
+    if (H > h) std::fill_n(grad_states, B * S * H, 0.f);
+    std::fill_n(grads[kOutputBias], K, 0.f);
+    for (int64_t start = 0; start < B * S; start += chunk) {
+      const int64_t count = std::min(chunk, B * S - start);
+      const Tensor values = view(logits, count, K, K), read = view(states + start * H, count, h, H);
+      multiply(values, read, output.t(), false);
+      at::parallel_for(0, count, 1 + (1 << 14) / K, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t place = start + row, target = wanted[place % B * S + place / B];
+          losses[place] = cross_entropy_row(logits + row * K, weight(kOutputBias), K, target,
+                                            1.f / (B * S), true, hits + place);
+        }
+      });
+      at::parallel_for(0, K, 1 << 10, [&](int64_t begin, int64_t end) {
+        for (int64_t row = 0; row < count; ++row)
+          for (int64_t id = begin; id < end; ++id) grads[kOutputBias][id] += logits[row * K + id];
+      });
+      multiply(view(grad_states + start * H, count, h, H), values, output, false);
+      multiply(view(grads[kOutput], K, h, h), values.t(), read, start > 0);
+    }
+  }
+
+  // The weights' gradients: products over all steps, and over all rows that were shown.
+  void add_up() {
+    const int64_t stride = (gates == 1 ? 1 : 4) * H, rest = (T - 1) * B;
+    float* vector_grads = num_rows < ids ? shown_vectors : grads[kEmbedding];
+    by_blocks([&](int64_t row, int64_t count, int64_t column) {
+      const Tensor found = view(layer.grad_table + column, num_rows, count, width);
+      multiply(view(grads[kRecurrent] + row * h, count, h, h),
+               view(layer.kept + B * stride + column, rest, count, stride).t(),
+               view(layer.states, rest, h, H), false);
+      for (int64_t copy = 0; copy < copies; ++copy)
+        multiply(inputs_of(grads[kInput], row, count, copy), found.t(), view(vectors, num_rows, E, E),
+                 false);
+      if (D)
+        multiply(inputs_of(grads[kInput], row, count, copies),
+                 view(layer.grad_codes + column, T, count, width).t(), *encodings, false);
+    });
+    by_blocks([&](int64_t row, int64_t count, int64_t column) {
+      for (int64_t copy = 0; copy < copies; ++copy)
+        multiply(view(vector_grads, num_rows, E, E), view(layer.grad_table + column, num_rows, count, width),
+                 inputs_of(weight(kInput), row, count, copy), row || copy);
+    });
+    if (num_rows < ids) {
+      std::fill_n(grads[kEmbedding], ids * E, 0.f);
+      for (int64_t place = 0; place < num_rows; ++place)
+        std::copy_n(shown_vectors + place * E, E, grads[kEmbedding] + used[place] * E);
+    }
+    for (int64_t row = 0; has_bias && row < gates * h; ++row) {
+      float sum = 0;
+      for (int64_t step = 0; step < T; ++step) sum += layer.grad_codes[step * width + row / h * H + row % h];
+      grads[kInputBias][row] = sum;
+      grads[kRecurrentBias][row] = gates == 3 && row >= 2 * h ? layer.grad_bias_hn[row - 2 * h] : sum;
+    }
+  }
+
+  // Clip, take Adam's step, and add loss, norm and share of right answers to the sums.
+  void finish(double rate, double beta1, double beta2, double epsilon, double clip_norm, double* sums) {
+    std::vector<Piece> pieces;
+    for (size_t which = 0; which < weights.size(); ++which)
+      for (int64_t at = 0, all = weights[which].numel(); at < all; at += kPiece)
+        pieces.push_back({weights[which].mutable_data_ptr<float>() + at,
+                          firsts[which].mutable_data_ptr<float>() + at,
+                          seconds[which].mutable_data_ptr<float>() + at, grads[which] + at,
+                          std::min(kPiece, all - at)});
+    std::vector<double> squares(pieces.size());
+    const auto each = [&](const auto& call) {
+      at::parallel_for(0, pieces.size(), 2, [&](int64_t begin, int64_t end) {
+        for (int64_t piece = begin; piece < end; ++piece) call(piece);
+      });
+    };
+    each([&](int64_t piece) { squares[piece] = pieces[piece].squares(); });
+    double total = 0, loss = 0, right = 0;
+    for (const double one : squares) total += one;
+    const double norm = std::sqrt(total);
+    // In this order a NaN stays one.
+    double scale = clip_norm / (norm + 1e-6);
+    if (scale > 1) scale = 1;
+    for (const Tensor& count : counts) *count.mutable_data_ptr<float>() += 1;
+    const double step = *counts[0].const_data_ptr<float>();
+    const Adam adam{float(scale), float(beta1), float(beta2), float(rate / (1 - std::pow(beta1, step))),
+                    float(std::sqrt(1 - std::pow(beta2, step))), float(epsilon)};
+    each([&](int64_t piece) { adam.change(pieces[piece]); });
+    for (int64_t place = 0; place < B * S; ++place) loss += losses[place], right += hits[place];
+    sums[0] += loss / (B * S), sums[1] += norm, sums[2] += right / (B * S);
+  }
+};
+
+void update(const std::string& kind, at::TensorList weights, at::TensorList firsts,
+            at::TensorList seconds, at::TensorList counts, const optional<Tensor>& encodings,
+            int64_t copies, const Tensor& tokens, const Tensor& targets, int64_t queries, double rate,
+            double beta1, double beta2, double epsilon, double clip_norm, Tensor sums, Tensor space) {
+  Update one{weights, firsts, seconds, counts, encodings, copies, tokens, targets, queries};
+  one.check();
+  std::vector<bool> is_shown(one.ids);
+  one.index(is_shown);
+  const int64_t needed = one.lay_out(nullptr);
+  if (space.numel() < needed) space.resize_({needed});
+  one.lay_out(space.mutable_data_ptr<float>());
+  for (int64_t id = 0; id < one.ids; ++id)
+    if (is_shown[id]) one.row_of[id] = one.used.size(), one.used.push_back(id);
+  one.project();
+  if (kind == "elman")
+    one.recur<Elman>();
+  else if (kind == "gru")
+    one.recur<GRU>();
+  else
+    one.recur<LSTM>();
+  one.finish(rate, beta1, beta2, epsilon, clip_norm, sums.mutable_data_ptr<double>());
+}
+
+TORCH_LIBRARY_FRAGMENT(pernn, library) {
+  library.def(
+      "update(str kind, Tensor(a!)[] weights, Tensor(b!)[] firsts, Tensor(c!)[] seconds, "
+      "Tensor(d!)[] counts, Tensor? encodings, int copies, Tensor tokens, Tensor targets, int queries, "
+      "float rate, float beta1, float beta2, float epsilon, float clip_norm, Tensor(e!) sums, "
+      "Tensor(f!) space) -> ()",
+      torch::dispatch(c10::DispatchKey::CPU, &update));
+}
+
+}  // namespace
+}  // namespace pernn

@@ -1,0 +1,117 @@
+"""Whole updates: one compiled call instead of a graph, its nodes and the optimiser's passes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from .loading import find_kernels
+
+_are_whole = ContextVar("_are_whole", default=True)
+
+
+@dataclass(frozen=True)
+class UsualNetwork:
+    """Embedding, one recurrent layer and output layer: what a whole update can train.
+
+    Attributes:
+        kind: `elman`, `gru` or `lstm`.
+        weights: Embedding, input weights, recurrent weights, output layer's weights and bias; then
+            the layer's two biases if it has any.
+        copies: How often a token's vector stands in the input.
+        encodings: Of all steps, after the vectors in the input; none if absent.
+    """
+
+    kind: str
+    weights: Sequence[nn.Parameter]
+    copies: int
+    encodings: Float[Tensor, "time size"] | None
+
+
+@dataclass(frozen=True)
+class AdamStep:
+    """Numbers of one step of Adam.
+
+    Attributes:
+        rate: Learning rate.
+        betas: Decay of the two moments.
+        epsilon: Added to the root of the second moment.
+        clip_norm: Largest norm of all gradients; infinity does not clip.
+    """
+
+    rate: float
+    betas: tuple[float, float]
+    epsilon: float
+    clip_norm: float
+
+
+@contextmanager
+def whole_updates(*, enabled: bool) -> Iterator[None]:
+    """Let networks that are as usual be trained by whole updates, or not; for this thread.
+
+    The results are the same up to rounding.
+
+    Args:
+        enabled: False goes through autograd; outside of this they are whole.
+    """
+    token = _are_whole.set(enabled)
+    try:
+        yield
+    finally:
+        _are_whole.reset(token)
+
+
+def has_whole_updates(device: torch.device) -> bool:
+    """Return whether updates can be whole here and now: on a CPU, by kernels with vectors."""
+    if device.type != "cpu" or not _are_whole.get():
+        return False
+    kernels = find_kernels()
+    return kernels is not None and 3 in kernels.product_parts
+
+
+@torch.no_grad()
+def update_whole(
+    network: UsualNetwork,
+    moments: Sequence[Mapping[str, Tensor]],
+    step: AdamStep,
+    tokens: Int[Tensor, "batch input_time"],
+    targets: Int[Tensor, "batch scored"],
+    num_queries: int,
+    sums: Float[Tensor, "3"],
+    space: Tensor,
+) -> None:
+    """Change weights and moments by one update on a batch, all of whose targets are scored.
+
+    Args:
+        network: What is trained, in float32 on the CPU.
+        moments: Of each weight, `exp_avg`, `exp_avg_sq` and `step`.
+        step: Adam's.
+        tokens: Ids of the input phase.
+        targets: Ids expected at the last steps.
+        num_queries: Steps after the tokens.
+        sums: Loss, gradient norm and share of right answers are added to these.
+        space: Memory of the kernel's own, of any size: it grows, and serves the next update.
+
+    Raises:
+        IndexError: If an id is not one of the network's.
+    """
+    torch.ops.pernn.update(
+        network.kind,
+        network.weights,
+        *([moment[key] for moment in moments] for key in ("exp_avg", "exp_avg_sq", "step")),
+        network.encodings,
+        network.copies,
+        tokens,
+        targets,
+        num_queries,
+        step.rate,
+        *step.betas,
+        step.epsilon,
+        step.clip_norm,
+        sums,
+        space,
+    )

@@ -1,0 +1,257 @@
+"""Whole updates against float64, and where they are taken."""
+
+import copy
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pairs import pairwise
+from pernn.interfaces import Batch
+from pernn.kernels import has_whole_updates, whole_updates, without_kernels
+from pernn.models import PositionEncodedRNN
+from pernn.runs import RunSpec, execute
+from pernn.store import RunDirectory
+from pernn.training import PRESETS, TrainingConfig, TrainState, advance, learning_rate
+from pernn.training.objective import batch_loss, show
+from pernn.training.update import Update
+from training.test_loop import SPEC, start
+
+CPU = torch.device("cpu")
+TOLERANCE = 1e-5
+"""Of a tensor's largest entry: what a gradient may be off; with 20,000 ids float32 needs it."""
+needs_whole = pytest.mark.skipif(not has_whole_updates(CPU), reason="no whole updates here")
+
+
+class Spy(TorchDispatchMode):
+    """Counts whole updates."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func.name() == "pernn::update"
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def begin(kind, hidden, vocab, encoding, preset="as-run", *, embedding=6, **options):
+    model = PositionEncodedRNN(
+        vocab, kind, encoding, embedding_size=embedding, hidden_size=hidden,
+        generator=torch.Generator().manual_seed(3), **options,
+    )  # fmt: skip
+    state = TrainState.fresh(model, PRESETS[preset])
+    config = TrainingConfig(batch_size=4, learning_rate=0.01, warmup_updates=0, iterations=100)
+    return state, Update(state, config, PRESETS[preset], CPU)
+
+
+def draw(vocab, batch, inputs, queries, scored, seed=0):
+    source = np.random.default_rng(seed)
+    tokens = source.integers(vocab, size=(batch, inputs))
+    return Batch(tokens, queries, source.integers(vocab, size=(batch, scored)))
+
+
+def exact(model, batch, clip_norm):
+    """Return the loss, the gradients' norm and the clipped gradients, all in float64."""
+    (shown,) = show(batch, CPU)
+    double = copy.deepcopy(model).double()
+    loss, right = batch_loss(double, shown)
+    loss.backward()
+    grads = {name: parameter.grad for name, parameter in double.named_parameters()}
+    norm = math.sqrt(sum(float((grad**2).sum()) for grad in grads.values()))
+    scale = min(1.0, (clip_norm or math.inf) / (norm + 1e-6))
+    return [loss.item(), norm, right.item()], {name: scale * grads[name] for name in grads}
+
+
+@needs_whole
+@pairwise(
+    kind=["elman", "gru", "lstm"],
+    hidden=[1, 7, 65, 128],
+    vocab=[2, 300, 20_000],
+    encoding=["none", "sinusoidal", "random", "repeated_embedding"],
+    setting=[
+        # batch, inputs, queries, threads, preset
+        (1, 4, 4, 1, "as-run"),
+        (3, 1, 0, 1, "as-written"),
+        (13, 6, 3, 2, "as-run"),
+        (1, 3, 1, 2, "as-written"),
+    ],
+)
+def test_gradients_and_sums_are_those_of_float64(kind, hidden, vocab, encoding, setting):
+    batch, inputs, queries, num_threads, preset = setting
+    state, update = begin(kind, hidden, vocab, encoding, preset)
+    shown = draw(vocab, batch, inputs, queries, queries or inputs)
+    sums, grads = exact(state.model, shown, PRESETS[preset].clip_norm)
+    with threads(num_threads), Spy() as spy:
+        update(shown)
+    assert spy.count == 1
+    np.testing.assert_allclose(state.sums.numpy(), sums, rtol=1e-5)
+    for name, parameter in state.model.named_parameters():
+        first = state.optimizer.state[parameter]["exp_avg"].double()
+        grad = first / (1 - PRESETS[preset].betas[0])
+        error = (grad - grads[name]).abs().max() / grads[name].abs().max().clamp_min(1e-6)
+        assert error < TOLERANCE, (name, float(error))
+
+
+@needs_whole
+def test_a_layer_without_biases_and_tokens_beyond_the_query():
+    state, update = begin("gru", 20, 5, "sinusoidal", num_extra_rows=3)
+    state.model.core = type(state.model.core)(12, 20, bias=False)
+    state = TrainState.fresh(state.model, PRESETS["as-run"])
+    update = Update(state, update.config, PRESETS["as-run"], CPU)
+    batch = draw(5, 4, 6, 2, 3)
+    batch.tokens[:, 0] = [5, 6, 7, 7]  # the query's row as an input, and the rows behind it
+    _, grads = exact(state.model, batch, 1.0)
+    with Spy() as spy:
+        update(batch)
+    assert spy.count == 1
+    for name, parameter in state.model.named_parameters():
+        grad = state.optimizer.state[parameter]["exp_avg"].double() * 10
+        assert (grad - grads[name]).abs().max() < TOLERANCE * grads[name].abs().max(), name
+
+
+@needs_whole
+@pytest.mark.parametrize("preset", PRESETS)
+def test_weights_take_the_step_of_adam(preset):
+    state, update = begin("lstm", 24, 9, "sinusoidal", preset)
+    (one, two), eps = PRESETS[preset].betas, PRESETS[preset].epsilon
+    parameters, moments = state.parameters, state.optimizer.state
+    for number in range(1, 6):
+        before = [parameter.detach().double() for parameter in parameters]
+        old = [
+            [moments[p][key].double() if p in moments else 0.0 for key in ("exp_avg", "exp_avg_sq")]
+            for p in parameters
+        ]
+        batch = draw(9, 4, 3, 3, 3, seed=number)
+        _, grads = exact(state.model, batch, PRESETS[preset].clip_norm)
+        update(batch)
+        rate = learning_rate(number, update.config)
+        gradients = {parameter: grads[n] for n, parameter in state.model.named_parameters()}
+        for parameter, value, (first, second) in zip(parameters, before, old, strict=True):
+            found, grad = moments[parameter], gradients[parameter]
+            size = float(grad.abs().max())
+            first = one * first + (1 - one) * grad
+            second = two * second + (1 - two) * grad**2
+            assert (found["exp_avg"] - first).abs().max() < 1e-5 * size
+            assert (found["exp_avg_sq"] - second).abs().max() < 1e-5 * size**2
+            assert found["step"].item() == number
+            # From the moments as they were rounded: where both are tiny, the step is their ratio's.
+            root = (found["exp_avg_sq"].double() / (1 - two**number)).sqrt()
+            expected = value - rate * found["exp_avg"].double() / (1 - one**number) / (root + eps)
+            assert (parameter - expected).abs().max() < 1e-6
+
+
+def test_the_usual_trial_is_trained_by_whole_updates_alone():
+    expected = 12 if has_whole_updates(CPU) else 0
+    for core in ("elman", "gru", "lstm"):
+        spec = SPEC.override({"core.kind": core})
+        trial, state = start(spec)
+        with Spy() as spy:
+            list(advance(state, trial.stream, spec.training, trial.preset, CPU))
+        assert spy.count == expected, core
+
+
+UNUSUAL = {
+    "another core": {"core.kind": "s4d"},
+    "two layers": {"core.num_layers": 2},
+    "an encoding that is added": {"encoding.combine": "add"},
+    "a learned encoding": {"encoding.kind": "learned"},
+    "rounded products": {"training.precision": "bf16"},
+    "pieces": {"training.micro_batch": 4},
+    "steps that are not scored": {"task.kind": "variable_length", "task.min_length": 2},
+    "its own outputs": {"task.kind": "autoregressive"},
+    "vectors": {"task.kind": "infinite_vocabulary"},
+}
+
+
+@pytest.mark.parametrize("why", [*UNUSUAL, "a hook", "a frozen weight", "another class", "no wish"])
+def test_everything_else_goes_through_autograd(why):
+    changes = {"task.num_held_out": 8, **UNUSUAL.get(why, {})}
+    spec = RunSpec.load(SPEC.dump()).override(changes)
+    trial, state = start(spec)
+    match why:
+        case "a hook":
+            trial.model.core.register_forward_hook(lambda *args: None)
+        case "a frozen weight":
+            trial.model.embedding.weight.requires_grad_(False)
+            state = TrainState.fresh(trial.model, trial.preset)
+        case "another class":
+            trial.model.core.__class__ = type("Mine", (type(trial.model.core),), {})
+    with Spy() as spy, whole_updates(enabled=why != "no wish"):
+        update = Update(state, spec.training, trial.preset, CPU)
+        for step in range(2):
+            update(trial.stream.train(step, 8))
+    assert spy.count == 0
+    assert np.isfinite(state.sums[:2].numpy()).all()
+
+
+@needs_whole
+def test_what_the_memory_held_before_does_not_matter():
+    found = []
+    for before in (torch.empty(0), torch.full((2**20,), math.nan)):
+        state, update = begin("lstm", 19, 7, "sinusoidal")
+        update._space = before
+        for seed in range(3):
+            update(draw(7, 3 + seed, 4, 4, 4, seed=seed))
+        found.append(state.dump())
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+
+
+@needs_whole
+@pytest.mark.parametrize(("tokens", "targets"), [(9, 0), (-1, 0), (0, 8), (0, -1)])
+def test_an_id_that_does_not_exist_is_refused(tokens, targets):
+    state, update = begin("gru", 16, 8, "none")
+    batch = draw(8, 2, 3, 3, 3)
+    batch.tokens[1, 2], batch.targets[1, 2] = tokens, targets
+    before = state.weights()
+    with pytest.raises(IndexError, match=f"{tokens or targets} is none of 0"):
+        update(batch)
+    assert all(np.array_equal(value, before[name]) for name, value in state.weights().items())
+
+
+@pytest.mark.parametrize("begun", ["whole", "autograd"])
+def test_a_run_goes_on_as_it_began_and_says_so(begun, tmp_path):
+    """A run of autograd is one from before there were whole updates, or without kernels."""
+    if begun == "whole" and not has_whole_updates(CPU):
+        pytest.skip("no whole updates here")
+
+    def beginning():
+        return nullcontext() if begun == "whole" else without_whole_updates()
+
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    with beginning(), Spy() as spy:
+        expected = execute(SPEC, whole, device="cpu").result
+    assert spy.count == (12 if begun == "whole" else 0)
+    with beginning():
+        execute(SPEC, parts, device="cpu", on_update=lambda update: update < 5)
+    with Spy() as spy:
+        found = execute(SPEC, parts, device="cpu").result
+    assert spy.count == (7 if begun == "whole" else 0)
+    assert found == expected
+    environment = RunDirectory(parts, SPEC.fingerprint()).read_environment()
+    assert environment.get("updates") == ("whole" if begun == "whole" else None)
+
+
+@contextmanager
+def without_whole_updates():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pernn.training.update.has_whole_updates", lambda device: False)
+        yield
+
+
+def test_without_kernels_there_are_none():
+    with without_kernels():
+        assert not has_whole_updates(CPU)
+    assert not has_whole_updates(torch.device("cuda"))
