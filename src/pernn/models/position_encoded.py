@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import _has_any_global_hook
 
-from pernn.cores import Linear, Projected, RecurrentCore, steps_are_fused
+from pernn.cores import Linear, Projected, RecurrentCore
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.kernels import UsualNetwork
@@ -168,7 +168,6 @@ class PositionEncodedRNN(EncodedNetwork):
             and sum(len(part._parameters) for part in (*modules, core)) == len(weights)
             and not any(part._modules for part in (*modules[1:], core))
             and all(map(_is_trained, weights))
-            and not steps_are_fused()
         )
         if not is_usual:
             return None
