@@ -18,7 +18,7 @@ from rich.table import Table
 
 from pernn.runners import LocalRunner, TrialEvent
 from pernn.runs import RunSpec
-from pernn.runs.measuring import measure
+from pernn.runs.estimates import measure
 from pernn.store import RunDirectory
 
 GOAL = 0.03
@@ -35,7 +35,7 @@ def make_trials(number: int, seconds: float) -> list[RunSpec]:
             "training": {"batch_size": 64},
         }
     )
-    update_seconds = min(measure(spec, "cpu", 1)["update_seconds"])
+    update_seconds = min(measure(spec, "cpu", 1)[0])
     count = max(10, round(seconds / update_seconds))
     interval = max(1, count // 5)
     lengths = {

@@ -26,7 +26,7 @@ from subprocess import PIPE, CompletedProcess, Popen
 from typing import Any, NoReturn
 
 TIMEOUT_SECONDS = 240
-FORKED = ("pernn.runners.worker", "pernn.runs.measuring")
+FORKED = ("pernn.runners.worker",)
 """Modules that a command starts as processes, and that need what the server has imported."""
 
 

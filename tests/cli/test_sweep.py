@@ -52,13 +52,11 @@ def without_drawing(root: Path, plan: Plan, complain: object) -> Report:
 
 
 @pytest.fixture(autouse=True)
-def measured(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def measured(monkeypatch: pytest.MonkeyPatch) -> dict:
     """What measuring would find; it is tested with the estimates."""
-    found = {"update_seconds": [0.001, 0.002], "memory": 1000, "checkpoint": 10, "line": 1.0}
-    known = tmp_path_factory.mktemp("cache") / "measurements.json"
-    monkeypatch.setattr("pernn.runs.estimates._known_path", lambda: known)
+    found = {"seconds": [0.001, 0.002], "checkpoint": 10}
     monkeypatch.setattr(
-        "pernn.runs.estimates.measure_kinds", lambda kinds, **_: dict.fromkeys(kinds, found)
+        "pernn.runs.estimates.measure", lambda *_: (found["seconds"], found["checkpoint"])
     )
     return found
 
@@ -106,19 +104,15 @@ def call(verb, **values: object) -> int:
 @pytest.mark.parametrize(
     ("tty", "expected"), [(False, pytest.raises(ConfigError, match="say --yes")), (True, ASKED)]
 )
-@pytest.mark.parametrize("in_time", [True, False])
 def test_more_than_a_day_is_asked_for(
     tmp_path: Path,
     measured: dict,
     monkeypatch: pytest.MonkeyPatch,
     tty: bool,
     expected: object,
-    in_time: bool,
 ) -> None:
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    measured["update_seconds"] = [1e5]
-    if not in_time:
-        monkeypatch.setattr("pernn.runs.estimates.measure_kinds", lambda *_, **__: {})
+    measured["seconds"] = [1e5]
     monkeypatch.setattr("sys.stdin.isatty", lambda: tty, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with expected:
@@ -173,7 +167,7 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
 
 def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path, measured: dict) -> None:
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    measured["memory"] = 10**15
+    measured["checkpoint"] = 10**15
     with pytest.raises(MachineError, match=r"are free: [\d.]+ PB too little.*--force"):
         run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
     assert not (tmp_path / "runs").exists()

@@ -61,7 +61,9 @@ class Launch:
             "grid: cell by cell.",
         ),
     ] = "seed"
-    force: Annotated[bool, typer.Option("--force", help="Skip the disk and memory check.")] = False
+    force: Annotated[
+        bool, typer.Option("--force", help="Skip the estimate: of time, disk, memory.")
+    ] = False
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask before more than a day of work.")
     ] = False

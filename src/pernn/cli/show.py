@@ -82,15 +82,10 @@ def show(
         )
     plan = plan_sweep(name, scale, grid_changes(assignments, seeds, additions))
     slots = number_of_jobs(jobs, threads)
-    found = estimate(
-        list(plan.specs.values()),
-        RESULTS,
-        jobs=slots,
-        threads=threads,
-        device=device,
-        measure=measure,
-        on_measure=lambda count: typer.echo(f"Measuring {count} kinds of trials …", err=True),
-    )
+    found = None
+    if measure:
+        specs = list(plan.specs.values())
+        found = estimate(specs, RESULTS, jobs=slots, threads=threads, device=device)
     command = f"{repeat_command(plan.sweep)} --jobs {slots}"
     if as_json:
         _print_json(plan, found, slots, command)
@@ -98,16 +93,16 @@ def show(
         _print(plan, found, slots, command)
 
 
-def _print_json(plan: Plan, found: Estimate, slots: int, command: str) -> None:
+def _print_json(plan: Plan, found: Estimate | None, slots: int, command: str) -> None:
     content = {
         "experiment": plan.experiment.name,
         "scale": plan.sweep.scale,
         "num_trials": len(plan.specs),
-        "estimated_hours": found.hours,
-        "num_kinds": found.num_kinds,
-        "num_kinds_measured": found.num_measured,
-        "disk_bytes": found.disk,
-        "memory_bytes": found.memory,
+        "estimated_hours": found and found.hours,
+        "num_kinds": found and found.num_kinds,
+        "num_kinds_measured": found and found.num_measured,
+        "disk_bytes": found and found.disk,
+        "memory_bytes": found and found.memory,
         "jobs": slots,
         "claims": [{"name": c.name, "statement": c.statement} for c in plan.experiment.claims],
         "command": command,
@@ -116,13 +111,12 @@ def _print_json(plan: Plan, found: Estimate, slots: int, command: str) -> None:
     print_json(content)
 
 
-def _print(plan: Plan, found: Estimate, slots: int, command: str) -> None:
+def _print(plan: Plan, found: Estimate | None, slots: int, command: str) -> None:
     console, experiment = Console(), plan.experiment
     console.print(f"[bold]{experiment.question}[/bold]  ({experiment.source})\n")
     console.print(_grid(list(plan.specs.values())))
-    words = f"{len(plan.specs)} trials on {slots} of {num_cores()} CPU cores: {found.describe()}"
-    if found.num_measured < found.num_kinds:
-        words += "; --measure measures the rest"
+    needs = "--measure times a few updates of each kind" if found is None else found.describe()
+    words = f"{len(plan.specs)} trials on {slots} of {num_cores()} CPU cores: {needs}"
     console.print(words, markup=False)
     claims = Table("Claim", "Statement", "Source")
     for claim in experiment.claims:

@@ -54,7 +54,9 @@ def run_sweep(
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     wanted = plan.missing(root, only, launch.order)
-    if wanted and launch.is_here:
+    if wanted and may_compile_first():
+        console.print("The kernels are compiled first (once, about 20 s).")
+    if wanted and launch.is_here and not launch.force:
         _check_room(wanted, root, launch, console)
     if plan.sweep.experiment != SINGLE:
         save_sweep(root, plan.sweep)
@@ -94,27 +96,20 @@ def run_sweep(
 
 def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:
     """Show what the trials will take, refuse what does not fit, and ask before more than a day."""
+    console.print("Timing a few updates of each kind of trial …")
     found = estimate(
         wanted,
         root,
         jobs=launch.jobs_here,
         threads=launch.threads,
         device=launch.device,
-        on_measure=lambda count: console.print(
-            f"Measuring {count} kinds of trials (once on this machine) …", soft_wrap=True
-        ),
     )
     console.print(f"Needs {found.describe()}", soft_wrap=True, markup=False)
-    if not launch.force:
-        found.check()
+    found.check()
     limited = launch.time_limit is not None or launch.max_trials is not None
     if launch.yes or limited or not found.is_long:
         return
-    time = (
-        "too long to be measured in a minute"
-        if found.hours is None
-        else f"at least {show_hours(found.hours[0])}"
-    )
+    time = "" if found.hours is None else f"at least {show_hours(found.hours[0])}"
     if not sys.stdin.isatty():
         raise ConfigError(
             f"this takes {time}: say --yes to begin, or limit it with --time-limit or --max-trials"
@@ -136,8 +131,6 @@ def _run(
         soft_wrap=True,
         markup=False,
     )
-    if may_compile_first():
-        console.print("The first trial waits for the kernels to be compiled (once, about 20 s).")
     with showing(tally, console) as on_event:
         runner.run(wanted, root, on_event)
     return tally

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         describe_commit as describe_commit,
         describe_environment as describe_environment,
         describe_versions as describe_versions,
+        peak_memory as peak_memory,
     )
     from .estimates import Estimate as Estimate, estimate as estimate, show_hours as show_hours
     from .execution import execute as execute
-    from .measuring import peak_memory as peak_memory
     from .pruning import (
         Leftovers as Leftovers,
         delete_leftovers as delete_leftovers,

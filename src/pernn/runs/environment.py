@@ -6,6 +6,7 @@ Torch is loaded only where it is asked about.
 import hashlib
 import os
 import platform
+import resource
 import subprocess
 import sys
 from collections import defaultdict
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import torch
 
 PACKAGES = ("pernn", "torch", "numpy", "pydantic", "safetensors", "rapidfuzz")
+CGROUP = Path("/sys/fs/cgroup")
 UNKNOWN = "unknown"
 """Digest of a source that is in no file, such as a notebook's."""
 
@@ -141,3 +143,30 @@ def changed_parts(runs: Mapping[str, RunSpec], root: Path) -> list[str]:
         "another kind or parameter"
         for (name, kind), found in changed.items()
     ]
+
+
+def measure_free_memory() -> int:
+    """Return the bytes that can be had without swapping, as far as the system tells."""
+    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        (available,) = (line for line in lines if line.startswith("MemAvailable:"))
+        free.append(int(available.split()[1]) * 1024)
+    with suppress(OSError, ValueError):
+        # "max" where a container has no limit of its own.
+        limit = int((CGROUP / "memory.max").read_text())
+        used = int((CGROUP / "memory.current").read_text())
+        cached = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+        free.append(limit - used + int(cached["inactive_file"]))
+    return max(0, min(free))
+
+
+def peak_memory() -> int:
+    """Return the most bytes of memory that this process ever held."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Not `getrusage`: on Linux a process inherits that number from its parent.
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return 1024 * int(line.split()[1])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
