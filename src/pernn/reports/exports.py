@@ -4,11 +4,11 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.store import hide_credentials, load_pyarrow, write_anywhere
+from pernn.store import load_pyarrow, storing, write_atomically
 
 from .escaping import csv_cell
 from .unrolled import require_table, unroll
@@ -25,31 +25,35 @@ def export_records(records: Records, place: str | Path, table: str | None = None
 
     Args:
         records: Finished trials.
-        place: Where to: a path, or an address that fsspec knows, such as `s3://bucket/name.csv`.
+        place: Path of the file.
         table: If given, each trial stands for the rows of this table of its.
 
     Returns:
         The number of rows.
 
     Raises:
-        ConfigError: If the ending is not one of .csv, .json, .parquet, or no trial has the table.
+        ConfigError: If the place is an address, its ending is not one of .csv, .json, .parquet, or
+            no trial has the table.
         CorruptError: If a trial's table is malformed.
-        MachineError: If a package is missing that the form or the address needs.
+        MachineError: If a package is missing that the form needs.
         StoreError: If the file cannot be written.
     """
+    if "://" in str(place):
+        raise ConfigError("expected a file here, not an address: export it, then copy it there")
+    path = Path(place)
     writers = {".csv": to_csv, ".json": to_json_rows, ".parquet": to_parquet}
-    writer = writers.get(PurePath(place).suffix)
+    writer = writers.get(path.suffix)
     if writer is None:
-        raise ConfigError(
-            f"{hide_credentials(str(place))}: the ending must be one of {', '.join(writers)}"
-        )
+        raise ConfigError(f"{place}: the ending must be one of {', '.join(writers)}")
     if table is not None:
         require_table(records, table)
     rows = [
         {column: value for column, value in record.items() if column != "tables"}
         for record in unroll(records, table)
     ]
-    write_anywhere(str(place), writer(rows))
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, writer(rows))
     return len(rows)
 
 

@@ -35,7 +35,6 @@ from .published import (
     read_published as read_published,
 )
 from .publishing import Publication as Publication, publish as publish
-from .remote import hide_credentials as hide_credentials, write_anywhere as write_anywhere
 from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
 from .status import (
     Progress as Progress,
