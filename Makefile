@@ -57,8 +57,8 @@ test-all: check ## Check everything, then run all tests
 test-browser: $(PAGES) ## Test the study's page in Chromium (apt install chromium)
 	$(BIN)/pytest -m browser tests/reports/test_browser.py
 
-test-sinks: $(DEV) ## Test --log-to with TensorBoard, Weights & Biases and MLflow themselves
-	$(INSTALL) -e '.[dev,wandb,mlflow]'
+test-sinks: $(DEV) ## Test --log-to with TensorBoard and Weights & Biases themselves
+	$(INSTALL) -e '.[dev,wandb]'
 	$(BIN)/pytest tests/runs/test_sinks.py
 
 site: $(PAGES) ## Build the documentation as a site, with an API reference; fails at a broken link

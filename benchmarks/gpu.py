@@ -19,10 +19,9 @@ from typing import Any
 import torch
 from gradient_stability import VARIANTS, prepare
 from torch import nn
+from updates import make_spec, make_update_of
 
 from pernn.kernels import without_kernels
-from pernn.performance import make_spec
-from pernn.performance.comparison import make_update_of
 from pernn.runs import RunSpec, Trial, build
 from pernn.training import (
     Measured,
@@ -135,8 +134,8 @@ def time_updates(
     """Return medians of interleaved rounds, and the peak memory of our updates on a GPU."""
     spec = make_spec(core, shape, precision)
     runs = {
-        "ours ms": make_update_of("ours", spec, device)[0],
-        "(b) ms": make_update_of("good", spec, device)[0],
+        "ours ms": timed(make_update_of("ours", spec, device), device),
+        "(b) ms": timed(make_update_of("good", spec, device), device),
     }
     if core in LAYERS:
         runs["layer alone ms"] = layer_alone(device, core, shape, precision)
@@ -153,6 +152,17 @@ def time_updates(
     return row
 
 
+def timed(run: Callable[[], None], device: torch.device) -> Callable[[], float]:
+    """Return what runs it and says how long it took."""
+
+    def clocked() -> float:
+        begun = now(device)
+        run()
+        return now(device) - begun
+
+    return clocked
+
+
 def layer_alone(
     device: torch.device, core: str, shape: tuple[int, int, int, int], precision: Precision
 ) -> Callable[[], float]:
@@ -161,15 +171,13 @@ def layer_alone(
     layer = LAYERS[core](2 * hidden, hidden, batch_first=True).to(device)
     inputs = torch.randn(batch, 2 * length, 2 * hidden, device=device, requires_grad=True)
 
-    def run() -> float:
-        begun = now(device)
+    def run() -> None:
         with computing(precision, device):
             with rounding(precision, device):
                 outputs = layer(inputs)[0]
             outputs.float().sum().backward()
-        return now(device) - begun
 
-    return run
+    return timed(run, device)
 
 
 def analysis(device: torch.device) -> Named:

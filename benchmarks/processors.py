@@ -11,21 +11,76 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pernn.kernels import describe_arithmetic
-from pernn.performance.processor_classes import CLASSES, ProcessorClass, limited_to
+from pernn.kernels import describe_arithmetic, set_variables
 from pernn.runs import RunSpec, Trial, build
 from pernn.training import Measured, TrainState, advance, computing, evaluate
 
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", "runs", "metrics")
 """Folders of tests whose results depend on the processor."""
+
+
+@dataclass(frozen=True)
+class ProcessorClass:
+    """A class of processors.
+
+    Attributes:
+        label: Its name in a table.
+        arithmetic: Pattern of the line that `pernn doctor` prints there.
+        needs: What PyTorch must find on the real processor.
+        variables: What makes every library use no more instructions than it has.
+    """
+
+    label: str
+    arithmetic: str
+    needs: str
+    variables: dict[str, str]
+
+    def environment(self) -> dict[str, str]:
+        """Return this process's environment, changed to be that processor's."""
+        decided = set_variables()
+        kept = {name: value for name, value in os.environ.items() if name not in decided}
+        return kept | self.variables
+
+    def describes(self, arithmetic: str) -> bool:
+        """Return whether a line of `pernn doctor` is of this class."""
+        return fnmatchcase(arithmetic, self.arithmetic)
+
+
+def limited_to(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
+    """Return the variables by which each library is told what it may use."""
+    return {
+        "ATEN_CPU_CAPABILITY": aten,
+        "ONEDNN_MAX_CPU_ISA": onednn,
+        "MKL_ENABLE_INSTRUCTIONS": mkl,
+        "PERNN_KERNELS_TARGET": target,
+    }
+
+
 BASE = limited_to("default", "SSE41", "SSE4_2", "x86-64-v2")
-EMULATED = CLASSES | {
+_OFF = {"PERNN_KERNELS": "off"}
+_BF16 = limited_to("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake")
+EMULATED = {
+    "amx": ProcessorClass("AMX", "AMX, compiled *", "AVX512", {}),
+    "avx512-bf16": ProcessorClass("AVX-512", "AVX-512, compiled *", "AVX512", _BF16),
+    # Intel's library takes AVX2 on processors of others, whatever they have.
+    "avx512-amd": ProcessorClass(
+        "AVX-512, products by AVX2 in PyTorch",
+        "AVX-512, compiled *",
+        "AVX512",
+        _BF16 | {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    ),
+    "avx2": ProcessorClass(
+        "AVX2", "AVX2, compiled *", "AVX2", limited_to("avx2", "AVX2", "AVX2", "x86-64-v3")
+    ),
+    "no-compiler": ProcessorClass("no compiler", "*, no compiled *", "DEFAULT", _OFF),
     "avx512": ProcessorClass(
         "AVX-512 without bfloat16",
         "AVX-512, compiled *",
@@ -42,7 +97,7 @@ EMULATED = CLASSES | {
         BASE | {"PERNN_KERNELS": "off"},
     ),
 }
-"""Those that `pernn bench` compares, and further ones."""
+"""Name → class; the first and `no-compiler` have all instructions of this processor."""
 TESTED = ("avx512-bf16", "avx512", "avx2", "baseline", "baseline-no-compiler", "no-compiler")
 """Those of `EMULATED` that are tested, apart from the processor that is there."""
 TOLERANCE = {"fp32": 1e-6, "bf16": 5e-4}

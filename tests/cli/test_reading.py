@@ -165,14 +165,13 @@ def test_curves_and_the_page_of_all(results: Path, tmp_path: Path) -> None:
     assert pernn(results, "report").returncode == 2
 
 
-def test_export_to_an_address(results: Path, tmp_path: Path) -> None:
-    words = ["export", "study-demo", "-o"]
-    done = pernn(results, *words, f"file://{tmp_path}/records.csv")
-    assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "records.csv").read_text().splitlines()) == 4
-    refused = pernn(results, *words, "nonsense://a/b.csv")
+def test_export_takes_no_address(results: Path, tmp_path: Path) -> None:
+    address = "ftp://me:secret@host/b.csv"
+    refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "Protocol not known" in refused.stderr
+    assert "not an address" in refused.stderr
+    assert "secret" not in refused.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_trials_of_no_sweep_are_listed_reported_and_exported(

@@ -81,21 +81,7 @@ def log_records(data: bytes) -> Iterator[bytes]:
             record = b""
 
 
-def read_mlflow(folder: Path) -> Counter:
-    from mlflow import MlflowClient
-
-    client = MlflowClient(tracking_uri=folder.as_uri())
-    (run,) = client.search_runs(["0"])
-    assert run.info.status == "FINISHED"
-    assert run.data.params["core.kind"] == "elman"
-    return Counter(
-        (key, point.step, single(point.value))
-        for key in run.data.metrics
-        for point in client.get_metric_history(run.info.run_id, key)
-    )
-
-
-READERS = {"tensorboard": read_tensorboard, "wandb": read_wandb, "mlflow": read_mlflow}
+READERS = {"tensorboard": read_tensorboard, "wandb": read_wandb}
 
 
 def expected(root: Path) -> Counter:
@@ -126,7 +112,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
     return execute(SPEC, root, device="cpu").result["weights_sha256"]
 
 
-@pytest.mark.filterwarnings("ignore:::wandb", "ignore:::mlflow", "ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:::wandb", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", READERS)
 def test_every_point_stands_once_however_often_a_run_is_taken_up(
     name: str, tmp_path: Path, plain: str, monkeypatch: pytest.MonkeyPatch
@@ -196,10 +182,10 @@ def test_a_missing_package_is_said_before_the_first_trial(
     with pytest.raises(MachineError, match=r"--log-to wandb .*: .*pip install .*\[wandb\]'"):
         Launch(log_to=["wandb"], jobs=1).make_runner(Limits())
     monkeypatch.setattr(sinks, "find_spec", lambda name: object())
-    choose_sinks(["wandb", "mlflow"])
-    assert sinks.os.environ[SINKS_VARIABLE] == "wandb,mlflow"
+    choose_sinks(["wandb", "tensorboard"])
+    assert sinks.os.environ[SINKS_VARIABLE] == "wandb,tensorboard"
     monkeypatch.setenv(SINKS_VARIABLE, "tensorbord")
-    with pytest.raises(ConfigError, match="expected one of tensorboard, wandb, mlflow, got"):
+    with pytest.raises(ConfigError, match="expected one of tensorboard, wandb, got"):
         choose_sinks(None)
 
 

@@ -64,7 +64,6 @@ VERBS = {
     "evidence": "evidence:evidence",
     "export": "export:export",
     "prune": "prune:prune",
-    "bench": "bench:bench",
     "doctor": "doctor:doctor",
 }
 """Verb → file and function; a file is imported only when its verb may be needed."""

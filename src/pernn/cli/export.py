@@ -7,7 +7,7 @@ import typer
 
 from pernn.errors import ConfigError
 from pernn.reports import export_records, require_exportable
-from pernn.store import find_published, hide_credentials
+from pernn.store import find_published
 from pernn.sweeps import find_sweep, full_name, read_curves, read_finished
 
 from .options import RESULTS, IgnorePublished, Results, Scale, published_folder, warn
@@ -28,7 +28,7 @@ def export(
         typer.Option(
             "--output",
             "-o",
-            help="File or address (s3://…): .csv, .json or .parquet decides the form.",
+            help="File: .csv, .json or .parquet decides the form.",
         ),
     ] = None,
     hub: Annotated[
@@ -50,9 +50,6 @@ def export(
     """Write one flat record per finished trial: its spec and its metrics.
 
     Published trials of the sweep count as finished; their learning curves are thinned.
-
-    A URL such as s3://bucket/records.csv needs the extra `remote` and the fsspec package of its
-    protocol.
 
     With --table, one record per row of a table, for example by length or by position. With
     --curves, one record per logged line of training (kind train) and evaluation (kind test). With
@@ -84,7 +81,7 @@ def export(
     what = f"{len(records)} of {len(runs)} trials"
     if table or curves:
         what = f"{num_rows} rows of {what}"
-    typer.echo(f"{what} written to {hide_credentials(output)}")
+    typer.echo(f"{what} written to {output}")
     return left_out(damage)
 
 

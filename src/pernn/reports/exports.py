@@ -4,11 +4,11 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.store import hide_credentials, load_pyarrow, require_writable, write_anywhere
+from pernn.store import load_pyarrow, require_writable, storing, write_atomically
 
 from .escaping import csv_cell
 from .unrolled import require_table, unroll
@@ -25,16 +25,17 @@ def export_records(records: Records, place: str | Path, table: str | None = None
 
     Args:
         records: Finished trials.
-        place: Where to: a path, or an address that fsspec knows, such as `s3://bucket/name.csv`.
+        place: Path of the file.
         table: If given, each trial stands for the rows of this table of its.
 
     Returns:
         The number of rows.
 
     Raises:
-        ConfigError: If the ending is not one of .csv, .json, .parquet, or no trial has the table.
+        ConfigError: If the place is an address, its ending is not one of .csv, .json, .parquet, or
+            no trial has the table.
         CorruptError: If a trial's table is malformed.
-        MachineError: If a package is missing that the form or the address needs.
+        MachineError: If a package is missing that the form needs.
         StoreError: If the file cannot be written.
     """
     require_exportable(place)
@@ -44,7 +45,10 @@ def export_records(records: Records, place: str | Path, table: str | None = None
         {column: value for column, value in record.items() if column != "tables"}
         for record in unroll(records, table)
     ]
-    write_anywhere(str(place), WRITERS[PurePath(place).suffix](rows))
+    path = Path(place)
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, WRITERS[path.suffix](rows))
     return len(rows)
 
 
@@ -52,19 +56,18 @@ def require_exportable(place: str | Path) -> None:
     """Refuse a place that records cannot be exported to, before they are read or computed.
 
     Raises:
-        ConfigError: If the ending is not one of .csv, .json, .parquet.
+        ConfigError: If it is an address, or its ending is not one of .csv, .json, .parquet.
         MachineError: If the form needs a package that is missing.
         StoreError: If the file cannot be written.
     """
-    form = PurePath(place).suffix
+    if "://" in str(place):
+        raise ConfigError("expected a file here, not an address: export it, then copy it there")
+    form = Path(place).suffix
     if form not in WRITERS:
-        raise ConfigError(
-            f"{hide_credentials(str(place))}: the ending must be one of {', '.join(WRITERS)}"
-        )
+        raise ConfigError(f"{place}: the ending must be one of {', '.join(WRITERS)}")
     if form == ".parquet":
         load_pyarrow()
-    if "://" not in str(place):
-        require_writable(Path(place))
+    require_writable(Path(place))
 
 
 def columns(records: Records) -> list[str]:

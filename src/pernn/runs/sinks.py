@@ -1,14 +1,12 @@
-"""Training as other programs show it: TensorBoard, Weights & Biases and MLflow, below `logs/`.
+"""Training as other programs show it: TensorBoard and Weights & Biases, below `logs/`.
 
-What `metrics.jsonl` has is shown there, no more: a run that is resumed repeats the lines that it
-goes on from, or leaves out what is shown already, so no point stands twice.
+What `metrics.jsonl` has is shown there, no more: a run that is resumed is written anew, so no
+point stands twice.
 """
 
-import fcntl
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -26,8 +24,6 @@ SINKS_VARIABLE = "PERNN_LOG_TO"
 
 FOLDER = "logs"
 FLUSH_SECONDS = 10
-DEFAULT = "0"
-"""MLflow's experiment that is always there."""
 
 
 class _TensorBoard:
@@ -77,48 +73,10 @@ class _WandB:
         self._run.finish()
 
 
-class _MLflow:
-    """A run in MLflow's store of files; what it has already is left out."""
-
-    def __init__(self, folder: Path, spec: RunSpec) -> None:
-        os.environ |= {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
-        from mlflow import MlflowClient
-        from mlflow.entities import Metric, Param
-
-        with (folder.parent / "mlflow.lock").open("w") as lock:
-            # The first client of a store makes it, which takes it several steps.
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self._metric = Metric
-            self._client = MlflowClient(tracking_uri=folder.resolve().as_uri())
-            where = f"tags.`pernn.run` = '{spec.fingerprint()}'"
-            found = self._client.search_runs([DEFAULT], where)
-        tags = {"pernn.run": spec.fingerprint()}
-        run = (
-            found[0] if found else self._client.create_run(DEFAULT, tags=tags, run_name=spec.label)
-        )
-        self._run: str = run.info.run_id
-        settings = [Param(key, str(value)) for key, value in flatten(spec.dump()).items()]
-        self._client.log_batch(self._run, params=settings)
-        self._last: dict[str, int] = {}
-
-    def write(self, update: int, values: Mapping[str, float]) -> None:
-        for name in values.keys() - self._last.keys():
-            there = self._client.get_metric_history(self._run, name)
-            self._last[name] = max((point.step for point in there), default=-1)
-        now = int(1000 * time.time())
-        new = [(k, v) for k, v in values.items() if update > self._last[k]]
-        points = [self._metric(key, value, now, update) for key, value in new]
-        self._client.log_batch(self._run, metrics=points)
-
-    def close(self) -> None:
-        self._client.set_terminated(self._run)
-
-
-Sink = _TensorBoard | _WandB | _MLflow
+Sink = _TensorBoard | _WandB
 SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
     "tensorboard": ("tensorboard", _TensorBoard),
     "wandb": ("wandb", _WandB),
-    "mlflow": ("mlflow", _MLflow),
 }
 """Name, which is that of the extra too → the package that it needs, and what writes."""
 

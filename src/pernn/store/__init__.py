@@ -40,7 +40,6 @@ from .publishing import (
     publish as publish,
     read_thinned_curve as read_thinned_curve,
 )
-from .remote import hide_credentials as hide_credentials, write_anywhere as write_anywhere
 from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
 from .status import (
     Progress as Progress,
