@@ -18,9 +18,9 @@ from .choosing import choose
 from .findings import Cell, Finding, find
 from .labels import Labels
 from .records import Record
-from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide
+from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide, detectable
 from .samples import Label, NotRunError, show
-from .statistics import ROUNDING, Interval, bootstrap_interval, detectable, student_interval
+from .statistics import ROUNDING, Interval, bootstrap_interval, student_interval
 
 
 @dataclass(frozen=True)
