@@ -7,14 +7,26 @@ write the table of docs/statistics.md:
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import ttest_ind
 
+from pernn.experiments import Rule
 from pernn.randomness import RandomStream, Split
-from pernn.reports.rules import ALPHA, Evidence, exceeds, holm, in_every, lies_within, trials_near
+from pernn.reports.rules import (
+    ALPHA,
+    Evidence,
+    correct,
+    exceeds,
+    holm,
+    in_every,
+    lies_within,
+    trials_near,
+)
 
 NUM_DRAWS = 20_000
 SPREAD = 0.01
@@ -198,11 +210,11 @@ def table(scenarios: tuple[Scenario, ...], num_draws: int) -> list[str]:
     """Return Markdown: a row per scenario, supported and contradicted at five and eight seeds."""
     columns = ["supported, n = 5", "contradicted", "supported, n = 8", "contradicted"]
     header = ["claim", "truth", "claim is", *columns]
-    lines = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * len(header))} |"]
+    lines = _head(header)
     words = {True: "true", False: "false", None: "on the edge"}
     for one in scenarios:
         rates = [f"{100 * rate:.1f} %" for n in (5, 8) for rate in one.rates(n, num_draws)]
-        lines.append(f"| {' | '.join([one.claim, one.truth, words[one.holds], *rates])} |")
+        lines.append(_line([one.claim, one.truth, words[one.holds], *rates]))
     return lines
 
 
@@ -230,6 +242,98 @@ def write_between(path: Path | None, text: str) -> None:
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
+PAIRED, FAMILY = 16, 15
+"""Seeds and claims of a study for which the next rule is chosen, beside today's eight."""
+SIZES = (8, PAIRED)
+
+
+def rules_of_a_family(num_draws: int) -> list[str]:
+    """Return Markdown: how often families are wrong and see what is there, by rule.
+
+    A family has fifteen claims, three of them primary, two of which are true; of the other
+    twelve four are. True effects are 1.5 spreads of the differences. A claim without effect that
+    gets any verdict is wrong, and one with an effect that gets the opposite.
+    """
+    effects = np.array([1.5, 1.5, 0.0, *[1.5] * 4, *[0.0] * 8])
+    primary = [place < 3 for place in range(FAMILY)]
+    rules: dict[str, tuple[Rule, list[bool]]] = {
+        "2026-11: one-sided, all together": ("2026-11", [False] * FAMILY),
+        "two-sided with sign, all together": ("2026-12", [False] * FAMILY),
+        "2026-12: two-sided with sign, primary apart": ("2026-12", primary),
+    }
+    head = ["rule", "n", "any wrong", "any wrong primary", "primary seen", "others seen"]
+    lines = _head([*head, "any wrong, no effect at all", "any wrong, related claims"])
+    for n in SIZES:
+        found = {name: np.zeros(6) for name in rules}
+        draws = {"": effects, "none": 0 * effects, "related": 0 * effects}
+        generator = np.random.default_rng(_word(f"families/{n}"))
+        for _ in range(num_draws):
+            outcomes = {}
+            for draw, means in draws.items():
+                noise = generator.normal(0, 1, (FAMILY, n))
+                if draw == "related":  # claims that share trials, as most of a sweep do
+                    noise = np.sqrt(0.5) * (noise + generator.normal(0, 1, n))
+                found_p = exceeds(noise + means[:, None], 0.0)
+                outcomes[draw] = list(zip(*(p.tolist() for p in found_p), strict=True))
+            for name, (rule, groups) in rules.items():
+                judged = np.array(correct(outcomes[""], groups, rule))
+                wrong = np.where(effects > 0, judged == "contradicted", judged != "inconclusive")
+                seen = (judged == "supported") & (effects > 0)
+                found[name] += (
+                    wrong.any(),
+                    wrong[:3].any(),
+                    seen[:2].mean(),
+                    seen[3:7].mean(),
+                    *(
+                        any(one != "inconclusive" for one in correct(outcomes[draw], groups, rule))
+                        for draw in ("none", "related")
+                    ),
+                )
+        for name, sums in found.items():
+            lines.append(_line([name, str(n), *map(_percent, sums / num_draws)]))
+    return lines
+
+
+def paired_or_not(num_draws: int) -> list[str]:
+    """Return Markdown: t on differences against Welch's, by the seeds' correlation."""
+    columns = ["no effect: paired", "Welch", "one spread: paired", "Welch", "1.5 spreads: paired"]
+    lines = _head(["level", "correlation", "vanilla's spread", "n", *columns, "Welch"])
+    level = ALPHA / 10
+    for correlation, ratio, n in product((-0.3, 0.0, 0.06, 0.5), (1.0, 3.0), SIZES):
+        rates = []
+        for effect in (0.0, 1.0, 1.5):
+            generator = np.random.default_rng(_word(f"paired/{correlation}/{ratio}/{n}/{effect}"))
+            shared, own = generator.normal(0, 1, (2, num_draws, n))
+            other = correlation * shared + np.sqrt(1 - correlation**2) * own
+            # The spread of a difference of independent arms is 1, whatever the ratio.
+            scale = 1 / np.sqrt(1 + ratio**2)
+            treated, vanilla = effect + scale * shared, ratio * scale * other
+            tested = ttest_ind(treated, vanilla, axis=1, equal_var=False, alternative="greater")
+            rates += [
+                (exceeds(treated - vanilla, 0.0).supports <= level).mean(),
+                (tested.pvalue <= level).mean(),
+            ]
+        about = [f"{100 * level:.2f} %", f"{correlation:g}", f"{ratio:g} times", str(n)]
+        lines.append(_line([*about, *(f"{100 * rate:.2f} %" for rate in rates)]))
+    return lines
+
+
+def _word(name: str) -> int:
+    return RandomStream(0, f"verdicts/{name}", Split.ANALYSIS).seed_word()
+
+
+def _head(columns: list[str]) -> list[str]:
+    return [_line(columns), _line(["---"] * len(columns))]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
 def main() -> None:
     """Print the tables, or write them into a page between its marks."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -250,6 +354,14 @@ def main() -> None:
             "Of ten claims without any effect at n = 5, at least one gets a verdict",
             f"in {100 * alone:.1f} % of studies if each is judged as the only one,",
             f"in {100 * corrected:.1f} % with Holm's correction.",
+            "",
+            f"Fifteen claims, three of them primary; {given.draws // 4:,} studies per row.",
+            "",
+            *rules_of_a_family(given.draws // 4),
+            "",
+            "One claim at the first step among ten, paired or not; spreads of the difference.",
+            "",
+            *paired_or_not(given.draws),
         ]
     )
     write_between(given.write, text)

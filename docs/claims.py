@@ -40,7 +40,9 @@ What the texts say about their results, in our words, with its place: arXiv vers
 is judged of the records, "contradicted if" what would refute it; what shows neither is
 inconclusive, and what lacks trials is not run. Differences are paired by seed. A claim that asks
 for `core.hidden_size` 512 and `training.iterations` 300,000 speaks of the paper's own scale and is
-judged there only; every other one at any scale that has its trials.
+judged there only; every other one at any scale that has its trials. Primary claims are corrected
+apart from the others once a scale is registered under the rule `2026-12`
+([decision 0029](decisions/0029-families-for-the-next-registration.md)).
 """
 
 
@@ -49,7 +51,9 @@ def claim_list() -> str:
     parts = [HEAD]
     for name, entry in CATALOGUE.items():
         claims = find_experiment(name).claims
-        parts.append(f"## {name}\n\n{entry.question} ({entry.source})\n\n{_table(claims)}")
+        primary = ", ".join(f"`{one.name}`" for one in claims if one.primary)
+        about = f"{entry.question} ({entry.source}) Primary: {primary}."
+        parts.append(f"## {name}\n\n{about}\n\n{_table(claims)}")
     rows = [(one.experiment, one.statement, str(one.source), one.reason) for one in UNCLAIMED]
     about = (
         "## Said, and no claim\n\nStatements of the texts about results that no claim judges.\n\n"

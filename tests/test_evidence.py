@@ -109,6 +109,10 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     target.mkdir()
     (target / "report.md").write_text(f"By hand.\n\n{MARKS}The end.\n")
     (tmp_path / "README.md").write_text(MARKS)
+    claim = {"number": "1", "text": "It helps", "expected": "supported"}
+    claim["claims"] = [f"{NAME}: encoding_helps_lstm"]
+    sections = [{"section": 1, "title": "One", "expectations": [claim]}]
+    (target / "expectations.json").write_text(json.dumps(sections))
     written = []
     # Filled again, it stays as it is.
     for _ in range(2):
@@ -121,10 +125,13 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     report = written[0]["pages/report.md"].decode()
     assert report.startswith("By hand.")
     assert report.endswith("The end.\n")
-    assert "### Too few seeds" in report
+    # Settings of its own: it counts in no total.
+    assert "### Apart: robustness, trends and the demo" in report
+    assert "| too few seeds |" in report
     assert f"]({NAME}/report.md) | 4 of 4 | 2 |" in report
     assert "| [vocabulary_size-demo · " in report
     assert "| sorting |" in report  # its claims were not run
+    assert "1 rows: 1 not run." in written[0]["pages/predicted.md"].decode()
     study = written[0]["pages/study.html"].decode()
     assert "The published ones took" in study
     assert "4 published trials ran on" in study

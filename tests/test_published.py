@@ -15,7 +15,7 @@ from scipy import stats
 from command_line import call
 from pernn.cores import CORES
 from pernn.evidence import judge_published, rebuild
-from pernn.reports import fill, replication_parts
+from pernn.reports import fill, predicted_and_found, replication_parts
 from pernn.reports.statistics import Interval
 from pernn.runs import RunSpec, describe_environment, execute
 from pernn.store import FOLDER, RunDirectory, list_publications, read_published
@@ -70,6 +70,10 @@ def test_verdicts_on_pages_are_what_the_records_give():
     for path in (PAGES / "report.md", ROOT / "README.md"):
         parts = replication_parts(studies, os.path.relpath(PAGES, path.parent))
         assert fill(path.read_text(), parts) == path.read_text()
+    assert parts["counts"].startswith("Of the 168 claims of the paper: ")
+    assert parts["counts"].endswith("6 judged by the numbers of another, 56 not run.")
+    expected = (PAGES / "expectations.json").read_text()
+    assert predicted_and_found(expected, studies) == (PAGES / "predicted.md").read_text()
 
 
 def test_no_registered_verdict_has_changed():

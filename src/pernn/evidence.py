@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pernn.errors import ConfigError, PernnError, StoreError
-from pernn.reports import Study, Verdict, fill, replication_parts
+from pernn.reports import Study, Verdict, fill, predicted_and_found, replication_parts
 from pernn.runs import with_stages
 from pernn.store import (
     Publication,
@@ -27,6 +27,8 @@ STUDY = "study.html"
 """One page of every claim and every published sweep; see `pernn report --all`."""
 PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
+EXPECTATIONS, PREDICTED = "expectations.json", "predicted.md"
+"""What the plan expected, and the page that is made of it."""
 
 
 def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
@@ -43,21 +45,23 @@ def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
 def rebuild(
     folder: Path, target: Path, complain: Callable[[str], None], pages: Sequence[Path] = ()
 ) -> list[Path]:
-    """Write the report of every published sweep, and fill the replication report.
+    """Write the report of every published sweep, and the pages about all of them.
 
     Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib.
 
     Args:
         folder: Published trials.
-        target: Where the pages go, a folder per sweep; its `report.md` is filled if it is there.
+        target: Where the pages go, a folder per sweep; its `report.md` is filled if it is there,
+            and `predicted.md` made of its `expectations.json`.
         complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
         pages: Further pages whose marks are filled, as the replication report's are.
 
     Returns:
-        The page of each sweep, the page of all, the replication report and the further pages.
+        The page of each sweep, the page of all, the replication report, the expectations and the
+        further pages.
 
     Raises:
-        ConfigError: If nothing is published there.
+        ConfigError: If nothing is published there, or the expectations are malformed.
         CorruptError: If a file is damaged.
         MachineError: If pyarrow is missing.
         StoreError: If a file cannot be written.
@@ -78,6 +82,11 @@ def rebuild(
     make_study(target, target / STUDY, complain, folder)
     for page in (*own, *pages):
         _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
+    if (target / EXPECTATIONS).exists():
+        with storing(target / EXPECTATIONS):
+            expected = (target / EXPECTATIONS).read_text(encoding="utf-8")
+        write_atomically(target / PREDICTED, predicted_and_found(expected, studies).encode())
+        own.append(target / PREDICTED)
     return [*written, target / STUDY, *own, *pages]
 
 

@@ -159,7 +159,7 @@ def test_curves_and_the_page_of_all(results: Path, tmp_path: Path) -> None:
     assert done.returncode == 4
     assert done.stderr.count("left out: sweep") == 2
     assert done.stdout.strip() == str(page)
-    assert '<table id="scorecard">' in page.read_text()
+    assert '<table id="scorecard" class="claims">' in page.read_text()
     refused = pernn(results, "report", "study-demo", "--all")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert pernn(results, "report").returncode == 2

@@ -13,6 +13,7 @@ from scipy.stats import ttest_1samp
 
 from pernn.errors import ConfigError
 from pernn.experiments import PLANNED, Claim, Differs, Equivalent, EveryTrial, Place
+from pernn.experiments.predicates import with_primary
 from pernn.reports import (
     bootstrap_interval,
     judge,
@@ -299,14 +300,17 @@ def test_a_scale_registered_later_is_judged_by_its_own_rule() -> None:
     """Two claims, one primary: the newer rule corrects it for itself only."""
     values = [0.0, 0.02, -0.02, 0.01, -0.01]
     records = pairs({4: [0.03 + value for value in values]})
-    claims = (differs(), *(replace(differs(-1), name=f"{i}") for i in range(9)))
-    about = experiment(claims=claims, primary=("name",), rules={"later": "2026-12"})
+    claims = (
+        replace(differs(), primary=True),
+        *(replace(differs(-1), name=f"{i}") for i in range(9)),
+    )
+    about = experiment(claims=claims, rules={"later": "2026-12"})
     older, newer = (judge_experiment(about, scale, records)[0] for scale in ("small", "later"))
     assert older.uncorrected == newer.uncorrected == newer.verdict
     assert (older.verdict, newer.verdict) == ("inconclusive", "supported")
     assert newer.detectable < older.detectable
     with pytest.raises(ConfigError, match="primary claims"):
-        experiment(claims=claims, primary=("nothing",))
+        with_primary(claims, "nothing")
 
 
 def test_what_is_not_a_number_becomes_null() -> None:

@@ -1,10 +1,11 @@
 """Every kind of claim, simulated: how often its verdict is wrong, and how often it comes."""
 
+import numpy as np
 import pytest
 from scipy.stats import binom
 from verdicts import SCENARIOS, Scenario, family
 
-from pernn.reports.rules import ALPHA, correct
+from pernn.reports.rules import ALPHA, correct, exceeds
 
 NUM_DRAWS = 4_000
 BOUND = binom.ppf(1 - 1e-4, NUM_DRAWS, ALPHA) / NUM_DRAWS
@@ -53,3 +54,16 @@ def test_primary_claims_are_corrected_for_their_own_number() -> None:
     assert correct(found, primary, "2026-11")[0] == "inconclusive"
     # What the others are does not matter to it, nor it to them.
     assert correct([found[0], *[(1e-9, 1.0)] * 14], primary, "2026-12")[1:] == ["supported"] * 14
+
+
+def test_the_newer_rule_is_wrong_in_either_family_at_most_as_often_as_stated() -> None:
+    """Primary claims and others, all without an effect, that share half of their variance."""
+    generator, num_draws = np.random.default_rng(1), 1_500
+    primary = [place < 3 for place in range(12)]
+    wrong = np.zeros(2)
+    for _ in range(num_draws):
+        values = generator.normal(0, 1, (12, 8)) + generator.normal(0, 1, 8)
+        found = list(zip(*(p.tolist() for p in exceeds(values, 0.0)), strict=True))
+        decided = [one != "inconclusive" for one in correct(found, primary, "2026-12")]
+        wrong += any(decided[:3]), any(decided[3:])
+    assert (wrong / num_draws <= binom.ppf(1 - 1e-4, num_draws, 2 * ALPHA) / num_draws).all()

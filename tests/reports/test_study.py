@@ -85,6 +85,50 @@ def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
     assert "no finished trials" in words
 
 
+def _rows(page: Path, table: int) -> list[tuple[str, str]]:
+    found = re.findall(r"<table[^>]*claims.*?</table>", page.read_text(), re.DOTALL)
+    return re.findall(r'<tr data-verdict="([^"]*)" data-experiment="([^"]*)">', found[table])
+
+
+def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path, monkeypatch: Any) -> None:
+    """Of one experiment: the demo, its whole grid at `small`, and a cell with other widths."""
+    monkeypatch.setattr("pernn.reports.study.chart_library", lambda: "")
+    few = [one for one in trials() if one["core.kind"] == "lstm"]
+    asked = [spec for spec in planned() if spec.core.kind == "lstm"]
+    chapters = [
+        chapter(),
+        chapter(scale="small"),
+        chapter(scale="small", records=few, planned=asked, changes="core.hidden_size=96"),
+    ]
+    page = write_study(chapters, tmp_path / "study.html")
+    whole = len(CLAIMS)
+    assert [name for _, name in _rows(page, 0)].count("vocabulary_size") == whole
+    links = re.findall(r'href="#(sweep-\d)">vocabulary_size', page.read_text())
+    assert links[:whole] == ["sweep-1"] * whole
+    # What the cell's trials are not about is not asked; of the demo nothing is missing.
+    apart = [verdict for verdict, _ in _rows(page, 1)]
+    assert "not run" not in apart
+    assert 0 < len(apart) < 2 * whole
+    counts = re.search(r'class="progress">(.*?)</p>', page.read_text())
+    every = sum(len(find_experiment(name).claims) for name in experiment_names())
+    own = len(find_experiment("vocabulary_size").claims)
+    numbers = [int(number) for number in re.findall(r"(\d+) ", counts[1])]
+    assert sum(numbers) == every - own + whole
+
+
+def test_claims_on_the_same_numbers_count_once(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("pernn.reports.study.chart_library", lambda: "")
+    first = CLAIMS[0]
+    opposite = replace(first, name="again", predicate=replace(first.predicate, sign=-1))
+    about = experiment(claims=(first, opposite))
+    text = write_study([chapter(experiment=about)], tmp_path / "study.html").read_text()
+    assert f"the numbers of vocabulary_size: {first.name}, counted there" in text
+    counts = re.search(r'class="progress">(.*?)</p>', text)[1]
+    assert "1 supported" in counts
+    assert "1 same numbers" in counts
+    assert "contradicted" not in counts
+
+
 def test_nothing_is_loaded_from_outside(study: Path) -> None:
     text, page = study.read_text(), read(study)
     assert not {"iframe", "img", "object"} & set(page.tags)

@@ -21,7 +21,7 @@ from .grids import (
     grid,
     widths,
 )
-from .predicates import AtMost, Claim, Contrast, Differs, Place
+from .predicates import AtMost, Claim, Contrast, Differs, Place, with_primary
 
 FEEDBACK = Contrast("feedback", treated="truth", baseline="own output")
 """Two rows of each trial's table: one network, measured twice."""
@@ -167,13 +167,17 @@ POOR = Claim(
 EXPERIMENT = Experiment(
     name="autoregressive",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(
-        *map(_truth_helps, RULES),
-        TRUTH_ABOVE_VANILLA,
-        LOWER_LOSS,
-        FALLS,
-        POOR,
-        *map(_encoding_steadier, RULES),
+    claims=with_primary(
+        (
+            *map(_truth_helps, RULES),
+            TRUTH_ABOVE_VANILLA,
+            LOWER_LOSS,
+            FALLS,
+            POOR,
+            *map(_encoding_steadier, RULES),
+        ),
+        "truth_helps_reverse",
+        "encoding_steadier_reverse",
     ),
     figure=FigureLayout(
         x="task.vocab_size",

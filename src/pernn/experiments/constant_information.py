@@ -11,7 +11,7 @@ from pernn.runs import RunSpec
 from .comparisons import by_core, gain_grows, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, Settings, encodings, grid, widths
-from .predicates import Place
+from .predicates import Place, with_primary
 
 PAPER_BITS = 768
 
@@ -52,7 +52,9 @@ FIGURE = by_core("task.vocab_size", "token_accuracy", x_base=2)
 EXPERIMENT = Experiment(
     name="constant_information",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(gain_grows("lstm", Place("v1", "section 4.1 and Fig. 4")),),
+    claims=with_primary(
+        (gain_grows("lstm", Place("v1", "section 4.1 and Fig. 4")),), "gain_grows_lstm"
+    ),
     figure=FIGURE,
     labels={
         **labels(FIGURE, "lstm"),

@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .comparisons import by_core, labels, no_gain
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
-from .predicates import Claim, EveryTrial, Place
+from .predicates import Claim, EveryTrial, Place, with_primary
 
 TASK = {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"}
 HOLD_TIMES = (60, 70, 80, 90, 100)
@@ -69,10 +69,13 @@ FIGURE = by_core("task.hold_time", "token_accuracy", "solved", "stuck")
 EXPERIMENT = Experiment(
     name="copying_memory",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(
-        NO_HELP,
-        _all_or_nothing("none", "vanilla"),
-        _all_or_nothing("sinusoidal", "encoded"),
+    claims=with_primary(
+        (
+            NO_HELP,
+            _all_or_nothing("none", "vanilla"),
+            _all_or_nothing("sinusoidal", "encoded"),
+        ),
+        "no_help_lstm",
     ),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),

@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .comparisons import by_core, encoding_helps, gain_grows, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
-from .predicates import Place
+from .predicates import Place, with_primary
 
 SOURCE = (Place("v3", "appendix A.1 and Fig. 7"), Place("v5", "appendix A.1"))
 TASK = {"task.kind": "delayed_addition", "core.kind": "lstm"}
@@ -47,7 +47,9 @@ FIGURE = by_core("task.vocab_size", "token_accuracy")
 EXPERIMENT = Experiment(
     name="delayed_addition",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(encoding_helps("lstm", SOURCE), gain_grows("lstm", SOURCE)),
+    claims=with_primary(
+        (encoding_helps("lstm", SOURCE), gain_grows("lstm", SOURCE)), "encoding_helps_lstm"
+    ),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),
 )

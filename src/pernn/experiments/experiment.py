@@ -106,14 +106,12 @@ class Experiment:
             numbers (`600000` → "Twice as long") and of values that count together
             (`rare, frequent` → "Rare among Frequent"); those of further figures are their captions.
         more_figures: File name without its ending → the layout of a further figure.
-        primary: Names of the claims that the experiment is registered for: under the rule
-            "2026-12" they are corrected for their own number only.
         rules: Scale → rule by which its claims are corrected, see `pernn.reports.rules`;
             "2026-11" if absent. A new registration brings a scale of its own.
 
     Raises:
-        ConfigError: If there is no question, a primary claim is none of the claims, or a further
-            figure's name is not a valid file name or that of another file.
+        ConfigError: If there is no question, or a further figure's name is not a valid file name or
+            that of another file.
     """
 
     name: str
@@ -124,7 +122,6 @@ class Experiment:
     figure: FigureLayout
     labels: Mapping[str, str] = field(default_factory=dict)
     more_figures: Mapping[str, FigureLayout] = field(default_factory=dict)
-    primary: tuple[str, ...] = ()
     rules: Mapping[str, Rule] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -133,8 +130,6 @@ class Experiment:
             vars(self).update(question=entry.question, source=entry.source)
         if not self.question:
             raise ConfigError(f"{self.name}: an experiment needs a question")
-        if unknown := {*self.primary} - {claim.name for claim in self.claims}:
-            raise ConfigError(f"{self.name}: primary claims that are not claims: {unknown}")
         if self.figure.where:
             raise ConfigError(
                 f"{self.name}: `where` is for further figures; the first shows all trials"

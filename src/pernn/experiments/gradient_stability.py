@@ -13,7 +13,7 @@ from .comparisons import CORES, LABELS, OURS, PAPER_SETTING, falls, named
 from .dual_frequency import CONDITIONS, DISTURBANTS
 from .experiment import Experiment, FigureLayout
 from .grids import ENCODING, Settings
-from .predicates import AtLeast, Claim, Differs, Equivalent, Place
+from .predicates import AtLeast, Claim, Differs, Equivalent, Place, with_primary
 
 TABLE = "gradient_stability"
 RECURRENT = ("gru", "lstm")
@@ -234,14 +234,20 @@ S4D = (
 EXPERIMENT = Experiment(
     name="gradient_stability",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(
-        *map(_lower, RECURRENT),
-        _falls("gru", "the text: gradually"),
-        _falls("lstm", "the text: rapidly"),
-        RAPIDLY,
-        *map(_stabilises, RECURRENT),
-        *map(_stays_high, RECURRENT),
-        *S4D,
+    claims=with_primary(
+        (
+            *map(_lower, RECURRENT),
+            _falls("gru", "the text: gradually"),
+            _falls("lstm", "the text: rapidly"),
+            RAPIDLY,
+            *map(_stabilises, RECURRENT),
+            *map(_stays_high, RECURRENT),
+            *S4D,
+        ),
+        "rare_disturbants_destabilise_gru",
+        "rare_disturbants_destabilise_lstm",
+        "encoding_stabilises_gru",
+        "encoding_stabilises_lstm",
     ),
     figure=FigureLayout(
         x="update",

@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .comparisons import OURS, falls, named
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
-from .predicates import PLANNED, Claim, Differs, Equivalent, Place
+from .predicates import PLANNED, Claim, Differs, Equivalent, Place, with_primary
 
 CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
 DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
@@ -101,14 +101,19 @@ HARM = Claim(
 EXPERIMENT = Experiment(
     name="infinite_vocabulary",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(
-        *map(_no_effect, ("gru", "lstm")),
-        HARM,
-        *(
-            _falls(core, encoding)
-            for core in ("gru", "lstm")
-            for encoding in ("none", "sinusoidal")
+    claims=with_primary(
+        (
+            *map(_no_effect, ("gru", "lstm")),
+            HARM,
+            *(
+                _falls(core, encoding)
+                for core in ("gru", "lstm")
+                for encoding in ("none", "sinusoidal")
+            ),
         ),
+        "no_effect_gru",
+        "no_effect_lstm",
+        "harm_elman",
     ),
     figure=FigureLayout(
         x="task.dimension",

@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .comparisons import CORES, by_core, falls, labels, no_gain
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
-from .predicates import Claim, Place
+from .predicates import Claim, Place, with_primary
 
 KINDS = ["elman", "gru", "lstm"]
 V1 = Place("v1", "section 4.1 and Fig. 3")
@@ -85,12 +85,17 @@ FIGURE = by_core("task.length", "token_accuracy", x_base=2)
 EXPERIMENT = Experiment(
     name="input_length",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(
-        *(_no_help(core) for core in KINDS),
-        _below("elman"),
-        _below("gru"),
-        _degrades("none", "vanilla"),
-        _degrades("sinusoidal", "encoded"),
+    claims=with_primary(
+        (
+            *(_no_help(core) for core in KINDS),
+            _below("elman"),
+            _below("gru"),
+            _degrades("none", "vanilla"),
+            _degrades("sinusoidal", "encoded"),
+        ),
+        "no_help_elman",
+        "no_help_gru",
+        "no_help_lstm",
     ),
     figure=FIGURE,
     labels=labels(FIGURE, *KINDS),

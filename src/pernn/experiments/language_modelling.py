@@ -19,7 +19,7 @@ from .grids import (
     grid,
     widths,
 )
-from .predicates import Claim, Differs, Equivalent, Place
+from .predicates import Claim, Differs, Equivalent, Place, with_primary
 
 BASE: Settings = {"task.kind": "language_modelling", "core.kind": "lstm"}
 EARLY = (5, 10, 15)
@@ -129,7 +129,7 @@ CLAIMS = (
 EXPERIMENT = Experiment(
     name="language_modelling",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=CLAIMS,
+    claims=with_primary(CLAIMS, "worse_at_last"),
     figure=FIGURE,
     more_figures={"training_loss": TRAINING_LOSS, "by_position": POSITIONS},
     labels={

@@ -25,7 +25,7 @@ from .grids import (
     grid,
     widths,
 )
-from .predicates import Claim, Contrast, Place
+from .predicates import Claim, Contrast, Place, with_primary
 
 KINDS = ("gru", "lstm")
 FACTORS = {
@@ -112,12 +112,18 @@ FIGURE = FigureLayout(
 EXPERIMENT = Experiment(
     name="more_training",
     scales={scale: plan.specs for scale, plan in PLANS.items()},
-    claims=tuple(
-        _neither_helps(scale, core, factor, times)
-        for scale in ("paper", "small", "demo")
-        for core in KINDS
-        for factor in FACTORS
-        for times in (2, 4)
+    claims=with_primary(
+        tuple(
+            _neither_helps(scale, core, factor, times)
+            for scale in ("paper", "small", "demo")
+            for core in KINDS
+            for factor in FACTORS
+            for times in (2, 4)
+        ),
+        "iterations_4x_gru_small",
+        "iterations_4x_lstm_small",
+        "batch_size_4x_gru_small",
+        "batch_size_4x_lstm_small",
     ),
     figure=FIGURE,
     labels=labels(FIGURE, *KINDS, "none", "sinusoidal"),

@@ -9,7 +9,7 @@ from pernn.runs import RunSpec
 from .comparisons import by_core, encoding_helps, labels
 from .experiment import Experiment
 from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
-from .predicates import Place
+from .predicates import Place, with_primary
 
 TASK = {"task.kind": "predecessor_query", "core.kind": "lstm"}
 
@@ -47,7 +47,9 @@ FIGURE = by_core("task.vocab_size", "token_accuracy")
 EXPERIMENT = Experiment(
     name="predecessor_query",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(encoding_helps("lstm", Place("v5", "appendix A.3")),),
+    claims=with_primary(
+        (encoding_helps("lstm", Place("v5", "appendix A.3")),), "encoding_helps_lstm"
+    ),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),
 )

@@ -5,8 +5,8 @@ A predicate names columns of flat records: the run's spec by dotted path (`task.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pernn.errors import ConfigError
@@ -352,6 +352,8 @@ class Claim:
             predicate may name too; trials without that table stand for themselves.
         paper_value: What the paper itself measured, where it prints a number: shown beside ours.
         choice: If given, only trials at the chosen value of a setting take part.
+        primary: Whether the experiment is registered for it: under the rule "2026-12" primary
+            claims are corrected for their own number only.
     """
 
     name: str
@@ -361,6 +363,7 @@ class Claim:
     table: str | None = None
     paper_value: float | str | None = None
     choice: Choice | None = None
+    primary: bool = False
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -371,6 +374,18 @@ class Claim:
     def cited(self) -> str:
         """The places in one line: "v3, Fig. 2; v1, Fig. 2"."""
         return "; ".join(map(str, self.places))
+
+
+def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
+    """Return claims of which some are named as primary.
+
+    Raises:
+        ConfigError: If there is no claim of such a name.
+    """
+    found = tuple(replace(one, primary=one.name in names) for one in claims)
+    if unknown := {*names} - {one.name for one in found}:
+        raise ConfigError(f"primary claims that are none of the claims: {', '.join(unknown)}")
+    return found
 
 
 def _check_origin(margin: float, origin: str) -> None:

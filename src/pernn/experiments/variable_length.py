@@ -8,7 +8,7 @@ from pernn.runs import RunSpec
 from .comparisons import named
 from .experiment import Experiment, FigureLayout
 from .grids import DEMO_TRAINING, ENCODING, SMALL, SMALL_SEEDS, each, encodings, grid, widths
-from .predicates import Claim, Differs, Place
+from .predicates import Claim, Differs, Place, with_primary
 
 SOURCE = (Place("v3", "appendix B and Fig. 9"), Place("v1", "appendix B.1 and Fig. 6"))
 KINDS = ("gru", "lstm")
@@ -64,7 +64,7 @@ ENCODING_HELPS = Claim(
 EXPERIMENT = Experiment(
     name="variable_length",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=(ENCODING_HELPS,),
+    claims=with_primary((ENCODING_HELPS,), "encoding_helps_lstm"),
     figure=FigureLayout(
         x="length",
         panels="core.kind",

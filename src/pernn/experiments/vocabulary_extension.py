@@ -21,7 +21,7 @@ from .grids import (
     grid,
     widths,
 )
-from .predicates import Claim, Contrast, Differs, DiffersMore, Equivalent, Place
+from .predicates import Claim, Contrast, Differs, DiffersMore, Equivalent, Place, with_primary
 
 STAGE = "pretraining.task.kind"
 """What the network learnt first; absent where it learns all ids from the beginning."""
@@ -114,7 +114,7 @@ CLAIMS = (
 EXPERIMENT = Experiment(
     name="vocabulary_extension",
     scales={"demo": demo, "small": small, "paper": paper},
-    claims=CLAIMS,
+    claims=with_primary(CLAIMS, "encoding_helps_extension", "gain_larger_under_extension"),
     figure=FigureLayout(
         x="task.vocab_size",
         panels=STAGE,

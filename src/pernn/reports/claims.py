@@ -5,7 +5,7 @@ for the number of claims of the experiment. The reasons are in docs/statistics.m
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,9 +18,9 @@ from .choosing import choose
 from .findings import Cell, Finding, find
 from .labels import Labels
 from .records import Record
-from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide
+from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide, detectable
 from .samples import Label, NotRunError, show
-from .statistics import ROUNDING, Interval, bootstrap_interval, detectable, student_interval
+from .statistics import ROUNDING, Interval, bootstrap_interval, student_interval
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,6 @@ def judge_experiment(
         planned,
         Labels(experiment.labels),
         rule=experiment.rules.get(scale, "2026-11"),
-        primary=experiment.primary,
     )
 
 
@@ -147,7 +146,6 @@ def judge_all(
     label: Label = show,
     *,
     rule: Rule = "2026-11",
-    primary: Collection[str] = (),
 ) -> tuple[Verdict, ...]:
     """Decide claims together; further arguments and errors as for `judge`.
 
@@ -160,14 +158,13 @@ def judge_all(
         planned: As for `judge`.
         label: As for `judge`.
         rule: How they are corrected; see `pernn.reports.rules.correct`.
-        primary: Names of the claims that "2026-12" corrects apart from the others.
     """
     plan = [{"run": spec.fingerprint(), **flatten(spec.dump())} for spec in planned or ()]
     found = [_judge(claim, records, plan, label) for claim in claims]
     tested = [one for one in found if one.num_seeds >= MIN_SEEDS]
     p_values = [(one.p_supports or 0.0, one.p_contradicts or 0.0) for one in tested]
     # The older rule knows one family.
-    groups = [rule != "2026-11" and one.claim.name in primary for one in tested]
+    groups = [rule != "2026-11" and one.claim.primary for one in tested]
     outcomes = dict(zip(map(id, tested), correct(p_values, groups, rule), strict=True))
     sizes = {id(one): groups.count(group) for one, group in zip(tested, groups, strict=True)}
     return tuple(

@@ -17,7 +17,7 @@ CAPTION = "How the networks learnt"
 NUM_POINTS = 60
 """So many points of a trial's training, and of its tests, are drawn at most."""
 NUM_PANELS = 8
-"""At most this many panels are drawn per metric; of more, each first setting keeps its extremes."""
+"""At most this many panels are drawn per metric; of more, each core keeps its extremes."""
 
 TESTS = ("token_accuracy", "perplexity")
 """Metrics of the tests that are drawn, beside the loss."""
@@ -128,7 +128,7 @@ def _kept(
 
 
 def _spread(values: Sequence[Any], count: int) -> list[Any]:
-    """Choose so many values, the last and as far apart as possible; all if there are no more."""
+    """Choose this many values, far apart, the last among them; all if there are no more."""
     if len(values) <= count:
         return list(values)
     step = (len(values) - 1) / max(count - 1, 1)

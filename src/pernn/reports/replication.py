@@ -5,14 +5,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pernn.experiments import CATALOGUE, find_experiment
+from pernn.experiments import CATALOGUE
 from pernn.store import Published, Sweep, count_machines
 
 from .claims import Verdict
+from .counting import NOT_ASKED, Counted, count_claims, outcome_apart, planned_sweeps
 from .escaping import escape_markdown, markdown_table
 from .rules import Outcome
 
 DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "too few seeds")
+COUNTED = (*DECIDED, "same numbers", "not run")
+OTHER = (*DECIDED, "not run", NOT_ASKED)
+HEAD = ("claim", "place", "sweep", "effect", "estimate", "95 %", "80 %", "n", "printed", "remark")
+"""Of the tables of verdicts; 80 %: the smallest effect that is seen with this power."""
+APART = "Apart, and in no total: checks of robustness, trends, and the demo."
 MARK = "<!-- {} -->"
 
 
@@ -32,6 +38,26 @@ class Study:
     trials: Sequence[Published]
     verdicts: Sequence[Verdict]
 
+    @property
+    def experiment_name(self) -> str:
+        """What was asked."""
+        return self.sweep.experiment
+
+    @property
+    def scale(self) -> str:
+        """At which of the experiment's scales."""
+        return self.sweep.scale
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether it has settings of its own."""
+        return bool(self.sweep.overrides)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has all of its trials."""
+        return len(self.trials) == self.num_planned
+
 
 def replication_parts(studies: Sequence[Study], pages: str = ".") -> dict[str, str]:
     """Return the generated parts of the report as Markdown, by the name of their mark.
@@ -40,10 +66,13 @@ def replication_parts(studies: Sequence[Study], pages: str = ".") -> dict[str, s
         studies: All published sweeps.
         pages: Folder of the sweeps' pages, as seen from the page that is filled.
     """
+    claims = count_claims(studies, list(CATALOGUE))
+    judged = [*(_judged(claims, kind) for kind in DECIDED), _judged_apart(studies)]
     return {
-        "scorecard": _scorecard(studies, pages),
-        "verdicts": "\n\n".join(filter(None, (_judged(studies, kind) for kind in DECIDED))),
-        "not run": _not_run(studies),
+        "counts": _counts(claims),
+        "scorecard": _scorecard(studies, claims, pages),
+        "verdicts": "\n\n".join(filter(None, judged)),
+        "not run": _not_run(claims),
         "cost": _cost(studies),
         "machines": _machines(studies),
     }
@@ -68,77 +97,127 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     return page
 
 
-def _scorecard(studies: Sequence[Study], pages: str) -> str:
-    kinds = (*DECIDED, "not run")
+def _scorecard(studies: Sequence[Study], claims: Sequence[Counted[Study]], pages: str) -> str:
+    """Return one row per experiment, each claim counted once; then the sweeps that stand apart."""
+    planned = planned_sweeps(studies)
+    rows, total = [], Counter[str]()
+    for name in CATALOGUE:
+        count = Counter(one.outcome for one in claims if one.experiment == name)
+        total += count
+        sweep = planned.get(name)
+        about = (name, "–", "") if sweep is None else _about(sweep, pages, name)
+        rows.append((*about, str(count.total()), *(str(count[kind]) for kind in COUNTED)))
+    counts = (str(total.total()), *(str(total[kind]) for kind in COUNTED))
+    rows.append(("**all**", "", "", *(f"**{text}**" for text in counts)))
+    head = ("experiment", "trials", "n", "claims", *COUNTED)
+    parts = [_table(head, rows), *_same(claims)]
+    if others := [one for one in studies if one not in planned.values()]:
+        parts += [APART, _table(("sweep", "trials", "n", *OTHER), _apart(others, pages))]
+    return "\n\n".join(parts)
+
+
+def _same(claims: Sequence[Counted[Study]]) -> list[str]:
+    pairs = [
+        f"`{one.experiment}: {one.verdict.claim.name}` with `{one.same_as}`"
+        for one in claims
+        if one.same_as
+    ]
+    if not pairs:
+        return []
+    return [f"Claims judged by the very same numbers are counted once: {', '.join(pairs)}."]
+
+
+def _apart(studies: Sequence[Study], pages: str) -> list[tuple[str, ...]]:
     rows = []
     for study in studies:
-        count = Counter(one.verdict for one in study.verdicts)
-        place = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
-        page = f"[{escape_markdown(study.sweep.title)}]({place})"
-        seeds = sorted({one.num_seeds for one in study.verdicts if one.interval is not None})
-        num_seeds = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
-        done = f"{len(study.trials):,} of {study.num_planned:,}"
-        rows.append((page, done, num_seeds, *(str(count[kind]) for kind in kinds)))
-    return _table(("sweep", "trials", "n", *kinds), rows)
+        count = Counter(outcome_apart(study, one) for one in study.verdicts)
+        title = escape_markdown(study.sweep.title)
+        rows.append((*_about(study, pages, title), *(str(count[kind]) for kind in OTHER)))
+    return rows
 
 
-def _judged(studies: Sequence[Study], kind: Outcome) -> str:
+def _about(study: Study, pages: str, name: str) -> tuple[str, str, str]:
+    """Return a link to a sweep's page, its trials, and the number of seeds."""
+    place = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
+    seeds = sorted({one.num_seeds for one in study.verdicts if one.interval is not None})
+    num_seeds = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
+    done = f"{len(study.trials):,} of {study.num_planned:,}"
+    return f"[{name}]({place})", done, num_seeds
+
+
+def _counts(claims: Sequence[Counted[Study]]) -> str:
+    """Return the totals in one sentence, for a page that has no room for the table."""
+    count = Counter(one.outcome for one in claims)
+    words = {"same numbers": "judged by the numbers of another", "not run": "not run"}
+    found = [f"{count[kind]} {words.get(kind, kind)}" for kind in COUNTED if count[kind]]
+    return f"Of the {len(claims)} claims of the paper: {', '.join(found)}."
+
+
+def _judged(claims: Sequence[Counted[Study]], kind: Outcome) -> str:
+    """Return the claims with a verdict, one row each; what shares another's numbers says so."""
+    found = [one for one in claims if one.verdict.verdict == kind and one.sweep is not None]
     rows = [
         (
-            escape_markdown(one.claim.statement),
-            escape_markdown(one.claim.cited),
-            escape_markdown(study.sweep.title),
-            escape_markdown(one.quantity),
-            one.interval.shown,
-            escape_markdown(one.interval.bounds),
-            "" if one.detectable is None else one.interval.show(one.detectable),
-            str(one.num_seeds),
-            "" if one.claim.paper_value is None else escape_markdown(str(one.claim.paper_value)),
-            escape_markdown(one.remark),
+            escape_markdown(one.verdict.claim.statement),
+            escape_markdown(one.verdict.claim.cited),
+            escape_markdown(one.sweep.sweep.title),
+            *_found(one.verdict, f"the numbers of {one.same_as}" if one.same_as else ""),
         )
-        for study in studies
-        for one in study.verdicts
-        if one.verdict == kind and one.interval is not None
+        for one in found
+        if one.sweep is not None
     ]
-    head = (
-        "claim",
-        "place",
-        "sweep",
-        "effect",
-        "estimate",
-        "95 %",
-        "seen (80 %)",
-        "n",
-        "printed",
-        "remark",
-    )
-    return f"### {kind.capitalize()} ({len(rows)})\n\n{_table(head, rows)}" if rows else ""
+    counted = sum(not one.same_as for one in found)
+    return f"### {kind.capitalize()} ({counted})\n\n{_table(HEAD, rows)}" if rows else ""
 
 
-def _not_run(studies: Sequence[Study]) -> str:
-    """List the claims that no sweep judges, each with the reason at the largest sweep."""
-    judged = {
-        (study.sweep.experiment, one.claim.name)
+def _judged_apart(studies: Sequence[Study]) -> str:
+    """Return the verdicts of the sweeps that count in no total."""
+    planned = planned_sweeps(studies).values()
+    rows = [
+        (one.verdict, *row)
         for study in studies
+        if study not in planned
         for one in study.verdicts
-        if one.verdict != "not run"
-    }
-    by_size = sorted(studies, key=lambda one: (not one.sweep.overrides, len(one.trials)))
-    reasons = {
-        (study.sweep.experiment, one.claim.name): f"{study.sweep.title}: {one.detail}"
-        for study in by_size  # the last one stays
-        for one in study.verdicts
-    }
+        if one.interval is not None
+        for row in [
+            (
+                escape_markdown(one.claim.statement),
+                escape_markdown(one.claim.cited),
+                escape_markdown(study.sweep.title),
+                *_found(one),
+            )
+        ]
+    ]
+    head = f"### Apart: robustness, trends and the demo ({len(rows)})"
+    return f"{head}\n\n{_table(('verdict', *HEAD), rows)}" if rows else ""
+
+
+def _found(one: Verdict, note: str = "") -> tuple[str, ...]:
+    """Return what was measured, in cells of a table."""
+    if one.interval is None:
+        return ("",) * 7
+    return (
+        escape_markdown(one.quantity),
+        one.interval.shown,
+        escape_markdown(one.interval.bounds),
+        "" if one.detectable is None else one.interval.show(one.detectable),
+        str(one.num_seeds),
+        "" if one.claim.paper_value is None else escape_markdown(str(one.claim.paper_value)),
+        escape_markdown("; ".join(filter(None, [note, one.remark]))),
+    )
+
+
+def _not_run(claims: Sequence[Counted[Study]]) -> str:
+    """List the claims that no planned sweep judges, each with the reason."""
     rows = [
         (
-            name,
-            escape_markdown(claim.statement),
-            escape_markdown(claim.cited),
-            escape_markdown(reasons.get((name, claim.name), "no trial is published")),
+            one.experiment,
+            escape_markdown(one.verdict.claim.statement),
+            escape_markdown(one.verdict.claim.cited),
+            escape_markdown(one.verdict.detail if one.sweep else "no trial is published"),
         )
-        for name in CATALOGUE
-        for claim in find_experiment(name).claims
-        if (name, claim.name) not in judged
+        for one in claims
+        if one.verdict.verdict == "not run"
     ]
     return _table(("experiment", "claim", "place", "why not"), rows)
 

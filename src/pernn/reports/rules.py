@@ -12,7 +12,7 @@ from jaxtyping import Float64, Shaped
 
 from pernn.experiments import Rule
 
-from .statistics import p_above
+from .statistics import ROUNDING, Interval, p_above
 
 Outcome = Literal["supported", "contradicted", "inconclusive", "too few seeds", "not run"]
 
@@ -117,6 +117,35 @@ def correct(
                 is_rejected and supports < contradicts, is_rejected and contradicts < supports
             )
     return outcomes
+
+
+def detectable(
+    interval: Interval, count: int, alpha: float, power: float = 0.8, *, both_sides: bool = False
+) -> float | None:
+    """Return the smallest distance from a bound that a one-sided t test sees, by its spread.
+
+    Args:
+        interval: Student's 95 % interval of the values.
+        count: How many values.
+        alpha: Level of the test.
+        power: Chance that it rejects at that distance.
+        both_sides: Whether two tests must reject, one on either side of the mean: the distance is
+            then the smallest margin within which equality is shown if there is no difference.
+
+    Returns:
+        The distance in the values' unit; `None` if the values have no spread or no interval.
+
+    Source: Johnson and Welch (1940), "Applications of the non-central t-distribution"; of two
+    sides, Phillips (1990), with the chance to miss halved between them.
+    """
+    from scipy.special import nctdtrinc, stdtrit
+
+    half = (interval.high - interval.low) / 2
+    if not half > ROUNDING:
+        return None
+    missed = (1 - power) / (2 if both_sides else 1)
+    noncentrality = nctdtrinc(count - 1, missed, stdtrit(count - 1, 1 - alpha))
+    return float(noncentrality * half / stdtrit(count - 1, 0.975))
 
 
 def decide(supports: bool, contradicts: bool) -> Outcome:  # noqa: FBT001 two findings, no options

@@ -2,17 +2,19 @@
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from pernn.experiments import experiment_names, find_experiment
+from pernn.experiments import experiment_names
 from pernn.store import write_atomically
 
 from .charts import chart, chart_library, compiled
-from .claims import judge_experiment
+from .claims import Verdict
+from .counting import NOT_ASKED, count_claims, outcome_apart, planned_sweeps
 from .escaping import shorten
 from .figures import draw, render
 from .labels import footer
@@ -26,7 +28,7 @@ LONGEST = 400
 
 Line = dict[str, Any]
 """A line of the scorecard: the verdict; its experiment; where, scale and preset; size, how the
-trials compare with the paper's; origin, versions and commits; and the anchor of the chapter."""
+trials compare with the paper's; note, whose numbers it shares; and the anchor of the chapter."""
 
 
 def write_study(chapters: Sequence[Chapter], path: Path) -> Path:
@@ -47,9 +49,18 @@ def write_study(chapters: Sequence[Chapter], path: Path) -> Path:
 def study_page(chapters: Sequence[Chapter]) -> str:
     """Return the page as HTML; arguments and errors as for `write_study`."""
     parts = [_Part(one, f"sweep-{place}") for place, one in enumerate(chapters)]
-    missing = [name for name in experiment_names() if name not in {p.name for p in parts}]
-    lines = [line for part in parts for line in part.lines()]
-    lines += [line for name in missing for line in _not_run(name)]
+    names = experiment_names()
+    missing = [name for name in names if name not in {p.experiment_name for p in parts}]
+    claims = count_claims(parts, names)
+    apart = [part for part in parts if part not in planned_sweeps(parts).values()]
+    lines = [_line(one.verdict, one.sweep, one.experiment, one.same_as) for one in claims]
+    others = [
+        _line(verdict, part, part.experiment_name)
+        for part in apart
+        for verdict in part.verdicts
+        if outcome_apart(part, verdict) != NOT_ASKED
+    ]
+    counts = Counter(one.outcome for one in claims)
     library = chart_library()
     script = resource("study.js")
     scripts = [library, script] if library else [script]
@@ -62,6 +73,8 @@ def study_page(chapters: Sequence[Chapter]) -> str:
         parts=parts,
         missing=missing,
         marks=MARKS,
+        others=others,
+        counts={name: counts[name] for name in (*MARKS, "same numbers") if counts[name]},
         verdicts=[name for name in MARKS if any(one["verdict"].verdict == name for one in lines)],
         experiments=list(dict.fromkeys(one["experiment"] for one in lines)),
         # Our own scripts and a bundle of Vega's; no text of a record is among them.
@@ -80,8 +93,11 @@ class _Part:
 
     def __init__(self, chapter: Chapter, anchor: str) -> None:
         experiment, scale, records = chapter.experiment, chapter.scale, chapter.records
-        self.chapter, self.id, self.name = chapter, anchor, experiment.name
+        self.chapter, self.id, self.experiment_name = chapter, anchor, experiment.name
         self.summary = Summary(chapter)
+        self.scale, self.verdicts = scale, self.summary.verdicts
+        self.is_restricted = bool(chapter.changes)
+        self.is_finished = len(records) == len(chapter.planned)
         self.figure = self._named(render(draw(experiment, records, scale), "svg").decode(), "f")
         self.further = [
             (one.sentence, self._named(one.drawn["svg"].decode(), one.stem))
@@ -101,19 +117,13 @@ class _Part:
         # The figure is our own, and matplotlib escapes the texts in it.
         return Markup(LINK.sub(rf"\g<1>{self.id}-{stem}-", drawing[drawing.index("<svg") :]))  # noqa: S704
 
-    def lines(self) -> list[Line]:
-        about = {
-            "experiment": self.name,
-            "where": self.where,
-            "size": self.size,
-            "origin": self.chapter.origin,
-            "anchor": self.id,
-        }
-        return [{"verdict": verdict, **about} for verdict in self.summary.verdicts]
 
-
-def _not_run(name: str) -> list[Line]:
-    experiment = find_experiment(name)
-    found = judge_experiment(experiment, "", [])
-    about = {"experiment": name, "where": "", "size": "", "origin": "", "anchor": ""}
-    return [{"verdict": verdict, **about} for verdict in found]
+def _line(verdict: Verdict, part: _Part | None, experiment: str, same_as: str = "") -> Line:
+    return {
+        "verdict": verdict,
+        "experiment": experiment,
+        "where": part.where if part else "",
+        "size": part.size if part else "",
+        "anchor": part.id if part else "",
+        "note": f"the numbers of {same_as}, counted there" if same_as else "",
+    }

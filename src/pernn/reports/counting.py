@@ -1,0 +1,115 @@
+"""Each claim of the paper counted once, by the sweep that was planned for it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+from pernn.experiments import find_experiment
+
+from .claims import Verdict, judge_experiment
+from .rules import Outcome
+from .statistics import ROUNDING
+
+SCALES = ("paper", "small", "demo")
+"""An experiment's claims are judged by its whole grid at the first of these scales that is there.
+
+What is overridden (other widths, other vocabularies) checks robustness or shows a trend, and a
+further scale repeats it: they stand apart, and count in no total.
+"""
+NOT_ASKED = "not asked here"
+"""Of a claim that the trials of a sweep that stands apart are not about."""
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """A sweep with its verdicts."""
+
+    @property
+    def experiment_name(self) -> str:
+        """What was asked."""
+
+    @property
+    def scale(self) -> str:
+        """At which of the experiment's scales."""
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether it has settings of its own."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has all of its trials."""
+
+    @property
+    def verdicts(self) -> Sequence[Verdict]:
+        """One per claim."""
+
+
+J = TypeVar("J", bound=Judged)
+
+
+@dataclass(frozen=True)
+class Counted(Generic[J]):
+    """A claim of the paper with the verdict that counts.
+
+    Attributes:
+        experiment: Whose claim it is.
+        verdict: Of the planned sweep; "not run" if none is there.
+        sweep: The planned sweep.
+        same_as: An earlier claim whose numbers are the very same, so that this one is not counted
+            again; empty if there is none.
+    """
+
+    experiment: str
+    verdict: Verdict
+    sweep: J | None
+    same_as: str
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that it is counted elsewhere."""
+        return "same numbers" if self.same_as else self.verdict.verdict
+
+
+def planned_sweeps(sweeps: Iterable[J]) -> dict[str, J]:
+    """Return for each experiment the sweep by which its claims are judged."""
+    found: dict[str, J] = {}
+    whole = [one for one in sweeps if not one.is_restricted and one.scale in SCALES]
+    for one in sorted(whole, key=lambda one: SCALES.index(one.scale)):
+        found.setdefault(one.experiment_name, one)
+    return found
+
+
+def count_claims(sweeps: Iterable[J], experiments: Sequence[str]) -> list[Counted[J]]:
+    """Return every claim once, in the order of the experiments.
+
+    Args:
+        sweeps: All that are there.
+        experiments: Whose claims are counted; what no planned sweep judges is not run.
+    """
+    planned = planned_sweeps(sweeps)
+    seen: dict[tuple[float, ...], str] = {}
+    found = []
+    for name in experiments:
+        sweep = planned.get(name)
+        verdicts = sweep.verdicts if sweep else judge_experiment(find_experiment(name), "", [])
+        for verdict in verdicts:
+            title = f"{name}: {verdict.claim.name}"
+            numbers = _numbers(verdict)
+            first = seen.setdefault(numbers, title) if numbers else title
+            found.append(Counted(name, verdict, sweep, "" if first == title else first))
+    return found
+
+
+def outcome_apart(sweep: Judged, verdict: Verdict) -> Outcome | str:
+    """Return the verdict of a sweep that stands apart, or that it does not ask for one."""
+    return NOT_ASKED if sweep.is_finished and verdict.verdict == "not run" else verdict.verdict
+
+
+def _numbers(verdict: Verdict) -> tuple[float, ...]:
+    """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
+    interval = verdict.interval
+    if interval is None or not interval.high - interval.low > ROUNDING:
+        return ()
+    values = (abs(interval.estimate), interval.high - interval.low, verdict.num_seeds)
+    return tuple(float(f"{value:.9g}") for value in values)

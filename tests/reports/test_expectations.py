@@ -1,0 +1,109 @@
+"""What a plan expected, beside what was found."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pernn.errors import ConfigError
+from pernn.reports import Study, judge, predicted_and_found
+from pernn.store import Published, Sweep
+from reports.cases import around, differs, pairs
+
+
+class Trial(Published):
+    """A published trial whose record is at hand."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        object.__setattr__(self, "found", record)
+        super().__init__(record["run"], {}, {}, {}, {}, {})
+
+    def record(self) -> dict[str, Any]:
+        """Return it."""
+        return self.found  # type: ignore[attr-defined]
+
+
+def study(values: list[float], name: str = "sweep-small") -> Study:
+    records = pairs({4: values})
+    sweep = Sweep(name, "vocabulary_size", "small", {}, [])
+    verdicts = [judge(differs(), records), replace(judge(differs(), []), claim=differs())]
+    verdicts[1] = replace(verdicts[1], claim=replace(differs(), name="never"))
+    return Study(sweep, len(records), [Trial(one) for one in records], verdicts)
+
+
+def number(expected: str, **more: Any) -> dict[str, Any]:
+    terms = [
+        {"weight": weight, "sweep": "sweep-small", "where": {"encoding.kind": kind}}
+        for weight, kind in ((1, "sinusoidal"), (-1, "none"))
+    ]
+    return {"number": "1", "text": "It", "expected": expected, "metric": "m", "terms": terms} | more
+
+
+def claims(expected: str, name: str = "name", **more: Any) -> dict[str, Any]:
+    claim = f"sweep-small: {name}"
+    return {"number": "2", "text": "That", "expected": expected, "claims": [claim]} | more
+
+
+def page(*expectations: dict[str, Any], values: list[float]) -> str:
+    content = [{"section": 1, "title": "It all", "expectations": list(expectations)}]
+    return predicted_and_found(json.dumps(content), [study(values)])
+
+
+@pytest.mark.parametrize(
+    ("expected", "mean", "outcome"),
+    [
+        (claims("supported"), 0.1, "held"),
+        (claims("supported"), -0.1, "missed"),
+        (claims("supported"), 0.0, "not decided"),
+        (claims("contradicted"), -0.1, "held"),
+        (claims("contradicted"), 0.1, "missed"),
+        (claims("not supported"), 0.0, "held"),
+        (claims("not supported"), 0.1, "missed"),
+        (claims("open"), 0.1, "open"),
+        (claims("supported", "never"), 0.1, "not run"),
+        (number("above", bound=0.05), 0.1, "held"),
+        (number("above", bound=0.15), 0.1, "missed"),
+        (number("below", bound=0.15), 0.1, "held"),
+        (number("above", bound=0.1), 0.1, "not decided"),
+        (number("at least", bound=0.099), 0.1, "held"),
+        (number("at least", bound=0.101), 0.1, "missed"),
+        (number("open"), 0.1, "open"),
+    ],
+)
+def test_outcomes(expected: dict[str, Any], mean: float, outcome: str) -> None:
+    text = page(expected, values=around(mean))
+    assert f"1 rows: 1 {outcome}." in text
+    row = text.splitlines()[-1]
+    assert row.endswith(f"| {outcome} |")
+    if outcome != "not run":
+        assert f"{mean:.3f} \\[{mean - 0.0196:.3f}, {mean + 0.0196:.3f}\\]" in row
+
+
+@pytest.mark.parametrize(("mean", "fails"), [(0.1, False), (0.0, True), (-0.1, True)])
+def test_a_failure_to_replicate_is_said(mean: float, fails: bool) -> None:
+    for expected in ("supported", "open"):
+        text = page(claims(expected, failure=True), values=around(mean))
+        assert ("failure to replicate" in text) == fails
+
+
+def test_what_is_not_published_was_not_run() -> None:
+    absent = number("above", terms=[{"weight": 1, "sweep": "nowhere", "where": {}}])
+    text = page(absent, claims("supported", claims=["nowhere: name"]), values=around(0.1))
+    assert "2 rows: 2 not run." in text
+    assert text.count("no trial is published") == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        claims("likely"),
+        claims("supported", "unknown"),
+        number("exactly", bound=0.0),
+        number("above", metric="nothing"),
+        {"number": "1"},
+    ],
+)
+def test_mistakes_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"expectations\.json: "):
+        page(wrong, values=around(0.1))
