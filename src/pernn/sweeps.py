@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import PernnError, StoreError
+from pernn.errors import ConfigError, PernnError, StoreError
 from pernn.experiments import (
     ADDED,
     SINGLE,
@@ -42,6 +42,7 @@ from pernn.store import (
     read_status,
     save_sweep,
     sweep_directory,
+    where_published,
 )
 
 if TYPE_CHECKING:
@@ -204,8 +205,7 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    # As they will be read again: plain lists.
-    changes = json.loads(json.dumps(dict(overrides)))
+    changes = json.loads(json.dumps(dict(overrides)))  # plain lists, as they will be read again
     specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
     name = name_sweep(found.name, scale, changes)
     found = with_axes(found, list(specs.values()), changes)
@@ -261,11 +261,12 @@ def find_sweep(
         ConfigError: If there are neither runs nor published trials.
     """
     full = full_name(name, scale)
-    if full != name and full not in list_sweeps(root):
-        plan = plan_sweep(name, scale, {})
-        if plan.with_published(published, complain).published:
-            return plan.sweep
-    return read_sweep(root, full)
+    if full == name or full in list_sweeps(root):
+        return read_sweep(root, full)
+    plan = plan_sweep(name, scale, {}).with_published(published, complain)
+    if plan.published:
+        return plan.sweep
+    raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")
 
 
 def find_plan(

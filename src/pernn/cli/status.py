@@ -15,7 +15,14 @@ from rich.live import Live
 
 from pernn.errors import one_line
 from pernn.progress import label_trials, look_at_sweeps
-from pernn.store import Progress, RunStatus, list_published, read_progress, seconds_left
+from pernn.store import (
+    Progress,
+    RunStatus,
+    list_published,
+    read_progress,
+    seconds_left,
+    where_published,
+)
 
 from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .terminal import framed, print_rows
@@ -49,7 +56,8 @@ def status(
     Examples: pernn status vocabulary_size-demo; pernn status --every 10
     """
     seen: dict[str, RunStatus] = {}
-    published = list_published(published_folder(ignore=ignore_published), warn)
+    folder = published_folder(ignore=ignore_published)
+    published = list_published(folder, warn)
 
     def look() -> Found:
         return look_at_sweeps(results, [sweep] if sweep else None, published, seen)
@@ -63,7 +71,7 @@ def status(
 
     console = Console()
     if not again and every is None:
-        dump(2) if as_json else _print(look(), sweep, results, console)
+        dump(2) if as_json else _print(look(), sweep, results, folder, console)
         return
     on_screen = console.is_terminal and not as_json
     screen = Live(console=console, auto_refresh=False) if on_screen else nullcontext()
@@ -80,11 +88,13 @@ def status(
             time.sleep(SECONDS if every is None else every)
 
 
-def _print(found: Found, sweep: str | None, results: Path, console: Console) -> None:
+def _print(
+    found: Found, sweep: str | None, results: Path, published: Path | None, console: Console
+) -> None:
     if not found:
-        console.print(
-            one_line(f"No sweeps in {results}: start one with `pernn run`."), markup=False
-        )
+        start, where = "start one with `pernn run`", where_published(published)
+        text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
+        console.print(text, markup=False, soft_wrap=True)
     elif sweep:
         columns = ("Trial", "State", "Update", "Last event", "Reason", "Run")
         labels = label_trials(results, sweep)
