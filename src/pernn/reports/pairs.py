@@ -79,9 +79,9 @@ def select(text: str, records: Sequence[Record], place: Path | None = None) -> S
         ConfigError: If it is no condition, there are no records, or none matches.
     """
     if not records:
-        where = f" in {place.absolute()}" if place else ""
+        folder = f" in {place.absolute()}" if place else ""
         raise ConfigError(
-            f"{text}: there are no finished trials to select from{where}: name a sweep or an "
+            f"{text}: there are no finished trials to select from{folder}: name a sweep or an "
             "experiment by --sweep, published ones included, or another folder by --results"
         )
     parts = re.split(r",(?=[\w.]+=)", text)
