@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pernn.errors import PernnError
 from pernn.experiments import SINGLE
-from pernn.store import RunStatus, list_sweeps, read_statuses
+from pernn.runs import RunSpec
+from pernn.store import RunDirectory, RunStatus, list_sweeps, read_statuses
 from pernn.sweeps import list_single_runs, read_plan, read_sweep
 
 
@@ -40,3 +41,11 @@ def label_trials(root: Path, name: str) -> dict[str, str]:
     with suppress(PernnError):
         return {run: spec.label for run, spec in read_plan(root, name).specs.items()}
     return {}
+
+
+def label_run(root: Path, run: str) -> str:
+    """Return which trial a run is that has begun; its fingerprint if its spec cannot be read."""
+    with suppress(PernnError):
+        if values := RunDirectory(root, run).read_spec():
+            return RunSpec.load(values).label
+    return run

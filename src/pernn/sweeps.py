@@ -117,11 +117,10 @@ def run(
         warnings.warn(change, stacklevel=2)
 
     def listen(event: TrialEvent) -> None:
-        if event.state == "failed":
-            failures.append(event)
-            warnings.warn(f"{event.run} failed: {event.message}", stacklevel=2)
-        elif event.is_warning:
-            warnings.warn(f"{event.run}: {event.message}", stacklevel=2)
+        failures.extend([event] if event.state == "failed" else [])
+        if event.state == "failed" or event.is_warning:
+            name, state = plan.specs[event.run].label, " failed" * (event.state == "failed")
+            warnings.warn(f"{name}{state}: {event.message}", stacklevel=2)
         on_event(event)
 
     missing = plan.missing(root)

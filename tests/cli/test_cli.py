@@ -209,7 +209,11 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
 
 def test_help_of_eighty_columns_cuts_nothing_and_wraps_once() -> None:
     text = pernn("run", "--help", columns=80).stdout
-    for whole in ("'task.vocab_size=[16,64]'", "core.kind=mymodule:MinGRUConfig;", "<local|inline|ray"):
+    for whole in (
+        "'task.vocab_size=[16,64]'",
+        "core.kind=mymodule:MinGRUConfig;",
+        "<local|inline|ray",
+    ):
         assert whole in text
     assert "the others go on\n  from their last checkpoint and end in the same bits." in text
 

@@ -4,8 +4,9 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from pernn.errors import one_line
-from pernn.progress import label_trials, look_at_sweeps
+from pernn.progress import label_run, label_trials, look_at_sweeps
 from pernn.store import (
     Progress,
     RunStatus,
@@ -56,6 +57,7 @@ def status(
     Examples: pernn status vocabulary_size-demo; pernn status --every 10
     """
     seen: dict[str, RunStatus] = {}
+    label = cache(partial(label_run, results))
     folder = published_folder(ignore=ignore_published)
     published = list_published(folder, warn)
 
@@ -81,9 +83,9 @@ def status(
             if as_json:
                 dump(None)
             elif live is not None:
-                live.update(overview(results, look()), refresh=True)
+                live.update(overview(results, look(), label), refresh=True)
             else:
-                console.print(overview(results, look()))
+                console.print(overview(results, look(), label))
             sys.stdout.flush()
             time.sleep(SECONDS if every is None else every)
 
@@ -121,20 +123,23 @@ def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> Rend
     return framed(["Sweep", "Trials", *states, *([] if left is None else ["Left"])], rows)
 
 
-def overview(root: Path, found: Found) -> RenderableType:
-    """Return the sweeps with the time that they have left, and the trials that run."""
+def overview(root: Path, found: Found, label: Callable[[str], str]) -> RenderableType:
+    """Return the sweeps with the time that they have left, and the trials that run.
+
+    Args:
+        root: Results directory.
+        found: What there is.
+        label: Returns which trial a run is.
+    """
     left, rows = {}, []
     for name, runs in found.items():
         running = {one: read_progress(root, one) for one in runs if one.state == "running"}
         left[name] = span(seconds_left(runs, list(running.values())))
-        rows += [[one.run, name, *_cells(progress), ""] for one, progress in running.items()]
-        rows += [
-            [one.run, name, one.state, "", one.reason]
-            for one in runs
-            if one.state in ("failed", "damaged")
-        ]
+        lost = [one for one in runs if one.state in ("failed", "damaged")]
+        rows += [[label(one.run), name, *_cells(how), ""] for one, how in running.items()]
+        rows += [[label(one.run), name, one.state, "", one.reason] for one in lost]
     head = table_of_sweeps(found, left)
-    columns = ["Run", "Sweep", "Updates", "Left", "Reason"]
+    columns = ["Trial", "Sweep", "Updates", "Left", "Reason"]
     return Group(head, framed(columns, rows)) if rows else head
 
 

@@ -85,7 +85,7 @@ def run_sweep(
             soft_wrap=True,
         )
     for failure in tally.failures:
-        warn(f"{failure.run} {failure.state}: {failure.message}")
+        warn(f"{tally.specs[failure.run].label} {failure.state}: {failure.message}")
     lost = _report(plan, root, console, as_json=as_json)
     if limits.reason:
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
