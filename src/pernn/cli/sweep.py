@@ -52,13 +52,13 @@ def run_sweep(
     limits = launch.limits(lambda: is_pause_requested(root, name))
     # First of all, so that invalid options are refused before anything is written.
     runner = launch.make_runner(limits)
-    # Any name will do: what a worker or a report would find too late is found now.
-    require_writable(root / name)
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     wanted = plan.missing(root, only, launch.order)
     if wanted:
         launch.check_machine(wanted)
+    # Any name will do: what a worker or a report would find too late is found now.
+    require_writable(root / name)
     if wanted and launch.is_here:
         _check_room(wanted, root, launch, console)
     if plan.sweep.experiment != SINGLE:
