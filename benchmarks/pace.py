@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
+from verdicts import write_between
 
 from pernn.randomness import RandomStream, Split
 from pernn.reports.rules import ALPHA, MIN_SEEDS, exceeds
-from verdicts import write_between
 
 NUM_DRAWS = 4_000
 COUNT = 8

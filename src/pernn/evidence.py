@@ -18,6 +18,7 @@ from pernn.store import (
     read_published,
     require_writable,
     storing,
+    where_published,
     write_atomically,
 )
 from pernn.studies import make_study
@@ -110,7 +111,7 @@ def judge_published(
     """
     paths = list_publications(folder)
     if not paths:
-        raise ConfigError(f"{folder}: no published trials: see `pernn publish`")
+        raise ConfigError(f"no published trials: {where_published(folder)}; see `pernn publish`")
     judge = judge or (lambda plan: judge_sweep(folder, plan, complain))
     with gc_paused():
         published = {one.run: one for one in read_published(folder)}

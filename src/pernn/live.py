@@ -7,12 +7,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import MachineError, PernnError, install_command
-from pernn.progress import look_at_sweeps
+from pernn.progress import label_run, look_at_sweeps
 from pernn.store import RunStatus, list_published, read_progress, seconds_left
 from pernn.studies import make_study
 
@@ -51,6 +52,7 @@ class Live:
         self._seen: dict[str, RunStatus] = {}
         self._lock, self._looking = threading.Lock(), threading.Lock()
         self._said: set[str] = set()
+        self._label = cache(partial(label_run, root))
 
     def state(self) -> dict[str, Any]:
         """Return the trials of each sweep by state, those that run, and the report's version."""
@@ -71,7 +73,12 @@ class Live:
                     "states": dict(sorted(states.items())),
                     "seconds_left": seconds_left(runs, list(running.values())),
                     "running": [
-                        {"run": run, "update": one.update, "total": one.total}
+                        {
+                            "run": run,
+                            "label": self._label(run),
+                            "update": one.update,
+                            "total": one.total,
+                        }
                         for run, one in running.items()
                     ],
                 }

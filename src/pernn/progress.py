@@ -1,11 +1,13 @@
 """How sweeps stand: for `pernn status`, and for the page that follows them."""
 
 from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 
 from pernn.errors import MachineError, PernnError
 from pernn.experiments import SINGLE
-from pernn.store import RunStatus, list_sweeps, read_statuses
+from pernn.runs import RunSpec
+from pernn.store import RunDirectory, RunStatus, list_sweeps, read_statuses
 from pernn.sweeps import list_single_runs, read_plan, read_sweep
 
 
@@ -49,3 +51,11 @@ def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict
     except PernnError:
         pass
     return {}
+
+
+def label_run(root: Path, run: str) -> str:
+    """Return which trial a run is that has begun; its fingerprint if its spec cannot be read."""
+    with suppress(PernnError):
+        if values := RunDirectory(root, run).read_spec():
+            return RunSpec.load(values).label
+    return run

@@ -44,6 +44,7 @@ from pernn.store import (
     read_thinned_curve,
     save_sweep,
     sweep_directory,
+    where_published,
 )
 
 if TYPE_CHECKING:
@@ -118,11 +119,10 @@ def run(
         warnings.warn(change, stacklevel=2)
 
     def listen(event: TrialEvent) -> None:
-        if event.state == "failed":
-            failures.append(event)
-            warnings.warn(f"{event.run} failed: {event.message}", stacklevel=2)
-        elif event.is_warning:
-            warnings.warn(f"{event.run}: {event.message}", stacklevel=2)
+        failures.extend([event] if event.state == "failed" else [])
+        if event.state == "failed" or event.is_warning:
+            name, state = plan.specs[event.run].label, " failed" * (event.state == "failed")
+            warnings.warn(f"{name}{state}: {event.message}", stacklevel=2)
         on_event(event)
 
     missing = plan.missing(root)
@@ -206,8 +206,7 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
-    # As they will be read again: plain lists.
-    changes = json.loads(json.dumps(dict(overrides)))
+    changes = json.loads(json.dumps(dict(overrides)))  # plain lists, as they will be read again
     specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
     name = name_sweep(found.name, scale, changes)
     found = with_axes(found, list(specs.values()), changes)
@@ -279,11 +278,12 @@ def find_sweep(
         ConfigError: If there are neither runs nor published trials.
     """
     full = full_name(name, scale)
-    if full != name and full not in list_sweeps(root):
-        plan = plan_sweep(name, scale, {})
-        if plan.with_published(published, complain).published:
-            return plan.sweep
-    return read_sweep(root, full)
+    if full == name or full in list_sweeps(root):
+        return read_sweep(root, full)
+    plan = plan_sweep(name, scale, {}).with_published(published, complain)
+    if plan.published:
+        return plan.sweep
+    raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")
 
 
 @own_parts_off()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -194,10 +195,27 @@ def test_show_tells_grid_cost_claims_and_command() -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
-    done = pernn(verb, "--help")
+    done = pernn(verb, "--help", columns=80)
     assert done.returncode == 0
+    text, _, examples = done.stdout.partition("Example")
+    # An example is whole, to be copied.
+    assert max(map(len, text.splitlines())) <= 80
+    lines = examples.partition("\n\n")[0].splitlines()[1:]
+    assert lines
+    assert all(re.match(r" +(\w+=\S+ )?pernn ", line) for line in lines)
     assert f"pernn {verb}" in done.stdout.replace("Usage: python -m", "")
     assert "Example" in done.stdout
+
+
+def test_help_of_eighty_columns_cuts_nothing_and_wraps_once() -> None:
+    text = pernn("run", "--help", columns=80).stdout
+    for whole in (
+        "'task.vocab_size=[16,64]'",
+        "core.kind=mymodule:MinGRUConfig;",
+        "<local|inline|ray",
+    ):
+        assert whole in text
+    assert "the others go on\n  from their last checkpoint and end in the same bits." in text
 
 
 def blocked(tmp_path: Path) -> Path:

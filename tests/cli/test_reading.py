@@ -1,5 +1,6 @@
 """`pernn status` and `export` as a user meets them."""
 
+import io
 import json
 import os
 import pty
@@ -8,13 +9,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from cli.tiny import sweep
 from command_line import call
+from pernn.cli.status import overview
+from pernn.live import Live
+from pernn.progress import label_run, look_at_sweeps
 from pernn.store import RunDirectory, Sweep, save_sweep
 from pernn.studies import make_study
 from pernn.sweeps import list_single_runs, make_report, read_plan
@@ -115,6 +122,31 @@ def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
     assert "Traceback" not in said
     assert "about" in said
     assert "\x1b[?25h" in said.rpartition("\x1b[?25l")[2]  # the cursor is back
+
+
+def test_who_watches_reads_names_of_trials(tmp_path: Path) -> None:
+    """On the terminal and on the live page; a run whose spec is gone keeps its fingerprint."""
+    failed, running, torn = (begin(tmp_path, spec(seed)) for seed in (10, 11, 12))
+    failed.note("failed", update=7, reason="no space")
+    torn.note("failed", update=7, reason="no space")
+    (torn.path / "spec.json").unlink()
+    runs = [one.fingerprint for one in (failed, running, torn)]
+    save_sweep(tmp_path, Sweep("study-demo", "study", "demo", {}, runs))
+    with running.locked():
+        found = look_at_sweeps(tmp_path, None, set(), {})
+        shown = Console(width=150, file=io.StringIO())
+        shown.print(overview(tmp_path, found, partial(label_run, tmp_path)))
+        text = shown.file.getvalue()
+        said: list[str] = []
+        (state,) = Live(tmp_path, tmp_path / "live", None, said.append).state()["sweeps"]
+        for thread in threading.enumerate():
+            if thread.name == "report":
+                thread.join()
+    assert [one["label"] for one in state["running"]] == [spec(11).label]
+    for one in (10, 11):
+        assert spec(one).label in text
+        assert spec(one).fingerprint() not in text
+    assert spec(12).fingerprint() in text
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])

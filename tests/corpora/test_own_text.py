@@ -103,6 +103,14 @@ def test_a_text_that_changed_or_is_gone_is_said(book):
         find_text("book")
 
 
+def test_a_misspelt_text_is_told_what_is_there_and_what_to_type(book):
+    keep_text(book, "book")
+    with pytest.raises(ConfigError, match=r"no text 'bok' in .*/data \(there: book\)") as caught:
+        RunSpec().override({"task.kind": "language_modelling", "task.corpus": "bok"})
+    assert "did you mean 'book'?" in str(caught.value)
+    assert "pernn prepare FILE --name bok" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("content", "share", "said"),
     [
@@ -123,9 +131,15 @@ def test_the_verb_says_how_to_use_it(book):
     done = call("prepare", book, cwd=book.parent)
     assert done.returncode == 0, done.stderr
     assert "--set task.corpus=book" in done.stdout
+    assert "200 paragraphs kept in" in done.stdout
+    assert "180 to train, 10 for validation, 10 for the test" in done.stdout
+    # What an experiment makes of it, which nobody would guess.
+    assert "512 pieces, of which the first 64 of a paragraph are read" in done.stdout
     named = call("prepare", book, "--name", "../evil", cwd=book.parent)
     assert (named.returncode, named.stderr.count("\n")) == (2, 1)
     lost = call("prepare", "nowhere.txt", cwd=book.parent)
-    assert lost.returncode == 4
-    assert "nowhere.txt" in lost.stderr
+    assert lost.returncode == 2
+    assert lost.stderr == (
+        f"pernn: {book.parent}/nowhere.txt: no such file: expected one of UTF-8 text\n"
+    )
     assert TextConfig(name="book", digest="0" * 64, paragraphs=(1, 1, 1)).title == "book"

@@ -27,6 +27,9 @@ def encoded(records, metric="token_accuracy", **more):
     return compare(*sides, metric, **more)
 
 
+CORES = ("GRU", "LSTM")
+
+
 def test_the_test_tries_all_signs():
     signs = np.array(list(product((1, -1), repeat=len(VALUES))))
     means = np.abs(signs @ VALUES)
@@ -70,6 +73,15 @@ def test_pairs_agree_in_seed_and_settings_and_differences_are_the_first_less_the
     assert found.overall.differences[333] == pytest.approx(
         np.mean([cell.differences[333] for cell in found.cells])
     )
+    # Shown is a mean of each core alone: they are tried at different sizes.
+    assert [one.name for one in found.by_core] == [f"{c}, mean over 2 cells" for c in CORES]
+    assert found.by_core[1].differences[333] == pytest.approx(
+        np.mean([cell.differences[333] for cell in found.cells[2:]])
+    )
+    assert [row[0] for row in found.rows[4:]] == [one.name for one in found.by_core]
+    one_size = encoded(trials(vocab_sizes=(4,)))
+    assert [row[0] for row in one_size.rows] == [*CORES]
+    assert encoded(trials(("gru",), (4, 8))).rows[-1][0] == "mean over 2 cells"
     assert found.pairs.differing == ("encoding.kind",)
     assert not any("no verdict" in note for note in found.notes)
 

@@ -1,12 +1,14 @@
 """The verbs together, and what an exception means on the command line."""
 
 import contextlib
+import inspect
 import io
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +26,8 @@ app = typer.Typer(
     epilog="Exit statuses: " + "; ".join(f"{n} {text}" for n, text in EXIT_STATUSES.items()) + ".",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    # Its tables cut what is long, and wrap docstrings a second time.
+    rich_markup_mode=None,
 )
 
 
@@ -69,13 +72,27 @@ VERBS = {
 """Verb → file and function; a file is imported only when its verb may be needed."""
 
 
+def help_of(verb: Callable[..., Any]) -> str:
+    """Return a verb's help: its docstring, with each example whole on a line of its own."""
+    text = inspect.getdoc(verb) or ""
+    body, mark, examples = text.partition("\n\nExample")
+    if not mark:
+        return text
+    words = examples.partition(": ")[2].replace("\n", " ")
+    lines = [f"  {one}" for one in re.split(r"; (?=\w+=\S+ pernn |pernn )", words)]
+    # What follows this sign is not wrapped.
+    return "\n".join([body, "", "\b", "Examples:" if len(lines) > 1 else "Example:", *lines])
+
+
 def register(arguments: Sequence[str]) -> None:
     """Add the verb that is called; all of them where none is (help, completion, a misspelling)."""
     called = arguments[0] if arguments else ""
     wanted = [called] if called in VERBS else list(VERBS)
     for verb in wanted:
         module, _, function = VERBS[verb].partition(":")
-        app.command(verb)(getattr(import_module(f".{module}", __package__), function))
+        found = getattr(import_module(f".{module}", __package__), function)
+        text = help_of(found)
+        app.command(verb, help=text, short_help=text.partition("\n")[0])(found)
 
 
 def run() -> int:

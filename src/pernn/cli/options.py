@@ -27,7 +27,7 @@ IgnorePublished = Annotated[
 SweepName = Annotated[
     str,
     typer.Argument(
-        help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
+        help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -38,7 +38,7 @@ Assignments = Annotated[
         "--set",
         metavar="PATH=VALUE",
         help="Override a value in every spec, e.g. core.hidden_size=256; may be repeated. For an "
-        r"experiment, a list makes a grid: 'task.vocab_size=\[16,64]'.",
+        "experiment, a list makes a grid: 'task.vocab_size=[16,64]'.",
     ),
 ]
 Seeds = Annotated[

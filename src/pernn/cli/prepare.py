@@ -1,5 +1,6 @@
 """`pernn prepare`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +14,15 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from pernn.corpora import SHARE, LanguageModellingConfig, keep_text, prepare, raw_folder
+from pernn.corpora import (
+    SHARE,
+    SPLITS,
+    EncodedCorpus,
+    LanguageModellingConfig,
+    keep_text,
+    prepare,
+    raw_folder,
+)
 from pernn.errors import ConfigError
 from pernn.experiments import find_experiment, trials
 
@@ -79,6 +88,8 @@ def prepare_data(
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeElapsedColumn()) as progress:
             corpus = prepare(task, Stages(progress))
+        for line in _describe(task, corpus):
+            typer.echo(line)
         typer.echo(f"{task.name}: {corpus.folder}")
 
 
@@ -86,5 +97,29 @@ def _keep(file: Path, name: str, share: float, *, characters: bool) -> None:
     """Keep a text and tell how to use it."""
     unit: Literal["pieces", "characters"] = "characters" if characters else "pieces"
     config = keep_text(file, name, share=share, unit=unit)
-    typer.echo(f"{name}: kept as {unit} in {raw_folder(name)}; its digest is {config.digest}")
+    train, valid, test = config.paragraphs
+    typer.echo(
+        f"{name}: {sum(config.paragraphs):,} paragraphs kept in {raw_folder(name).absolute()}: "
+        f"{train:,} to train, {valid:,} for validation, {test:,} for the test"
+    )
     typer.echo(f"Use it:  pernn run language_modelling --set task.corpus={name}")
+    task = trials(find_experiment("language_modelling"), "demo", {})[0].task
+    if isinstance(task, LanguageModellingConfig):
+        typer.echo(
+            f"At scale demo, text is cut into {task.vocab_size} {unit}, of which the first "
+            f"{task.length} of a paragraph are read; to change that: --set task.vocab_size=2048 "
+            "--set task.length=256"
+        )
+
+
+def _describe(task: LanguageModellingConfig, corpus: EncodedCorpus) -> Iterator[str]:
+    """Count what there is of each part, and what is cut off."""
+    unit = "characters" if corpus.has_characters else "pieces"
+    for split in SPLITS:
+        lengths = corpus.lengths(split)
+        cut = int((lengths > task.length).sum())
+        yield (
+            f"{split:>5}: {len(lengths):,} paragraphs of {int(lengths.sum()):,} {unit} "
+            f"({corpus.vocab_size:,} distinct); {cut:,} are longer than the {task.length:,} that "
+            "are read of each"
+        )

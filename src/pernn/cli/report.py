@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pernn.errors import ConfigError
 from pernn.reports import Verdict
-from pernn.store import list_publications, require_writable, sweep_directory
+from pernn.store import list_publications, require_writable, sweep_directory, where_published
 from pernn.studies import make_study
 from pernn.sweeps import find_plan, judge_sweep, make_report
 
@@ -88,7 +88,8 @@ def report(
 def _study(results: Path, output: Path | None, published: Path | None) -> int:
     """Write the page of all sweeps, published ones among them."""
     if not results.is_dir() and not (published and list_publications(published)):
-        raise ConfigError(f"no results in {results.absolute()}: start with `pernn run`")
+        where = where_published(published)
+        raise ConfigError(f"no results in {results.absolute()}: start with `pernn run`; {where}")
     path, damage = output or results / "study.html", list[str]()
     make_study(results, path, damage.append, published)
     typer.echo(str(path))

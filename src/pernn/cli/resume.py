@@ -40,7 +40,9 @@ def resume(
     if not sweep and not all(is_done(results, run) for run in list_single_runs(results)):
         names.append(SINGLE)
     if not names:
-        typer.echo(one_line(f"No sweeps in {results}: start one with `pernn run`."), err=True)
+        typer.echo(
+            one_line(f"No sweeps in {results.absolute()}: start one with `pernn run`."), err=True
+        )
     status = 0
     for plan in [reload_plan(results, name) for name in names]:
         status = max(status, run_sweep(plan, results, launch, as_json=as_json))

@@ -23,13 +23,13 @@ def run(
     *,
     launch: Launch,
 ) -> int:
-    r"""Run the missing trials of an experiment, then write its report.
+    """Run the missing trials of an experiment, then write its report.
 
     Safe to interrupt and repeat: finished trials are kept, the others go on from their last
     checkpoint and end in the same bits. Several drivers may share one results directory.
 
     Examples: pernn run vocabulary_size --scale demo --jobs 2;
-    pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=\[8,32]';
+    pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=[8,32]';
     pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig;
     pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00;
     pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25

@@ -4,8 +4,9 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +15,15 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from pernn.errors import one_line
-from pernn.progress import label_trials, look_at_sweeps
-from pernn.store import Progress, RunStatus, list_published, read_progress, seconds_left
+from pernn.progress import label_run, label_trials, look_at_sweeps
+from pernn.store import (
+    Progress,
+    RunStatus,
+    list_published,
+    read_progress,
+    seconds_left,
+    where_published,
+)
 
 from .options import RESULTS, IgnorePublished, Json, Results, published_folder, warn
 from .terminal import framed, print_rows
@@ -49,7 +57,9 @@ def status(
     Examples: pernn status vocabulary_size-demo; pernn status --every 10
     """
     seen: dict[str, RunStatus] = {}
-    published = list_published(published_folder(ignore=ignore_published), warn)
+    label = cache(partial(label_run, results))
+    folder = published_folder(ignore=ignore_published)
+    published = list_published(folder, warn)
 
     def look() -> Found:
         return look_at_sweeps(results, [sweep] if sweep else None, published, seen)
@@ -63,7 +73,7 @@ def status(
 
     console = Console()
     if not again and every is None:
-        dump(2) if as_json else _print(look(), sweep, results, console)
+        dump(2) if as_json else _print(look(), sweep, results, folder, console)
         return
     on_screen = console.is_terminal and not as_json
     screen = Live(console=console, auto_refresh=False) if on_screen else nullcontext()
@@ -73,18 +83,20 @@ def status(
             if as_json:
                 dump(None)
             elif live is not None:
-                live.update(overview(results, look()), refresh=True)
+                live.update(overview(results, look(), label), refresh=True)
             else:
-                console.print(overview(results, look()))
+                console.print(overview(results, look(), label))
             sys.stdout.flush()
             time.sleep(SECONDS if every is None else every)
 
 
-def _print(found: Found, sweep: str | None, results: Path, console: Console) -> None:
+def _print(
+    found: Found, sweep: str | None, results: Path, published: Path | None, console: Console
+) -> None:
     if not found:
-        console.print(
-            one_line(f"No sweeps in {results}: start one with `pernn run`."), markup=False
-        )
+        start, where = "start one with `pernn run`", where_published(published)
+        text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
+        console.print(text, markup=False, soft_wrap=True)
     elif sweep:
         columns = ("Trial", "State", "Update", "Last event", "Reason", "Run")
         labels = label_trials(results, sweep, warn)
@@ -111,20 +123,23 @@ def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> Rend
     return framed(["Sweep", "Trials", *states, *([] if left is None else ["Left"])], rows)
 
 
-def overview(root: Path, found: Found) -> RenderableType:
-    """Return the sweeps with the time that they have left, and the trials that run."""
+def overview(root: Path, found: Found, label: Callable[[str], str]) -> RenderableType:
+    """Return the sweeps with the time that they have left, and the trials that run.
+
+    Args:
+        root: Results directory.
+        found: What there is.
+        label: Returns which trial a run is.
+    """
     left, rows = {}, []
     for name, runs in found.items():
         running = {one: read_progress(root, one) for one in runs if one.state == "running"}
         left[name] = span(seconds_left(runs, list(running.values())))
-        rows += [[one.run, name, *_cells(progress), ""] for one, progress in running.items()]
-        rows += [
-            [one.run, name, one.state, "", one.reason]
-            for one in runs
-            if one.state in ("failed", "damaged")
-        ]
+        lost = [one for one in runs if one.state in ("failed", "damaged")]
+        rows += [[label(one.run), name, *_cells(how), ""] for one, how in running.items()]
+        rows += [[label(one.run), name, one.state, "", one.reason] for one in lost]
     head = table_of_sweeps(found, left)
-    columns = ["Run", "Sweep", "Updates", "Left", "Reason"]
+    columns = ["Trial", "Sweep", "Updates", "Left", "Reason"]
     return Group(head, framed(columns, rows)) if rows else head
 
 

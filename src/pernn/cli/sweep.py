@@ -52,8 +52,6 @@ def run_sweep(
     limits = launch.limits(lambda: is_pause_requested(root, name))
     # First of all, so that invalid options are refused before anything is written.
     runner = launch.make_runner(limits)
-    # Any name will do: what a worker or a report would find too late is found now.
-    require_writable(root / name)
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     wanted = plan.missing(root, only, launch.order)
@@ -61,6 +59,8 @@ def run_sweep(
         launch.check_machine(wanted)
         if may_compile_first():
             console.print("The kernels are compiled first (once, about 20 s).")
+    # Any name will do: what a worker or a report would find too late is found now.
+    require_writable(root / name)
     if wanted and launch.is_here and not launch.force:
         _check_room(wanted, root, launch, console)
     if plan.sweep.experiment != SINGLE:
@@ -87,7 +87,7 @@ def run_sweep(
             soft_wrap=True,
         )
     for failure in tally.failures:
-        warn(f"{failure.run} {failure.state}: {failure.message}")
+        warn(f"{tally.specs[failure.run].label} {failure.state}: {failure.message}")
     lost = _report(plan, root, console, as_json=as_json)
     if limits.reason:
         finished = sum(plan.is_finished(root, run) for run in plan.specs)

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from .own_text import SHARE as SHARE, keep_text as keep_text
     from .pieces import Pieces as Pieces, train_pieces as train_pieces
     from .preparation import prepare as prepare
-    from .text import Corpus as Corpus, heading_level as heading_level, paragraphs as paragraphs
+    from .text import (
+        SPLITS as SPLITS,
+        Corpus as Corpus,
+        heading_level as heading_level,
+        paragraphs as paragraphs,
+    )
     from .wikitext import Wikitext as Wikitext
 
 __getattr__ = exports(__name__)

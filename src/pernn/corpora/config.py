@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny, model_validator
 
-from pernn.config import Part, Registry
+from pernn.config import Part, Registry, suggestion
 from pernn.randomness import MAX_SEED
 
 from .text import Corpus
@@ -187,9 +187,18 @@ class TextConfig(CorpusConfig):
 def _validate(value: Any) -> CorpusConfig:
     """Return the corpus that a config, a table, a kind or the name of an own text stands for."""
     if isinstance(value, str) and value not in CORPORA.names() and re.fullmatch(NAME, value):
-        from .folders import find_text
+        from .folders import data_root, find_text, list_texts
 
-        value = find_text(value) or value
+        found = find_text(value)
+        if found is None:
+            kept = ", ".join(list_texts()) or "none"
+            hint = suggestion(value, [*CORPORA.names(), *list_texts()])
+            raise ValueError(
+                f"no text {value!r} in {data_root().absolute()} (there: {kept}) and no kind of "
+                f"corpus{hint} (known: {', '.join(CORPORA.names())}); keep a text of your own by "
+                f"`pernn prepare FILE --name {value}`"
+            )
+        value = found
     return CORPORA.validate(value)
 
 

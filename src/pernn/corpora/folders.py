@@ -39,6 +39,11 @@ def find_text(name: str) -> dict[str, Any] | None:
     }
 
 
+def list_texts() -> list[str]:
+    """List the names under which texts of one's own are kept."""
+    return sorted(path.parents[1].name for path in data_root().glob(f"*/raw/{ABOUT}"))
+
+
 def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -> Path:
     """Return the folder of a corpus that is prepared with these parameters.
 

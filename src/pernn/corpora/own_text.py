@@ -51,13 +51,15 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
         The corpus, with the digest of its paragraphs.
 
     Raises:
-        ConfigError: If the name is taken by another text or another split, or is a kind of corpus,
-            or there are fewer than three paragraphs.
+        ConfigError: If there is no such file, the name is taken by another text or another split,
+            or is a kind of corpus, or there are fewer than three paragraphs.
         CorruptError: If the file is not UTF-8 text.
         StoreError: If a file cannot be read or written.
     """
     if not 0 < share <= 0.25:
         raise ConfigError(f"--share is invalid: expected above 0, at most 0.25, got {share}")
+    if not file.exists():
+        raise ConfigError(f"{file.absolute()}: no such file: expected one of UTF-8 text")
     with using(file):
         try:
             paragraphs = split_paragraphs(file.read_text(encoding="utf-8-sig"))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pernn.errors import counted
@@ -10,7 +10,7 @@ from pernn.errors import counted
 from .escaping import clean
 from .labels import Labels
 from .page import fill_template
-from .pairs import MIN_PAIRS, Pairs, Side, pair
+from .pairs import MIN_PAIRS, Cell, Pairs, Side, pair
 from .rules import MIN_SEEDS
 from .statistics import (
     ROUNDING,
@@ -24,6 +24,7 @@ from .statistics import (
 
 COMPARED = ("Cell", "n", "A − B", "95 % by t", "p", "d_z", "g_z", "A", "B")
 LABEL = Labels({})
+CORE = "core.kind"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Comparison:
         pairs: What was paired.
         cells: Each cell that has two pairs, in order.
         overall: Each seed's mean over all cells; `None` if not two seeds have them all.
+        by_core: Likewise for each core that has several cells, if cores differ: these are tried at
+            different sizes, so that a mean over all of them is no number of anything.
         notes: What a reader should know, a sentence each.
         columns: Names of the table's columns, the third one that of what is compared.
     """
@@ -79,6 +82,7 @@ class Comparison:
     pairs: Pairs
     cells: tuple[Compared, ...]
     overall: Compared | None
+    by_core: tuple[Compared, ...]
     notes: tuple[str, ...]
     columns: tuple[str, ...] = COMPARED
 
@@ -90,9 +94,11 @@ class Comparison:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The table, as `columns` names it; all cells together come last."""
+        """The table, as `columns` names it; all cells together, of each core, come last."""
         cells = self.cells if len(self.pairs.cells) > 1 else ()
-        return [one.shown for one in (*cells, *([self.overall] if self.overall else []))]
+        one_core = self.overall and CORE not in self.pairs.columns
+        means = [self.overall] if one_core else self.by_core
+        return [one.shown for one in (*cells, *means)]
 
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -108,6 +114,7 @@ class Comparison:
             "num_diverged": pairs.num_diverged,
             "cells": [asdict(one) for one in self.cells],
             "overall": self.overall and asdict(self.overall),
+            "by_core": [asdict(one) for one in self.by_core],
             "notes": list(self.notes),
         }
 
@@ -145,16 +152,45 @@ def compare_pairs(first: str, second: str, metric: str, pairs: Pairs) -> Compari
         if len(found) >= MIN_PAIRS
     )
     seeds = sorted({seed for found in pairs.cells.values() for seed in found})
-    complete = [s for s in seeds if all(s in found for found in pairs.cells.values())]
-    overall = None
-    if len(complete) >= MIN_PAIRS:
-        sums = {s: zip(*(f[s] for f in pairs.cells.values()), strict=True) for s in complete}
-        means = {s: tuple(math.fsum(x) / len(x) for x in some) for s, some in sums.items()}
-        name = f"mean over {len(pairs.cells)} cells" if len(pairs.cells) > 1 else cells[0].name
-        overall = _compared(name, {s: (one, other) for s, (one, other) in means.items()})
-    shown = [*cells, *([overall] if overall else [])]
+    complete = {s for s in seeds if all(s in found for found in pairs.cells.values())}
+    overall, by_core = _mean(pairs.cells, cells[0].name), _means_by_core(pairs)
+    if by_core:
+        complete = {seed for one in by_core for seed in one.differences}
+    shown = [*cells, *(by_core or ([overall] if overall else []))]
     notes = _notes(pairs, len(seeds) - len(complete), shown)
-    return Comparison(first, second, metric, pairs, cells, overall, tuple(notes))
+    return Comparison(first, second, metric, pairs, cells, overall, tuple(by_core), tuple(notes))
+
+
+def group_by_core(pairs: Pairs) -> dict[str, dict[Cell, Mapping[int, tuple[float, float]]]]:
+    """Group the cells of each core that has several by its name, if there is more than one core."""
+    if CORE not in pairs.columns:
+        return {}
+    place = pairs.columns.index(CORE)
+    cores: dict[str, dict[Cell, Mapping[int, tuple[float, float]]]] = {}
+    for cell, found in pairs.cells.items():
+        cores.setdefault(LABEL(cell[place]), {})[cell] = found
+    return {core: cells for core, cells in cores.items() if len(cells) > 1}
+
+
+def _means_by_core(pairs: Pairs) -> list[Compared]:
+    means = {core: _mean(cells, "") for core, cells in group_by_core(pairs).items()}
+    return [replace(one, name=f"{core}, {one.name}") for core, one in means.items() if one]
+
+
+def _mean(cells: Mapping[Cell, Mapping[int, tuple[float, float]]], single: str) -> Compared | None:
+    """Return each seed's mean over cells; `None` if not two seeds have them all.
+
+    Args:
+        cells: Cell → seed → metric of A and of B.
+        single: What a mean over one cell is called.
+    """
+    complete = sorted(set.intersection(*({*found} for found in cells.values())))
+    if len(complete) < MIN_PAIRS:
+        return None
+    sums = {s: zip(*(found[s] for found in cells.values()), strict=True) for s in complete}
+    means = {s: tuple(math.fsum(x) / len(x) for x in some) for s, some in sums.items()}
+    name = f"mean over {len(cells)} cells" if len(cells) > 1 else single
+    return _compared(name, {s: (one, other) for s, (one, other) in means.items()})
 
 
 def _compared(name: str, found: Mapping[int, tuple[float, float]]) -> Compared:

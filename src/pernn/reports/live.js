@@ -18,8 +18,8 @@
     const line = document.createElement("li"), bar = document.createElement("progress");
     bar.max = one.total || 1;
     bar.value = one.update;
-    bar.setAttribute("aria-label", `Updates of ${one.run}`);
-    line.append(bar, ` ${one.update.toLocaleString("en")} of ${one.total.toLocaleString("en")} updates, ${one.run}`);
+    bar.setAttribute("aria-label", `Updates of ${one.label}`);
+    line.append(bar, ` ${one.update.toLocaleString("en")} of ${one.total.toLocaleString("en")} updates, ${one.label}`);
     return line;
   };
   let shown = "";

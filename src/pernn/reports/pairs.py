@@ -88,11 +88,17 @@ def select(text: str, records: Sequence[Record], place: Path | None = None) -> S
     """Return the side of the records that match `core.kind=gru`, or several with commas between.
 
     Raises:
-        ConfigError: If it is no condition, or no record matches.
+        ConfigError: If it is no condition, there are no records, or none matches.
     """
+    if not records:
+        folder = f" in {place.absolute()}" if place else ""
+        raise ConfigError(
+            f"{text}: there are no finished trials to select from{folder}: name a sweep or an "
+            "experiment by --sweep, published ones included, or another folder by --results"
+        )
     parts = re.split(r",(?=[\w.]+=)", text)
     where = flatten(dict(parse_assignment(part, option="compare") for part in parts))
-    for column, value in where.items() if records else ():
+    for column, value in where.items():
         having = [one for one in records if column in one and is_setting(column)]
         there = sorted({one[column] for one in having}, key=sort_key)
         if not there:

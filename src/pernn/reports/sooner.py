@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pernn.experiments import pace_column
 
-from .comparing import Compared, Comparison, compare_pairs
+from .comparing import Compared, Comparison, compare_pairs, group_by_core
 from .pace import as_factor
 from .pairs import MIN_PAIRS, Cell, Side, pair
 
@@ -85,6 +85,13 @@ def compare_pace(first: Side, second: Side, level: float) -> Comparison:
     shown = (cell for cell, pairs in logs.items() if len(pairs) >= MIN_PAIRS)
     cells = tuple(count(one, [cell]) for one, cell in zip(compared.cells, shown, strict=True))
     overall = compared.overall and count(compared.overall, logs)
+    groups = group_by_core(found).items()
+    by_core = tuple(
+        count(one, cells)
+        for one in compared.by_core
+        for core, cells in groups
+        if one.name.startswith(f"{core}, ")
+    )
     lost = [flags for pairs in never.values() for flags in pairs.values()]
     notes = [MEANING, *compared.notes]
     if any(map(any, lost)):
@@ -93,4 +100,11 @@ def compare_pace(first: Side, second: Side, level: float) -> Comparison:
         )
         text += "which way that pulls the factor."
         notes.insert(1, text.format(sum(a for a, _ in lost), sum(b for _, b in lost)))
-    return replace(compared, columns=FACTORS, cells=cells, overall=overall, notes=tuple(notes))
+    return replace(
+        compared,
+        columns=FACTORS,
+        cells=cells,
+        overall=overall,
+        by_core=by_core,
+        notes=tuple(notes),
+    )

@@ -34,6 +34,7 @@ from .published import (
     list_publications as list_publications,
     load_pyarrow as load_pyarrow,
     read_published as read_published,
+    where_published as where_published,
 )
 from .publishing import (
     Publication as Publication,

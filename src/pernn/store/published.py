@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import CorruptError, MachineError, StoreError, install_command
+from pernn.errors import CorruptError, MachineError, StoreError, counted, install_command
 
 from .files import check_format, checksum, parse_json, read_whole
 from .records import check_result, flat_record
@@ -63,6 +63,15 @@ class Published:
 def evidence_folder() -> Path:
     """Return where published trials are looked for: `PERNN_EVIDENCE`, or `evidence` here."""
     return Path(os.environ.get(VARIABLE) or FOLDER)
+
+
+def where_published(folder: Path | None) -> str:
+    """Return in words where published trials are looked for, and how to have some."""
+    if folder is None:
+        return "published trials are not counted"
+    there = counted(len(list_publications(folder)), "published sweep")
+    place = f"published trials are looked for in {folder.absolute()} (there: {there})"
+    return f"{place}; {VARIABLE} names another folder, such as `{FOLDER}` of a clone of pernn"
 
 
 def list_publications(folder: Path) -> list[Path]:

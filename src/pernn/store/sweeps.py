@@ -102,7 +102,7 @@ def load_sweep(root: Path, name: str) -> Sweep:
     path = sweep_directory(root, name) / MANIFEST
     if not path.exists():
         known = ", ".join(list_sweeps(root)) or "none yet: start one with `pernn run`"
-        raise ConfigError(f"no sweep {name!r} in {root} (there: {known})")
+        raise ConfigError(f"no sweep {name!r} in {root.absolute()} (there: {known})")
     sweep = parse_sweep(path)
     if sweep.name != name:
         raise CorruptError(f"{path}: the list of another sweep, {sweep.name!r}")
