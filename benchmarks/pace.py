@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
+from verdicts import write_between
 
 from pernn.randomness import RandomStream, Split
 from pernn.reports.rules import ALPHA, MIN_SEEDS, exceeds
-from verdicts import write_between
 
 NUM_DRAWS = 4_000
 COUNT = 8
 SPREAD = 0.3
-"""Standard deviation of log2 updates over seeds; of published cells 0.02 to 0.6."""
+"""Standard deviation of log2 updates over seeds; of published cells 0.02 to 0.8."""
 SHARES = (0.0, 0.2, 0.5, 0.8)
 
 Method = Callable[[np.ndarray, np.ndarray, float], tuple[np.ndarray, np.ndarray]]

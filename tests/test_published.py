@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from scipy import stats
 
 from command_line import call
 from pernn.cores import CORES
-from pernn.evidence import judge_published, rebuild
+from pernn.evidence import judge_published, rebuild, write_pace
 from pernn.reports import fill, replication_parts
 from pernn.reports.statistics import Interval
 from pernn.runs import RunSpec, describe_environment, execute
@@ -58,9 +59,10 @@ def test_pages_are_what_the_records_give(tmp_path):
     pages = tmp_path / PAGES.relative_to(ROOT)
     pages.mkdir(parents=True)
     shutil.copy(PAGES / "report.md", pages)
+    shutil.copy(PAGES / "pace.md", pages)
     shutil.copy(ROOT / "README.md", tmp_path)
     rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / "README.md"])
-    assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 2
+    assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 4
 
 
 def test_verdicts_on_pages_are_what_the_records_give():
@@ -80,6 +82,17 @@ def test_pages_of_the_smallest_sweep_are_what_its_records_give(tmp_path):
     root = tmp_path / "root"
     rebuild(folder, root / PAGES.relative_to(ROOT), pytest.fail)
     assert compare(root) >= 5
+
+
+def test_the_page_on_pace_is_what_the_records_give(tmp_path):
+    """If this fails: make evidence."""
+    pages = tmp_path / PAGES.relative_to(ROOT)
+    pages.mkdir(parents=True)
+    text = (PAGES / "pace.md").read_text()
+    (pages / "pace.md").write_text(re.sub(r"(?s)(<!-- (\w+) -->).*?(<!-- /\2 -->)", r"\1\3", text))
+    assert len((pages / "pace.md").read_text()) < len(text) / 2
+    write_pace(judge_published(EVIDENCE, pytest.fail, lambda plan: ()), pages)
+    assert compare(tmp_path) == 2
 
 
 def test_they_are_judged_and_exported_where_nothing_was_run(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pernn.errors import ConfigError, PernnError, StoreError
-from pernn.reports import Study, Verdict, fill, replication_parts
+from pernn.reports import Study, Verdict, fill, pace_figure, pace_parts, replication_parts
 from pernn.runs import with_stages
 from pernn.store import (
     Publication,
@@ -26,6 +26,8 @@ STUDY = "study.html"
 """One page of every claim and every published sweep; see `pernn report --all`."""
 PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
+PACE = "pace.md"
+"""The page on how many updates trainings took, likewise."""
 
 
 def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
@@ -48,7 +50,8 @@ def rebuild(
 
     Args:
         folder: Published trials.
-        target: Where the pages go, a folder per sweep; its `report.md` is filled if it is there.
+        target: Where the pages go, a folder per sweep; its `report.md` and `pace.md` are filled if
+            they are there.
         complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
         pages: Further pages whose marks are filled, as the replication report's are.
 
@@ -73,7 +76,27 @@ def rebuild(
     own = [target / PAGE] if (target / PAGE).exists() else []
     for page in (*own, *pages):
         _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
+    own += write_pace(studies, target)
     return [*written, target / STUDY, *own, *pages]
+
+
+def write_pace(studies: Sequence[Study], target: Path) -> list[Path]:
+    """Fill the page on pace and draw its figure, if the page is there.
+
+    Args:
+        studies: All published sweeps.
+        target: Folder of the pages.
+
+    Raises:
+        StoreError: If a file cannot be written.
+    """
+    page = target / PACE
+    if not page.exists():
+        return []
+    _fill(page, pace_parts(studies))
+    if figure := pace_figure(studies):
+        write_atomically(page.with_suffix(".svg"), figure)
+    return [page]
 
 
 def judge_published(

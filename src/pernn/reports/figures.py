@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from pernn.experiments import Experiment
 
 from .escaping import shorten
+from .factors import draw_factors
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items, value_of
 from .marks import draw_bands, draw_points, draw_violins
@@ -94,7 +95,7 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
         if not found:
             return _empty(experiment, f"no finished trial has a table {layout.table!r}")
         grid = Grid(experiment, found)
-        {"heat": _draw_heat, "scatter": _draw_scatters}.get(layout.form, _draw_lines)(grid)
+        DRAWN.get(layout.form, _draw_lines)(grid)
         grid.name()
         _frame(
             grid.figure, experiment, list(grid.axes.flat), footer_items(experiment, records, scale)
@@ -116,6 +117,8 @@ class Grid:
         layout, label = self.layout, self.label
         self.panels = label.order(value_of(record, layout.panels) for record in found)
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
+        if layout.form == "factors":
+            metrics = layout.metrics[:1]
         blocks = label.order(value_of(record, layout.rows) for record in found)
         rows = [Row(block, metric) for block in blocks for metric in metrics]
         # Where a block's trials do not have a metric, its row is left out.
@@ -270,6 +273,22 @@ def _draw_scatters(grid: Grid) -> None:
         axes_of_row[0].set_ylabel(_quantity(grid.experiment, metric))
     for axes, along in zip(grid.axes[-1], across, strict=True):
         fit_number(axes, layout.x, along, layout.x_base)
+
+
+def _draw_factors(grid: Grid) -> None:
+    layout, across = grid.layout, grid.scales()
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=True):
+            _count(axes, draw_factors(axes, grid.experiment, x, records))
+        if layout.contrast:
+            names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
+            axes_of_row[0].set_ylabel(f"Updates,\n{' / '.join(names)}")
+    for axes, x in zip(grid.axes[-1], across, strict=True):
+        x.fit(axes)
+
+
+DRAWN = {"heat": _draw_heat, "scatter": _draw_scatters, "factors": _draw_factors}
+"""What draws the forms that are not lines of means."""
 
 
 def _name_block(axes: Axes, name: str) -> None:

@@ -37,7 +37,7 @@ from .published import (
 from .publishing import (
     Publication as Publication,
     publish as publish,
-    read_thinned_curve as read_thinned_curve,
+    thinned_curves as thinned_curves,
 )
 from .queries import MAX_MEMORY as MAX_MEMORY, query as query
 from .remote import hide_credentials as hide_credentials, write_anywhere as write_anywhere
