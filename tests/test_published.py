@@ -95,6 +95,21 @@ def test_the_page_on_pace_is_what_the_records_give(tmp_path):
     assert compare(tmp_path) == 2
 
 
+def test_two_settings_are_compared_as_on_the_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("PERNN_EVIDENCE", str(EVIDENCE))
+    words = ["encoding.kind=sinusoidal", "encoding.kind=none", "--sweep", "delayed_addition"]
+    words += ["--scale", "small", "--until", "0.5", "-r", tmp_path]
+    found = json.loads(call("compare", *words, "--json").stdout)
+    assert [one["num_never"] for one in found["cells"]] == [[0, 0], [0, 0], [0, 8]]
+    page = (PAGES / "pace.md").read_text()
+    for cell in found["cells"]:
+        log2 = cell["interval"]
+        factor = Interval(*(2 ** log2[name] for name in ("estimate", "low", "high")), "")
+        assert f"{factor.shown} \\[{factor.low:.2f}, {factor.high:.2f}\\]" in page
+    done = call("compare", *words, "--metric", "loss")
+    assert (done.returncode, "no metric beside it" in done.stderr) == (2, True)
+
+
 def test_they_are_judged_and_exported_where_nothing_was_run(tmp_path, monkeypatch):
     monkeypatch.setenv("PERNN_EVIDENCE", str(EVIDENCE))
     words = ["variable_length", "--scale", "small", "--results", tmp_path / "none"]
