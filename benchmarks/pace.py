@@ -22,7 +22,7 @@ from pernn.reports.rules import ALPHA, MIN_SEEDS, exceeds
 NUM_DRAWS = 4_000
 COUNT = 8
 SPREAD = 0.3
-"""Standard deviation of log2 updates over seeds; of published cells 0.02 to 0.6."""
+"""Standard deviation of log2 updates over seeds; of published cells 0.02 to 0.8."""
 SHARES = (0.0, 0.2, 0.5, 0.8)
 
 Method = Callable[[np.ndarray, np.ndarray, float], tuple[np.ndarray, np.ndarray]]

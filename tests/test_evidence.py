@@ -108,6 +108,9 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     target = tmp_path / "pages"
     target.mkdir()
     (target / "report.md").write_text(f"By hand.\n\n{MARKS}The end.\n")
+    (target / "pace.md").write_text(
+        "<!-- factors --><!-- /factors --><!-- without --><!-- /without -->"
+    )
     (tmp_path / "README.md").write_text(MARKS)
     claim = {"number": "1", "text": "It helps", "expected": "supported"}
     claim["claims"] = [f"{NAME}: encoding_helps_lstm"]
@@ -132,6 +135,9 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     assert "| [vocabulary_size-demo · " in report
     assert "| sorting |" in report  # its claims were not run
     assert "1 rows: 1 not run." in written[0]["pages/predicted.md"].decode()
+    assert "pages/pace.svg" not in written[0]  # its sweep is not published there
+    pace = written[0]["pages/pace.md"].decode()
+    assert "<!-- without -->\n\n- vocabulary_size-demo · " in pace  # nothing learnt in 4 updates
     study = written[0]["pages/study.html"].decode()
     assert "The published ones took" in study
     assert "4 published trials ran on" in study

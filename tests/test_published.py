@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from scipy import stats
 
 from command_line import call
 from pernn.cores import CORES
-from pernn.evidence import judge_published, rebuild
+from pernn.evidence import judge_published, rebuild, write_pace
 from pernn.reports import fill, predicted_and_found, replication_parts
 from pernn.reports.statistics import Interval
 from pernn.runs import RunSpec, describe_environment, execute
@@ -59,9 +60,10 @@ def test_pages_are_what_the_records_give(tmp_path):
     pages = tmp_path / PAGES.relative_to(ROOT)
     pages.mkdir(parents=True)
     shutil.copy(PAGES / "report.md", pages)
+    shutil.copy(PAGES / "pace.md", pages)
     shutil.copy(ROOT / "README.md", tmp_path)
     rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / "README.md"])
-    assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 2
+    assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 4
 
 
 def test_verdicts_on_pages_are_what_the_records_give():
@@ -97,6 +99,32 @@ def test_pages_of_the_smallest_sweep_are_what_its_records_give(tmp_path):
     root = tmp_path / "root"
     rebuild(folder, root / PAGES.relative_to(ROOT), pytest.fail)
     assert compare(root) >= 5
+
+
+def test_the_page_on_pace_is_what_the_records_give(tmp_path):
+    """If this fails: make evidence."""
+    pages = tmp_path / PAGES.relative_to(ROOT)
+    pages.mkdir(parents=True)
+    text = (PAGES / "pace.md").read_text()
+    (pages / "pace.md").write_text(re.sub(r"(?s)(<!-- (\w+) -->).*?(<!-- /\2 -->)", r"\1\3", text))
+    assert len((pages / "pace.md").read_text()) < len(text) / 2
+    write_pace(judge_published(EVIDENCE, pytest.fail, lambda plan: ()), pages)
+    assert compare(tmp_path) == 2
+
+
+def test_two_settings_are_compared_as_on_the_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("PERNN_EVIDENCE", str(EVIDENCE))
+    words = ["encoding.kind=sinusoidal", "encoding.kind=none", "--sweep", "delayed_addition"]
+    words += ["--scale", "small", "--until", "0.5", "-r", tmp_path]
+    found = json.loads(call("compare", *words, "--json").stdout)
+    assert [one["num_never"] for one in found["cells"]] == [[0, 0], [0, 0], [0, 8]]
+    page = (PAGES / "pace.md").read_text()
+    for cell in found["cells"]:
+        log2 = cell["interval"]
+        factor = Interval(*(2 ** log2[name] for name in ("estimate", "low", "high")), "")
+        assert f"{factor.shown} \\[{factor.low:.2f}, {factor.high:.2f}\\]" in page
+    done = call("compare", *words, "--metric", "loss")
+    assert (done.returncode, "no metric beside it" in done.stderr) == (2, True)
 
 
 def test_they_are_judged_and_exported_where_nothing_was_run(tmp_path, monkeypatch):

@@ -57,6 +57,9 @@ def test_trials_are_rows(ran):
     assert frame["sweeps"].tolist() == [ran.name] * 2
     assert (frame["embedding_size"] == 8).all()
     assert frame["token_accuracy"].between(0, 1).all()
+    for level in (0.5, 0.8, 0.9, 0.95):
+        assert frame[f"updates_to_{level}"].between(2, 4).all()
+        assert frame[f"updates_to_{level}_censored"].dtype == bool
     every = pernn.load_results(ran.results)
     assert every.equals(frame.sort_values("run", ignore_index=True)[every.columns])
     rows = ran.load("by_update")

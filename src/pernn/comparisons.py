@@ -17,8 +17,9 @@ from pernn.store import (
     load_sweep,
     read_published,
     read_records,
+    thinned_curves,
 )
-from pernn.sweeps import find_plan, read_finished, thinned_curves
+from pernn.sweeps import find_plan, read_finished
 
 Records = list[dict[str, Any]]
 

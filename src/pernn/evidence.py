@@ -6,7 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from pernn.errors import ConfigError, PernnError, StoreError
-from pernn.reports import Study, Verdict, fill, predicted_and_found, replication_parts
+from pernn.reports import (
+    Study,
+    Verdict,
+    fill,
+    pace_figure,
+    pace_parts,
+    predicted_and_found,
+    replication_parts,
+)
 from pernn.runs import with_stages
 from pernn.store import (
     Publication,
@@ -30,6 +38,8 @@ PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
 EXPECTATIONS, PREDICTED = "expectations.json", "predicted.md"
 """What the plan expected, and the page that is made of it."""
+PACE = "pace.md"
+"""The page on how many updates trainings took, likewise."""
 
 
 def publish_sweep(root: Path, sweep: Sweep, folder: Path) -> Publication:
@@ -52,8 +62,8 @@ def rebuild(
 
     Args:
         folder: Published trials.
-        target: Where the pages go, a folder per sweep; its `report.md` is filled if it is there,
-            and `predicted.md` made of its `expectations.json`.
+        target: Where the pages go, a folder per sweep; its `report.md` and `pace.md` are filled if
+            they are there, and `predicted.md` made of its `expectations.json`.
         complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
         pages: Further pages whose marks are filled, as the replication report's are.
 
@@ -88,7 +98,27 @@ def rebuild(
             expected = (target / EXPECTATIONS).read_text(encoding="utf-8")
         write_atomically(target / PREDICTED, predicted_and_found(expected, studies).encode())
         own.append(target / PREDICTED)
+    own += write_pace(studies, target)
     return [*written, target / STUDY, *own, *pages]
+
+
+def write_pace(studies: Sequence[Study], target: Path) -> list[Path]:
+    """Fill the page on pace and draw its figure, if the page is there.
+
+    Args:
+        studies: All published sweeps.
+        target: Folder of the pages.
+
+    Raises:
+        StoreError: If a file cannot be written.
+    """
+    page = target / PACE
+    if not page.exists():
+        return []
+    _fill(page, pace_parts(studies))
+    if figure := pace_figure(studies):
+        write_atomically(page.with_suffix(".svg"), figure)
+    return [page]
 
 
 def judge_published(

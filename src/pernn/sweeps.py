@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.config import own_parts_off
-from pernn.errors import ConfigError, CorruptError, StoreError
+from pernn.errors import ConfigError, StoreError
 from pernn.experiments import (
     ADDED,
     SINGLE,
@@ -41,9 +41,9 @@ from pernn.store import (
     read_json,
     read_records,
     read_status,
-    read_thinned_curve,
     save_sweep,
     sweep_directory,
+    thinned_curves,
     where_published,
 )
 
@@ -342,41 +342,13 @@ def read_finished(
     published: Mapping[str, Published],
     complain: Callable[[str], None],
 ) -> tuple[list[dict[str, Any]], list[Published]]:
-    """Return the records of a sweep's finished trials, and which of them are published ones.
+    """Return finished trials' records with their pace, and which are only published."""
+    from pernn.reports import with_pace  # see `make_report`
 
-    A trial that finished here counts as it did here. Records have the columns of `with_pace`.
-    """
-    from pernn.reports import with_pace
-
-    records = read_records(root, runs, complain)
-    here = {record["run"] for record in records}
+    here = {record["run"]: record for record in read_records(root, runs, complain)}
     taken = [one for run, one in published.items() if run not in here]
-    records += [one.record() for one in taken]
+    records = [*here.values(), *(one.record() for one in taken)]
     return with_pace(records, thinned_curves(root, taken, complain)), taken
-
-
-def thinned_curves(
-    root: Path, taken: Sequence[Published], complain: Callable[[str], None]
-) -> Callable[[str], Mapping[str, Sequence[Any]]]:
-    """Return what reads a run's learning curve as it is published, be it published or not.
-
-    Args:
-        root: Results directory.
-        taken: Published trials.
-        complain: Told of a damaged curve, which counts as none.
-    """
-    published = {one.run: one.curves for one in taken}
-
-    def read(run: str) -> Mapping[str, Sequence[Any]]:
-        try:
-            return (
-                published[run] if run in published else read_thinned_curve(RunDirectory(root, run))
-            )
-        except CorruptError as error:
-            complain(str(error))
-            return {}
-
-    return read
 
 
 def make_report(

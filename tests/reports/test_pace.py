@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.experiments import LEVELS, Claim, Place, Sooner, pace_column
-from pernn.reports import Side, compare_pace, judge, select, with_pace
+from pernn.experiments import LEVELS, Claim, FigureLayout, Place, Sooner, pace_column
+from pernn.reports import Side, compare_pace, draw, judge, select, with_pace
 from pernn.reports.pace import Pace, updates_to
 from pernn.store import Sweep, publish, read_published
 from pernn.sweeps import read_finished
-from reports.trials import ENCODING, SEEDS, trial
+from reports.trials import ENCODING, SEEDS, experiment, trial
 from store.finished import finish, spec
 
 CONDITIONS = ("sinusoidal", "none")
@@ -194,11 +194,13 @@ def test_a_comparison_counts_who_never_arrived_on_each_side():
     assert about["B / A"].startswith("≥ ")
     assert "at the last update: 0 trials of A, 2 of B" in " ".join(found.notes)
     nothing = compared(pairs(*FACTORS), 0.95)
-    assert nothing.cells[0].says_nothing is False
+    assert nothing.cells[0].nothing == ""
     assert found.dump()["cells"][0]["num_never"] == (0, 2)
     assert "log2 of B / A" in found.html("pernn compare")
+    early = [one | {"updates_to_0.9": 100.0} for one in pairs(*FACTORS)]
+    assert compared(early).cells[0].nothing == "at once"
     slow = [one | {"updates_to_0.9": 1024.0} for one in pairs(*FACTORS)]
-    assert compared(slow).rows[0][2:6] == ("–", "–", "–", "5, 5")
+    assert compared(slow).rows[0][2:6] == ("never", "–", "–", "5, 5")
     assert compared(slow).cells[0].interval.estimate == 0
 
 
@@ -242,3 +244,42 @@ def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
     found, _ = read_finished(tmp_path / "results", runs, {}, said.append)
     assert [one["run"] for one in found if "updates_to_0.9" not in one] == [run]
     assert len(said) == 1
+
+
+def layout(**changes):
+    values = {
+        "x": "task.vocab_size",
+        "panels": "core.kind",
+        "lines": "encoding.kind",
+        "metrics": ("updates_to_0.8", "updates_to_0.9"),
+        "contrast": ENCODING,
+        "form": "factors",
+    }
+    return experiment(figure=FigureLayout(**{**values, **changes}))
+
+
+def drawn(axes):
+    """Marker → heights, for all points of a panel."""
+    lines = [one for one in axes.lines if len(one.get_ydata()) == 1 and one.get_marker() in "o^vD"]
+    return sorted((one.get_marker(), round(float(one.get_ydata()[0]), 3)) for one in lines)
+
+
+def test_a_figure_shows_factors_and_where_some_never_arrive():
+    records = [one | {"core.kind": "gru"} for one in pairs(1.1, 1.3, 1.2, 4.0, 8.0)]
+    figure = draw(layout(), records)
+    (axes,) = figure.axes
+    expected = 2 ** compared(records).cells[0].interval.estimate
+    assert ("^", round(expected, 3)) in drawn(axes)
+    assert len(drawn(axes)) == 2
+    assert axes.get_yscale() == "log"
+    assert axes.get_ylabel() == "Updates,\nVanilla / Position-encoded"
+    assert "hollow" in figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ")
+    late = [one | {"updates_to_0.9": 1024.0} for one in records]
+    assert len(drawn(draw(layout(), late).axes[0])) == 1
+
+
+def test_a_figure_of_factors_needs_levels_and_a_contrast():
+    records = [one | {"core.kind": "gru"} for one in pairs(*FACTORS)]
+    for changes in ({"contrast": None}, {"metrics": ("seed",)}):
+        with pytest.raises(ConfigError, match="a figure of factors needs a contrast"):
+            draw(layout(**changes), records)

@@ -29,7 +29,7 @@ def names_of(columns: Columns | None) -> tuple[str, ...]:
 Rule = Literal["2026-11", "2026-12"]
 """How verdicts are corrected, by the month in which the rule was fixed; docs/statistics.md."""
 
-Form = Literal["points", "bands", "violins", "heat", "scatter"]
+Form = Literal["points", "bands", "violins", "heat", "scatter", "factors"]
 
 REPORT_FILES = frozenset(
     {"claims", "figure", "index", "learning_curves", "report", "sweep", "table"}
@@ -56,7 +56,9 @@ class FigureLayout:
             interval, for long axes; `violins`: in the first metric's row the distribution that the
             quantile columns `q0` … `q100` describe, pooled over trials, with quartiles; `heat`:
             the metric's mean over seeds as a colour, one scale for all panels; `scatter`: a point
-            for each trial or row of the table, and how its two numbers are correlated in rank.
+            for each trial or row of the table, and how its two numbers are correlated in rank;
+            `factors`: of metrics such as `updates_to_0.9`, a line each in one row of panels, how
+            many times as many updates the contrast's baseline takes as the treated condition.
         y_base: Base of the metrics' logarithmic axis, which shares and differences are left out
             of, or of the vertical axis of `heat`; linear, and from 0 where nothing is negative,
             if absent.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .frames import load_curves as load_curves, load_results as load_results
     from .labels import Labels as Labels
     from .more_figures import FORMATS as FORMATS
+    from .pace_page import pace_figure as pace_figure, pace_parts as pace_parts
     from .page import Chapter as Chapter, Report as Report, write_report as write_report
     from .pace import updates_to as updates_to, with_pace as with_pace
     from .pairs import Side as Side, select as select

@@ -9,7 +9,6 @@ from pernn.errors import counted
 
 from .escaping import clean
 from .labels import Labels
-from .page import fill_template
 from .pairs import MIN_PAIRS, Cell, Pairs, Side, pair
 from .rules import MIN_SEEDS
 from .statistics import (
@@ -21,6 +20,7 @@ from .statistics import (
     sign_flip_test,
     student_interval,
 )
+from .templates import fill_template
 
 COMPARED = ("Cell", "n", "A − B", "95 % by t", "p", "d_z", "g_z", "A", "B")
 LABEL = Labels({})

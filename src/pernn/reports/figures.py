@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from pernn.experiments import Experiment
 
 from .escaping import shorten
+from .factors import draw_factors
 from .grid import Grid, Row
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items
@@ -85,7 +86,7 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
         if not found:
             return _empty(experiment, f"no finished trial has a table {layout.table!r}")
         grid = Grid(experiment, found)
-        {"heat": _draw_heat, "scatter": _draw_scatters}.get(layout.form, _draw_lines)(grid)
+        DRAWN.get(layout.form, _draw_lines)(grid)
         grid.name()
         _frame(grid.figure, experiment, grid.all_axes, footer_items(experiment, records, scale))
         return grid.figure
@@ -197,6 +198,22 @@ def _draw_scatters(grid: Grid) -> None:
         axes_of_row[0].set_ylabel(_quantity(grid.experiment, metric))
     for axes, along in zip(grid.lowest, across, strict=True):
         fit_number(axes, layout.x, along, layout.x_base)
+
+
+def _draw_factors(grid: Grid) -> None:
+    layout, across = grid.layout, grid.scales()
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
+            _count(axes, draw_factors(axes, grid.experiment, x, records))
+        if layout.contrast:
+            names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
+            axes_of_row[0].set_ylabel(f"Updates,\n{' / '.join(names)}")
+    for axes, x in zip(grid.lowest, across, strict=True):
+        x.fit(axes)
+
+
+DRAWN = {"heat": _draw_heat, "scatter": _draw_scatters, "factors": _draw_factors}
+"""What draws the forms that are not lines of means."""
 
 
 def _count(axes: Axes, counts: Sequence[int]) -> None:

@@ -16,10 +16,10 @@ from pernn.store import (
     load_sweep,
     read_published,
     read_records,
-    read_thinned_curve,
+    thinned_curves,
 )
 
-from .pace import Curve, with_pace
+from .pace import with_pace
 from .unrolled import require_table, unroll
 
 if TYPE_CHECKING:
@@ -49,15 +49,12 @@ def load_results(
     """
     frames, root = _pandas(), Path(results)
     published = _published(root, sweep)
-    if published is None:
-        records = read_records(root, _runs(root, sweep))
-        curves: dict[str, Curve] = {
-            one["run"]: read_thinned_curve(RunDirectory(root, one["run"])) for one in records
-        }
-    else:
-        records = [one.record() for one in published]
-        curves = {one.run: one.curves for one in published}
-    records = with_pace(records, curves.__getitem__)
+    records = (
+        read_records(root, _runs(root, sweep))
+        if published is None
+        else [one.record() for one in published]
+    )
+    records = with_pace(records, thinned_curves(root, published or ()))
     if table is not None:
         require_table(records, table)
     names = _sweeps_of(root)

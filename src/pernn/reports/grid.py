@@ -49,6 +49,8 @@ class Grid:
         panels = label.order(value_of(record, layout.panels) for record in found)
         wrapped = [tuple(panels[i : i + NUM_COLUMNS]) for i in range(0, len(panels), NUM_COLUMNS)]
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
+        if layout.form == "factors":
+            metrics = layout.metrics[:1]
         blocks = label.order(value_of(record, layout.rows) for record in found)
         rows = [Row(b, metric, some) for some in wrapped for b in blocks for metric in metrics]
         # Where a block's trials do not have a metric, its row is left out.

@@ -140,6 +140,9 @@ def _signs(layout: FigureLayout) -> list[str]:
     """Explain the signs of a form."""
     if layout.form == "heat":
         return ["colours: means over seeds", "hatched: no trial"]
+    if layout.form == "factors":
+        hollow = "hollow: some trials never arrive, △ at least, ▽ at most that factor, ◇ unknown"
+        return ["error bars: 95 % by Student’s t over seeds", hollow]
     if layout.form == "scatter":
         rows = " × rows of their tables" if layout.table else ""
         ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"

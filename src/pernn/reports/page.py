@@ -1,12 +1,10 @@
 """The report of a sweep: figure, tables, verdicts, and one page that shows them all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pernn.experiments import Experiment, names_of
@@ -23,6 +21,7 @@ from .pace import is_pace
 from .records import Record, sort_key
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
+from .templates import fill_template
 from .unrolled import NAMING, is_setting, table_columns, unroll
 
 MARKS: dict[Outcome, str] = {
@@ -285,29 +284,6 @@ class Summary:
             and column != "seed"
             and all(column in other and other[column] == value for other in others)
         ]
-
-
-def resource(name: str) -> str:
-    """Return the text of a file that lies beside this one."""
-    return files("pernn.reports").joinpath(name).read_text(encoding="utf-8")
-
-
-def fill_template(
-    name: str, filters: Mapping[str, Callable[[Any], str]] | None = None, /, **values: Any
-) -> str:
-    """Return a page made from a template that lies beside this file; every value is escaped.
-
-    Args:
-        name: The template's file.
-        filters: Functions of text that it calls, by name.
-        values: What it asks for beside `style`.
-    """
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= filters or {}
-    style = Markup(resource("page.css"))  # noqa: S704
-    return environment.from_string(resource(name)).render(style=style, **values)
 
 
 def _is_number(value: Any) -> bool:

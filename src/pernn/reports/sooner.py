@@ -35,22 +35,35 @@ class Sooner(Compared):
         return f"{sign}{as_factor(self.interval).shown}"
 
     @property
-    def says_nothing(self) -> bool:
-        """Whether no trial of either side reached the level."""
-        return min(self.num_never) == len(self.differences)
+    def nothing(self) -> str:
+        """Why the factor says nothing: no trial got there, or all did by their first point."""
+        if any(self.differences.values()):
+            return ""
+        return "never" if any(self.num_never) else "at once"
 
     @property
     def shown(self) -> tuple[str, ...]:
         """The row of a table, as `FACTORS` names it."""
         name, count, _, _, p, *_ = super().shown
         found = (self.factor, as_factor(self.interval).bounds, p)
-        if self.says_nothing:
-            found = ("–", "–", "–")
+        if self.nothing:
+            found = (self.nothing, "–", "–")
         means = (f"{2**-mean:,.0f}" for mean in self.means)
         return (name, count, *found, "{}, {}".format(*self.num_never), *means)
 
 
-def compare_pace(first: Side, second: Side, level: float) -> Comparison:
+@dataclass(frozen=True)
+class Paced(Comparison):
+    """Two sides compared by factors.
+
+    Attributes:
+        cells: Each cell that has two pairs, in order.
+    """
+
+    cells: tuple[Sooner, ...]
+
+
+def compare_pace(first: Side, second: Side, level: float) -> Paced:
     """Compare by the updates until the training accuracy first reached a level.
 
     Per pair it is log2 of B's updates over A's, each trial within the number of updates that both
@@ -100,11 +113,5 @@ def compare_pace(first: Side, second: Side, level: float) -> Comparison:
         )
         text += "which way that pulls the factor."
         notes.insert(1, text.format(sum(a for a, _ in lost), sum(b for _, b in lost)))
-    return replace(
-        compared,
-        columns=FACTORS,
-        cells=cells,
-        overall=overall,
-        by_core=by_core,
-        notes=tuple(notes),
-    )
+    new = {"columns": FACTORS, "cells": cells, "overall": overall, "by_core": by_core}
+    return Paced(**{**vars(compared), **new, "notes": tuple(notes)})

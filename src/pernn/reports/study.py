@@ -19,7 +19,8 @@ from .escaping import shorten
 from .figures import draw, render
 from .labels import footer
 from .more_figures import LINK, draw_extra_figures
-from .page import LONG, MARKS, Chapter, Summary, fill_template, resource
+from .page import LONG, MARKS, Chapter, Summary
+from .templates import fill_template, resource
 
 SMALLER, CHANGED = "smaller than the paper", "settings of its own"
 LONGEST = 400

@@ -39,7 +39,7 @@ from .published import (
 from .publishing import (
     Publication as Publication,
     publish as publish,
-    read_thinned_curve as read_thinned_curve,
+    thinned_curves as thinned_curves,
 )
 from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
 from .status import (

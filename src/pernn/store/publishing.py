@@ -120,17 +120,42 @@ def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
         spec,
         result,
         directory.read_environment() or {},
-        read_thinned_curve(directory),
+        _thinned(directory.read_metrics()),
         {one: _core_seconds(RunDirectory(root, one)) for one in stages},
     )
 
 
-def read_thinned_curve(directory: RunDirectory) -> dict[str, list[Any]]:
-    """Return a run's learning curve as it is published: some lines on its training, as columns.
+def thinned_curves(
+    root: Path, taken: Sequence[Published], complain: Callable[[str], None] | None = None
+) -> Callable[[str], Mapping[str, Sequence[Any]]]:
+    """Return what reads a run's learning curve as it is published, be it published or not.
 
-    They are evenly spread, both ends among them.
+    Args:
+        root: Results directory.
+        taken: Published trials.
+        complain: Told of a damaged curve, which then counts as none.
+
+    Raises:
+        CorruptError: When a damaged curve is read and nobody is told.
     """
-    lines = directory.read_metrics()
+    published = {one.run: one.curves for one in taken}
+
+    def read(run: str) -> Mapping[str, Sequence[Any]]:
+        if run in published:
+            return published[run]
+        try:
+            return _thinned(RunDirectory(root, run).read_metrics())
+        except CorruptError as error:
+            if complain is None:
+                raise
+            complain(str(error))
+            return {}
+
+    return read
+
+
+def _thinned(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return some of the lines on the training as columns, evenly spread, both ends too."""
     train = [line for line in lines if line.get("kind") == "train"]
     step = -(-len(train) // (MAX_POINTS - 1)) or 1
     kept = [line for n, line in enumerate(train) if n == 0 or (len(train) - 1 - n) % step == 0]
