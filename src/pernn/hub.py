@@ -13,9 +13,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from pernn.config import Config, own_parts_off
+from pernn.config import Config
 from pernn.errors import ConfigError, CorruptError, MachineError, StoreError
 from pernn.models import PositionEncodedRNN
+from pernn.parts import own_parts_off
 from pernn.runs import RunSpec, build, load_model, read_run
 from pernn.store import (
     RunDirectory,
