@@ -3,13 +3,14 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import reduce
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions
 from inspect import getattr_static
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from pernn.errors import MachineError
@@ -34,11 +35,20 @@ def own_parts_off() -> Iterator[None]:
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """Return what installed packages registered; the current folder holds data, not packages."""
-    folders = [folder for folder in sys.path if folder]
+    """Return what installed packages registered; the current folder holds data, not packages.
+
+    It counts only if `PYTHONPATH` names it: `python -m` and scripts put it there by themselves.
+    """
+    counts = any(map(_is_current, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    folders = [folder for folder in sys.path if folder and (counts or not _is_current(folder))]
     points = (point for found in distributions(path=folders) for point in found.entry_points)
-    named = [(point.name, point) for point in points if point.group == group]
-    return dict(reversed(named))
+    return dict(reversed([(point.name, point) for point in points if point.group == group]))
+
+
+def _is_current(folder: str) -> bool:
+    with suppress(OSError):
+        return folder != "" and Path(folder).samefile(os.curdir)
+    return False
 
 
 def import_place(place: str) -> Any:
