@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from pernn.config import Config, Part, Registry, own_parts_off, parse_assignment, read_file
+from pernn.config import Config, Part, Registry, parse_assignment, read_file
 from pernn.cores import CORES, AnyCore, GRUConfig, LSTMConfig
 from pernn.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
 from pernn.errors import ConfigError, MachineError
+from pernn.parts import own_parts_off
 
 
 class Whole(Config):

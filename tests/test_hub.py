@@ -1,16 +1,21 @@
-"""Networks as folders of the hub, with the real package, on this machine alone."""
+"""Networks as folders of the hub, on this machine alone."""
 
 import json
+import os
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import pernn
+from pernn.cores import CORES
+from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError, CorruptError
+from pernn.models import AutoregressiveRNN
 from pernn.runs import RunSpec, load_model
-
-pytest.importorskip("huggingface_hub")
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +86,9 @@ def test_what_is_damaged_or_strange_is_refused(folder, tmp_path):
     own = _changed(
         folder, tmp_path / "own", lambda v: v["spec"]["core"].update(kind="antigravity:Config")
     )
-    with pytest.raises(ConfigError, match="is no part of pernn"):
+    with pytest.raises(ConfigError, match="made with a part that is not loaded"):
         pernn.from_pretrained(own)
+    assert "antigravity" not in sys.modules
     wide = _changed(folder, tmp_path / "wide", lambda v: v["spec"]["core"].update(hidden_size=16))
     with pytest.raises(CorruptError, match="do not fit"):
         pernn.from_pretrained(wide)
@@ -96,3 +102,142 @@ def test_what_is_damaged_or_strange_is_refused(folder, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="no folder of save_pretrained"):
         pernn.from_pretrained(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS.builtin)
+@pytest.mark.parametrize("core", CORES.builtin)
+def test_a_model_comes_back_from_its_folder(core, encoding, tmp_path, generator):
+    sizes = {"embedding_size": 6, "hidden_size": 8, "num_positions": 9, "generator": generator}
+    network = pernn.PositionEncodedRNN(5, core, encoding, num_layers=2, **sizes)
+    folder = pernn.save_pretrained(network, tmp_path / "net")
+    found = pernn.from_pretrained(folder)
+    tokens = torch.randint(5, (3, 4), generator=generator)
+    assert torch.equal(found(tokens, num_queries=4), network(tokens, num_queries=4))
+    assert "core " + core in (folder / "README.md").read_text()
+    (folder / "README.md").write_text("mine")
+    pernn.save_pretrained(network.double(), folder)
+    assert (folder / "README.md").read_text() == "mine"
+    weights = pernn.from_pretrained(folder).state_dict()
+    assert all(torch.equal(one, weights[name]) for name, one in network.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        torch.nn.LSTM(3, 4),
+        pernn.PositionEncodedRNN(5, pernn.LSTM(8, 8), pernn.NoEncoding(), embedding_size=8),
+        AutoregressiveRNN(5, "lstm", "none", embedding_size=4, hidden_size=4, phase_size=2),
+    ],
+    ids=lambda network: type(network).__name__,
+)
+def test_a_network_that_its_folder_could_not_tell_is_refused(network, tmp_path):
+    with pytest.raises(ConfigError, match="whose core and encoding were given by kind"):
+        pernn.save_pretrained(network, tmp_path / "net")
+    assert not (tmp_path / "net").exists()
+
+
+def test_a_folder_of_an_earlier_pernn_is_read(folder, run, tmp_path):
+    # Its weights were written by the hub's mixin, under the same names, with metadata.
+    old = shutil.copytree(folder, tmp_path / "old")
+    save_file(load_file(folder / "model.safetensors"), old / "model.safetensors", {"format": "pt"})
+    config = json.dumps(json.loads((folder / "config.json").read_text()), sort_keys=True)
+    (old / "config.json").write_text(config)
+    tokens = torch.randint(4, (3, 5))
+    network = pernn.from_pretrained(old)
+    assert torch.equal(network(tokens, num_queries=5), load_model(run)(tokens, num_queries=5))
+
+
+def test_without_the_hubs_package_a_folder_is_read(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert pernn.from_pretrained(folder)
+    with pytest.raises(pernn.PernnError, match=r"pip install 'pernn\[hub\]'"):
+        pernn.from_pretrained("owner/name")
+
+
+def test_what_is_not_on_the_hub_is_said_in_one_line(tmp_path):
+    pytest.importorskip("huggingface_hub")
+    for place in ("owner/name", str(tmp_path / "gone"), "a/b/c"):
+        with pytest.raises(ConfigError, match="is no folder of save_pretrained"):
+            pernn.from_pretrained(place, local_files_only=True, cache_dir=tmp_path)
+
+
+EVIL = "from pathlib import Path\n\nPath(__file__).with_name('executed').touch()\n"
+PLACES = ("core", "encoding", "task", "pretraining.task", "network.core", "network.encoding")
+
+
+@pytest.mark.parametrize("as_table", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_no_module_that_a_folder_names_is_imported(folder, tmp_path, monkeypatch, place, as_table):
+    hostile = shutil.copytree(folder, tmp_path / "hostile")
+    (hostile / "weights_util.py").write_text(EVIL)
+    monkeypatch.chdir(hostile)
+    monkeypatch.syspath_prepend("")
+    values = json.loads((hostile / "config.json").read_text())
+    name = {"kind": "weights_util:Config"} if as_table else "weights_util:Config"
+    if place.startswith("network."):
+        sizes = {"embedding_size": 4, "hidden_size": 4, "num_layers": 1, "num_positions": 9}
+        kinds = {"core": "lstm", "encoding": "none", place.removeprefix("network."): name}
+        values = {"network": {"vocab_size": 4, "num_extra_rows": 1, **sizes, **kinds}}
+    elif place == "pretraining.task":
+        values["spec"]["pretraining"] = {"task": name}
+    else:
+        values["spec"][place] = name
+    (hostile / "config.json").write_text(json.dumps(values))
+    with pytest.raises(ConfigError) as refused:
+        pernn.from_pretrained(Path())
+    assert "\n" not in str(refused.value)
+    assert not (hostile / "executed").exists()
+    assert "weights_util" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("kind", ["pipe", "zeros", "folder", "missing"])
+def test_what_is_no_file_is_refused_at_once(folder, tmp_path, name, kind):
+    odd = shutil.copytree(folder, tmp_path / "odd")
+    (odd / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(odd / name)
+    elif kind == "zeros":
+        (odd / name).symlink_to("/dev/zero")
+    elif kind == "folder":
+        (odd / name).mkdir()
+    with pytest.raises((ConfigError, CorruptError)):
+        pernn.from_pretrained(odd)
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "7", '"word"', "null", "", "{", "{}", '{"spec": 5}', '{"network": {}}',
+             '{"network": {"vocab_size": "5"}}', '{"spec": {"core": 5}}', "[" * 100_000]
+)  # fmt: skip
+def test_another_config_is_refused_in_one_line(folder, tmp_path, text):
+    odd = shutil.copytree(folder, tmp_path / "odd")
+    (odd / "config.json").write_text(text)
+    with pytest.raises((ConfigError, CorruptError)) as refused:
+        pernn.from_pretrained(odd)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda one: one * float("nan"), "NaN or infinity"),
+        (lambda one: one / 0, "NaN or infinity"),
+        (lambda one: one.to(torch.int8), "of one floating type, got int8"),
+        (lambda one: one.half() if one.dim() == 1 else one, "one floating type, got float16, fl"),
+        (lambda one: one.repeat(2, *[1] * (one.dim() - 1)), "do not fit"),
+    ],
+)
+def test_weights_that_are_none_are_refused(folder, tmp_path, change, said):
+    odd = shutil.copytree(folder, tmp_path / "odd")
+    weights = load_file(odd / "model.safetensors")
+    save_file({name: change(one) for name, one in weights.items()}, odd / "model.safetensors")
+    with pytest.raises(CorruptError, match=said) as refused:
+        pernn.from_pretrained(odd)
+    assert "\n" not in str(refused.value)
+
+
+def test_no_weights_at_all_are_refused(folder, tmp_path):
+    odd = shutil.copytree(folder, tmp_path / "odd")
+    save_file({}, odd / "model.safetensors")
+    with pytest.raises(CorruptError, match="got none"):
+        pernn.from_pretrained(odd)

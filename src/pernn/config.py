@@ -4,25 +4,19 @@ import difflib
 import hashlib
 import json
 import math
-import os
 import stat
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache, reduce
-from importlib import import_module
-from importlib.metadata import EntryPoint, distributions
-from inspect import get_annotations, getattr_static
+from functools import cache
+from inspect import get_annotations
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pernn.errors import ConfigError, MachineError
+from pernn.parts import import_named, import_place, installed
 
 MAX_FILE_BYTES = 1_000_000
 """A spec is a page of text; a larger file is a mistake or an attack."""
@@ -32,9 +26,6 @@ MAX_DOTS = 64
 
 MAX_PROBLEMS = 10
 """Complaints of one validation that are spelt out."""
-
-PARTS_VARIABLE = "PERNN_PARTS"
-"""Modules of one's own parts, with commas between, that may be imported while data are read."""
 
 C = TypeVar("C", bound="Config")
 
@@ -158,30 +149,6 @@ def _keys_of_kind(part: Any, kind: Any) -> Set[str]:
     return frozenset()
 
 
-_importing = ContextVar("importing", default=True)
-
-
-@contextmanager
-def own_parts_off() -> Iterator[None]:
-    """Import no module that a kind names until the block ends: it may be a stranger's data.
-
-    What is imported already, or named in `PERNN_PARTS`, counts. Also a decorator.
-    """
-    before = _importing.set(False)
-    try:
-        yield
-    finally:
-        _importing.reset(before)
-
-
-def installed(group: str) -> dict[str, EntryPoint]:
-    """Return what installed packages registered; the current folder holds data, not packages."""
-    folders = [folder for folder in sys.path if folder]
-    points = (point for found in distributions(path=folders) for point in found.entry_points)
-    named = [(point.name, point) for point in points if point.group == group]
-    return dict(reversed(named))
-
-
 class Registry(Generic[C]):
     """The variants of one sort of part by their `kind`; each is imported only when it is named.
 
@@ -220,7 +187,7 @@ class Registry(Generic[C]):
             MachineError: If own parts are off and this one is not loaded.
         """
         try:
-            found = _named_at(kind) if ":" in kind else self._import(kind)
+            found = import_named(kind) if ":" in kind else self._import(kind)
         except MachineError:
             raise
         except (Exception, SystemExit) as error:
@@ -245,7 +212,7 @@ class Registry(Generic[C]):
 
     def _import(self, kind: str) -> Any:
         if kind in self.builtin:
-            return _at(self.builtin[kind])
+            return import_place(self.builtin[kind])
         point = installed(self.group).get(kind)
         return None if point is None else point.load()
 
@@ -282,28 +249,6 @@ class Part(Config):
         if "kind" not in own:
             cls.__annotations__ = {**own, "kind": str}
             cls.kind = f"{cls.__module__}:{cls.__qualname__}"
-
-
-def _at(place: str) -> Any:
-    """Import what stands at `package.module:name`."""
-    module, _, name = place.partition(":")
-    return attrgetter(name)(import_module(module))
-
-
-def _named_at(place: str) -> Any:
-    """Import what data name; while own parts are off, only find what is loaded."""
-    module, _, name = place.partition(":")
-    if _importing.get() or module in os.environ.get(PARTS_VARIABLE, "").split(","):
-        return _at(place)
-    # A module's own `__getattr__` could import more.
-    keys, loaded = name.split("."), sys.modules.get(module)
-    found = reduce(lambda one, key: getattr_static(one, key, None), keys, loaded)
-    if found is None:
-        raise MachineError(
-            f"made with a part that is not loaded, {place[:80]!r}: what only reads imports no code "
-            f"that data name; if it is yours, set {PARTS_VARIABLE}={module[:60]}"
-        )
-    return found
 
 
 @cache

@@ -1,161 +1,205 @@
-"""Trained networks as folders that the Hugging Face hub knows: weights, spec and a card.
+"""Trained networks as folders that the Hugging Face hub knows: weights, config and a card.
 
-Names are made on first use, since huggingface_hub is an extra (`hub`).
+Folders are written and read here, so that nothing in one is trusted; huggingface_hub (extra `hub`)
+only fetches those of the hub.
 """
 
-import io
-from collections.abc import Iterator, Mapping
-from contextlib import redirect_stdout
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
 
-from pernn.errors import ConfigError, CorruptError, MachineError, install_command
+from pernn.config import Config
+from pernn.errors import ConfigError, CorruptError, MachineError, StoreError, install_command
+from pernn.models import PositionEncodedRNN
+from pernn.parts import own_parts_off
 from pernn.runs import RunSpec, build, load_model, read_run
-from pernn.store import RunDirectory
+from pernn.store import (
+    RunDirectory,
+    make_directory,
+    physical_memory,
+    read_json,
+    read_whole,
+    storing,
+    to_json,
+    write_atomically,
+)
 
-CARD = """\
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+PREFIX = "network."
+"""Begins the names of the weights."""
+TEXT = """\
 ---
-{{ card_data }}
+library_name: pernn
+tags: [positional-encoding, recurrent-neural-network]
 ---
 
-# {{ title }}
+# {title}
 
-A network of [pernn](https://arxiv.org/abs/2402.00236): {{ parts }}.
-{{ updates }} updates, seed {{ seed }}, preset {{ preset }}; run `{{ run }}`.
+A network of [pernn](https://arxiv.org/abs/2402.00236): {about}.
 
-{% if metrics %}| metric | value |
-|---|---|
-{% for name, value in metrics.items() %}| {{ name }} | {{ value }} |
-{% endfor %}
-{% endif %}
-```python
+{metrics}```python
 import pernn
 
-network = pernn.from_pretrained("{{ repo_id or folder }}")
+network = pernn.from_pretrained("{folder}")
 ```
 
-`config.json` has the spec, all that decides the run's numbers.
+`config.json` has all that it is built from, `model.safetensors` its weights.
 """
 
 
-@cache
-def _pretrained() -> type[nn.Module]:
-    """Return the class that the hub's mixin saves and loads."""
-    try:
-        from huggingface_hub import PyTorchModelHubMixin
-    except ImportError:
-        raise MachineError(f"this needs huggingface_hub: {install_command('hub')}") from None
+class NetworkConfig(Config):
+    """Arguments of a `PositionEncodedRNN` whose parts are given by kind; see there."""
 
-    class Pretrained(
-        nn.Module,
-        PyTorchModelHubMixin,
-        library_name="pernn",
-        paper_url="https://arxiv.org/abs/2402.00236",
-        tags=["recurrent-neural-network", "positional-encoding"],
-        model_card_template=CARD,
-    ):  # type: ignore[misc, call-arg, unused-ignore]
-        def __init__(self, spec: dict[str, Any], update: int) -> None:
-            super().__init__()
-            self.network = build(_read(spec), torch.device("cpu")).model
-            self.update = update
-
-        @classmethod
-        def _load_as_pickle(cls, *_: Any) -> "Pretrained":  # type: ignore[override]
-            raise ConfigError("no model.safetensors there: expected a folder of save_pretrained")
-
-    return Pretrained
+    vocab_size: int
+    core: str
+    encoding: str
+    embedding_size: int
+    hidden_size: int
+    num_layers: int
+    num_positions: int
+    num_extra_rows: int
 
 
-def save_pretrained(run: str | Path, folder: str | Path, *, update: int | None = None) -> Path:
-    """Write a run's network as a folder that can be uploaded to the hub as it is.
+def save_pretrained(
+    source: str | Path | nn.Module, folder: str | Path, *, update: int | None = None
+) -> Path:
+    """Write a network as a folder that can be uploaded to the hub as it is.
 
     Args:
-        run: The run's directory, `results/runs/<fingerprint>`.
-        folder: Where `model.safetensors`, `config.json` and `README.md` go.
-        update: Which checkpoint; the newest if absent.
+        source: A `PositionEncodedRNN` whose core and encoding were given by kind, or a run's
+            directory, `results/runs/<fingerprint>`.
+        folder: Where `model.safetensors`, `config.json` and `README.md` go; a card that is there
+            stays.
+        update: Which checkpoint of the run; the newest if absent.
 
     Returns:
         The folder.
 
     Raises:
-        ConfigError: If it is no run's directory, has no such checkpoint, or has two stages, of
-            which the first shapes the network.
+        ConfigError: If it is neither, the run has no such checkpoint, or has two stages, of which
+            the first shapes the network.
         CorruptError: If the checkpoint is damaged.
-        MachineError: If huggingface_hub is missing.
+        StoreError: If the folder cannot be written.
     """
-    kind, target = _pretrained(), Path(folder)
+    target = Path(folder)
+    if isinstance(source, nn.Module):
+        network, config, card = source, *_describe_network(source)
+    else:
+        network, config, card = _read_run(Path(source), update)
+    weights = {PREFIX + name: one.detach().clone() for name, one in network.state_dict().items()}
+    with storing(target):
+        make_directory(target)
+    write_atomically(target / WEIGHTS, save(weights))
+    write_atomically(target / CONFIG, to_json(config))
+    if not (target / CARD).exists():
+        card = {"metrics": "", "folder": target.name, **card}
+        write_atomically(target / CARD, TEXT.format(**card).encode())
+    return target
+
+
+def _describe_network(network: nn.Module) -> tuple[dict[str, Any], dict[str, str]]:
+    arguments = getattr(network, "arguments", None)
+    if type(network) is not PositionEncodedRNN or arguments is None:
+        raise ConfigError(
+            "expected a run's directory, or a PositionEncodedRNN whose core and encoding were "
+            f"given by kind (core='lstm', encoding='none'), got a {type(network).__name__} that "
+            "was not: save its state_dict, and build it yourself"
+        )
+    about = ", ".join(f"{name} {value}" for name, value in arguments.items())
+    return {"network": arguments}, {"title": "Position-encoded network", "about": about}
+
+
+def _read_run(run: Path, update: int | None) -> tuple[nn.Module, dict[str, Any], dict[str, str]]:
     network = load_model(run, update=update)
-    spec, root = read_run(Path(run))
+    spec, root = read_run(run)
     if spec.pretraining is not None:
         raise ConfigError(f"{run}: expected a run of one stage, got one with a pretraining")
     directory = RunDirectory(root, spec.fingerprint())
     saved = max(directory.checkpoints.updates(), default=0) if update is None else update
-    wrapped: Any = kind(spec=spec.dump(), update=saved)
-    wrapped.network.load_state_dict(network.state_dict())
     result = directory.read_result() if saved == spec.num_updates else None
+    metrics = "".join(f"| {k} | {v} |\n" for k, v in ((result or {}).get("metrics", {})).items())
     card = {
         "title": spec.label,
-        "parts": f"core {spec.core.kind}, encoding {spec.encoding.kind}, task {spec.task.kind}",
-        "updates": f"{saved:,}",
-        "seed": spec.seed,
-        "preset": spec.preset,
-        "run": spec.fingerprint(),
-        "metrics": dict((result or {}).get("metrics", {})),
-        "folder": target.name,
+        "about": f"core {spec.core.kind}, encoding {spec.encoding.kind}, task {spec.task.kind}; "
+        f"{saved:,} updates, seed {spec.seed}, preset {spec.preset}; run `{spec.fingerprint()}`",
+        "metrics": f"| metric | value |\n|---|---|\n{metrics}\n" if metrics else "",
     }
-    wrapped.save_pretrained(target, model_card_kwargs=card)
-    return target
+    return network, {"spec": spec.dump(), "update": saved}, card
 
 
 def from_pretrained(place: str | Path, **options: Any) -> nn.Module:
     """Return the network of a folder that `save_pretrained` wrote, or of a repository of the hub.
 
-    Nothing is unpickled, and parts of one's own (`package.module:Config`) are not imported.
+    Nothing is unpickled, and parts of one's own (`package.module:Config`) are not imported; those
+    that are imported already count.
 
     Args:
         place: A folder, or `owner/name` on the hub.
-        options: Of the hub's mixin: `revision`, `cache_dir`, `token`, `local_files_only` …
+        options: Of `huggingface_hub.hf_hub_download`: `revision`, `cache_dir`, `token`,
+            `local_files_only` …
 
     Raises:
-        ConfigError: If there is no such network, or its spec is invalid or names own parts.
-        CorruptError: If the weights do not fit the spec, or are damaged.
-        MachineError: If huggingface_hub is missing.
+        ConfigError: If there is no such network, or its config is invalid or names own parts.
+        CorruptError: If a file is damaged, or the weights do not fit.
+        MachineError: If huggingface_hub is missing for what is no folder.
     """
-    from safetensors import SafetensorError
-
-    kind: Any = _pretrained()
+    folder = Path(place)
+    files = [folder / CONFIG, folder / WEIGHTS]
+    if not folder.is_dir():
+        files = [_fetch(str(place), path.name, options) for path in files]
     try:
-        # The mixin prints where it loads from.
-        with redirect_stdout(io.StringIO()):
-            loaded: Any = kind.from_pretrained(place, strict=True, **options)
-    except (SafetensorError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise CorruptError(f"{place}: the weights do not fit: {reason}") from None
+        network = _build(read_json(files[0]))
+        weights = load(read_whole(files[1], physical_memory()))
+    except SafetensorError as error:
+        raise CorruptError(f"{place}: the weights do not fit: {error}") from None
+    except CorruptError:
+        raise
+    except StoreError as error:
+        raise ConfigError(f"{place} is no folder of save_pretrained: {error}") from None
+    except MachineError as error:
+        raise ConfigError(f"{place}: {error}") from None
+    _put(network, weights, place)
+    return network.eval()
+
+
+def _fetch(repository: str, name: str, options: Mapping[str, Any]) -> Path:
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise MachineError(f"this needs huggingface_hub: {install_command('hub')}") from None
+    try:
+        return Path(hf_hub_download(repository, name, **options))
     except (OSError, TypeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ConfigError(f"{place} is no folder of save_pretrained: {reason}") from None
-    network: nn.Module = loaded.network
-    return network
+        reason = str(error).strip().partition("\n")[0]
+        raise ConfigError(f"{repository} is no folder of save_pretrained: {reason}") from None
 
 
-def _read(values: Mapping[str, Any]) -> RunSpec:
-    """Read a spec that may be a stranger's."""
-    for kind in _kinds(values):
-        if ":" in kind:
-            raise ConfigError(
-                f"kind {kind[:80]!r} is no part of pernn, and the folder does not hold its code: "
-                "build the network yourself and load model.safetensors into it"
-            )
-    return RunSpec.load(values)
+@own_parts_off()
+def _build(config: Mapping[str, Any]) -> nn.Module:
+    """Make a network, with whatever weights, from a config that may be a stranger's."""
+    if isinstance(config.get("network"), dict):
+        return PositionEncodedRNN(**NetworkConfig.load(config["network"]).dump())
+    if not isinstance(config.get("spec"), dict):
+        raise ConfigError(f"{CONFIG} is invalid: expected a network or a spec")
+    return build(RunSpec.load(config["spec"]), torch.device("cpu")).model
 
 
-def _kinds(values: Any) -> Iterator[str]:
-    if isinstance(values, Mapping):
-        yield str(values.get("kind", ""))
-    if isinstance(values, Mapping | list):
-        for value in values.values() if isinstance(values, Mapping) else values:
-            yield from _kinds(value)
+def _put(network: nn.Module, weights: Mapping[str, Tensor], place: str | Path) -> None:
+    """Put weights into a network, which takes on their type."""
+    kinds = {str(one.dtype).removeprefix("torch.") for one in weights.values()}
+    if len(kinds) != 1 or not next(iter(weights.values())).is_floating_point():
+        said = ", ".join(sorted(kinds)) or "none"
+        raise CorruptError(f"{place}: expected weights of one floating type, got {said}")
+    if odd := [name for name, one in weights.items() if not one.isfinite().all()]:
+        raise CorruptError(f"{place}: {odd[0]} contains NaN or infinity")
+    try:
+        found = {name.removeprefix(PREFIX): one for name, one in weights.items()}
+        network.to(next(iter(weights.values())).dtype).load_state_dict(found)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise CorruptError(f"{place}: the weights do not fit: {reason}") from None

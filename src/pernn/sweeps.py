@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.config import own_parts_off
 from pernn.errors import ConfigError, StoreError
 from pernn.experiments import (
     ADDED,
@@ -23,6 +22,7 @@ from pernn.experiments import (
     trials,
     with_axes,
 )
+from pernn.parts import own_parts_off
 from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts, with_stages
 from pernn.store import (
@@ -127,8 +127,7 @@ def run(
 
     missing = plan.missing(root)
     if missing:
-        chosen = LocalRunner(jobs=os.cpu_count() or 1) if runner is None else runner
-        chosen.run(missing, root, listen)
+        (runner or LocalRunner(jobs=os.cpu_count() or 1)).run(missing, root, listen)
     report = make_report(root, plan, warnings.warn)
     return SweepResult(plan.sweep.name, root, failures, report.page, report.verdicts)
 
@@ -215,11 +214,7 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
 
 @own_parts_off()
 def plan_again(sweep: Sweep) -> Plan:
-    """Expand a sweep's grid anew: its experiment may have grown since.
-
-    Raises:
-        MachineError: If a part that the sweep names is not loaded.
-    """
+    """Expand a sweep's grid anew, to read it: its experiment may have grown since."""
     return plan_sweep(sweep.experiment, sweep.scale, sweep.overrides)
 
 
@@ -242,31 +237,26 @@ def list_single_runs(root: Path) -> list[str]:
 
 @own_parts_off()
 def read_plan(root: Path, name: str) -> Plan:
-    """Read a sweep as it was run, with the specs that its experiment has now.
-
-    Raises:
-        MachineError: If a part that the sweep or a trial names is not loaded.
-    """
+    """Read a sweep as it was run, with the specs that its experiment has now."""
     return _plan_of(root, read_sweep(root, name))
 
 
 def _plan_of(root: Path, stored: Sweep) -> Plan:
     if stored.experiment == SINGLE:
-        specs = {run: _read_spec(root, run) for run in stored.runs}
-        found = {run: spec for run, spec in specs.items() if spec is not None}
+        found: dict[str, RunSpec] = {}
+        for run in stored.runs:
+            with suppress(ConfigError, StoreError):
+                values = RunDirectory(root, run).read_spec()
+                found |= {} if values is None else {run: RunSpec.load(values)}
         return Plan(stored, single_trials(found), found)
     return replace(plan_again(stored), sweep=stored)
 
 
 def reload_plan(root: Path, name: str) -> Plan:
-    """Read a sweep to go on with it: expand its grid anew, and import the parts that it names.
-
-    The trials that belong to no sweep are as they stand.
-    """
+    """Expand a sweep's grid anew, to go on with it: parts that it names are imported."""
     stored = read_sweep(root, name)
-    if stored.experiment == SINGLE:
-        return _plan_of(root, stored)
-    return plan_sweep(stored.experiment, stored.scale, stored.overrides)
+    own = stored.experiment, stored.scale, stored.overrides
+    return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own)
 
 
 def find_sweep(
@@ -303,13 +293,6 @@ def find_waiting(root: Path) -> list[RunSpec]:
         if not all(is_done(root, run) for run in sweep.runs)
         for spec in plan_again(sweep).missing(root)
     ]
-
-
-def _read_spec(root: Path, run: str) -> RunSpec | None:
-    with suppress(ConfigError, StoreError):
-        values = RunDirectory(root, run).read_spec()
-        return None if values is None else RunSpec.load(values)
-    return None
 
 
 def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:

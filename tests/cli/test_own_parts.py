@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import pytest
@@ -119,3 +121,8 @@ def test_an_entry_point_beside_the_data_is_not_installed(folder):
         done = read(folder, ("report", "SWEEP"))
         assert done.returncode == 2, done.stderr
         assert "no kind 'evil'" in done.stderr or "no experiment 'lure'" in done.stderr
+    # Python itself puts the current folder on the path of a module that it runs.
+    words = [sys.executable, "-m", "pernn", "report", stored.name]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert "no experiment 'lure'" in done.stderr
+    assert not (folder / "executed").exists()

@@ -8,9 +8,17 @@ from scenarios import SCENARIOS
 SMALL = {
     "damaged_files": {"num_flips": 20, "most": 15},
     "full_disk": {"num_sizes": 1},
+    "foreign_parts": {},
+    "hub_folders": {},
     "fuzz": {"num_inputs": 3_000, "seconds": 180.0},
 }
-LEAST = {"damaged_files": 15, "full_disk": 1, "fuzz": 3_000}
+LEAST = {
+    "damaged_files": 15,
+    "full_disk": 1,
+    "foreign_parts": 40,
+    "hub_folders": 30,
+    "fuzz": 3_000,
+}
 """Cases that each must have had; a broken promise raises."""
 
 

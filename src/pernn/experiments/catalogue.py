@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
-from pernn.config import installed
+from pernn.parts import installed
 
 GROUP = "pernn.experiments"
 """Entry point group in which other packages register an `Experiment` object."""

@@ -5,7 +5,7 @@ the embedding and each step's encoding is projected once per batch, then gathere
 query is one row at every output step: it is projected once and broadcast, its gradient a sum.
 """
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -41,6 +41,9 @@ class PositionEncodedRNN(EncodedNetwork):
         device: Where the network goes once its weights are drawn.
         dtype: Its type there.
         generator: Source of the initial weights of what is made here.
+
+    Attributes:
+        arguments: What it was built with; `None` where a part was given as a module.
 
     Raises:
         ConfigError: If K < 2, the number of extra rows is negative, the core is not a pernn core,
@@ -92,6 +95,18 @@ class PositionEncodedRNN(EncodedNetwork):
             generator=generator,
         )
         self.vocab_size, self.num_extra_rows = vocab_size, num_extra_rows
+        self.arguments: dict[str, Any] | None = None
+        if isinstance(core, str) and isinstance(encoding, str) and not phase_size:
+            self.arguments = {
+                "vocab_size": vocab_size,
+                "core": core,
+                "encoding": encoding,
+                "embedding_size": embedding_size,
+                "hidden_size": self.core.hidden_size,
+                "num_layers": num_layers or 1,
+                "num_positions": num_positions or 1024,
+                "num_extra_rows": num_extra_rows,
+            }
         self.reset_embedding(generator)
         self.reset_output_layer(generator)
         # Drawn before, the weights do not depend on where they go.

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.config import Registry, flatten, is_kind, own_parts_off, parse_assignment, suggestion
+from pernn.config import Registry, flatten, is_kind, parse_assignment, suggestion
 from pernn.cores import CORES
 from pernn.corpora import CORPORA
 from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
+from pernn.parts import own_parts_off
 from pernn.tasks import TASKS
 
 from .records import Record, combine, matches, sort_key

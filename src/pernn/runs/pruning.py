@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.config import fingerprint, own_parts_off
+from pernn.config import fingerprint
 from pernn.errors import BusyError, PernnError
+from pernn.parts import own_parts_off
 from pernn.store import RunDirectory, is_done, list_runs, num_bytes_below
 from pernn.training import TrainingConfig
 
