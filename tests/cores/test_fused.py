@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pernn.cores import GRU, LSTM, fused_steps, has_fused_steps
+from pernn.cores import GRU, LSTM, Core, fused_steps, has_fused_steps
 from pernn.errors import ConfigError
 from stand_in.fused_cells import CELLS, cells_on_cpu
 
@@ -19,9 +19,14 @@ TOLERANCES = {torch.float64: 1e-11, torch.float32: 2e-5}
 
 
 def run(layer, inputs, state, arriving):
-    """Return a layer's outputs, final state and all gradients."""
+    """Return a layer's outputs, final state and all gradients; a core's by its own recurrence."""
     leaves = [inputs, *state, *layer.parameters()]
-    outputs, final = layer(inputs, state if len(state) > 1 else state[0])
+    given = state if len(state) > 1 else state[0]
+    outputs, final = (
+        layer.recur(layer.project(inputs), given)
+        if isinstance(layer, Core)
+        else layer(inputs, given)
+    )
     made = [outputs, *(final if isinstance(final, tuple) else (final,))]
     return [*made, *torch.autograd.grad(made, leaves, arriving)]
 
@@ -51,7 +56,7 @@ def close(found, expected, tolerance):
 @pytest.mark.parametrize("kind", KINDS)
 def test_fused_steps_equal_plain_ones_and_pytorchs_layer(kind, shape, dtype):
     core, *given = draw_all(kind, shape, dtype)
-    plain, oracle = run(core, *given), run(core.to_torch(), *given)
+    plain, oracle = run(core, *given), run(core.to_plain(), *given)
     with cells_on_cpu() as calls, fused_steps(enabled=True):
         fused = run(core, *given)
     _, steps, _, layers, _ = shape
@@ -74,7 +79,7 @@ def test_the_cpu_has_no_fused_steps_and_other_cores_have_none_anywhere(kind):
 def test_second_derivatives_are_refused():
     core, inputs, state, _ = draw_all("gru", SHAPES["one sequence"], torch.float64)
     with cells_on_cpu(), fused_steps(enabled=True):
-        outputs, _ = core(inputs, state[0])
+        outputs, _ = core.recur(core.project(inputs), state[0])
         with pytest.raises(ConfigError, match="no second derivative"):
             torch.autograd.grad(outputs.sum(), inputs, create_graph=True)
 

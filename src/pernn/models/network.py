@@ -233,6 +233,7 @@ def make_core(
         sizes = {}
     elif isinstance(made, type) and issubclass(made, Core):
         made = made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
+        made.batch_first = True
         sizes = {}
     if isinstance(made, type) or not isinstance(made, Recurrence | nn.Module):
         name = made.__name__ if isinstance(made, type) else type(made).__name__
