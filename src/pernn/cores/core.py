@@ -145,11 +145,7 @@ class Core(nn.Module):
             finals.append(state if isinstance(state, tuple) else (state,))
         back = torch.cat(places).argsort()
         final = tuple(torch.cat(each, dim=1)[:, back] for each in zip(*finals, strict=True))
-        if inputs.sorted_indices is not None:
-            outputs = outputs[inputs.sorted_indices]
-        goes_on = torch.arange(len(outputs)) < inputs.batch_sizes.unsqueeze(1)
-        data = outputs.transpose(0, 1)[goes_on.to(outputs.device)]
-        return inputs._replace(data=data), final if isinstance(state, tuple) else final[0]
+        return pack_as(inputs, outputs), final if isinstance(state, tuple) else final[0]
 
     def _check_packed(self, inputs: PackedSequence, num_outputs: int | None) -> None:
         name, width = type(self).__name__, inputs.data.shape[-1]
@@ -203,6 +199,14 @@ class Core(nn.Module):
         if offset or width != columns:
             weight = weight[:, offset : offset + width]
         return linear(inputs, weight, bias)
+
+
+def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -> PackedSequence:
+    """Pack sequences of the same lengths in the same order as others."""
+    if packed.sorted_indices is not None:
+        padded = padded[packed.sorted_indices]
+    goes_on = torch.arange(len(padded)) < packed.batch_sizes.unsqueeze(1)
+    return packed._replace(data=padded.transpose(0, 1)[goes_on.to(padded.device)])
 
 
 def check_sizes(core: nn.Module, **sizes: int) -> None:

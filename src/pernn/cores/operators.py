@@ -12,6 +12,8 @@ from pernn.kernels import rounds_products
 from .projected import Projected
 from .scanning import kernels_fit
 
+Size = int | Tensor
+"""A tensor where `torch.jit.trace` is at work."""
 OPERATORS = {"elman": "rnn_tanh", "gru": "gru", "lstm": "lstm"}
 """Kind of a core → what computes the same in `torch._VF`, where `torch.nn` finds it too."""
 LEAST_STEPS = 8
@@ -22,7 +24,7 @@ LARGEST = {"elman": 2**23, "gru": 2**21}
 """Numbers in the states of many sequences from which on memory, not arithmetic, takes the time."""
 
 
-def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: int, batch: int) -> bool:
+def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, batch: Size) -> bool:
     """Return whether vectors take our path, project and recur, instead of PyTorch's operator.
 
     They do where the compiled kernels are faster; where products are rounded by us, which the
@@ -35,7 +37,7 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: int, bat
         steps: Time steps.
         batch: Sequences.
     """
-    if is_traced():
+    if isinstance(steps, Tensor) or isinstance(batch, Tensor):
         return False
     on_cpu = vectors.device.type == "cpu"
     if on_cpu and torch.is_autocast_enabled("cpu"):
@@ -47,11 +49,6 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: int, bat
         kind, weight.shape[1], steps, batch, trains=torch.is_grad_enabled()
     )
     return wanted and kernels_fit(Projected(vectors.flatten(0, -2), batch, steps), weight)
-
-
-def is_traced() -> bool:
-    """Return whether `torch.jit.trace` is at work."""
-    return torch._C._get_tracing_state() is not None
 
 
 def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) -> bool:

@@ -13,7 +13,7 @@ from pernn.kernels import rounds_products
 
 from .core import Core, map_state
 from .factors import LayerFactors
-from .operators import run_operator, takes_kernels
+from .operators import Size, run_operator, takes_kernels
 from .projected import Projected
 from .scanning import kernels_fit, scan
 
@@ -198,7 +198,7 @@ class RecurrentCore(Core):
         return inputs._replace(data=outputs), final
 
     def _run_operator(
-        self, kind: str, inputs: Tensor, hx: Any, batch: int, batch_sizes: Tensor | None = None
+        self, kind: str, inputs: Tensor, hx: Any, batch: Size, batch_sizes: Tensor | None = None
     ) -> tuple[Tensor, Any]:
         """Run all layers by PyTorch's operator, from zeros if there is no state."""
         dtype = self.weight("hh", 0).dtype
@@ -208,7 +208,7 @@ class RecurrentCore(Core):
                 f"weights are, got {inputs.dtype}; convert either with .to()"
             )
         if hx is None:
-            zeros = inputs.new_zeros(self.num_layers, batch, self.hidden_size)
+            zeros = inputs.new_zeros((self.num_layers, cast(int, batch), self.hidden_size))
             state = (zeros,) * self.num_states
         else:
             state = self._checked_state(hx, batch)
@@ -296,7 +296,7 @@ class RecurrentCore(Core):
         return [tuple(part[layer] for part in parts) for layer in range(self.num_layers)]
 
     def _checked_state(
-        self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: int
+        self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size
     ) -> tuple[Tensor, ...]:
         parts = tuple(state) if isinstance(state, tuple | list) else (state,)
         expected = [(self.num_layers, batch, self.hidden_size)] * self.num_states
