@@ -315,7 +315,7 @@ def test_a_second_derivative_on_vectors_is_pytorchs(kind):
 
 
 @each_kind
-def test_autocast_keeps_states_and_gradients_of_networks_in_float32(kind):
+def test_autocast_keeps_states_and_gradients_in_float32(kind):
     core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
     exact, _ = core(inputs)
     with torch.autocast("cpu", torch.bfloat16):
