@@ -34,7 +34,8 @@ def build(kind, layers=1, seed=1, hidden=HIDDEN, **options):
     generator = torch.Generator().manual_seed(seed)
     core = config.build(INPUT, generator)
     if options:
-        core = type(core)(INPUT, hidden, layers, generator=generator, **few, **options)
+        options = {"batch_first": True, **few, **options}
+        core = type(core)(INPUT, hidden, layers, generator=generator, **options)
     return core.double()
 
 
@@ -79,8 +80,9 @@ def test_forward_equals_folded_single_steps(kind, layers):
 
 @each_kind
 def test_forward_is_project_then_recur(kind):
+    # By another operator where PyTorch has one.
     core, inputs = build(kind, 2), draw(BATCH, TIME, INPUT)
-    assert torch.equal(core.recur(core.project(inputs))[0], core(inputs)[0])
+    close(core.recur(core.project(inputs))[0], core(inputs)[0])
 
 
 @each_kind
@@ -297,8 +299,19 @@ def test_inputs_and_state_are_left_as_they_were(kind):
 @each_gated
 def test_a_second_derivative_is_refused_not_wrong(kind):
     core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
+    outputs, _ = core.recur(core.project(inputs))
     with pytest.raises(ConfigError, match=r"no second derivative .* use core\.to_torch\(\)"):
-        torch.autograd.grad(core(inputs)[0].sum(), inputs, create_graph=True)
+        torch.autograd.grad(outputs.sum(), inputs, create_graph=True)
+
+
+@each_gated
+def test_a_second_derivative_on_vectors_is_pytorchs(kind):
+    core, inputs = build(kind), draw(BATCH, TIME, INPUT).requires_grad_()
+    found = []
+    for module in (core, core.to_torch()):
+        (first,) = torch.autograd.grad(module(inputs)[0].sum(), inputs, create_graph=True)
+        found.append(torch.autograd.grad(first.square().sum(), inputs)[0])
+    close(*found)
 
 
 @each_kind
@@ -306,12 +319,25 @@ def test_autocast_keeps_states_and_gradients_in_float32(kind):
     core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
     exact, _ = core(inputs)
     with torch.autocast("cpu", torch.bfloat16):
-        outputs, final = core(inputs)
+        outputs, final = core.recur(core.project(inputs))
     outputs.sum().backward()
     assert {outputs.dtype, *(part.dtype for part in parts_of(final))} == {torch.float32}
     assert {p.grad.dtype for p in core.parameters()} == {torch.float32}
     torch.testing.assert_close(outputs, exact, rtol=0, atol=0.03)
     assert not torch.equal(outputs, exact)
+
+
+@each_gated
+def test_autocast_gives_the_types_that_pytorchs_layers_give(kind):
+    core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
+    found = []
+    for module in (core, core.to_torch()):
+        with torch.autocast("cpu", torch.bfloat16):
+            outputs, final = module(inputs)
+        found.append([outputs, *parts_of(final)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    assert kind == "gru" or outputs.dtype == torch.bfloat16
 
 
 @each_kind

@@ -74,7 +74,7 @@ def test_generation_step_by_step_is_the_whole():
 
 
 def test_a_state_without_its_position_is_refused():
-    model, wrapped = network("gru"), PositionEncoded(GRU(10, 8), Sinusoidal(6))
+    model, wrapped = network("gru"), PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))
     _, state, _ = model(torch.zeros(1, 2, dtype=torch.long), return_state=True)
     for call in (
         lambda: model(torch.zeros(1, 2, dtype=torch.long), hx=state),
@@ -112,10 +112,11 @@ def test_what_a_core_lacks_is_refused_in_a_line(core):
     cls(3, 4, bidirectional=False, dropout=0.0)
     with pytest.raises(TypeError, match="unexpected keyword argument 'bidirektional'"):
         cls(3, 4, bidirektional=True)
-    packed = pack_sequence([torch.zeros(2, 3)])
-    for layer in (core, PositionEncoded(core, Sinusoidal(2))):
-        with pytest.raises(ConfigError, match="takes no PackedSequence: pass padded vectors"):
-            layer(packed)
+    packed = pack_sequence([torch.zeros(2, 4)])
+    with pytest.raises(ConfigError, match="takes vectors of 3, got 4"):
+        core(packed)
+    with pytest.raises(ConfigError, match="num_outputs is invalid beside a PackedSequence"):
+        core(packed, num_outputs=1)
     with pytest.raises(ConfigError, match=r"shape is invalid: .*got \(1, 2, 3, 3\)"):
         core(torch.zeros(1, 2, 3, 3))
 
@@ -174,9 +175,9 @@ def test_an_encoding_joins_vectors_when_called():
 def test_representations_say_what_matters():
     code = ENCODINGS.validate({"kind": "learned", "size": 6, "combine": "add"}).build(9, "halves")
     assert repr(code) == "Learned(6, combine='add')"
-    assert repr(PositionEncoded(GRU(10, 8, batch_first=False), Sinusoidal(6))).split("\n") == [
+    assert repr(PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))).split("\n") == [
         "PositionEncoded(",
-        "  (layer): GRU(10, 8, num_layers=1, batch_first=False)",
+        "  (layer): GRU(10, 8, num_layers=1, batch_first=True)",
         "  (encoding): Sinusoidal(6, layout='halves')",
         ")",
     ]

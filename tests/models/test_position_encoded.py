@@ -273,7 +273,7 @@ def test_a_layer_of_pytorch_and_ours_give_the_same(batch_first, batched, generat
 
 
 def test_a_wrapped_layer_trains_its_code():
-    wrapped = PositionEncoded(GRU(10, HIDDEN), Learned(4, TIME))
+    wrapped = PositionEncoded(GRU(10, HIDDEN, batch_first=True), Learned(4, TIME))
     wrapped(torch.zeros(BATCH, TIME, 6))[0].sum().backward()
     assert wrapped.encoding.weight.grad.any()
     assert set(dict(wrapped.named_children())) == {"layer", "encoding"}
@@ -281,7 +281,7 @@ def test_a_wrapped_layer_trains_its_code():
 
 @pytest.mark.parametrize("layer", [LSTM, nn.LSTM])
 def test_a_wrapped_layer_of_another_width_is_refused(layer):
-    wrapped = PositionEncoded(layer(9, HIDDEN), Sinusoidal(4), batch_first=layer is LSTM)
+    wrapped = PositionEncoded(layer(9, HIDDEN), Sinusoidal(4))
     with pytest.raises(ConfigError, match=r"input_size is invalid: expected 10, the 6 .*, got 9"):
         wrapped(torch.zeros(1, 2, 6))
 

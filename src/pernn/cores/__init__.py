@@ -16,7 +16,12 @@ from .config import (
 
 if TYPE_CHECKING:
     from .adapted import Adapted as Adapted
-    from .core import Core as Core, Linear as Linear, map_state as map_state
+    from .core import (
+        Core as Core,
+        Linear as Linear,
+        map_state as map_state,
+        pack_as as pack_as,
+    )
     from .elman import Elman as Elman
     from .factors import LayerFactors as LayerFactors
     from .gru import GRU as GRU

@@ -77,7 +77,7 @@ class ElmanConfig(CoreConfig):
         """Build the module."""
         from .elman import Elman
 
-        return Elman(input_size, **self.sizes(), generator=generator)
+        return Elman(input_size, **self.sizes(), batch_first=True, generator=generator)
 
 
 class GRUConfig(CoreConfig):
@@ -91,7 +91,7 @@ class GRUConfig(CoreConfig):
         """Build the module."""
         from .gru import GRU
 
-        return GRU(input_size, **self.sizes(), generator=generator)
+        return GRU(input_size, **self.sizes(), batch_first=True, generator=generator)
 
 
 class LSTMConfig(CoreConfig):
@@ -104,7 +104,7 @@ class LSTMConfig(CoreConfig):
         """Build the module."""
         from .lstm import LSTM
 
-        return LSTM(input_size, **self.sizes(), generator=generator)
+        return LSTM(input_size, **self.sizes(), batch_first=True, generator=generator)
 
 
 class S4DConfig(CoreConfig):

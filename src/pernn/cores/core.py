@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from torch.nn import functional as F
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from pernn.errors import ConfigError
 from pernn.kernels import linear
@@ -28,7 +30,8 @@ class Core(nn.Module):
         input_size: Width of one input vector.
         hidden_size: Width of one output.
         num_layers: Number of stacked layers.
-        batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`; true unless a core
+            says otherwise.
         options: Further options of PyTorch's layers; refused unless they are off.
 
     Raises:
@@ -89,7 +92,7 @@ class Core(nn.Module):
         hx: Any = None,
         *,
         num_outputs: int | None = None,
-    ) -> "tuple[Float[Tensor, '*shape hidden'], Any]":
+    ) -> "tuple[Float[Tensor, '*shape hidden'] | PackedSequence, Any]":
         """Project and recur, with the axes of PyTorch's layers.
 
         The networks call it with inputs that are projected already; it then is `recur`. So a
@@ -97,16 +100,22 @@ class Core(nn.Module):
 
         Args:
             inputs: `(batch, time, input)`, `(time, batch, input)` unless `batch_first`, or
-                `(time, input)` of a single sequence, whose state has no batch axis either.
+                `(time, input)` of a single sequence, whose state has no batch axis either; or
+                sequences of several lengths, packed by `torch.nn.utils.rnn`.
             hx: Initial state; zeros if absent.
             num_outputs: Last steps whose outputs are returned; all if absent.
 
+        Returns:
+            The outputs, packed if the inputs are, and the state after each sequence's last step.
+
         Raises:
-            ConfigError: If the vectors are packed, have other axes or are not `input_size` wide,
-                there is no time step, or the state has another shape.
+            ConfigError: If the vectors have other axes or are not `input_size` wide, there is no
+                time step, the state has another shape, or outputs of packed vectors are to be cut.
         """
         if isinstance(inputs, Projected):
             return self.recur(inputs, hx, num_outputs=num_outputs)
+        if isinstance(inputs, PackedSequence):
+            return self._forward_packed(inputs, hx, num_outputs)
         inputs = self._checked(inputs)
         if inputs.dim() == 2:
             hx = map_state(hx, lambda part: part.unsqueeze(1))
@@ -118,16 +127,40 @@ class Core(nn.Module):
         outputs, state = self.recur(self.project(inputs), hx, num_outputs=num_outputs)
         return outputs if self.batch_first else outputs.transpose(0, 1), state
 
-    def _checked(self, inputs: Tensor | PackedSequence) -> Tensor:
+    def _forward_packed(
+        self, inputs: PackedSequence, hx: Any, num_outputs: int | None
+    ) -> tuple[PackedSequence, Any]:
+        """Run sequences of one length at a time: right for any core."""
+        self._check_packed(inputs, num_outputs)
+        vectors, lengths = pad_packed_sequence(inputs, batch_first=True)
+        outputs = vectors.new_zeros(*vectors.shape[:2], self.hidden_size)
+        places, finals = [], []
+        for length in lengths.unique().tolist():
+            rows = (lengths == length).nonzero().squeeze(1).to(vectors.device)
+            before = map_state(hx, partial(torch.index_select, dim=1, index=rows))
+            found, state = self.recur(self.project(vectors[rows, :length]), before)
+            padded = F.pad(found, (0, 0, 0, outputs.shape[1] - length))
+            outputs = outputs.index_copy(0, rows, padded.to(outputs.dtype))
+            places.append(rows)
+            finals.append(state if isinstance(state, tuple) else (state,))
+        back = torch.cat(places).argsort()
+        final = tuple(torch.cat(each, dim=1)[:, back] for each in zip(*finals, strict=True))
+        return pack_as(inputs, outputs), final if isinstance(state, tuple) else final[0]
+
+    def _check_packed(self, inputs: PackedSequence, num_outputs: int | None) -> None:
+        name, width = type(self).__name__, inputs.data.shape[-1]
+        if num_outputs is not None:
+            raise ConfigError(f"{name}: num_outputs is invalid beside a PackedSequence")
+        if width != self.input_size:
+            raise ConfigError(f"{name}: takes vectors of {self.input_size}, got {width}")
+
+    def _checked(self, inputs: Tensor) -> Tensor:
         name = type(self).__name__
-        if isinstance(inputs, PackedSequence):
-            raise ConfigError(
-                f"{name} takes no PackedSequence: pass padded vectors, and mask the outputs"
-            )
         if inputs.dim() not in (2, 3):
+            axes = "(batch, time, input)" if self.batch_first else "(time, batch, input)"
             raise ConfigError(
-                f"{name}: the inputs' shape is invalid: expected (batch, time, input) or (time, "
-                f"input), got {tuple(inputs.shape)}"
+                f"{name}: the inputs' shape is invalid: expected {axes} or (time, input), got "
+                f"{tuple(inputs.shape)}"
             )
         # `project` takes parts of the input, `forward` does not.
         if inputs.shape[-1] != self.input_size:
@@ -168,6 +201,14 @@ class Core(nn.Module):
         return linear(inputs, weight, bias)
 
 
+def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -> PackedSequence:
+    """Pack sequences of the same lengths in the same order as others."""
+    if packed.sorted_indices is not None:
+        padded = padded[packed.sorted_indices]
+    goes_on = torch.arange(len(padded)) < packed.batch_sizes.unsqueeze(1)
+    return packed._replace(data=padded.transpose(0, 1)[goes_on.to(padded.device)])
+
+
 def check_sizes(core: nn.Module, **sizes: int) -> None:
     """Refuse sizes below one.
 
@@ -196,7 +237,7 @@ def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """Change every tensor of a core's state; no state stays none."""
     if state is None:
         return None
-    return tuple(map(change, state)) if isinstance(state, tuple) else change(state)
+    return tuple(map(change, state)) if isinstance(state, tuple | list) else change(state)
 
 
 class Linear(nn.Linear):

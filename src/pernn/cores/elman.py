@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pernn.errors import ConfigError
+
 from .factors import LayerFactors
 from .recurrent import RecurrentCore
 from .scanning import add_product, factors_of, first_order, recurrent_gradient
@@ -17,14 +19,43 @@ from .scanning import add_product, factors_of, first_order, recurrent_gradient
 class Elman(RecurrentCore):
     """Elman network with tanh units, interchangeable with `torch.nn.RNN`.
 
+    Args:
+        input_size: Width of one input vector.
+        hidden_size: Width of one hidden state.
+        num_layers: Number of stacked layers.
+        nonlinearity: Must be `tanh`; it stands where `torch.nn.RNN` has it.
+        rest: `bias`, `batch_first` and so on, as in `RecurrentCore`.
+        options: The same by name.
+
+    Raises:
+        ConfigError: If another nonlinearity is asked for, or as `RecurrentCore`.
+
     Examples:
-        >>> outputs, state = Elman(4, 8)(torch.zeros(2, 5, 4))
+        >>> outputs, state = Elman(4, 8)(torch.zeros(5, 2, 4))
         >>> tuple(outputs.shape), tuple(state.shape)
-        ((2, 5, 8), (1, 2, 8))
+        ((5, 2, 8), (1, 2, 8))
     """
 
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        *rest: Any,
+        **options: Any,
+    ) -> None:
+        if nonlinearity != "tanh":
+            raise ConfigError(
+                f"Elman: nonlinearity={nonlinearity!r} is not supported, only 'tanh'; "
+                "PositionEncoded wraps torch.nn.RNN, which has 'relu'"
+            )
+        super().__init__(input_size, hidden_size, num_layers, *rest, **options)
+
+    nonlinearity = "tanh"
     num_gates = 1
     reference = nn.RNN
+    mode = "RNN_TANH"
     kernel = "elman"
 
     def scan(

@@ -19,13 +19,14 @@ class GRU(RecurrentCore):
     """GRU, interchangeable with `torch.nn.GRU`.
 
     Examples:
-        >>> outputs, state = GRU(4, 8)(torch.zeros(2, 5, 4))
+        >>> outputs, state = GRU(4, 8)(torch.zeros(5, 2, 4))
         >>> tuple(outputs.shape), tuple(state.shape)
-        ((2, 5, 8), (1, 2, 8))
+        ((5, 2, 8), (1, 2, 8))
     """
 
     num_gates = 3
     reference = nn.GRU
+    mode = "GRU"
     kernel = "gru"
 
     def input_bias(self, layer: int) -> Tensor | None:

@@ -19,14 +19,15 @@ class LSTM(RecurrentCore):
     """LSTM, interchangeable with `torch.nn.LSTM`; the cell is as wide as the hidden state.
 
     Examples:
-        >>> outputs, (hidden, cell) = LSTM(4, 8)(torch.zeros(2, 5, 4))
+        >>> outputs, (hidden, cell) = LSTM(4, 8)(torch.zeros(5, 2, 4))
         >>> tuple(outputs.shape), tuple(cell.shape)
-        ((2, 5, 8), (1, 2, 8))
+        ((5, 2, 8), (1, 2, 8))
     """
 
     num_gates = 4
     num_states = 2
     reference = nn.LSTM
+    mode = "LSTM"
     kernel = "lstm"
 
     def scan(

@@ -6,11 +6,14 @@ from typing import Any, Literal, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
+from pernn.kernels import rounds_products
 
-from .core import Core
+from .core import Core, map_state
 from .factors import LayerFactors
+from .operators import Size, run_operator, takes_kernels
 from .projected import Projected
 from .scanning import kernels_fit, scan
 
@@ -18,8 +21,13 @@ from .scanning import kernels_fit, scan
 class RecurrentCore(Core):
     """A stack of recurrent layers that separates the input projection from the recurrence.
 
-    Parameters carry the names, shapes and default initialisation of `torch.nn.RNN`,
-    `torch.nn.GRU` and `torch.nn.LSTM`, so a `state_dict` moves both ways unchanged.
+    Arguments stand in the order of `torch.nn.RNN`, `torch.nn.GRU` and `torch.nn.LSTM` and have
+    their defaults, time first among them. So do the parameters' names, shapes and initialisation,
+    and a `state_dict` moves both ways unchanged.
+
+    On vectors, `forward` takes PyTorch's own operator, except where the compiled kernels are
+    faster (`pernn.cores.operators`). The networks feed inputs that are projected already; those
+    always take the kernels where there are any.
 
     Args:
         input_size: Width of one input vector.
@@ -27,39 +35,48 @@ class RecurrentCore(Core):
         num_layers: Number of stacked layers.
         bias: Whether the layers have the two bias vectors of PyTorch.
         batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        dropout: Must be 0.
+        bidirectional: Must be false.
+        proj_size: Must be 0.
         device: Where the weights go once they are drawn.
         dtype: Their type there.
         generator: Source of the initial weights; PyTorch's default generator if absent.
-        options: Further options of PyTorch's layers; refused unless they are off.
+        options: Refused.
 
     Raises:
         ConfigError: If a size is not positive, or dropout, a projection or a second direction is
             asked for.
 
-    Differs: `batch_first` defaults to true; no dropout, no projection, one direction; no
-        PackedSequence.
+    Differs: No dropout, no projection, one direction.
     """
 
     num_gates: int
     """Blocks of `hidden_size` rows in the weights."""
     reference: type[nn.RNN | nn.GRU | nn.LSTM]
     """The PyTorch module that computes the same function: the oracle."""
+    mode: str
+    """What PyTorch calls that function: `RNN_TANH`, `GRU`, `LSTM`."""
 
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        *,
-        bias: bool = True,
-        batch_first: bool = True,
+        bias: bool = True,  # noqa: FBT001, FBT002  # PyTorch's positions
+        batch_first: bool = False,  # noqa: FBT001, FBT002
+        dropout: float = 0.0,
+        bidirectional: bool = False,  # noqa: FBT001, FBT002
+        proj_size: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        *,
         generator: torch.Generator | None = None,
         **options: Any,
     ) -> None:
+        options |= {"dropout": dropout, "bidirectional": bidirectional, "proj_size": proj_size}
         super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
         self.bias = bias
+        self.dropout, self.bidirectional, self.proj_size = dropout, bidirectional, proj_size
         self.gate_size = rows = self.num_gates * hidden_size
         for layer in range(num_layers):
             columns = hidden_size if layer else input_size
@@ -135,6 +152,78 @@ class RecurrentCore(Core):
         """Run one layer over time from pre-activations; `state` holds `(batch, hidden)` tensors."""
         raise NotImplementedError(f"{type(self).__name__} needs a method scan")
 
+    def forward(
+        self,
+        inputs: "Float[Tensor, '*shape input'] | PackedSequence | Projected",
+        hx: Any = None,
+        *,
+        num_outputs: int | None = None,
+    ) -> "tuple[Any, Any]":
+        """Run all layers, as `Core.forward`; on vectors by whichever is faster, see the class."""
+        kind = vars(type(self)).get("kernel")
+        if isinstance(inputs, Projected) or kind is None:
+            return super().forward(inputs, hx, num_outputs=num_outputs)
+        if isinstance(inputs, PackedSequence):
+            return self._forward_packed(inputs, hx, num_outputs)
+        inputs = self._checked(inputs)
+        weight, is_single, time = self.weight("hh", 0), inputs.dim() == 2, int(self.batch_first)
+        # PyTorch's operators know batches only.
+        batched = inputs.unsqueeze(1 - time) if is_single else inputs
+        steps, batch = batched.shape[time], batched.shape[1 - time]
+        if not steps or takes_kernels(kind, batched, weight, steps=steps, batch=batch):
+            return super().forward(inputs, hx, num_outputs=num_outputs)
+        if is_single:
+            hx = map_state(hx, lambda part: part.unsqueeze(1))
+        outputs, final = self._run_operator(kind, batched, hx, batch)
+        if num_outputs is not None:
+            outputs = outputs.narrow(time, steps - num_outputs, num_outputs)
+        if is_single:
+            return outputs.squeeze(1 - time), map_state(final, lambda part: part.squeeze(1))
+        return outputs, final
+
+    def _forward_packed(
+        self, inputs: PackedSequence, hx: Any, num_outputs: int | None
+    ) -> tuple[PackedSequence, Any]:
+        """Run sequences of several lengths, by PyTorch's operator if it computes the same."""
+        kind, (data, sizes, order, back) = vars(type(self)).get("kernel"), inputs
+        rounds = data.dtype == torch.float32 and rounds_products(data.device)
+        if kind is None or (rounds and not torch.is_autocast_enabled(data.device.type)):
+            return super()._forward_packed(inputs, hx, num_outputs)
+        self._check_packed(inputs, num_outputs)
+        if order is not None:
+            hx = map_state(hx, lambda part: part[:, order])
+        outputs, final = self._run_operator(kind, data, hx, int(sizes[0]), sizes)
+        if back is not None:
+            final = map_state(final, lambda part: part[:, back])
+        return inputs._replace(data=outputs), final
+
+    def _run_operator(
+        self, kind: str, inputs: Tensor, hx: Any, batch: Size, batch_sizes: Tensor | None = None
+    ) -> tuple[Tensor, Any]:
+        """Run all layers by PyTorch's operator, from zeros if there is no state."""
+        dtype = self.weight("hh", 0).dtype
+        if inputs.dtype != dtype and not torch.is_autocast_enabled(inputs.device.type):
+            raise ConfigError(
+                f"{type(self).__name__}: the vectors' type is invalid: expected {dtype}, as the "
+                f"weights are, got {inputs.dtype}; convert either with .to()"
+            )
+        if hx is None:
+            zeros = inputs.new_zeros((self.num_layers, cast(int, batch), self.hidden_size))
+            state = (zeros,) * self.num_states
+        else:
+            state = self._checked_state(hx, batch)
+        outputs, final = run_operator(
+            kind,
+            inputs,
+            state,
+            [weight for weights in self.all_weights for weight in weights],
+            num_layers=self.num_layers,
+            has_biases=self.bias,
+            batch_first=self.batch_first,
+            batch_sizes=batch_sizes,
+        )
+        return outputs, final if self.num_states > 1 else final[0]
+
     def recur(
         self,
         gates: "Float[Tensor, 'batch time gate'] | Projected",
@@ -203,15 +292,21 @@ class RecurrentCore(Core):
             raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
         if state is None:
             return [None] * self.num_layers
-        parts = state if isinstance(state, tuple) else (state,)
-        expected = [(self.num_layers, inputs.batch, self.hidden_size)] * self.num_states
+        parts = self._checked_state(state, inputs.batch)
+        return [tuple(part[layer] for part in parts) for layer in range(self.num_layers)]
+
+    def _checked_state(
+        self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size
+    ) -> tuple[Tensor, ...]:
+        parts = tuple(state) if isinstance(state, tuple | list) else (state,)
+        expected = [(self.num_layers, batch, self.hidden_size)] * self.num_states
         found = [tuple(part.shape) for part in parts]
         if found != expected:
             raise ConfigError(
                 f"{type(self).__name__}: the state must hold tensors of shapes {expected} "
                 f"(layers, batch, hidden), got {found}"
             )
-        return [tuple(part[layer] for part in parts) for layer in range(self.num_layers)]
+        return parts
 
     def factors(
         self,
@@ -234,8 +329,10 @@ class RecurrentCore(Core):
         raise NotImplementedError(f"{type(self).__name__} has no factors")
 
     def to_plain(self) -> nn.RNNBase:
-        """Make PyTorch's layer."""
-        return self.to_torch()
+        """Make PyTorch's layer, batch first."""
+        module = self.to_torch()
+        module.batch_first = True
+        return module
 
     def to_torch(self) -> nn.RNNBase:
         """Make the PyTorch module of the same function, with a copy of the weights.
@@ -258,9 +355,21 @@ class RecurrentCore(Core):
         module.load_state_dict({name: getattr(self, name) for name in module.state_dict()})
         return module
 
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """Each layer's weights and biases in PyTorch's order."""
+        return [
+            [self.weight("ih", layer), self.weight("hh", layer)]
+            + ([self.bias_of("ih", layer), self.bias_of("hh", layer)] if self.bias else [])
+            for layer in range(self.num_layers)
+        ]
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: there is no copy of the weights to put in order."""
+
     def extra_repr(self) -> str:
         """Return the sizes and what is not the default, as PyTorch's modules do."""
         bias = "" if self.bias else ", bias=False"
-        batch_first = "" if self.batch_first else ", batch_first=False"
+        batch_first = ", batch_first=True" if self.batch_first else ""
         sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
         return f"{sizes}{bias}{batch_first}"

@@ -41,7 +41,8 @@ class S4D(Core):
         hidden_size: Number of channels, H.
         num_layers: Number of stacked layers.
         state_size: Modes of a channel, N; even, as they are N/2 conjugate pairs, one of each kept.
-        batch_first: Whether `forward` takes and returns `(batch, time, …)`.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`: true, as PyTorch has
+            no such layer whose default this could be.
         method: How to compute the state space: `toeplitz` multiplies with a triangular matrix of
             real numbers, `fft` convolves by Fourier transforms, `recurrence` goes step by step;
             `auto` takes the first up to 128 steps, the second above, the third for a single step.
@@ -173,7 +174,7 @@ class S4D(Core):
     def to_plain(self) -> "S4D":
         """Make a copy that goes step by step."""
         twin = deepcopy(self)
-        twin.method = "recurrence"
+        twin.method, twin.batch_first = "recurrence", True
         return twin
 
     def to_script(self) -> nn.Module:
@@ -198,7 +199,7 @@ class _Convolved(nn.Module):
     def __init__(self, core: S4D) -> None:
         super().__init__()
         self.core = deepcopy(core)
-        self.core.method = "fft"
+        self.core.method, self.core.batch_first = "fft", True
 
     def forward(self, inputs: Float[Tensor, "batch time input"]) -> tuple[Tensor, None]:
         with without_kernels():

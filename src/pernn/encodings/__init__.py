@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Encoding as Encoding,
         NoEncoding as NoEncoding,
         RepeatedEmbedding as RepeatedEmbedding,
+        refuse_trace as refuse_trace,
     )
     from .sinusoidal import Sinusoidal as Sinusoidal
     from .tables import Learned as Learned, Random as Random

@@ -4,8 +4,9 @@ from abc import ABC, abstractmethod
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from pernn.errors import ConfigError
 
@@ -99,7 +100,7 @@ class Encoding(nn.Module, ABC):
         vectors: Float[Tensor, "*shape width"],
         num_queries: int = 0,
         *,
-        position_offset: int = 0,
+        position_offset: "int | Int[Tensor, ' batch']" = 0,
         batch_first: bool = True,
     ) -> Float[Tensor, "*shape joined"]:
         """Join the encoding to vectors: the plain way, step by step.
@@ -107,15 +108,18 @@ class Encoding(nn.Module, ABC):
         Args:
             vectors: `(batch, time, width)`, or `(time, width)` of a single sequence.
             num_queries: How many of the steps, at the end, are the output phase.
-            position_offset: Position of the first step.
+            position_offset: Position of the first step, or of each sequence's first step; below 0
+                in one that is padded on the left, whose padding has the encoding of position 0.
             batch_first: Whether vectors of three axes are not `(time, batch, width)` instead.
 
         Returns:
             Vectors of `joined_size(width)`.
 
         Raises:
-            ConfigError: If there are other axes than these.
+            ConfigError: If there are other axes than these, or there is not one integer offset
+                for each sequence.
         """
+        refuse_trace()
         if vectors.dim() not in (2, 3):
             raise ConfigError(
                 f"{type(self).__name__}: the vectors' shape is invalid: expected (batch, time, "
@@ -126,19 +130,56 @@ class Encoding(nn.Module, ABC):
             return joined
         time_first = vectors.dim() == 3 and not batch_first
         num_steps = vectors.shape[0 if time_first else -2]
-        encodings: Tensor = self(num_steps, num_queries, position_offset=position_offset)
+        if isinstance(position_offset, Tensor):
+            encodings = self._at_each(position_offset, num_steps, vectors.shape)
+            encodings = encodings.transpose(0, 1) if not batch_first else encodings
+        else:
+            encodings = self(num_steps, num_queries, position_offset=position_offset)
+            encodings = encodings.unsqueeze(1) if time_first else encodings
         encodings = encodings.to(vectors.dtype)
-        if time_first:
-            encodings = encodings.unsqueeze(1)
         if self.combine == "add":
             return joined + encodings
         return torch.cat([joined, encodings.expand(*vectors.shape[:-1], -1)], dim=-1)
+
+    def _at_each(
+        self, offsets: Tensor, num_steps: int, shape: torch.Size
+    ) -> Float[Tensor, "batch time size"]:
+        """Return the encodings of sequences that begin at positions of their own."""
+        batch = shape[0] * shape[1] // num_steps if len(shape) == 3 else None
+        if offsets.is_floating_point() or offsets.dim() != 1 or len(offsets) != batch:
+            raise ConfigError(
+                "position_offset is invalid: expected an int, or integers of shape "
+                f"({'batch' if batch is None else batch},) beside a batch, got {offsets.dtype} of "
+                f"shape {tuple(offsets.shape)}"
+            )
+        if self.masked is not None:
+            raise ConfigError(
+                f"{type(self).__name__}: masked={self.masked!r} needs one position_offset for all "
+                f"sequences, got {len(offsets)}"
+            )
+        steps = torch.arange(num_steps, device=offsets.device)
+        positions = (offsets.unsqueeze(1) + steps).clamp_min(0)
+        table = self.vectors(int(positions.max()) + 1)
+        return F.embedding(positions.to(table.device), table)
 
     def extra_repr(self) -> str:
         """Return the size, and what is not the default."""
         combine = f", combine={self.combine!r}" if self.combine != "concat" else ""
         masked = f", masked={self.masked!r}" if self.masked is not None else ""
         return f"{self.size}{combine}{masked}" if self.size else ""
+
+
+def refuse_trace() -> None:
+    """Refuse `torch.jit.trace`, which would fix the number of steps and not say so.
+
+    Raises:
+        ConfigError: If it is at work.
+    """
+    if torch._C._get_tracing_state() is not None:
+        raise ConfigError(
+            "torch.jit.trace cannot follow encodings and networks of pernn: "
+            "use torch.export.export, which takes dynamic_shapes"
+        )
 
 
 class NoEncoding(Encoding):

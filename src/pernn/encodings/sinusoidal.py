@@ -75,6 +75,9 @@ class Sinusoidal(Encoding):
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
         """Return the encodings, computed in float64 and rounded once; the longest table is kept."""
+        if torch.compiler.is_compiling():
+            # What is traced must not outlive the trace, nor depend on what was asked before.
+            return self._compute(num_steps)
         table = self._table
         if len(table) < num_steps or (table.device, table.dtype) != (
             self.anchor.device,
@@ -82,10 +85,7 @@ class Sinusoidal(Encoding):
         ):
             # Asked for one more step at a time, as in generation, the table grows by doubling.
             grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
-            table = self._compute(grown)
-            # What is traced must not outlive the trace.
-            if not torch.compiler.is_compiling():
-                self._table = table
+            self._table = table = self._compute(grown)
         return table[:num_steps]
 
     def extra_repr(self) -> str:

@@ -149,7 +149,7 @@ def linear(
     if not rounds and _units_for(rows, weight.t(), None, rounds=False)[0] is None:
         return F.linear(inputs, weight, bias)
     found: Tensor = _Linear.apply(rows, weight, bias, rounds)  # type: ignore[no-untyped-call]
-    return found.view(*inputs.shape[:-1], -1)
+    return found.view(*inputs.shape[:-1], weight.shape[0])
 
 
 class _Linear(torch.autograd.Function):

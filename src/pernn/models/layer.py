@@ -1,11 +1,14 @@
 """A position-encoded layer for somebody else's network: vectors in, states out."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from pernn.cores import pack_as
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 
@@ -38,6 +41,11 @@ class PositionEncoded(nn.Module):
         >>> outputs, state, position = layer(torch.zeros(2, 3, 4), state, position_offset=position)
         >>> position
         8
+
+        Sequences of 5 and of 3 steps, padded after their end, or before their beginning.
+
+        >>> outputs, state = layer(torch.zeros(2, 5, 4), lengths=[5, 3])
+        >>> outputs, state, _ = layer(torch.zeros(2, 5, 4), position_offset=torch.tensor([0, -2]))
     """
 
     def __init__(
@@ -64,45 +72,112 @@ class PositionEncoded(nn.Module):
         vectors: Float[Tensor, "*shape width"] | PackedSequence,
         hx: Any = None,
         *,
-        position_offset: int | None = None,
+        position_offset: "int | Int[Tensor, ' batch'] | None" = None,
+        lengths: "Sequence[int] | Int[Tensor, ' batch'] | None" = None,
     ) -> tuple[Any, ...]:
         """Run the layer.
 
         Args:
-            vectors: As the layer takes them, `(time, width)` for a single sequence included.
+            vectors: As the layer takes them, `(time, width)` for a single sequence included; or
+                sequences of several lengths, packed by `torch.nn.utils.rnn`.
             hx: The layer's initial state, as in PyTorch.
-            position_offset: Position of the first step; needed with `hx`, since a state is either
-                the beginning of a sequence (0) or its continuation.
+            position_offset: Position of the first step, of all sequences or of each; needed with
+                `hx`, since a state is either the beginning of a sequence (0) or its continuation.
+                A sequence with −n is padded by n steps on the left: they are skipped.
+            lengths: Steps of each sequence; what comes after is padding and is skipped. The layer
+                must take a PackedSequence, as PyTorch's and ours do; likewise for padding on the
+                left.
 
         Returns:
-            The layer's outputs and final state; with `position_offset` also the position of the
-            step that comes next.
+            The layer's outputs (zeros where there is padding, packed if the vectors are) and the
+            state after each sequence's last step; with `position_offset` also the position of the
+            step that comes next, of each sequence if they differ.
 
         Raises:
-            ConfigError: If the vectors are packed or of another width than the layer takes, or a
-                state comes without its position.
+            ConfigError: If the vectors are of another width than the layer takes, a state comes
+                without its position, or lengths and offsets do not fit the vectors.
         """
-        if isinstance(vectors, PackedSequence):
-            raise ConfigError(
-                "PositionEncoded takes no PackedSequence: pass padded vectors, and mask the outputs"
-            )
         check_position(hx, position_offset, self.encoding)
-        offset = position_offset or 0
-        joined = self.encoding.join(vectors, position_offset=offset, batch_first=self.batch_first)
+        offset = 0 if position_offset is None else position_offset
+        if isinstance(vectors, PackedSequence):
+            if lengths is not None:
+                raise ConfigError("lengths is invalid beside a PackedSequence, which has its own")
+            padded, counts = pad_packed_sequence(vectors, batch_first=True)
+            joined = self._join(padded, offset, batch_first=True)
+            outputs, final = self.layer(pack_as(vectors, joined), hx)
+            after = offset + counts.to(padded.device)
+            return (outputs, final) if position_offset is None else (outputs, final, after)
+        joined = self._join(vectors, offset, batch_first=self.batch_first)
+        time = 0 if vectors.dim() == 3 and not self.batch_first else -2
+        steps = vectors.shape[time]
+        ends: int | Tensor = steps
+        left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
+        if lengths is None and (left is None or not left.any()):
+            outputs, final = self.layer(joined, hx)
+        else:
+            before, counts = self._count_steps(vectors, steps, left, lengths)
+            ends = steps if lengths is None else counts
+            outputs, final = self._run_ragged(joined, hx, before, counts)
+        return (outputs, final) if position_offset is None else (outputs, final, offset + ends)
+
+    def _join(self, vectors: Tensor, offset: "int | Tensor", *, batch_first: bool) -> Tensor:
+        joined = self.encoding.join(vectors, position_offset=offset, batch_first=batch_first)
         width, wanted = joined.shape[-1], getattr(self.layer, "input_size", None)
         if isinstance(wanted, int) and wanted != width:
             raise ConfigError(
                 f"PositionEncoded: the layer's input_size is invalid: expected {width}, the "
                 f"{vectors.shape[-1]} of the vectors with their encoding, got {wanted}"
             )
-        outputs, final = self.layer(joined, hx)
-        if position_offset is None:
-            return outputs, final
-        time_first = vectors.dim() == 3 and not self.batch_first
-        return outputs, final, offset + vectors.shape[0 if time_first else -2]
+        return joined
+
+    def _count_steps(
+        self,
+        vectors: Tensor,
+        steps: int,
+        left: Tensor | None,
+        lengths: "Sequence[int] | Tensor | None",
+    ) -> tuple[Tensor, Tensor]:
+        """Return each sequence's padding on the left, and its steps."""
+        batch = vectors.shape[0 if self.batch_first else 1] if vectors.dim() == 3 else None
+        if lengths is None:
+            counts = steps - cast(Tensor, left)
+        elif left is not None and left.any():
+            raise ConfigError(
+                "lengths is invalid beside position_offset below 0: pad on one side only"
+            )
+        else:
+            counts = torch.as_tensor(lengths, device=vectors.device)
+        if counts.shape != (batch,) or counts.is_floating_point():
+            raise ConfigError(
+                f"lengths is invalid: expected an integer for each of {batch} sequences of a "
+                f"batch, got {counts.dtype} of shape {tuple(counts.shape)}"
+            )
+        if counts.numel() and not 1 <= int(counts.min()) <= int(counts.max()) <= steps:
+            raise ConfigError(
+                f"each sequence must have 1 … {steps} steps, got {int(counts.min())} … "
+                f"{int(counts.max())}"
+            )
+        return torch.zeros_like(counts) if left is None else left.to(counts.device), counts
+
+    def _run_ragged(
+        self, joined: Tensor, hx: Any, left: Tensor, counts: Tensor
+    ) -> tuple[Tensor, Any]:
+        """Run padded sequences as if each were alone."""
+        batched = joined if self.batch_first else joined.transpose(0, 1)
+        rows = torch.arange(len(batched), device=batched.device).unsqueeze(1)
+        steps = torch.arange(batched.shape[1], device=batched.device)
+        left, last = left.unsqueeze(1), batched.shape[1] - 1
+        begun = batched[rows, (steps + left).clamp_max(last)]
+        packed = pack_padded_sequence(begun, counts.cpu(), batch_first=True, enforce_sorted=False)
+        found, final = self.layer(packed, hx)
+        padded, _ = pad_packed_sequence(found, batch_first=True, total_length=last + 1)
+        # Zeros come before a sequence that is padded on the left, as after any other.
+        outputs = padded[rows, (steps - left).clamp_min(0)]
+        outputs = outputs.masked_fill((steps < left).unsqueeze(2), 0.0)
+        return outputs if self.batch_first else outputs.transpose(0, 1), final
 
 
-def check_position(hx: Any, position_offset: int | None, encoding: Encoding) -> None:
+def check_position(hx: Any, position_offset: "int | Tensor | None", encoding: Encoding) -> None:
     """Refuse a state without a position: counting from 0 again would be a silent error.
 
     Raises:

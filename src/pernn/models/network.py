@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pernn.cores import CORES, Adapted, Core, Linear, Projected, map_state
-from pernn.encodings import ENCODINGS, Encoding, PositionalEncodingConfig
+from pernn.encodings import ENCODINGS, Encoding, PositionalEncodingConfig, refuse_trace
 from pernn.errors import ConfigError
 from pernn.interfaces import Recurrence
 
@@ -89,13 +89,13 @@ class EncodedNetwork(nn.Module, ABC):
 
     def forward(
         self,
-        tokens: Int[Tensor, "*batch input_time"] | Float[Tensor, "*batch input_time vocab"],
+        tokens: Tensor,
         num_queries: int = 0,
         *,
         num_scored: int | None = None,
         scored: Bool[Tensor, "*batch scored"] | None = None,
         hx: Any = None,
-        position_offset: int | None = None,
+        position_offset: "int | Tensor | None" = None,
         return_state: bool = False,
     ) -> "Float[Tensor, '*rows vocab'] | tuple[Any, ...]":
         """Read the inputs, then answer the queries.
@@ -122,7 +122,9 @@ class EncodedNetwork(nn.Module, ABC):
             ConfigError: If there are not that many steps, queries without a query row, or a state
                 without its position.
         """
-        if tokens.dim() == (2 if tokens.is_floating_point() else 1):
+        check_transforms(tokens)
+        self.check_inputs(tokens)
+        if tokens.dim() == (2 if isinstance(self.embedding, nn.Linear) else 1):
             single: Tensor | tuple[Any, ...] = self._single(
                 tokens,
                 num_queries,
@@ -138,6 +140,12 @@ class EncodedNetwork(nn.Module, ABC):
             found: Tensor = self.output_layer(states)
             return found
         check_position(hx, position_offset, self.encoding)
+        if isinstance(position_offset, Tensor):
+            raise ConfigError(
+                "position_offset is invalid: expected an int, as a network shows all sequences the "
+                f"same positions, got a tensor of shape {tuple(position_offset.shape)}; "
+                "PositionEncoded takes one offset per sequence"
+            )
         offset = position_offset or 0
         inputs = self.prepare(tokens, num_queries, num_scored, offset)
         num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
@@ -145,6 +153,9 @@ class EncodedNetwork(nn.Module, ABC):
         kept = every[:, inputs.num_steps - num_outputs :]
         outputs = self.output_layer(kept if scored is None else kept[scored])
         return (outputs, final, offset + inputs.num_steps) if return_state else outputs
+
+    def check_inputs(self, tokens: Tensor) -> None:
+        """Refuse what the embedding cannot read, in a line; nothing unless a subclass does."""
 
     def _single(self, tokens: Tensor, num_queries: int, **options: Any) -> Any:
         """Run a batch of one, as PyTorch's layers do with unbatched input."""
@@ -210,6 +221,22 @@ class EncodedNetwork(nn.Module, ABC):
         return self.core.project(encodings, offset=offset, bias=False)
 
 
+def check_transforms(tokens: Tensor) -> None:
+    """Refuse PyTorch's transforms that do not reach into a recurrence.
+
+    Raises:
+        ConfigError: If `torch.jit.trace` or one of `torch.func` is at work.
+    """
+    if torch.compiler.is_compiling():
+        return
+    refuse_trace()
+    if torch._C._functorch.is_batchedtensor(tokens):
+        raise ConfigError(
+            "torch.func.vmap does not reach into a recurrence: give the network one batch of all "
+            "sequences; pernn.analysis.jacobian has Jacobians"
+        )
+
+
 def make_core(
     core: CoreLike,
     input_size: int,
@@ -233,6 +260,7 @@ def make_core(
         sizes = {}
     elif isinstance(made, type) and issubclass(made, Core):
         made = made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
+        made.batch_first = True
         sizes = {}
     if isinstance(made, type) or not isinstance(made, Recurrence | nn.Module):
         name = made.__name__ if isinstance(made, type) else type(made).__name__

@@ -124,11 +124,6 @@ class PositionEncodedRNN(EncodedNetwork):
         position_offset: int = 0,
     ) -> Projected:
         """Project every row of the embedding once, or every token where there are fewer."""
-        if tokens.dim() != 2 or tokens.is_floating_point():
-            raise ConfigError(
-                "tokens is invalid: expected integers of shape (batch, time) or (time,), got "
-                f"{tokens.dtype} of shape {tuple(tokens.shape)}"
-            )
         if num_queries and not self.num_extra_rows:
             raise ConfigError(
                 f"{num_queries} queries, but the embedding has no query row: build the network "
@@ -139,7 +134,8 @@ class PositionEncodedRNN(EncodedNetwork):
         # Without queries any row does: it is shown at no step.
         query_row = self.vocab_size if num_queries else 0
         shown: Tensor | None = by_time
-        if len(rows) > tokens.numel():
+        # A program that is compiled or exported has one way for any number of tokens.
+        if not torch.compiler.is_compiling() and len(rows) > tokens.numel():
             vectors = F.embedding(by_time, rows).flatten(0, 1)
             if num_queries:
                 vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
@@ -191,6 +187,31 @@ class PositionEncodedRNN(EncodedNetwork):
             return None
         trained = cast(list[nn.Parameter], weights)
         return UsualNetwork(kind, trained, encoding.embedding_copies, encodings)
+
+    def check_inputs(self, tokens: Tensor) -> None:
+        """Refuse what is not ids of this network.
+
+        Raises:
+            ConfigError: If it is not a batch of integers or a single sequence of them, or an id is
+                out of range; only ids on the CPU are looked at.
+        """
+        kinds = (torch.int64, torch.int32)
+        if tokens.dim() not in (1, 2) or tokens.dtype not in kinds:
+            raise ConfigError(
+                "tokens is invalid: expected integers (int64 or int32) of shape (batch, time) or "
+                f"(time,), got {tokens.dtype} of shape {tuple(tokens.shape)}"
+            )
+        if torch.compiler.is_compiling() or tokens.device.type != "cpu" or not tokens.numel():
+            return
+        least, most = map(int, tokens.aminmax())
+        # Tasks of several lengths show the query's row among the inputs.
+        rows = self.vocab_size + self.num_extra_rows
+        if least < 0 or most >= rows:
+            last = f" ({self.vocab_size} is the query)" if self.num_extra_rows else ""
+            raise ConfigError(
+                f"ids must lie in 0 … {self.vocab_size - 1}{last}, got "
+                f"{least if least < 0 else most}"
+            )
 
     def _rows(self) -> Float[Tensor, "rows width"]:
         """The embedding as it stands in the input: twice for `repeated_embedding`."""

@@ -1,0 +1,99 @@
+"""Layers on dense vectors beside PyTorch's: time of `torch.nn`'s / time of ours, in turns.
+
+    python benchmarks/layers.py --core lstm,gru,elman --seconds 0.2 [--usual]
+
+One line per shape: without gradients, with the weights', with the inputs' too; the operator that
+ours took. Times are this process's, on one thread, the least of all turns.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+from torch.utils.benchmark import Timer
+
+from pernn.cores import GRU, LSTM, Elman
+from pernn.cores.operators import takes_kernels
+
+PAIRS = {"lstm": (LSTM, nn.LSTM), "gru": (GRU, nn.GRU), "elman": (Elman, nn.RNN)}
+USUAL = [(64, 64, 16), (128, 64, 32), (256, 32, 64), (512, 64, 64)]
+GRID = [
+    (hidden, batch, steps)
+    for steps, batch, hidden in product(
+        (1, 2, 8, 64, 512), (1, 4, 16, 64, 256), (32, 64, 128, 256, 512, 1024)
+    )
+]
+WAYS = ("inference", "weights", "inputs too")
+LEAST_TURNS = 5
+
+
+def run_once(layer: nn.Module, inputs: Tensor, arriving: Tensor, way: str) -> Callable[[], None]:
+    """Return what is timed: a forward pass, and one back unless it is inference."""
+    inputs = inputs.clone().requires_grad_(way == "inputs too")
+    wanted = [*layer.parameters(), *([inputs] if inputs.requires_grad else [])]
+
+    def infer() -> None:
+        with torch.inference_mode():
+            layer(inputs)
+
+    def train() -> None:
+        torch.autograd.grad(layer(inputs)[0], wanted, arriving)
+
+    return infer if way == "inference" else train
+
+
+def ratio(theirs: Callable[[], None], ours: Callable[[], None], seconds: float) -> float:
+    """Return how many times as long theirs takes, both measured in turns."""
+    timers = [
+        Timer("run()", globals={"run": run}, timer=time.process_time) for run in (theirs, ours)
+    ]
+    once = min(timers[1].timeit(1).mean for _ in range(3))
+    number = max(1, int(0.002 / max(once, 1e-6)))
+    times: list[list[float]] = [[], []]
+    end = time.perf_counter() + seconds
+    while len(times[0]) < LEAST_TURNS or time.perf_counter() < end:
+        for timer, found in zip(timers, times, strict=True):
+            found.append(timer.timeit(number).mean)
+    return min(times[0]) / min(times[1])
+
+
+def measure(kind: str, shape: tuple[int, int, int], seconds: float) -> Iterator[str]:
+    """Return the columns of one line."""
+    hidden, batch, steps = shape
+    ours_class, theirs_class = PAIRS[kind]
+    ours, theirs = ours_class(hidden, hidden), theirs_class(hidden, hidden)
+    theirs.load_state_dict(ours.state_dict())
+    inputs = torch.randn(steps, batch, hidden)
+    arriving = torch.randn(steps, batch, hidden)
+    for way in WAYS:
+        with torch.set_grad_enabled(way != "inference"):
+            is_ours = takes_kernels(kind, inputs, ours.weight_hh_l0, steps=steps, batch=batch)
+        runs = (run_once(layer, inputs, arriving, way) for layer in (theirs, ours))
+        yield f"{ratio(*runs, seconds):6.2f} {'kernels ' if is_ours else 'operator'}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--core", default="lstm,gru,elman")
+    parser.add_argument("--seconds", type=float, default=0.2, help="time per ratio")
+    parser.add_argument("--usual", action="store_true", help="four usual shapes instead of a grid")
+    parser.add_argument(
+        "--most", type=float, default=2e10, help="multiplications above which a shape is left out"
+    )
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"{'core':6}{'hidden':>7}{'batch':>6}{'steps':>6}  " + "".join(f"{w:17}" for w in WAYS))
+    for kind in options.core.split(","):
+        for shape in USUAL if options.usual else GRID:
+            hidden, batch, steps = shape
+            if 24 * hidden**2 * batch * steps <= options.most:
+                columns = "  ".join(measure(kind, shape, options.seconds))
+                print(f"{kind:6}{hidden:7}{batch:6}{steps:6}  {columns}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

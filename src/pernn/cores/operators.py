@@ -1,0 +1,108 @@
+"""PyTorch's recurrent operators, for layers on dense vectors, and where our kernels are faster."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pernn.errors import ConfigError
+from pernn.kernels import rounds_products
+
+from .projected import Projected
+from .scanning import kernels_fit
+
+Size = int | Tensor
+"""A tensor where `torch.jit.trace` is at work."""
+OPERATORS = {"elman": "rnn_tanh", "gru": "gru", "lstm": "lstm"}
+"""Kind of a core → what computes the same in `torch._VF`, where `torch.nn` finds it too."""
+LEAST_STEPS = 8
+"""Fewest steps for which kernels are faster: for fewer, packing the weights costs too much."""
+MANY = 64
+"""Sequences, or steps, that pay for the packing even if there is no way back."""
+LARGEST = {"elman": 2**23, "gru": 2**21}
+"""Numbers in the states of many sequences from which on memory, not arithmetic, takes the time."""
+
+
+def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, batch: Size) -> bool:
+    """Return whether vectors take our path, project and recur, instead of PyTorch's operator.
+
+    They do where the compiled kernels are faster; where products are rounded by us, which the
+    operator would not do; and where a program is made that must serve any length.
+
+    Args:
+        kind: `elman`, `gru` or `lstm`.
+        vectors: What is fed.
+        weight: Recurrent weights of a layer.
+        steps: Time steps.
+        batch: Sequences.
+    """
+    if isinstance(steps, Tensor) or isinstance(batch, Tensor):
+        return False
+    on_cpu = vectors.device.type == "cpu"
+    if on_cpu and torch.is_autocast_enabled("cpu"):
+        return False
+    if on_cpu and vectors.dtype == torch.float32 and rounds_products(vectors.device):
+        return True
+    is_compiled = torch.compiler.is_compiling()
+    wanted = is_compiled or is_faster(
+        kind, weight.shape[1], steps, batch, trains=torch.is_grad_enabled()
+    )
+    return wanted and kernels_fit(Projected(vectors.flatten(0, -2), batch, steps), weight)
+
+
+def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) -> bool:
+    """Return whether our kernels beat PyTorch's operator on dense vectors of one shape.
+
+    For the LSTM they do not: PyTorch's is oneDNN's. `benchmarks/layers.py` measures it.
+    """
+    if kind == "lstm" or steps < LEAST_STEPS or 64 * steps * batch < width:
+        return False
+    if batch >= MANY and steps * batch * width >= LARGEST[kind]:
+        return False
+    return trains or (max(steps, batch) >= MANY and 8 * steps * batch >= width)
+
+
+def run_operator(
+    kind: str,
+    inputs: Tensor,
+    state: tuple[Tensor, ...],
+    weights: Sequence[Tensor],
+    *,
+    num_layers: int,
+    has_biases: bool,
+    batch_first: bool,
+    batch_sizes: Tensor | None = None,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Run all layers by one operator of PyTorch.
+
+    Args:
+        kind: `elman`, `gru` or `lstm`.
+        inputs: Vectors; those of a packed sequence if `batch_sizes` is given.
+        state: Of all layers, one tensor, or two for an LSTM.
+        weights: Layer by layer, as in `all_weights`.
+        num_layers: Number of layers.
+        has_biases: Whether there are biases among the weights.
+        batch_first: Which axis of the inputs is time.
+        batch_sizes: Sequences that go on at each step, of a packed sequence.
+
+    Returns:
+        The outputs, and the final state.
+
+    Raises:
+        ConfigError: If it is called within `torch.func.vmap`.
+    """
+    if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(inputs):
+        raise ConfigError(
+            "PyTorch's recurrent operators have no rule for torch.func.vmap (nor for what is built "
+            "on it, as jacrev): give the layer one batch of all sequences"
+        )
+    operator: Any = getattr(torch._VF, OPERATORS[kind])
+    given = state if kind == "lstm" else state[0]
+    # Without dropout, `train` says whether there will be a backward pass, and nothing else.
+    options = (has_biases, num_layers, 0.0, torch.is_grad_enabled(), False)
+    if batch_sizes is None:
+        outputs, *final = operator(inputs, given, weights, *options, batch_first)
+    else:
+        outputs, *final = operator(inputs, batch_sizes, given, weights, *options)
+    return outputs, tuple(final)

@@ -1,0 +1,172 @@
+"""A layer of ours in the place of PyTorch's: arguments, axes, attributes, packed sequences."""
+
+import inspect
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
+
+from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.cores.operators import OPERATORS, is_faster
+from pernn.errors import ConfigError
+from pernn.kernels import describe_kernels, find_kernels, rounding_products, without_kernels
+
+PAIRS = {"elman": (Elman, nn.RNN), "gru": (GRU, nn.GRU), "lstm": (LSTM, nn.LSTM)}
+each_pair = pytest.mark.parametrize(("ours", "theirs"), PAIRS.values(), ids=PAIRS)
+
+
+def draw(*shape, seed=1):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def parts_of(state):
+    return state if isinstance(state, tuple) else (state,)
+
+
+def twins(ours, theirs, *args, **options):
+    one, other = ours(*args, **options), theirs(*args, **options)
+    other.load_state_dict(one.state_dict())
+    return one, other
+
+
+@each_pair
+@pytest.mark.parametrize("side", [6, 20])
+def test_the_same_axes_as_pytorchs_by_default(ours, theirs, side):
+    # Square in batch and time: a swap would show in no shape.
+    one, other = twins(ours, theirs, 8, 16)
+    inputs = draw(side, side, 8)
+    torch.testing.assert_close(one(inputs), other(inputs))
+
+
+@each_pair
+def test_arguments_stand_where_pytorch_has_them(ours, theirs):
+    args = [8, 16, 2, *(["tanh"] if ours is Elman else []), False, True, 0.0, False]
+    one, other = twins(ours, theirs, *args)
+    inputs = draw(3, 5, 8)
+    torch.testing.assert_close(one(inputs), other(inputs))
+    names = ["num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size", "mode"]
+    for name in ["input_size", "hidden_size", *names]:
+        assert getattr(one, name) == getattr(other, name), name
+    for found, expected in zip(one.all_weights, other.all_weights, strict=True):
+        for mine, weight in zip(found, expected, strict=True):
+            assert torch.equal(mine, weight)
+    assert one.flatten_parameters() is None
+    made = ours(*args, 0, "cpu", torch.float64)
+    assert {p.dtype for p in made.parameters()} == {torch.float64}
+
+
+@each_pair
+def test_what_stands_where_pytorch_has_it_is_refused_by_name(ours, theirs):
+    head = [8, 16, 1, *(["tanh"] if ours is Elman else []), True, False]
+    for rest, said in (((0.5,), "dropout=0.5"), ((0.0, True), "bidirectional=True")):
+        with pytest.raises(ConfigError, match=f"{said} is not supported; PositionEncoded wraps"):
+            ours(*head, *rest)
+    assert "nonlinearity" in inspect.signature(Elman).parameters
+    with pytest.raises(ConfigError, match="nonlinearity='relu' is not supported, only 'tanh'"):
+        Elman(8, 16, 1, "relu")
+
+
+@each_pair
+@pytest.mark.parametrize("sorted_by", ["caller", "pytorch"])
+@pytest.mark.parametrize("rounds", [False, True])
+@pytest.mark.parametrize("with_state", [False, True])
+def test_a_packed_sequence_is_each_sequence_alone(ours, theirs, sorted_by, rounds, with_state):
+    core = ours(3, 16, 2)
+    lengths = [7, 4, 4, 1] if sorted_by == "caller" else [4, 1, 7, 4]
+    inputs = [draw(length, 3, seed=length + i) for i, length in enumerate(lengths)]
+    state = tuple(draw(2, 4, 16, seed=i) for i in range(core.num_states)) if with_state else None
+    given = state if state is None or len(state) > 1 else state[0]
+    with rounding_products(rounds=rounds):
+        packed, final = core(pack_sequence(inputs, enforce_sorted=sorted_by == "caller"), given)
+        check_alone(core, inputs, state, packed, final)
+
+
+@pytest.mark.parametrize("sorted_by", ["caller", "pytorch"])
+def test_a_packed_sequence_of_s4d_is_each_sequence_alone(sorted_by):
+    core = S4D(3, 4, 2, state_size=2)
+    lengths = [7, 4, 4, 1] if sorted_by == "caller" else [4, 1, 7, 4]
+    inputs = [draw(length, 3, seed=length + i) for i, length in enumerate(lengths)]
+    packed, final = core(pack_sequence(inputs, enforce_sorted=sorted_by == "caller"))
+    check_alone(core, inputs, None, packed, final)
+
+
+def check_alone(core, inputs, state, packed, final):
+    assert isinstance(packed, PackedSequence)
+    for index, (sequence, found) in enumerate(zip(inputs, unpack_sequence(packed), strict=True)):
+        part = None if state is None else tuple(one[:, index] for one in state)
+        outputs, end = core(sequence, part if part is None or len(part) > 1 else part[0])
+        torch.testing.assert_close(found, outputs, rtol=1e-4, atol=1e-5)
+        for one, other in zip(parts_of(final), parts_of(end), strict=True):
+            torch.testing.assert_close(one[:, index], other, rtol=1e-4, atol=1e-5)
+
+
+def spy(monkeypatch, kind):
+    """Return a list that fills with what ran: PyTorch's operator, or ours."""
+    ran, name = [], OPERATORS[kind]
+    theirs, ours = getattr(torch._VF, name), torch.ops.pernn.scan_forward
+
+    def run_theirs(*args):
+        ran.append("operator")
+        return theirs(*args)
+
+    def run_ours(*args):
+        ran.append("kernels")
+        return ours(*args)
+
+    monkeypatch.setattr(torch._VF, name, run_theirs)
+    monkeypatch.setattr(torch.ops.pernn, "scan_forward", run_ours)
+    return ran
+
+
+@pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize(
+    ("steps", "batch", "trains", "expected"),
+    [
+        (16, 8, True, "kernels"),
+        (16, 8, False, "operator"),  # packing the weights would not pay
+        (64, 1, False, "kernels"),
+        (1, 8, True, "operator"),
+        (2048, 128, True, "operator"),  # more than the cache holds
+    ],
+)
+def test_the_faster_operator_runs(kind, steps, batch, trains, expected, monkeypatch):
+    core = PAIRS[kind][0](8, 32)
+    expected = "operator" if kind == "lstm" else expected
+    ran = spy(monkeypatch, kind)
+    with torch.set_grad_enabled(trains):
+        core(torch.zeros(steps, batch, 8))
+    assert ran == [expected]
+    assert is_faster(kind, 32, steps, batch, trains=trains) == (expected == "kernels")
+    ran.clear()
+    with without_kernels(), torch.set_grad_enabled(trains):
+        core(torch.zeros(steps, batch, 8))
+    assert ran == ["operator"]
+    ran.clear()
+    with torch.set_grad_enabled(trains), rounding_products(rounds=True):
+        core(torch.zeros(16, 8, 8))
+    assert "operator" not in ran
+
+
+@each_pair
+def test_a_subclass_computes_what_it_says(ours, theirs):
+    class Still(ours):
+        def scan(self, layer, gates, state):
+            return torch.zeros(*gates.shape[:2], self.hidden_size), state
+
+    assert not Still(8, 32)(draw(9, 2, 8))[0].any()
+
+
+@each_pair
+def test_vectors_of_another_type_are_named(ours, theirs):
+    with pytest.raises(ConfigError, match=r"expected torch\.float32, as .* got torch\.float64"):
+        ours(8, 32)(draw(1, 2, 8).double())
+
+
+def test_a_state_may_be_a_list_and_weights_may_be_nowhere():
+    one, other = twins(LSTM, nn.LSTM, 3, 4)
+    state = [draw(1, 2, 4), draw(1, 2, 4, seed=2)]
+    torch.testing.assert_close(one(draw(5, 2, 3), state), other(draw(5, 2, 3), state))
+    outputs, _ = LSTM(3, 4, device="meta")(torch.zeros(5, 2, 3, device="meta"))
+    assert outputs.shape == (5, 2, 4)

@@ -1,0 +1,140 @@
+"""Sequences of several lengths through a position-encoded layer: as if each ran alone."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
+
+from pernn import GRU, LSTM, S4D, Elman, Learned, PositionEncoded, Sinusoidal
+from pernn.errors import ConfigError
+
+WIDTH, LENGTHS, STEPS = 4, [3, 7, 1, 5], 7
+LAYERS = {
+    "elman": lambda size, **options: Elman(size, 16, **options),
+    "gru": lambda size, **options: GRU(size, 16, 2, **options),
+    "lstm": lambda size, **options: LSTM(size, 5, **options),
+    "s4d": lambda size, **options: S4D(size, 5, **options),
+    "torch": lambda size, **options: nn.LSTM(size, 5, 2, **options),
+    "bidirectional": lambda size, **options: nn.GRU(size, 5, bidirectional=True, **options),
+}
+ENCODINGS = {"sinusoidal": lambda: Sinusoidal(6), "learned": lambda: Learned(6, 12)}
+each_layer = pytest.mark.parametrize("kind", LAYERS)
+each_encoding = pytest.mark.parametrize("encoding", ENCODINGS)
+each_axis = pytest.mark.parametrize("batch_first", [True, False])
+
+
+def make(kind, encoding="sinusoidal", *, batch_first=True):
+    layer = LAYERS[kind](WIDTH + 6, batch_first=batch_first)
+    return PositionEncoded(layer, ENCODINGS[encoding]()).double()
+
+
+def draw(*shape):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+
+
+def parts_of(state):
+    return state if isinstance(state, tuple) else (state,)
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def check(wrapped, vectors, places, outputs, final, hx=None, offsets=None):
+    """Compare with each sequence alone; `places` are its steps in the batch, batch first."""
+    for index, place in enumerate(places):
+        part = None if hx is None else tuple(one[:, index] for one in parts_of(hx))
+        given = part if part is None or len(part) > 1 else part[0]
+        offset = 0 if offsets is None else int(offsets[index])
+        alone, end, _ = wrapped(vectors[index, place], given, position_offset=offset)
+        close(outputs[index, place], alone)
+        rest = torch.ones(vectors.shape[1], dtype=torch.bool)
+        rest[place] = False
+        assert not outputs[index, rest].any()
+        for one, other in zip(parts_of(final), parts_of(end), strict=True):
+            close(one[:, index], other)
+
+
+@each_layer
+@each_encoding
+@each_axis
+def test_lengths_are_each_sequence_alone(kind, encoding, batch_first):
+    wrapped, vectors = make(kind, encoding, batch_first=batch_first), draw(4, STEPS, WIDTH)
+    given = vectors if batch_first else vectors.transpose(0, 1)
+    outputs, final = wrapped(given, lengths=LENGTHS)
+    outputs = outputs if batch_first else outputs.transpose(0, 1)
+    check(wrapped, vectors, [slice(0, n) for n in LENGTHS], outputs, final)
+    _, _, ends = wrapped(given, lengths=torch.tensor(LENGTHS), position_offset=2)
+    assert ends.tolist() == [n + 2 for n in LENGTHS]
+
+
+@each_layer
+@each_encoding
+@each_axis
+def test_padding_on_the_left_is_skipped(kind, encoding, batch_first):
+    wrapped, vectors = make(kind, encoding, batch_first=batch_first), draw(4, STEPS, WIDTH)
+    given = vectors if batch_first else vectors.transpose(0, 1)
+    offsets = torch.tensor(LENGTHS) - STEPS
+    outputs, final, ends = wrapped(given, position_offset=offsets)
+    outputs = outputs if batch_first else outputs.transpose(0, 1)
+    check(wrapped, vectors, [slice(STEPS - n, STEPS) for n in LENGTHS], outputs, final)
+    assert ends.tolist() == LENGTHS
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm", "s4d", "torch"])
+@each_axis
+def test_each_sequence_goes_on_at_its_own_position(kind, batch_first):
+    wrapped, vectors = make(kind, batch_first=batch_first), draw(4, STEPS, WIDTH)
+    turn = (lambda part: part) if batch_first else (lambda part: part.transpose(0, 1))
+    _, state, ends = wrapped(turn(vectors), position_offset=torch.tensor(LENGTHS) - STEPS)
+    more = draw(4, 3, WIDTH)
+    outputs, final, after = wrapped(turn(more), state, position_offset=ends)
+    check(wrapped, more, [slice(0, 3)] * 4, turn(outputs), final, state, ends)
+    assert after.tolist() == [n + 3 for n in LENGTHS]
+
+
+@each_layer
+@pytest.mark.parametrize("offset", [None, 2, torch.tensor([4, 0, 1, 2])])
+def test_a_packed_sequence_is_each_sequence_alone(kind, offset):
+    wrapped = make(kind)
+    sequences = [draw(9, WIDTH)[:n] + i for i, n in enumerate(LENGTHS)]
+    packed = pack_sequence(sequences, enforce_sorted=False)
+    outputs, final, *ends = wrapped(packed, position_offset=offset)
+    assert isinstance(outputs, PackedSequence)
+    offsets = [0 if offset is None else int(offset) if isinstance(offset, int) else int(offset[i])
+               for i in range(4)]  # fmt: skip
+    for index, found in enumerate(unpack_sequence(outputs)):
+        alone, end, position = wrapped(sequences[index], position_offset=offsets[index])
+        close(found, alone)
+        assert not ends or int(ends[0][index]) == position
+        for one, other in zip(parts_of(final), parts_of(end), strict=True):
+            close(one[:, index], other)
+
+
+def test_gradients_stop_at_padding():
+    wrapped, vectors = make("gru", "learned"), draw(4, STEPS, WIDTH).requires_grad_()
+    outputs, final = wrapped(vectors, lengths=LENGTHS)
+    (outputs.sum() + final.sum()).backward()
+    for index, length in enumerate(LENGTHS):
+        assert vectors.grad[index, :length].any(dim=1).all()
+        assert not vectors.grad[index, length:].any()
+    assert wrapped.encoding.weight.grad[:STEPS].any(dim=1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"lengths": [1, 2]}, r"an integer for each of 4 sequences .*got torch.int64 of shape"),
+        ({"lengths": [0, 1, 2, 3]}, r"each sequence must have 1 … 7 steps, got 0 … 3"),
+        ({"lengths": [1, 1, 2, 8]}, r"each sequence must have 1 … 7 steps, got 1 … 8"),
+        (
+            {"lengths": [1, 1, 1, 1], "position_offset": torch.tensor([0, -1, 0, 0])},
+            "pad on one side only",
+        ),
+        ({"position_offset": torch.tensor([0, 1])}, r"integers of shape \(4,\) .*of shape \(2,\)"),
+        ({"position_offset": torch.tensor([0, -7, 0, 0])}, "must have 1 … 7 steps, got 0 … 7"),
+    ],
+)
+def test_what_does_not_fit_the_vectors_is_named(options, said):
+    with pytest.raises(ConfigError, match=said):
+        make("gru")(draw(4, STEPS, WIDTH), **options)

@@ -1,0 +1,68 @@
+"""What a network cannot read or PyTorch cannot reach into is named in a line of ours."""
+
+import pytest
+import torch
+
+from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn.errors import ConfigError
+from pernn.kernels import rounding_products
+
+CORES = ["elman", "gru", "lstm", "s4d"]
+
+
+def network(core="lstm", **options):
+    return PositionEncodedRNN(16, core, hidden_size=16, **options)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        (torch.rand(2, 5), r"got torch\.float32 of shape \(2, 5\)"),
+        (torch.rand(5), r"got torch\.float32 of shape \(5,\)"),
+        (torch.zeros(2, 5, dtype=torch.bool), r"got torch\.bool of shape \(2, 5\)"),
+        (torch.tensor(3), r"got torch\.int64 of shape \(\)"),
+        (torch.tensor([[3, 40]]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
+        (torch.tensor([3, 40]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
+        (torch.tensor([[3, -1]]), r"ids must lie in 0 … 15 \(16 is the query\), got -1"),
+    ],
+)
+def test_ids_that_are_none_are_named_with_the_users_shape(tokens, said):
+    with pytest.raises(ConfigError, match=said):
+        network()(tokens)
+
+
+def test_rows_after_the_query_are_tokens_of_a_task():
+    assert network(num_extra_rows=3)(torch.tensor([[17, 18]])).shape == (1, 2, 16)
+    with pytest.raises(ConfigError, match=r"0 … 15, got 16"):
+        network(num_extra_rows=0)(torch.tensor([[16]]))
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_nothing_scored_gives_no_rows_under_rounding_too(core):
+    tokens, nothing = torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, 5, dtype=torch.bool)
+    for rounds in (False, True):
+        with rounding_products(rounds=rounds):
+            assert network(core)(tokens, scored=nothing).shape == (0, 16)
+
+
+def test_an_offset_for_each_sequence_is_not_a_networks():
+    with pytest.raises(ConfigError, match=r"expected an int, .*PositionEncoded takes one offset"):
+        network()(torch.zeros(2, 5, dtype=torch.long), position_offset=torch.tensor([0, 1]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_trace_is_refused_by_what_has_a_clock():
+    for module, given in (
+        (PositionEncoded(LSTM(8, 16), Sinusoidal(4)), torch.rand(5, 2, 4)),
+        (network(), torch.zeros(2, 5, dtype=torch.long)),
+        (network(encoding="none"), torch.zeros(2, 5, dtype=torch.long)),
+    ):
+        with pytest.raises(ConfigError, match=r"torch\.jit\.trace cannot .*torch\.export"):
+            torch.jit.trace(module, (given,))
+
+
+def test_vmap_is_refused_in_our_words():
+    with pytest.raises(ConfigError, match=r"vmap .*one batch of all sequences"):
+        torch.func.vmap(LSTM(8, 16))(torch.rand(3, 5, 2, 8))
+    with pytest.raises(ConfigError, match=r"vmap .*one batch of all sequences"):
+        torch.func.vmap(network())(torch.zeros(3, 2, 5, dtype=torch.long))
