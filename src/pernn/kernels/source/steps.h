@@ -6,51 +6,14 @@
 #pragma once
 
 #include "recurrence.h"
+#include "rows.h"
 
 namespace pernn {
-
-// Sequences of a tile of so many vectors: their sums, a row of weights and a factor fit the registers.
-template <int64_t kVectors>
-constexpr int64_t kSequences = kWidth == 16 ? (kVectors > 3 ? 6 : 8) : (kVectors > 3 ? 2 : kVectors > 1 ? 4 : 8);
 
 // Blocks of H that the way back finds of each sequence: first those that become the adjoints of the
 // recurrent product; of the GRU one more, which becomes that of the new gate's input.
 template <typename Cell>
 constexpr int64_t kKept = Cell::kSaved ? Cell::kSaved : 1;
-
-// out = left · right; rows of the left side lie `stride` apart, right side and result in one piece.
-template <int64_t kRows, int64_t kVectors>
-inline void multiply_rows(const float* left, int64_t stride, const float* right, int64_t depth,
-                          float* out) {
-  Vec sums[kRows][kVectors];
-  for (auto& row : sums)
-    for (auto& sum : row) sum = Vec(0.f);
-  for (int64_t inner = 0; inner < depth; ++inner, right += kVectors * kWidth) {
-    Vec numbers[kVectors];
-#pragma GCC unroll 4
-    for (int64_t at = 0; at < kVectors; ++at) numbers[at] = Vec::loadu(right + at * kWidth);
-#pragma GCC unroll 8
-    for (int64_t row = 0; row < kRows; ++row) {
-      const Vec factor(left[row * stride + inner]);
-#pragma GCC unroll 4
-      for (int64_t at = 0; at < kVectors; ++at)
-        sums[row][at] = at::vec::fmadd(factor, numbers[at], sums[row][at]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int64_t row = 0; row < kRows; ++row)
-#pragma GCC unroll 4
-    for (int64_t at = 0; at < kVectors; ++at)
-      sums[row][at].store(out + (row * kVectors + at) * kWidth);
-}
-
-// Call with tiles of at most `kMost` of the rows first … last.
-template <int64_t kMost, typename Call>
-inline void in_tiles(int64_t first, int64_t last, const Call& call) {
-  for (; last - first >= kMost; first += kMost) call.template operator()<kMost>(first);
-  if constexpr (kMost > 1)
-    if (first < last) in_tiles<kMost - 1>(first, last, call);
-}
 
 // One sequence and one vector of units of a step.
 struct Place {
@@ -173,11 +136,11 @@ struct Layer {
     constexpr int64_t kGates = Cell::kGates;
     for (int64_t step = 0; step < steps; ++step)
       for (int64_t unit = 0; unit < H; unit += kWidth)
-        in_tiles<kSequences<kGates>>(first, last, [&]<int64_t kRows>(int64_t row) {
+        in_tiles<kTileRowsOf<kGates>>(first, last, [&]<int64_t kRows>(int64_t row) {
           alignas(64) float sums[kRows * kGates * kWidth];
           if (step)
-            multiply_rows<kRows, kGates>(states + ((step - 1) * batch + row) * H, H,
-                                         ahead + unit * H * kGates, H, sums);
+            multiply_rows<kRows, kGates>(states + ((step - 1) * batch + row) * H, H, 1,
+                                         ahead + unit * H * kGates, H, false, sums, kGates * kWidth);
           for (int64_t one = 0; one < kRows; ++one)
             step_forward(Cell{}, place<Cell>(step, row + one, unit),
                          step ? sums + one * kGates * kWidth : nullptr);
@@ -190,12 +153,13 @@ struct Layer {
     const int64_t width = kGates * H, stride = kKept<Cell> * H;
     for (int64_t step = steps - 1; step >= 0; --step)
       for (int64_t panel = 0; panel < H; panel += kVectors * kWidth)
-        in_tiles<kSequences<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
+        in_tiles<kTileRowsOf<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
           alignas(64) float sums[kRows * kVectors * kWidth];
           const bool is_last = step == steps - 1;
           if (!is_last)
-            multiply_rows<kRows, kVectors>(kept + ((step + 1) * batch + row) * stride, stride,
-                                           back + panel * width, width, sums);
+            multiply_rows<kRows, kVectors>(kept + ((step + 1) * batch + row) * stride, stride, 1,
+                                           back + panel * width, width, false, sums,
+                                           kVectors * kWidth);
           for (int64_t at = 0; at < kVectors * kWidth; at += kWidth)
             add_adjoints<Cell, kRows>(step, row, panel + at, block, is_last ? nullptr : sums + at,
                                       kVectors * kWidth);

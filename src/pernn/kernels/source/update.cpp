@@ -4,20 +4,19 @@
 // All memory is one tensor that the caller keeps. Sizes: K ids, E numbers of an embedding, D of an
 // encoding, h hidden units, H the same in whole vectors, T steps, B sequences, S scored steps.
 
-#include "matrix.h"
 #include "objective.h"
 #include "steps.h"
 
-#include <ATen/CPUFunctions.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/from_blob.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
+
+#ifdef PERNN_VECTORS
 
 namespace pernn {
 namespace {
@@ -30,22 +29,44 @@ enum { kEmbedding, kInput, kRecurrent, kOutput, kOutputBias, kInputBias, kRecurr
 
 constexpr int64_t kPiece = 1 << 14;      // numbers of a weight that one thread changes at a time
 constexpr int64_t kLogits = 1 << 21;     // at a time
-constexpr int64_t kLeastForUnits = 128;  // rows and columns of products that matrix units do
+constexpr int64_t kLeastForUnits = 128;  // rows and columns of products that matrix units do,
+constexpr int64_t kLeastDepth = 32;      // and how deep these are
+constexpr int64_t kLeastTurned = 160;    // depth from which turning a product's result pays
 
-Tensor view(const float* data, int64_t rows, int64_t columns, int64_t stride) {
-  return at::from_blob(const_cast<float*>(data), {rows, columns}, {stride, 1}, at::kFloat);
-}
-
-// out = left · right, or added to it: by matrix units where there are any and they pay, else by the
-// library.
-void multiply(Tensor out, const Tensor& left, const Tensor& right, bool add) {
-  static const bool has_units = product_parts().size() > 1;
-  if (has_units && std::min(out.size(0), out.size(1)) >= kLeastForUnits && left.size(1) >= 32)
-    matmul(out, left, right, 3, add);
-  else if (add)
-    at::cpu::addmm_(out, left, right);
-  else
-    at::cpu::mm_out(out, left, right);
+// out = left · right, or added to it: by matrix units where there are any and they pay.
+void multiply(float* out, int64_t stride, const Matrix& left, const Matrix& right, bool add = false) {
+  const int64_t rows = left.rows, columns = right.columns;
+  if (!left.columns && !add)
+    for (int64_t row = 0; row < rows; ++row) std::fill_n(out + row * stride, columns, 0.f);
+  if (std::min(rows, columns) >= kLeastForUnits && left.columns >= kLeastDepth &&
+      multiply_by_units(left, right, out, stride, 3, add))
+    return;
+  const auto share = [](const RowProduct& product) {
+    const int64_t grain = 1 + (1 << 18) / (1 + product.right.columns * product.left.columns);
+    at::parallel_for(0, product.left.rows, grain,
+                     [&](int64_t begin, int64_t end) { product.run(begin, end); });
+  };
+  if (left.by_rows() || left.columns < kLeastTurned) return share({left, right, out, stride, add});
+  // Columns of a wide left side are far apart, its rows in one piece: it serves better as right side.
+  static thread_local Buffer buffer;
+  auto* turned = buffer.take<float>(rows * columns);
+  share({right.t(), left.t(), turned, rows, false});
+  at::parallel_for(0, rows, 1 + (1 << 14) / columns, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += kWidth)
+      for (int64_t column = 0; column < columns; column += kWidth) {
+        const int64_t tall = std::min(kWidth, end - row), wide = std::min(kWidth, columns - column);
+        float* to = out + row * stride + column;
+        if (!add && tall == kWidth && wide == kWidth) {
+          at::vec::transpose_mxn<float, kWidth, kWidth>(turned + column * rows + row, rows, to, stride);
+          continue;
+        }
+        for (int64_t one = 0; one < tall; ++one)
+          for (int64_t at = 0; at < wide; ++at) {
+            const float found = turned[(column + at) * rows + row + one];
+            to[one * stride + at] = add ? to[one * stride + at] + found : found;
+          }
+      }
+  });
 }
 
 // Cuts memory into arrays of whole cache lines.
@@ -169,8 +190,8 @@ struct Update {
   }
 
   // Input weights of one copy of the embedding, or of the encoding.
-  Tensor inputs_of(const float* from, int64_t row, int64_t count, int64_t part) const {
-    return view(from + row * columns + part * E, count, part < copies ? E : D, columns);
+  Matrix inputs_of(int64_t row, int64_t count, int64_t part) const {
+    return {weight(kInput) + row * columns + part * E, count, part < copies ? E : D, columns};
   }
 
   void check() const {
@@ -248,11 +269,10 @@ struct Update {
     }
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(view(table + column, num_rows, count, width), view(vectors, num_rows, E, E),
-                 inputs_of(weight(kInput), row, count, copy).t(), copy > 0);
+        multiply(table + column, width, {vectors, num_rows, E, E}, inputs_of(row, count, copy).t(),
+                 copy > 0);
       if (D)
-        multiply(view(codes + column, T, count, width), *encodings,
-                 inputs_of(weight(kInput), row, count, copies).t(), true);
+        multiply(codes + column, width, Matrix(*encodings), inputs_of(row, count, copies).t(), true);
     });
   }
 
@@ -298,14 +318,14 @@ struct Update {
   // Logits, some at a time, become their own gradient, and that the gradients of what made them.
   void read_out() {
     const float* states = layer.states + (T - S) * B * H;
-    const Tensor& output = weights[kOutput];
+    const Matrix output(weight(kOutput), K, h, h);
     const int64_t* wanted = targets.const_data_ptr<int64_t>();
     if (H > h) std::fill_n(grad_states, B * S * H, 0.f);
     std::fill_n(grads[kOutputBias], K, 0.f);
     for (int64_t start = 0; start < B * S; start += chunk) {
       const int64_t count = std::min(chunk, B * S - start);
-      const Tensor values = view(logits, count, K, K), read = view(states + start * H, count, h, H);
-      multiply(values, read, output.t(), false);
+      const Matrix values(logits, count, K, K), read(states + start * H, count, h, H);
+      multiply(logits, K, read, output.t());
       at::parallel_for(0, count, 1 + (1 << 14) / K, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const int64_t place = start + row, target = wanted[place % B * S + place / B];
@@ -317,8 +337,8 @@ struct Update {
         for (int64_t row = 0; row < count; ++row)
           for (int64_t id = begin; id < end; ++id) grads[kOutputBias][id] += logits[row * K + id];
       });
-      multiply(view(grad_states + start * H, count, h, H), values, output, false);
-      multiply(view(grads[kOutput], K, h, h), values.t(), read, start > 0);
+      multiply(grad_states + start * H, H, values, output);
+      multiply(grads[kOutput], h, values.t(), read, start > 0);
     }
   }
 
@@ -327,21 +347,21 @@ struct Update {
     const int64_t stride = (gates == 1 ? 1 : 4) * H, rest = (T - 1) * B;
     float* vector_grads = num_rows < ids ? shown_vectors : grads[kEmbedding];
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
-      const Tensor found = view(layer.grad_table + column, num_rows, count, width);
-      multiply(view(grads[kRecurrent] + row * h, count, h, h),
-               view(layer.kept + B * stride + column, rest, count, stride).t(),
-               view(layer.states, rest, h, H), false);
+      const Matrix found(layer.grad_table + column, num_rows, count, width);
+      multiply(grads[kRecurrent] + row * h, h,
+               Matrix(layer.kept + B * stride + column, rest, count, stride).t(),
+               {layer.states, rest, h, H});
+      float* to = grads[kInput] + row * columns;
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(inputs_of(grads[kInput], row, count, copy), found.t(), view(vectors, num_rows, E, E),
-                 false);
+        multiply(to + copy * E, columns, found.t(), {vectors, num_rows, E, E});
       if (D)
-        multiply(inputs_of(grads[kInput], row, count, copies),
-                 view(layer.grad_codes + column, T, count, width).t(), *encodings, false);
+        multiply(to + copies * E, columns, Matrix(layer.grad_codes + column, T, count, width).t(),
+                 Matrix(*encodings));
     });
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(view(vector_grads, num_rows, E, E), view(layer.grad_table + column, num_rows, count, width),
-                 inputs_of(weight(kInput), row, count, copy), row || copy);
+        multiply(vector_grads, E, {layer.grad_table + column, num_rows, count, width},
+                 inputs_of(row, count, copy), row || copy);
     });
     if (num_rows < ids) {
       std::fill_n(grads[kEmbedding], ids * E, 0.f);
@@ -422,3 +442,5 @@ TORCH_LIBRARY_FRAGMENT(pernn, library) {
 
 }  // namespace
 }  // namespace pernn
+
+#endif
