@@ -228,7 +228,9 @@ struct Update {
   int64_t lay_out(float* space) {
     Arena arena{space};
     const bool lstm = gates == 4;
-    const int64_t kept = gates == 1 ? 1 : 4, places = T * B;
+    const int64_t places = T * B;
+    // Rows a power of two apart would share few lines of the first cache.
+    layer.stride = (gates == 1 ? 1 : 4) * H + 16;
     chunk = std::clamp(kLogits / K, int64_t{1}, B * S);
     row_of = arena.take<int32_t>(ids), rows = arena.take<int32_t>(places);
     shown_vectors = arena.take(num_rows < ids ? num_rows * E : 0);
@@ -237,7 +239,7 @@ struct Update {
     layer.states = arena.take(places * H);
     layer.cells = lstm ? arena.take(places * H) : nullptr;
     layer.flats = lstm ? arena.take(places * H) : nullptr;
-    layer.kept = arena.take(places * kept * H);
+    layer.kept = arena.take(places * layer.stride);
     layer.carry = arena.take(B * H);
     grad_states = arena.take(B * S * H), logits = arena.take(chunk * K), losses = arena.take(B * S);
     hits = reinterpret_cast<bool*>(arena.take(B * S));
@@ -291,7 +293,7 @@ struct Update {
     pack_ahead(weight(kRecurrent), h, H, gates, ahead);
     pack_back(weight(kRecurrent), h, H, gates, abreast * kWidth, back);
     const auto [states, cells, flats, kept] = std::tie(layer.states, layer.cells, layer.flats, layer.kept);
-    layer = {B, T, L, S, H, num_rows, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
+    layer = {B, T, L, S, H, num_rows, layer.stride, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
              grad_states, layer.grad_table, layer.grad_codes, layer.grad_bias_hn, layer.carry};
     share_batch([&](int64_t first, int64_t last, int64_t) { layer.run_forward<Cell>(first, last); });
     read_out();
@@ -344,7 +346,7 @@ struct Update {
 
   // The weights' gradients: products over all steps, and over all rows that were shown.
   void add_up() {
-    const int64_t stride = (gates == 1 ? 1 : 4) * H, rest = (T - 1) * B;
+    const int64_t stride = layer.stride, rest = (T - 1) * B;
     float* vector_grads = num_rows < ids ? shown_vectors : grads[kEmbedding];
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       const Matrix found(layer.grad_table + column, num_rows, count, width);
