@@ -166,6 +166,7 @@ def test_the_usual_trial_is_trained_by_whole_updates_alone():
 UNUSUAL = {
     "another core": {"core.kind": "s4d"},
     "two layers": {"core.num_layers": 2},
+    "a wide state": {"core.hidden_size": 400},
     "an encoding that is added": {"encoding.combine": "add"},
     "a learned encoding": {"encoding.kind": "learned"},
     "rounded products": {"training.precision": "bf16"},

@@ -112,7 +112,11 @@ def _updates() -> Finding:
         present = has_whole_updates(torch.device("cpu"))
     except (ImportError, MachineError):
         present = False
-    found = "one compiled call (one layer of elman, gru or lstm, fp32)" if present else "autograd"
+    found = (
+        "one compiled call (one layer of elman, gru or lstm, up to 384 units, fp32)"
+        if present
+        else "autograd"
+    )
     remedy = "a C++ compiler with OpenMP and a processor with AVX2 or AVX-512"
     return Finding("CPU updates", present, found, False, remedy)
 

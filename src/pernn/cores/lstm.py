@@ -85,17 +85,17 @@ class _Scan(torch.autograd.Function):
         entries, forgets, updates, exits = (
             part.unbind(0) for part in active.unflatten(-1, (4, size)).unbind(-2)
         )
+        early = active[..., : 2 * size].unbind(0)
         memories, flats, outs = cells.unbind(0), squashed.unbind(0), outputs.unbind(0)
         previous, memory = hidden, cell
         for step in range(gates.shape[0]):
-            block = add_product(inputs[step], factor(previous), transposed, blocks[step])
-            update = torch.tanh(updates[step])
-            block.sigmoid_()
-            updates[step].copy_(update)
+            add_product(inputs[step], factor(previous), transposed, blocks[step])
+            early[step].sigmoid_()
+            update, exit_ = updates[step].tanh_(), exits[step].sigmoid_()
             kept = torch.mul(forgets[step], memory, out=memories[step])
             memory = kept.addcmul_(entries[step], update)
             flat = torch.tanh(memory, out=flats[step])
-            previous = torch.mul(exits[step], flat, out=outs[step])
+            previous = torch.mul(exit_, flat, out=outs[step])
         ctx.save_for_backward(active, cells, squashed, outputs, weight, hidden, cell)
         ctx.factor = factor
         return outputs, memory.clone()
@@ -111,14 +111,15 @@ class _Scan(torch.autograd.Function):
         size = hidden.shape[-1]
         entry, forget, update, exit_ = active.unflatten(-1, (4, size)).unbind(-2)
         # Everything that does not wait for the adjoint is computed for all steps at once.
-        slopes = torch.empty_like(active).unflatten(-1, (4, size))
-        torch.mul(update * entry, 1 - entry, out=slopes[..., 0, :])
-        torch.mul(forget, 1 - forget, out=slopes[..., 1, :])
+        # A sigmoid's slope is a − a², a tanh's 1 − a².
+        whole = torch.addcmul(active, active, active, value=-1)
+        slopes = whole.unflatten(-1, (4, size))
+        slopes[..., 0, :] *= update
         slopes[0, ..., 1, :] *= cell
         slopes[1:, ..., 1, :] *= cells[:-1]
-        torch.mul(entry, 1 - update * update, out=slopes[..., 2, :])
-        torch.mul(squashed * exit_, 1 - exit_, out=slopes[..., 3, :])
-        leak = exit_ * (1 - squashed * squashed)
+        torch.addcmul(entry, entry * update, update, value=-1, out=slopes[..., 2, :])
+        slopes[..., 3, :] *= squashed
+        leak = torch.addcmul(exit_, outputs, squashed, value=-1)
         grad_gates = torch.empty_like(active)
         grad_cell = grad_memory.clone()
         grads = grad_outputs.clone()

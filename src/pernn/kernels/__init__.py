@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         rounds_products as rounds_products,
     )
     from .updates import (
+        MAX_HIDDEN as MAX_HIDDEN,
         AdamStep as AdamStep,
         UsualNetwork as UsualNetwork,
         has_whole_updates as has_whole_updates,

@@ -16,7 +16,7 @@ from torch.nn.modules.module import _has_any_global_hook
 from pernn.cores import Linear, Projected, RecurrentCore
 from pernn.encodings import Encoding
 from pernn.errors import ConfigError
-from pernn.kernels import UsualNetwork
+from pernn.kernels import MAX_HIDDEN, UsualNetwork
 
 from .network import CoreLike, EncodedNetwork, choose_width
 
@@ -152,7 +152,8 @@ class PositionEncodedRNN(EncodedNetwork):
 
         Usual are classes that compute what their names say (a subclass may not), one recurrent
         layer, float32 weights on the CPU, all of them trained, a concatenated encoding that is not,
-        and no hook that would want to hear of a forward pass or a gradient.
+        no hook that would want to hear of a forward pass or a gradient, and a state that is not so
+        wide that separate calls are faster.
 
         Args:
             num_steps: Steps of both phases.
@@ -179,6 +180,7 @@ class PositionEncodedRNN(EncodedNetwork):
             and sum(len(part._parameters) for part in (*modules, core)) == len(weights)
             and not any(part._modules for part in (*modules[1:], core))
             and all(map(_is_trained, weights))
+            and core.hidden_size <= MAX_HIDDEN
         )
         if not is_usual:
             return None

@@ -186,8 +186,8 @@ struct Product {
 
 // Threads share the rows if there are many: each rearranges the right side for itself.
 template <typename Run>
-void share(const Tensor& out, int64_t row_panel, int64_t column_panel, Run run) {
-  const int64_t rows = out.size(0), columns = out.size(1), threads = at::get_num_threads();
+void share(int64_t rows, int64_t columns, int64_t row_panel, int64_t column_panel, Run run) {
+  const int64_t threads = at::get_num_threads();
   const bool by_rows = rows / threads >= kTallRows || rows >= columns;
   at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
@@ -201,6 +201,22 @@ void share(const Tensor& out, int64_t row_panel, int64_t column_panel, Run run) 
 
 }  // namespace
 
+bool multiply_by_units(const Matrix& left, const Matrix& right, float* out, int64_t stride, int64_t parts,
+                       bool add) {
+#ifdef PERNN_MATRIX_UNITS
+  if (may_use_units()) {
+    const Product product{left, right, out, stride, add};
+    const auto run = parts == 3 ? &Product::run<3> : &Product::run<1>;
+    share(left.rows, right.columns, kPanel, kPanel, [&](auto... range) { (product.*run)(range...); });
+    return true;
+  }
+#endif
+  return false;
+}
+
+namespace {
+
+// Parts of a number that `matmul` takes: 3 stands for float32, 1 for factors rounded to bfloat16.
 std::vector<int64_t> product_parts() {
 #ifdef PERNN_MATRIX_UNITS
   if (may_use_units()) return {1, 3};
@@ -212,6 +228,7 @@ std::vector<int64_t> product_parts() {
 #endif
 }
 
+// out = left · right, or added to it.
 void matmul(Tensor out, const Tensor& left, const Tensor& right, int64_t parts, bool add) {
   const auto known = product_parts();
   TORCH_CHECK(std::count(known.begin(), known.end(), parts), "no products of ", parts, " part(s) here");
@@ -224,21 +241,13 @@ void matmul(Tensor out, const Tensor& left, const Tensor& right, int64_t parts, 
   }
   if (!out.numel()) return;
   float* to = out.mutable_data_ptr<float>();
-#ifdef PERNN_MATRIX_UNITS
-  if (may_use_units()) {
-    const Product product{Matrix(left), Matrix(right), to, out.stride(0), add};
-    const auto run = parts == 3 ? &Product::run<3> : &Product::run<1>;
-    share(out, kPanel, kPanel, [&](auto... range) { (product.*run)(range...); });
-    return;
-  }
-#endif
+  if (multiply_by_units(Matrix(left), Matrix(right), to, out.stride(0), parts, add)) return;
 #ifdef PERNN_VECTORS
   const VectorProduct product{Matrix(left), Matrix(right), to, out.stride(0), add};
-  share(out, kTileRows, kTileColumns, [&](auto... range) { product.run(range...); });
+  share(out.size(0), out.size(1), kTileRows, kTileColumns,
+        [&](auto... range) { product.run(range...); });
 #endif
 }
-
-namespace {
 
 TORCH_LIBRARY_FRAGMENT(pernn, library) {
   library.def("product_parts", &product_parts);

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <vector>
 
 namespace pernn {
 
@@ -47,17 +46,19 @@ struct Matrix {
                 "rows or columns must lie in one piece");
   }
 
+  Matrix(const float* data, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride = 1)
+      : data(data), rows(rows), columns(columns), row_stride(row_stride), column_stride(column_stride) {}
+
+  Matrix t() const { return {data, columns, rows, column_stride, row_stride}; }
   bool by_rows() const { return column_stride == 1 || columns == 1; }
   const float* at(int64_t row, int64_t column) const {
     return data + row * row_stride + column * column_stride;
   }
 };
 
-// Parts of a number that `matmul` takes: 3 stands for float32, 1 for factors rounded to bfloat16.
-std::vector<int64_t> product_parts();
-
-// out = left · right, or added to it.
-void matmul(at::Tensor out, const at::Tensor& left, const at::Tensor& right, int64_t parts, bool add);
+// out = left · right, or added to it, by matrix units; false where there are none.
+bool multiply_by_units(const Matrix& left, const Matrix& right, float* out, int64_t stride, int64_t parts,
+                       bool add);
 
 // Where a part of rows or columns ends: whole panels for all but the last.
 inline int64_t cut(int64_t size, int64_t panel, int64_t part, int64_t parts) {

@@ -1,56 +1,16 @@
-// One step of a cell over tiles of sequences and units, forward and back, for whole updates.
+// One step of a cell over sequences and units, forward and back, for whole updates.
 //
-// The recurrent product of a tile is added up in registers and everything pointwise follows at once.
+// Everything pointwise follows the recurrent product of a panel of units at once.
 // The way back writes adjoints over what the way forward kept. Gates lie gate by gate, H apart.
 
 #pragma once
 
 #include "recurrence.h"
+#include "rows.h"
 
 namespace pernn {
 
-// Sequences of a tile of so many vectors: their sums, a row of weights and a factor fit the registers.
-template <int64_t kVectors>
-constexpr int64_t kSequences = kWidth == 16 ? (kVectors > 3 ? 6 : 8) : (kVectors > 3 ? 2 : kVectors > 1 ? 4 : 8);
-
-// Blocks of H that the way back finds of each sequence: first those that become the adjoints of the
-// recurrent product; of the GRU one more, which becomes that of the new gate's input.
-template <typename Cell>
-constexpr int64_t kKept = Cell::kSaved ? Cell::kSaved : 1;
-
-// out = left · right; rows of the left side lie `stride` apart, right side and result in one piece.
-template <int64_t kRows, int64_t kVectors>
-inline void multiply_rows(const float* left, int64_t stride, const float* right, int64_t depth,
-                          float* out) {
-  Vec sums[kRows][kVectors];
-  for (auto& row : sums)
-    for (auto& sum : row) sum = Vec(0.f);
-  for (int64_t inner = 0; inner < depth; ++inner, right += kVectors * kWidth) {
-    Vec numbers[kVectors];
-#pragma GCC unroll 4
-    for (int64_t at = 0; at < kVectors; ++at) numbers[at] = Vec::loadu(right + at * kWidth);
-#pragma GCC unroll 8
-    for (int64_t row = 0; row < kRows; ++row) {
-      const Vec factor(left[row * stride + inner]);
-#pragma GCC unroll 4
-      for (int64_t at = 0; at < kVectors; ++at)
-        sums[row][at] = at::vec::fmadd(factor, numbers[at], sums[row][at]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int64_t row = 0; row < kRows; ++row)
-#pragma GCC unroll 4
-    for (int64_t at = 0; at < kVectors; ++at)
-      sums[row][at].store(out + (row * kVectors + at) * kWidth);
-}
-
-// Call with tiles of at most `kMost` of the rows first … last.
-template <int64_t kMost, typename Call>
-inline void in_tiles(int64_t first, int64_t last, const Call& call) {
-  for (; last - first >= kMost; first += kMost) call.template operator()<kMost>(first);
-  if constexpr (kMost > 1)
-    if (first < last) in_tiles<kMost - 1>(first, last, call);
-}
+constexpr int64_t kPanelDepth = 128;
 
 // One sequence and one vector of units of a step.
 struct Place {
@@ -59,7 +19,7 @@ struct Place {
   const float* bias_hn;       // the GRU's
   const float *before, *old_cell;  // state and cell of the step before; absent at the first step
   float *state, *cell, *flat;      // flat: tanh of the cell
-  float* kept;
+  float* kept;  // blocks that the way back needs: first what becomes the adjoints of the product
 
   Vec entering(int64_t gate) const {
     return Vec::loadu(input + gate * H) + Vec::loadu(code + gate * H);
@@ -142,6 +102,7 @@ inline Entering<LSTM> step_back(LSTM, const Place& place, const Vec& grad, float
 // The recurrence of one layer over all steps, time first.
 struct Layer {
   int64_t batch, steps, inputs, scored, H, num_rows;
+  int64_t stride;  // of a sequence among what is kept
   const float *table, *codes, *bias_hn;
   const int32_t* rows;  // of the table: what a sequence is fed, step by step
   const float *ahead, *back;  // recurrent weights in panels, for either way
@@ -164,7 +125,24 @@ struct Layer {
             states + at,
             now(cells),
             now(flats),
-            kept + (step * batch + row) * kKept<Cell> * H + unit};
+            kept + (step * batch + row) * stride + unit};
+  }
+
+  // Recurrent sums of one panel, for sequences first … last; `left` is what a whole step left behind.
+  // Part of the panel stays in the first cache while the sequences pass by.
+  template <int64_t kVectors>
+  static float* multiply_panel(const float* left, int64_t stride, const float* panel, int64_t depth,
+                               int64_t first, int64_t last) {
+    constexpr int64_t kColumns = kVectors * kWidth;
+    static thread_local Buffer buffer;
+    auto* sums = buffer.take<float>((last - first) * kColumns);
+    for (int64_t begin = 0; begin < depth; begin += kPanelDepth)
+      in_tiles<kTileRowsOf<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
+        multiply_rows<kRows, kVectors>(left + row * stride + begin, stride, 1, panel + begin * kColumns,
+                                       std::min(kPanelDepth, depth - begin), begin > 0,
+                                       sums + (row - first) * kColumns, kColumns);
+      });
+    return sums;
   }
 
   // Sequences first … last of the batch through all steps.
@@ -172,52 +150,46 @@ struct Layer {
   void run_forward(int64_t first, int64_t last) const {
     constexpr int64_t kGates = Cell::kGates;
     for (int64_t step = 0; step < steps; ++step)
-      for (int64_t unit = 0; unit < H; unit += kWidth)
-        in_tiles<kSequences<kGates>>(first, last, [&]<int64_t kRows>(int64_t row) {
-          alignas(64) float sums[kRows * kGates * kWidth];
-          if (step)
-            multiply_rows<kRows, kGates>(states + ((step - 1) * batch + row) * H, H,
-                                         ahead + unit * H * kGates, H, sums);
-          for (int64_t one = 0; one < kRows; ++one)
-            step_forward(Cell{}, place<Cell>(step, row + one, unit),
-                         step ? sums + one * kGates * kWidth : nullptr);
-        });
+      for (int64_t unit = 0; unit < H; unit += kWidth) {
+        const float* sums = step ? multiply_panel<kGates>(states + (step - 1) * batch * H, H,
+                                                          ahead + unit * H * kGates, H, first, last)
+                                 : nullptr;
+        for (int64_t row = first; row < last; ++row)
+          step_forward(Cell{}, place<Cell>(step, row, unit),
+                       sums ? sums + (row - first) * kGates * kWidth : nullptr);
+      }
   }
 
   template <typename Cell, int64_t kVectors>
   void run_back(int64_t first, int64_t last, int64_t block) const {
-    constexpr int64_t kGates = Cell::kGates;
-    const int64_t width = kGates * H, stride = kKept<Cell> * H;
+    const int64_t width = Cell::kGates * H;
     for (int64_t step = steps - 1; step >= 0; --step)
-      for (int64_t panel = 0; panel < H; panel += kVectors * kWidth)
-        in_tiles<kSequences<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
-          alignas(64) float sums[kRows * kVectors * kWidth];
-          const bool is_last = step == steps - 1;
-          if (!is_last)
-            multiply_rows<kRows, kVectors>(kept + ((step + 1) * batch + row) * stride, stride,
-                                           back + panel * width, width, sums);
-          for (int64_t at = 0; at < kVectors * kWidth; at += kWidth)
-            add_adjoints<Cell, kRows>(step, row, panel + at, block, is_last ? nullptr : sums + at,
-                                      kVectors * kWidth);
-        });
+      for (int64_t panel = 0; panel < H; panel += kVectors * kWidth) {
+        const float* sums = step < steps - 1
+                                ? multiply_panel<kVectors>(kept + (step + 1) * batch * stride, stride,
+                                                           back + panel * width, width, first, last)
+                                : nullptr;
+        for (int64_t at = 0; at < kVectors * kWidth; at += kWidth)
+          add_adjoints<Cell>(step, first, last, panel + at, block, sums ? sums + at : nullptr,
+                             kVectors * kWidth);
+      }
   }
 
-  // Rows of `sums` lie `stride` apart.
-  template <typename Cell, int64_t kRows>
-  void add_adjoints(int64_t step, int64_t row, int64_t unit, int64_t block, const float* sums,
-                    int64_t stride) const {
+  // Rows of `sums` lie `next` apart.
+  template <typename Cell>
+  void add_adjoints(int64_t step, int64_t first, int64_t last, int64_t unit, int64_t block,
+                    const float* sums, int64_t next) const {
     constexpr int64_t kGates = Cell::kGates;
     const int64_t width = kGates * H, output = step - (steps - scored);
     float* entries = grad_table + block * num_rows * width + unit;
     Vec totals[kGates], total_hn(0.f);
     for (auto& total : totals) total = Vec(0.f);
-    for (int64_t one = 0; one < kRows; ++one) {
-      const Place here = place<Cell>(step, row + one, unit);
-      Vec grad = load(sums ? sums + one * stride : nullptr, 0);
-      if (output >= 0)
-        grad = grad + Vec::loadu(grad_states + (output * batch + row + one) * H + unit);
-      const auto found = step_back(Cell{}, here, grad, carry + (row + one) * H + unit);
-      float* entry = entries + rows[step * batch + row + one] * width;
+    for (int64_t row = first; row < last; ++row) {
+      const Place here = place<Cell>(step, row, unit);
+      Vec grad = load(sums ? sums + (row - first) * next : nullptr, 0);
+      if (output >= 0) grad = grad + Vec::loadu(grad_states + (output * batch + row) * H + unit);
+      const auto found = step_back(Cell{}, here, grad, carry + row * H + unit);
+      float* entry = entries + rows[step * batch + row] * width;
       for (int64_t gate = 0; gate < kGates; ++gate) {
         totals[gate] = totals[gate] + found.gates[gate];
         // Queries all show one row, whose gradient is these steps' sum.

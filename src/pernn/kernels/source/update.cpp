@@ -4,20 +4,20 @@
 // All memory is one tensor that the caller keeps. Sizes: K ids, E numbers of an embedding, D of an
 // encoding, h hidden units, H the same in whole vectors, T steps, B sequences, S scored steps.
 
-#include "matrix.h"
+#include "adam.h"
 #include "objective.h"
 #include "steps.h"
 
-#include <ATen/CPUFunctions.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/from_blob.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
+
+#ifdef PERNN_VECTORS
 
 namespace pernn {
 namespace {
@@ -30,22 +30,44 @@ enum { kEmbedding, kInput, kRecurrent, kOutput, kOutputBias, kInputBias, kRecurr
 
 constexpr int64_t kPiece = 1 << 14;      // numbers of a weight that one thread changes at a time
 constexpr int64_t kLogits = 1 << 21;     // at a time
-constexpr int64_t kLeastForUnits = 128;  // rows and columns of products that matrix units do
+constexpr int64_t kLeastForUnits = 128;  // rows and columns of products that matrix units do,
+constexpr int64_t kLeastDepth = 32;      // and how deep these are
+constexpr int64_t kLeastTurned = 160;    // depth from which turning a product's result pays
 
-Tensor view(const float* data, int64_t rows, int64_t columns, int64_t stride) {
-  return at::from_blob(const_cast<float*>(data), {rows, columns}, {stride, 1}, at::kFloat);
-}
-
-// out = left · right, or added to it: by matrix units where there are any and they pay, else by the
-// library.
-void multiply(Tensor out, const Tensor& left, const Tensor& right, bool add) {
-  static const bool has_units = product_parts().size() > 1;
-  if (has_units && std::min(out.size(0), out.size(1)) >= kLeastForUnits && left.size(1) >= 32)
-    matmul(out, left, right, 3, add);
-  else if (add)
-    at::cpu::addmm_(out, left, right);
-  else
-    at::cpu::mm_out(out, left, right);
+// out = left · right, or added to it: by matrix units where there are any and they pay.
+void multiply(float* out, int64_t stride, const Matrix& left, const Matrix& right, bool add = false) {
+  const int64_t rows = left.rows, columns = right.columns;
+  if (!left.columns && !add)
+    for (int64_t row = 0; row < rows; ++row) std::fill_n(out + row * stride, columns, 0.f);
+  if (std::min(rows, columns) >= kLeastForUnits && left.columns >= kLeastDepth &&
+      multiply_by_units(left, right, out, stride, 3, add))
+    return;
+  const auto share = [](const RowProduct& product) {
+    const int64_t grain = 1 + (1 << 18) / (1 + product.right.columns * product.left.columns);
+    at::parallel_for(0, product.left.rows, grain,
+                     [&](int64_t begin, int64_t end) { product.run(begin, end); });
+  };
+  if (left.by_rows() || left.columns < kLeastTurned) return share({left, right, out, stride, add});
+  // Columns of a wide left side are far apart, its rows in one piece: it serves better as right side.
+  static thread_local Buffer buffer;
+  auto* turned = buffer.take<float>(rows * columns);
+  share({right.t(), left.t(), turned, rows, false});
+  at::parallel_for(0, rows, 1 + (1 << 14) / columns, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row += kWidth)
+      for (int64_t column = 0; column < columns; column += kWidth) {
+        const int64_t tall = std::min(kWidth, end - row), wide = std::min(kWidth, columns - column);
+        float* to = out + row * stride + column;
+        if (!add && tall == kWidth && wide == kWidth) {
+          at::vec::transpose_mxn<float, kWidth, kWidth>(turned + column * rows + row, rows, to, stride);
+          continue;
+        }
+        for (int64_t one = 0; one < tall; ++one)
+          for (int64_t at = 0; at < wide; ++at) {
+            const float found = turned[(column + at) * rows + row + one];
+            to[one * stride + at] = add ? to[one * stride + at] + found : found;
+          }
+      }
+  });
 }
 
 // Cuts memory into arrays of whole cache lines.
@@ -97,45 +119,6 @@ void pack_back(const float* weight, int64_t h, int64_t H, int64_t gates, int64_t
   });
 }
 
-// What a piece of a weight needs to take Adam's step.
-struct Piece {
-  float *weight, *first, *second;
-  const float* grad;
-  int64_t count;
-
-  double squares() const {
-    Vec sums(0.f);
-    int64_t at = 0;
-    for (; at + kWidth <= count; at += kWidth) {
-      const Vec value = Vec::loadu(grad + at);
-      sums = at::vec::fmadd(value, value, sums);
-    }
-    double total =
-        at::vec::vec_reduce_all<float>([](const Vec& one, const Vec& other) { return one + other; }, sums);
-    for (; at < count; ++at) total += static_cast<double>(grad[at]) * grad[at];
-    return total;
-  }
-};
-
-// Numbers of one step of Adam, the same for all weights.
-struct Adam {
-  float scale, beta1, beta2, rate, root, epsilon;  // rate and root: corrected for the bias
-
-  void change(const Piece& piece) const {
-    const Vec keep1(beta1), add1(1 - beta1), keep2(beta2), add2(1 - beta2);
-    for (int64_t at = 0; at < piece.count; at += kWidth) {
-      const int64_t count = std::min(kWidth, piece.count - at);
-      const Vec grad = Vec::loadu(piece.grad + at, count) * Vec(scale);
-      const Vec first = keep1 * Vec::loadu(piece.first + at, count) + add1 * grad;
-      const Vec second = keep2 * Vec::loadu(piece.second + at, count) + add2 * grad * grad;
-      first.store(piece.first + at, count);
-      second.store(piece.second + at, count);
-      const Vec step = Vec(rate) * first / (second.sqrt() / Vec(root) + Vec(epsilon));
-      (Vec::loadu(piece.weight + at, count) - step).store(piece.weight + at, count);
-    }
-  }
-};
-
 // One update; `weights` and the lists beside it are in the order above.
 struct Update {
   at::TensorList weights, firsts, seconds, counts;
@@ -169,8 +152,8 @@ struct Update {
   }
 
   // Input weights of one copy of the embedding, or of the encoding.
-  Tensor inputs_of(const float* from, int64_t row, int64_t count, int64_t part) const {
-    return view(from + row * columns + part * E, count, part < copies ? E : D, columns);
+  Matrix inputs_of(int64_t row, int64_t count, int64_t part) const {
+    return {weight(kInput) + row * columns + part * E, count, part < copies ? E : D, columns};
   }
 
   void check() const {
@@ -207,7 +190,9 @@ struct Update {
   int64_t lay_out(float* space) {
     Arena arena{space};
     const bool lstm = gates == 4;
-    const int64_t kept = gates == 1 ? 1 : 4, places = T * B;
+    const int64_t places = T * B;
+    // Rows a power of two apart would share few lines of the first cache.
+    layer.stride = (gates == 1 ? 1 : 4) * H + 16;
     chunk = std::clamp(kLogits / K, int64_t{1}, B * S);
     row_of = arena.take<int32_t>(ids), rows = arena.take<int32_t>(places);
     shown_vectors = arena.take(num_rows < ids ? num_rows * E : 0);
@@ -216,7 +201,7 @@ struct Update {
     layer.states = arena.take(places * H);
     layer.cells = lstm ? arena.take(places * H) : nullptr;
     layer.flats = lstm ? arena.take(places * H) : nullptr;
-    layer.kept = arena.take(places * kept * H);
+    layer.kept = arena.take(places * layer.stride);
     layer.carry = arena.take(B * H);
     grad_states = arena.take(B * S * H), logits = arena.take(chunk * K), losses = arena.take(B * S);
     hits = reinterpret_cast<bool*>(arena.take(B * S));
@@ -248,11 +233,10 @@ struct Update {
     }
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(view(table + column, num_rows, count, width), view(vectors, num_rows, E, E),
-                 inputs_of(weight(kInput), row, count, copy).t(), copy > 0);
+        multiply(table + column, width, {vectors, num_rows, E, E}, inputs_of(row, count, copy).t(),
+                 copy > 0);
       if (D)
-        multiply(view(codes + column, T, count, width), *encodings,
-                 inputs_of(weight(kInput), row, count, copies).t(), true);
+        multiply(codes + column, width, Matrix(*encodings), inputs_of(row, count, copies).t(), true);
     });
   }
 
@@ -271,7 +255,7 @@ struct Update {
     pack_ahead(weight(kRecurrent), h, H, gates, ahead);
     pack_back(weight(kRecurrent), h, H, gates, abreast * kWidth, back);
     const auto [states, cells, flats, kept] = std::tie(layer.states, layer.cells, layer.flats, layer.kept);
-    layer = {B, T, L, S, H, num_rows, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
+    layer = {B, T, L, S, H, num_rows, layer.stride, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
              grad_states, layer.grad_table, layer.grad_codes, layer.grad_bias_hn, layer.carry};
     share_batch([&](int64_t first, int64_t last, int64_t) { layer.run_forward<Cell>(first, last); });
     read_out();
@@ -298,14 +282,14 @@ struct Update {
   // Logits, some at a time, become their own gradient, and that the gradients of what made them.
   void read_out() {
     const float* states = layer.states + (T - S) * B * H;
-    const Tensor& output = weights[kOutput];
+    const Matrix output(weight(kOutput), K, h, h);
     const int64_t* wanted = targets.const_data_ptr<int64_t>();
     if (H > h) std::fill_n(grad_states, B * S * H, 0.f);
     std::fill_n(grads[kOutputBias], K, 0.f);
     for (int64_t start = 0; start < B * S; start += chunk) {
       const int64_t count = std::min(chunk, B * S - start);
-      const Tensor values = view(logits, count, K, K), read = view(states + start * H, count, h, H);
-      multiply(values, read, output.t(), false);
+      const Matrix values(logits, count, K, K), read(states + start * H, count, h, H);
+      multiply(logits, K, read, output.t());
       at::parallel_for(0, count, 1 + (1 << 14) / K, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const int64_t place = start + row, target = wanted[place % B * S + place / B];
@@ -317,31 +301,31 @@ struct Update {
         for (int64_t row = 0; row < count; ++row)
           for (int64_t id = begin; id < end; ++id) grads[kOutputBias][id] += logits[row * K + id];
       });
-      multiply(view(grad_states + start * H, count, h, H), values, output, false);
-      multiply(view(grads[kOutput], K, h, h), values.t(), read, start > 0);
+      multiply(grad_states + start * H, H, values, output);
+      multiply(grads[kOutput], h, values.t(), read, start > 0);
     }
   }
 
   // The weights' gradients: products over all steps, and over all rows that were shown.
   void add_up() {
-    const int64_t stride = (gates == 1 ? 1 : 4) * H, rest = (T - 1) * B;
+    const int64_t stride = layer.stride, rest = (T - 1) * B;
     float* vector_grads = num_rows < ids ? shown_vectors : grads[kEmbedding];
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
-      const Tensor found = view(layer.grad_table + column, num_rows, count, width);
-      multiply(view(grads[kRecurrent] + row * h, count, h, h),
-               view(layer.kept + B * stride + column, rest, count, stride).t(),
-               view(layer.states, rest, h, H), false);
+      const Matrix found(layer.grad_table + column, num_rows, count, width);
+      multiply(grads[kRecurrent] + row * h, h,
+               Matrix(layer.kept + B * stride + column, rest, count, stride).t(),
+               {layer.states, rest, h, H});
+      float* to = grads[kInput] + row * columns;
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(inputs_of(grads[kInput], row, count, copy), found.t(), view(vectors, num_rows, E, E),
-                 false);
+        multiply(to + copy * E, columns, found.t(), {vectors, num_rows, E, E});
       if (D)
-        multiply(inputs_of(grads[kInput], row, count, copies),
-                 view(layer.grad_codes + column, T, count, width).t(), *encodings, false);
+        multiply(to + copies * E, columns, Matrix(layer.grad_codes + column, T, count, width).t(),
+                 Matrix(*encodings));
     });
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(view(vector_grads, num_rows, E, E), view(layer.grad_table + column, num_rows, count, width),
-                 inputs_of(weight(kInput), row, count, copy), row || copy);
+        multiply(vector_grads, E, {layer.grad_table + column, num_rows, count, width},
+                 inputs_of(row, count, copy), row || copy);
     });
     if (num_rows < ids) {
       std::fill_n(grads[kEmbedding], ids * E, 0.f);
@@ -422,3 +406,5 @@ TORCH_LIBRARY_FRAGMENT(pernn, library) {
 
 }  // namespace
 }  // namespace pernn
+
+#endif
