@@ -99,11 +99,6 @@ def test_no_package_has_files_in_a_circle(package):
     TopologicalSorter(graph).prepare()
 
 
-def test_no_file_is_long():
-    long = [path for path in (*FILES, *TESTS) if len(path.read_text().splitlines()) > 400]
-    assert not long
-
-
 def test_no_file_or_folder_is_a_drawer():
     for path in (*FILES, *TESTS):
         parts = {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
