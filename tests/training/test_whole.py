@@ -211,6 +211,18 @@ def test_what_the_memory_held_before_does_not_matter():
 
 
 @needs_whole
+def test_batches_that_are_cut_from_larger_ones():
+    found = []
+    for copies in (False, True):
+        state, update = begin("gru", 16, 8, "none")
+        large = draw(8, 3, 6, 0, 6)
+        tokens, targets = large.tokens[:, :5], large.targets[:, 1:6]
+        update(Batch(tokens.copy(), 0, targets.copy()) if copies else Batch(tokens, 0, targets))
+        found.append(state.dump())
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+
+
+@needs_whole
 @pytest.mark.parametrize(("tokens", "targets"), [(9, 0), (-1, 0), (0, 8), (0, -1)])
 def test_an_id_that_does_not_exist_is_refused(tokens, targets):
     state, update = begin("gru", 16, 8, "none")

@@ -84,41 +84,6 @@ struct Arena {
   }
 };
 
-// Transposed recurrent weights in panels of one vector of units, gates side by side; beyond h zeros.
-void pack_ahead(const float* weight, int64_t h, int64_t H, int64_t gates, float* to) {
-  at::parallel_for(0, H / kWidth, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin * kWidth; unit < end * kWidth; unit += kWidth)
-      for (int64_t gate = 0; gate < gates; ++gate) {
-        const float* from = weight + (gate * h + unit) * h;
-        float* place = to + unit * H * gates + gate * kWidth;
-        for (int64_t inner = 0; inner < H; inner += kWidth) {
-          float* tile = place + inner * gates * kWidth;
-          if (std::max(unit, inner) + kWidth <= h) {
-            at::vec::transpose_mxn<float, kWidth, kWidth>(from + inner, h, tile, gates * kWidth);
-            continue;
-          }
-          for (int64_t row = 0; row < kWidth; ++row)
-            for (int64_t at = 0; at < kWidth; ++at)
-              tile[row * gates * kWidth + at] =
-                  unit + at < h && inner + row < h ? from[at * h + inner + row] : 0.f;
-        }
-      }
-  });
-}
-
-// Recurrent weights in panels of so many columns; beyond h zeros.
-void pack_back(const float* weight, int64_t h, int64_t H, int64_t gates, int64_t columns, float* to) {
-  at::parallel_for(0, H / columns, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin * columns; panel < end * columns; panel += columns)
-      for (int64_t row = 0; row < gates * H; ++row) {
-        float* place = to + panel * gates * H + row * columns;
-        const int64_t unit = row % H, kept = unit < h ? std::clamp(h - panel, int64_t{0}, columns) : 0;
-        std::copy_n(weight + (row / H * h + unit) * h + panel, kept, place);
-        std::fill(place + kept, place + columns, 0.f);
-      }
-  });
-}
-
 // One update; `weights` and the lists beside it are in the order above.
 struct Update {
   at::TensorList weights, firsts, seconds, counts;
