@@ -75,6 +75,7 @@ def _helps(core: str) -> Claim:
             required=VOCABULARIES[core],
         ),
         choice=Choice(COLUMN, "token_accuracy", VALIDATION_SEEDS),
+        primary=True,
     )
 
 
