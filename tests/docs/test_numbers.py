@@ -41,8 +41,8 @@ OTHERS = {
     "learning_rate": ["0.068 0.052 0.084"],
     "vocabulary_size": ["0.892 0.869 0.911"],
 }
-"""Intervals of pilots and demos that are not published, a bootstrap interval of a mean, and those of
-the GRU's gain with its two networks in two files."""
+"""Intervals of pilots and demos that are not published, a bootstrap interval of a mean, and those
+of the GRU's gain, whose two networks are in two files."""
 
 Interval = tuple[float, float, float]
 
