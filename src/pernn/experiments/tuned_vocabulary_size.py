@@ -81,8 +81,7 @@ def _helps(core: str) -> Claim:
 
 FIGURE = FigureLayout(
     x=COLUMN,
-    panels="core.kind",
-    rows="task.vocab_size",
+    panels=("core.kind", "task.vocab_size"),
     lines="encoding.kind",
     metrics=("token_accuracy",),
     contrast=ENCODING,
