@@ -72,8 +72,8 @@ def test_verdicts_on_pages_are_what_the_records_give():
     for path in (PAGES / "report.md", ROOT / "README.md"):
         parts = replication_parts(studies, os.path.relpath(PAGES, path.parent))
         assert fill(path.read_text(), parts) == path.read_text()
-    assert parts["counts"].startswith("Of the 168 claims of the paper: ")
-    assert parts["counts"].endswith("6 judged by the numbers of another, 56 not run.")
+    assert parts["counts"].startswith("Of the 170 claims, our own checks of them among them: ")
+    assert parts["counts"].endswith("6 judged by the numbers of another, 58 not run.")
     expected = (PAGES / "expectations.json").read_text()
     assert predicted_and_found(expected, studies) == (PAGES / "predicted.md").read_text()
 
@@ -87,7 +87,8 @@ def test_no_registered_verdict_has_changed():
         for claim in content["claims"]:
             claim.pop("detectable", None)
         found[page.parent.name] = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
-    assert {name: one.hexdigest() for name, one in found.items()} == registered
+    # A sweep that is published later is not among them.
+    assert {name: found[name].hexdigest() for name in registered} == registered
 
 
 @pytest.mark.usefixtures("without_study")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import pernn
+from pernn.experiments.grids import VALIDATION_SEEDS
 from pernn.reports import student_interval
 
 pytest.importorskip("pyarrow")
@@ -94,7 +95,9 @@ def computed(experiment: str) -> frozenset[Interval]:
         if path.stem.startswith(f"{experiment}-" if experiment else ""):
             claims = ROOT / "docs/evidence" / path.stem / "claims.json"
             found |= set(_judged(json.loads(claims.read_text())))
-            found |= set(_differences(pernn.load_results(EVIDENCE, path.stem)))
+            results = pernn.load_results(EVIDENCE, path.stem)
+            found |= set(_differences(results))
+            found |= set(_differences(results[~results["seed"].isin(VALIDATION_SEEDS)]))
     if experiment in ("", "variable_length"):
         found |= set(_differences(_mean_over_lengths()))
     if experiment in ("", "gradient_stability"):

@@ -150,7 +150,7 @@ def _counts(claims: Sequence[Counted[Study]]) -> str:
     count = Counter(one.outcome for one in claims)
     words = {"same numbers": "judged by the numbers of another", "not run": "not run"}
     found = [f"{count[kind]} {words.get(kind, kind)}" for kind in COUNTED if count[kind]]
-    return f"Of the {len(claims)} claims of the paper: {', '.join(found)}."
+    return f"Of the {len(claims)} claims, our own checks of them among them: {', '.join(found)}."
 
 
 def _judged(claims: Sequence[Counted[Study]], kind: Outcome) -> str:
