@@ -12,8 +12,6 @@ import pernn
 from pernn.errors import install_command
 
 CLONE = Path(pernn.__file__).parents[2]
-GOING = {"queries.py", "query.py", "query.md", "remote.py", "slurm.py"}
-"""Files of features that are about to be removed."""
 
 
 @pytest.fixture
@@ -67,4 +65,4 @@ def test_no_text_installs_pernn_from_an_index() -> None:
     """There is none that has it."""
     texts = [*CLONE.glob("src/**/*.py"), *CLONE.glob("docs/**/*.md"), CLONE / "README.md"]
     found = [one for one in texts if re.search(r"pip install\s'?pernn\b", one.read_text())]
-    assert [one.name for one in found if one.name not in GOING] == []
+    assert [one.name for one in found] == []
