@@ -32,6 +32,8 @@ PACKAGES = {
 NAVIGATION = {
     "Notebooks": ["notebooks/*.md"],
     "Use it": [
+        "docs/pytorch.md",
+        "docs/commands.md",
         "docs/journeys.md",
         "docs/extend.md",
         "docs/sweeps.md",

@@ -1,4 +1,4 @@
-"""The README's example, commands and packages, and the links of every page."""
+"""README's length and commands, examples of PyTorch, and the links of every page."""
 
 import re
 import subprocess
@@ -13,6 +13,8 @@ from pernn.experiments import find_experiment
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+PYTORCH = (ROOT / "docs/pytorch.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SHELL_PAGES = [page for page in PAGES if "```sh\n" in page.read_text(encoding="utf-8")]
 name = {"ids": lambda page: str(page.relative_to(ROOT))}
@@ -22,12 +24,37 @@ def blocks(language, text):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def test_the_example_is_short_and_learns(capsys):
+def test_the_readme_is_read_in_a_minute():
+    shown = re.sub(r"<!--.*?-->", "", README)
+    assert len(shown.split()) <= 900
+    assert len(shown.encode()) <= 8_000
+
+
+def test_its_numbers_are_marks():
+    for row in re.findall(r"^\| (?!claim|-).*$", README, flags=re.MULTILINE):
+        assert re.findall(r"<!-- /(\w+) -->", row) == ["effect", "verdict"], row
+
+
+def test_its_example_runs():
     import torch
 
     (example,) = blocks("python", README)
+    assert len(example.splitlines()) <= 8
+    with torch.random.fork_rng():
+        found = {}
+        exec(example, found)  # noqa: S102
+    assert found["outputs"].shape == (4, 10, 64)
+    assert not found["outputs"][1, 7:].any()
+
+
+def test_the_example_of_a_network_is_short_and_learns(capsys):
+    import torch
+
+    example, layers = blocks("python", PYTORCH)
     assert len(example.splitlines()) <= 12
     with torch.random.fork_rng():
+        torch.manual_seed(1)
+        exec(layers, {})  # noqa: S102
         torch.manual_seed(1)
         exec(example, {})  # noqa: S102
     found = re.fullmatch(r"token accuracy: tensor\((.*)\)\n", capsys.readouterr().out)
@@ -74,42 +101,19 @@ def test_verbs_in_running_text_exist(page):
         assert verb in VERBS or (verb in GONE and is_history)
 
 
-def test_the_plain_commands_are_those_of_make():
-    done = subprocess.run(
-        ["make", "-n", "-B", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    for line in commands(README):
-        if "pernn run" in line:
-            assert line in done.stdout
-    assert "-c constraints.txt -e ." in done.stdout
-
-
 def test_the_table_of_verbs_is_complete():
-    assert re.findall(r"^\| `pernn ([a-z]+)` \|", README, flags=re.MULTILINE) == list(VERBS)
+    assert re.findall(r"^\| `pernn ([a-z]+)` \|", COMMANDS, flags=re.MULTILINE) == list(VERBS)
 
 
 def test_the_table_of_exit_statuses_is_the_programs():
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", README, flags=re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", COMMANDS, flags=re.MULTILINE)
     assert {int(status): meaning for status, meaning in rows} == EXIT_STATUSES
 
 
-def test_the_options_that_the_readme_names_exist():
+def test_the_options_that_the_page_names_exist():
     assert "--install-completion" in call("--help").stdout
     said = call("run", "--help").stdout
     assert [option for option in ("--set", "--json", "--results") if option not in said] == []
-
-
-def packages():
-    source = ROOT / "src" / "pernn"
-    packages = {path.parent.name + "/" for path in source.glob("*/__init__.py")}
-    return packages | {path.name for path in source.glob("*.py") if "__" not in path.name}
-
-
-def test_the_map_of_rooms_is_complete():
-    (tree,) = blocks("text", README)
-    lines = re.findall(r"^[├└]── (\S+) +(\S.*)$", tree, flags=re.MULTILINE)
-    assert {package for package, _ in lines} == packages()
-    assert len(lines) == len(packages())
 
 
 def test_the_architectures_table_has_the_contracts_rows():

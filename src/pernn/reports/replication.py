@@ -1,6 +1,7 @@
 """The generated parts of a replication report: verdicts, what is open, cost and machines."""
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ HEAD = ("claim", "place", "sweep", "effect", "estimate", "95 %", "80 %", "n", "p
 """Of the tables of verdicts; 80 %: the smallest effect that is seen with this power."""
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
 MARK = "<!-- {} -->"
+IN_LINE = re.compile(r"<!-- ((effect|verdict) \S+) -->.*?<!-- /\2 -->", re.DOTALL)
+"""A mark within a line, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ def replication_parts(studies: Sequence[Study], pages: str = ".") -> dict[str, s
     claims = count_claims(studies, list(CATALOGUE))
     judged = [*(_judged(claims, kind) for kind in DECIDED), _judged_apart(studies)]
     return {
+        **_in_line(claims),
         "counts": _counts(claims),
         "scorecard": _scorecard(studies, claims, pages),
         "verdicts": "\n\n".join(filter(None, judged)),
@@ -84,17 +88,36 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     A page without a mark has no such part; what stands outside of marks is left alone.
 
     Raises:
-        ValueError: If a mark has no end.
+        ValueError: If a mark has no end, or names a claim that there is not.
     """
+
+    def one(found: re.Match[str]) -> str:
+        if found[1] not in parts:
+            raise ValueError(f"{MARK.format(found[1])}: no such claim")
+        return f"{MARK.format(found[1])}{parts[found[1]]}{MARK.format('/' + found[2])}"
+
+    page = IN_LINE.sub(one, page)
+    if lost := re.search(r"<!-- (effect|verdict) \S+ -->(?!.*?<!-- /\1 -->)", page):
+        raise ValueError(f"{lost[0]} is never ended by {MARK.format('/' + lost[1])}")
     for name, text in parts.items():
         begin, end = MARK.format(name), MARK.format(f"/{name}")
-        if begin in page:
+        if begin in page and "/" not in name:
             head, _, rest = page.partition(begin)
             _, found, tail = rest.partition(end)
             if not found:
                 raise ValueError(f"{begin} is never ended by {end}")
             page = f"{head}{begin}\n\n{text or 'None.'}\n\n{end}{tail}"
     return page
+
+
+def _in_line(claims: Sequence[Counted[Study]]) -> dict[str, str]:
+    """Return effect and verdict of every claim, by the names of their marks."""
+    parts = {}
+    for one in claims:
+        name, found = f"{one.experiment}/{one.verdict.claim.name}", one.verdict.interval
+        parts[f"verdict {name}"] = one.verdict.verdict
+        parts[f"effect {name}"] = f"{found.shown} {found.bounds}" if found else "–"
+    return parts
 
 
 def _scorecard(studies: Sequence[Study], claims: Sequence[Counted[Study]], pages: str) -> str:
