@@ -1,7 +1,6 @@
 """README's length and commands, examples of PyTorch, and the links of every page."""
 
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 

@@ -112,7 +112,7 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
 
 def _in_line(claims: Sequence[Counted[Study]]) -> dict[str, str]:
     """Return effect and verdict of every claim, by the names of their marks."""
-    parts = {}
+    parts: dict[str, str] = {}
     for one in claims:
         name, found = f"{one.experiment}/{one.verdict.claim.name}", one.verdict.interval
         parts[f"verdict {name}"] = one.verdict.verdict
