@@ -28,6 +28,7 @@ from pernn.experiments import (
     Sooner,
     Where,
     find_experiment,
+    pace_column,
 )
 
 HEAD = """\
@@ -93,6 +94,8 @@ def _row(claim: Claim) -> tuple[str, ...]:
 def describe(predicate: Predicate) -> tuple[str, str]:
     """Return what must hold of the records, and what would contradict it, each as a phrase."""
     what = f"`{predicate.metric}`"
+    if predicate.metric.startswith(pace_column("")) and not isinstance(predicate, Sooner):
+        what = f"log2 of {what}"
     match predicate:
         case AtLeast() | AtMost():
             reach = "at least" if isinstance(predicate, AtLeast) else "at most"
@@ -118,8 +121,11 @@ def describe(predicate: Predicate) -> tuple[str, str]:
             return _difference(what, contrast, predicate)
         case Equivalent():
             within = f"within ± {predicate.margin:g} at every `{predicate.cells}`"
+            contrast = _contrast(predicate.contrast)
+            if predicate.between is not None:
+                contrast = f"({contrast}), {_contrast(predicate.between)}"
             return (
-                f"{what}, {_contrast(predicate.contrast)}, is {within}{_cells(predicate.required)}",
+                f"{what}, {contrast}, is {within}{_cells(predicate.required)}",
                 f"some cell's difference is shown to lie outside ± {predicate.margin:g}",
             )
         case Grows():

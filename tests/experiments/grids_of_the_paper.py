@@ -105,6 +105,31 @@ PAPER = {
         each("encoding.kind", *ENCODING_KINDS),
         each("training.learning_rate", 18e-5, 25e-5, 35e-5, 5e-4, 7e-4, 1e-3, 14e-4),
     ),
+    "temperature": crossed(  # nor this one
+        each("task.kind", "reverse_ordering"),
+        each("task.length", 64),
+        each("training.schedule", "constant"),
+        [
+            {
+                "core.kind": core,
+                "task.vocab_size": size,
+                "training.learning_rate": rate,
+                "training.batch_size": batch,
+                "encoding.kind": code,
+            }
+            for core, size in (("gru", 64), ("lstm", 1024))
+            for rate, batch, codes in (
+                (25e-5, 64, (*ENCODING_KINDS, "repeated_embedding")),
+                (5e-4, 64, ENCODING_KINDS),
+                (1e-3, 64, ENCODING_KINDS),
+                (5e-4, 128, ENCODING_KINDS),
+                (1e-3, 128, ENCODING_KINDS),
+                (1e-3, 256, ENCODING_KINDS),
+            )
+            if core == "lstm" or batch == 64
+            for code in codes
+        ],
+    ),
     "language_modelling": crossed(
         each("task.kind", "language_modelling"),
         each("task.corpus.name", "wikitext-103"),

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from pernn.runs import RunSpec
 from pernn.training import TrainingConfig, learning_rate
 
 PAPER = TrainingConfig()
@@ -32,3 +33,24 @@ def test_middle_and_end_in_plain_numbers() -> None:
 
 def test_no_warmup_starts_at_the_peak() -> None:
     assert learning_rate(1, TrainingConfig(warmup_updates=0, iterations=10)) == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [(1, 0.0), (2, 1e-4), (100, 0.0099), (101, 0.01), (102, 0.01), (8_000, 0.01)],
+)
+def test_a_constant_rate_stays_at_the_peak(update: int, expected: float) -> None:
+    config = TrainingConfig(
+        warmup_updates=100, learning_rate=0.01, iterations=8_000, schedule="constant"
+    )
+    assert learning_rate(update, config) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_usual_schedule_is_no_part_of_a_spec() -> None:
+    spec = RunSpec().override({"training.schedule": "cosine"})
+    assert "schedule" not in spec.dump()["training"]
+    assert spec.fingerprint() == RunSpec().fingerprint()
+    constant = RunSpec().override({"training.schedule": "constant"})
+    assert constant.dump()["training"]["schedule"] == "constant"
+    assert RunSpec.load(constant.dump()) == constant
+    assert constant.fingerprint() != RunSpec().fingerprint()

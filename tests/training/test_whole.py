@@ -163,6 +163,24 @@ def test_the_usual_trial_is_trained_by_whole_updates_alone():
         assert spy.count == expected, core
 
 
+@needs_whole
+def test_a_constant_rate_is_that_of_autograd():
+    weights = {}
+    for schedule in ("constant", "cosine"):
+        for whole in (True, False):
+            spec = SPEC.override({"core.kind": "lstm", "training.schedule": schedule})
+            trial, state = start(spec)
+            with Spy() as spy, whole_updates(enabled=whole):
+                done = list(advance(state, trial.stream, spec.training, trial.preset, CPU))
+            assert spy.count == (12 if whole else 0)
+            weights[schedule, whole] = state.weights()
+        rate = [one.values["learning_rate"] for one in done if getattr(one, "kind", "") == "train"]
+        assert (rate[-1] == 0.01) == (schedule == "constant")
+    for name, value in weights["constant", True].items():
+        np.testing.assert_allclose(value, weights["constant", False][name], atol=1e-5)
+        assert np.abs(value - weights["cosine", True][name]).max() > 1e-3, name
+
+
 UNUSUAL = {
     "another core": {"core.kind": "s4d"},
     "two layers": {"core.num_layers": 2},

@@ -116,6 +116,11 @@ CATALOGUE = {
         "How large a vocabulary, each network at its own best learning rate?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "temperature": Entry(
+        "pernn.experiments.temperature",
+        "Does the encoding pay where the gradients are noisy, at high rates and small batches?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",

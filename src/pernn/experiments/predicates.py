@@ -1,7 +1,8 @@
 """Claims as data: what a text says, where, and what must hold of the records for it to be true.
 
 A predicate names columns of flat records: the run's spec by dotted path (`task.vocab_size`,
-`seed`) beside its measured metrics. `pernn.reports.judge` decides it.
+`seed`) beside its measured metrics. `pernn.reports.judge` decides it. Updates to a level
+(`updates_to_0.9`) are compared by their log2, within the updates that all trials of the claim have.
 """
 
 import math
@@ -131,6 +132,7 @@ class Equivalent:
     Attributes:
         margin: Largest difference that still counts as none, in the metric's unit.
         margin_origin: Whose number it is, in one phrase.
+        between: If given, it is two differences that are alike, as `DiffersMore` compares them.
 
     Raises:
         ConfigError: If the margin is not positive.
@@ -143,6 +145,7 @@ class Equivalent:
     required: Cells
     margin: float
     margin_origin: str
+    between: Contrast | None = None
 
     def __post_init__(self) -> None:
         if self.margin <= 0:

@@ -19,14 +19,18 @@ from pernn.experiments import (
     EveryTrial,
     Grows,
     LimitNear,
+    Predicate,
     Sooner,
 )
 
-from .pace import as_factor, is_censored, restrict_together
-from .records import Record, matches, sides, sort_key
+from .pace import as_factor, is_censored, is_pace, restrict_together
+from .records import Arm, Record, matches, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
 from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
 from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
+
+Compares = Differs | DiffersMore | Equivalent | Grows
+"""Predicates whose values are differences, or slopes."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +90,15 @@ def find(
     predicate = claim.predicate
     if isinstance(predicate, Sooner):
         return _sooner(claim, predicate, records, planned, label)
-    match predicate:
-        case DiffersMore():
-            taking_part = arms(predicate.contrast, predicate.between)
-        case Differs() | Equivalent() | Grows():
-            taking_part = arms(predicate.contrast)
-        case _:
-            taking_part = arms()
+    if isinstance(predicate, Compares) and is_pace(predicate.metric):
+        return _compare_paces(claim, predicate, records, planned, label)
+    return _find(claim, records, planned, label)
+
+
+def _find(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> Finding:
+    predicate, taking_part = claim.predicate, _arms(claim.predicate)
     along = isinstance(predicate, Grows | LimitNear)
     cells = predicate.along if isinstance(predicate, Grows | LimitNear) else predicate.cells
     sample = gather(claim, cells, predicate.required, taking_part, records, planned, label)
@@ -111,6 +117,8 @@ def find(
             return _limit_near(predicate, sample)
         case EveryTrial():
             return _every_trial(predicate, sample)
+        case Sooner():
+            raise AssertionError(predicate)
         case _:
             assert_never(predicate)
 
@@ -192,33 +200,54 @@ def _sooner(
         margin=margin,
         margin_origin=predicate.factor_origin,
     )
-    arms_taken = [where for _, where in sides(one)]
+    found = _compare_paces(claim, differs, records, planned, label)
+    factor = f"a factor of {as_factor(student_interval(found.values))}"
+    return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
+
+
+def _compare_paces(
+    claim: Claim,
+    predicate: Compares,
+    records: Sequence[Record],
+    planned: Sequence[Record],
+    label: Label,
+) -> Finding:
+    """Test log2 updates, each trial's within the updates that all of them have."""
+    metric = predicate.metric
+    sides_taken = [where for _, where in _arms(predicate)]
     taking_part = [
         row
         for row in records
-        if matches(row, predicate.where) and any(matches(row, where) for where in arms_taken)
+        if matches(row, predicate.where) and any(matches(row, where) for where in sides_taken)
     ]
-    logged = restrict_together(taking_part, predicate.metric)
-    found = find(
-        replace(claim, predicate=differs),
-        [{**row, predicate.metric: math.log2(row[predicate.metric])} for row in logged],
-        planned,
-        label,
-    )
-    needed = [row for row in logged if row.get(predicate.cells) in found.sample.cells]
+    logged = restrict_together(taking_part, metric)
+    logs = [{**row, metric: math.log2(row[metric])} for row in logged]
+    found = _find(replace(claim, predicate=predicate), logs, planned, label)
+    cells = predicate.along if isinstance(predicate, Grows) else predicate.cells
+    needed = [row for row in logged if row.get(cells) in found.sample.cells]
     words = []
-    for where, value in zip(arms_taken, (one.treated, one.baseline), strict=True):
+    for where in reversed(sides_taken):
         own = [row for row in needed if matches(row, where)]
-        never = sum(is_censored(row, predicate.metric) for row in own)
-        words += [f"{never} of {len(own)} {label(value)}"] if never else []
-    factor = f"a factor of {as_factor(student_interval(found.values))}"
-    lacking = f"never reached, and counted at the last update: {', '.join(words)}" if words else ""
+        never = sum(is_censored(row, metric) for row in own)
+        name = ", ".join(map(label, where.values())) or "trials"
+        words += [f"{never} of {len(own)} {name}"] if never else []
+    lacking = f"never reached, and counted at the last update: {'; '.join(words)}" if words else ""
     return replace(
         found,
         quantity=f"log2 of {found.quantity}",
-        detail="; ".join(filter(None, [factor, found.detail])),
         remark="; ".join(filter(None, [lacking, found.remark])),
     )
+
+
+def _arms(predicate: Predicate) -> list[Arm]:
+    """Return the records whose signed sum a predicate is about."""
+    match predicate:
+        case DiffersMore() | Equivalent():
+            return arms(predicate.contrast, predicate.between)
+        case Differs() | Grows():
+            return arms(predicate.contrast)
+        case _:
+            return arms()
 
 
 def _disagreement(total: float, cells: Sequence[Cell]) -> str:
@@ -337,7 +366,7 @@ def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Labe
     if contrast is not None:
         text += f", {_side(contrast, contrast.treated, label)} − "
         text += _side(contrast, contrast.baseline, label)
-    if isinstance(predicate, DiffersMore):
+    if isinstance(predicate, DiffersMore | Equivalent) and predicate.between is not None:
         sides = predicate.between
         text += f", more with {label(sides.column)} {label(sides.treated)} than "
         text += label(sides.baseline)

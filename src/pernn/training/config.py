@@ -10,6 +10,7 @@ from pydantic import Field, model_serializer, model_validator
 from pernn.config import Config
 
 Precision = Literal["fp32", "tf32", "bf16"]
+Schedule = Literal["cosine", "constant"]
 PresetName = Literal["as-run", "as-written"]
 
 
@@ -71,6 +72,8 @@ class TrainingConfig(Config):
             those at multiples of `checkpoint_interval`, too.
         micro_batch: Sequences at a time: a batch goes in pieces of this size, whose gradients are
             added up, which needs less memory; all at once if absent, and then left out of the file.
+        schedule: Rate after the warm-up: `cosine` falls to about 0, `constant` stays at the peak;
+            the former is left out of the file.
     """
 
     iterations: Annotated[int, Field(ge=1, le=10**9)] = 300_000
@@ -83,6 +86,7 @@ class TrainingConfig(Config):
     checkpoint_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] = 5_000
     keep_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
     micro_batch: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    schedule: Schedule = "cosine"
 
     @model_validator(mode="after")
     def _has_pieces(self) -> "TrainingConfig":
@@ -96,21 +100,25 @@ class TrainingConfig(Config):
     @model_serializer(mode="wrap")
     def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
         values: dict[str, Any] = serialise(self)
-        if values["micro_batch"] is None:
-            del values["micro_batch"]
+        # Younger than digests that are published.
+        for name in ("micro_batch", "schedule"):
+            if values[name] == type(self).model_fields[name].default:
+                del values[name]
         return values
 
 
 def learning_rate(update: int, config: TrainingConfig) -> float:
     """Return the rate that update n = 1, 2, …, N uses.
 
-    With s = n − 1: lr·s/W for s < W, else lr·½·(1 + cos(π·(s − W)/N)). The first update has rate
-    0, and the last one's is not quite 0.
+    With s = n − 1: lr·s/W for s < W, else lr·½·(1 + cos(π·(s − W)/N)), or lr if the schedule is
+    constant. The first update has rate 0, and the last one's is not quite 0.
 
     Source: the published runs; Morita (2024), section 4.2, names warm-up and cosine.
     """
     step, warmup = update - 1, config.warmup_updates
     if step < warmup:
         return config.learning_rate * step / warmup
+    if config.schedule == "constant":
+        return config.learning_rate
     phase = math.pi * (step - warmup) / config.iterations
     return config.learning_rate * 0.5 * (1 + math.cos(phase))
