@@ -14,7 +14,7 @@ from typing import Any
 
 from pernn.runs import RunSpec
 
-from .comparisons import CORES, LABELS, labels
+from .comparisons import CORES, labels
 from .experiment import Experiment, FigureLayout
 from .grids import (
     DEMO_TRAINING,
@@ -27,7 +27,7 @@ from .grids import (
 from .predicates import Claim, Contrast, Place, Sooner, pace_column, with_primary
 
 SOURCE = (Place("v3", "appendix C and Fig. 10"), Place("v5", "appendix D"))
-COLUMNS = ("encoding.kind", "encoding.masked", "encoding.frequencies")
+COLUMNS = ("encoding.kind", "encoding.masked", "encoding.frequencies", "task.codes")
 """What tells arms apart."""
 LENGTH = 8
 OCTAVES = (4, 8, 16, 32, 64)
@@ -46,6 +46,10 @@ def _octave(shortest: int) -> Settings:
     return _waves(*(shortest * 2 ** (pair / 32) for pair in range(32)))
 
 
+def _codes(kind: str) -> Settings:
+    return {"task.kind": "coded_reversal", "task.codes": kind, "encoding.kind": "none"}
+
+
 ARMS: Mapping[str, Settings] = {
     "None": {"encoding.kind": "none"},
     "Constant": {"encoding.kind": "constant"},
@@ -58,6 +62,11 @@ ARMS: Mapping[str, Settings] = {
     "Clock, L (aliased)": _waves(LENGTH),
     "Clock, L/2 (aliased)": _waves(LENGTH / 2),
     **{f"Octave {first}–{2 * first}": _octave(first) for first in OCTAVES},
+    "Noise": _codes("noise"),
+    "Noise, same in a batch": _codes("shared_noise"),
+    "Keys, mirrored": _codes("keys"),
+    "Keys, not mirrored": _codes("unmirrored_keys"),
+    "Sinusoids, any onset": _codes("onset"),
 }
 """Name → settings."""
 
@@ -135,6 +144,35 @@ def _claims(core: str) -> tuple[Claim, ...]:
         ),
         _sooner(
             core,
+            "noise",
+            f"Fresh noise at every step of every sequence {helps} (account D)",
+            "Noise",
+            "None",
+        ),
+        _sooner(
+            core,
+            "shared_noise",
+            f"Noise that all sequences of a batch share {helps} (accounts D and N)",
+            "Noise, same in a batch",
+            "None",
+        ),
+        _sooner(
+            core,
+            "onset",
+            f"Sinusoids that begin at a random position {helps} (account R)",
+            "Sinusoids, any onset",
+            "None",
+        ),
+        _sooner(
+            core,
+            "mirrored",
+            "Keys that are shown again with the item asked for let the {} learn sooner than keys "
+            "in the order of the inputs (account R)",
+            "Keys, mirrored",
+            "Keys, not mirrored",
+        ),
+        _sooner(
+            core,
             "two_numbers",
             "One sine and cosine of period 2L keep at least half of the sinusoids' gain in the {} "
             "(account S)",
@@ -156,27 +194,35 @@ def _claims(core: str) -> tuple[Claim, ...]:
 FIGURE = FigureLayout(
     x=COLUMNS,
     panels="core.kind",
-    lines="encoding.kind",
+    lines="task.kind",
     metrics=(pace_column(LEVEL), "token_accuracy"),
     y_base=2,
 )
 CLAIMS = {core: _claims(core) for core in ("gru", "lstm")}
+PRIMARY = (
+    "constant",
+    "input_phase",
+    "output_phase",
+    "noise",
+    "two_numbers",
+    "unaliased",
+    "mirrored",
+)
 
 EXPERIMENT = Experiment(
     name="carry",
     scales={"demo": demo, "small": small},
-    claims=with_primary(
-        (*CLAIMS["gru"], *CLAIMS["lstm"]),
-        *(claim.name for claim in CLAIMS["lstm"] if claim.name != "sinusoids_lstm"),
-    ),
+    claims=with_primary((*CLAIMS["lstm"], *CLAIMS["gru"]), *(f"{name}_lstm" for name in PRIMARY)),
     figure=FIGURE,
     labels={
+        **labels(FIGURE, *CLAIMS, "none", "constant", "random"),
         **{", ".join(map(str, _values(arm).values())): arm for arm in ARMS},
-        **labels(FIGURE, *CLAIMS, "none", "random"),
+        **{str(_values(arm)[column]): arm for arm in ARMS for column in COLUMNS[2:]},
         ", ".join(COLUMNS): "What the input tells beside the token",
-        "encoding.masked": LABELS["encoding.masked"],
         "sinusoidal": "Sinusoidal",
-        "constant": LABELS["constant"],
+        "reverse_ordering": "The same in every sequence",
+        "coded_reversal": "Drawn anew",
+        "None": "None",
     },
     rules={"small": "2026-12"},
 )

@@ -43,6 +43,7 @@ LABELS = {
     "task.kind": "Task",
     "core.kind": "Core",
     "core.hidden_size": "Hidden size",
+    "task.codes": "Code beside each token",
     "encoding.kind": "Encoding",
     "encoding.masked": "Silent phase",
     "encoding.frequencies": "Frequencies",
