@@ -87,8 +87,11 @@ class Task(Protocol):
     """
 
     @property
-    def network(self) -> Literal["queried", "autoregressive", "vector"]:
-        """Which network it is for: one that answers queries, one fed its outputs, or vectors."""
+    def network(self) -> Literal["queried", "autoregressive", "coded", "vector"]:
+        """Which network it is for: one that answers queries, is fed its outputs, codes or vectors.
+
+        A coded task has a `code_size`, and tokens whose first number is the id.
+        """
         ...
 
     @property

@@ -40,7 +40,8 @@ def test_a_task_is_shown_by_samples(kind: str) -> None:
     for sample in range(2):
         gap, steps, shown, expected = (row.split() for row in pictures[4 * sample :][:4])
         assert not gap
-        tokens = batch.tokens[sample].tolist()
+        tokens = batch.tokens[sample]
+        tokens = tokens.tolist() if tokens.ndim == 1 else tokens[:, 0].astype(int).tolist()
         query = {"copying_memory": "EMIT", "autoregressive": "DUMMY"}.get(kind, "?")
         signs = {16: query, 17: "HOLD"}
         words = [*(signs.get(token, str(token)) for token in tokens), *[query] * batch.num_queries]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pernn import PositionEncoded
 from pernn.encodings import (
     ENCODINGS,
+    ConstantConfig,
     Learned,
     LearnedConfig,
     NoEncoding,
@@ -30,6 +31,7 @@ ENCODING_KINDS = [
     LearnedConfig(size=6),
     LearnedConfig(size=6, normalize=True),
     RandomConfig(size=6),
+    ConstantConfig(size=6),
 ]
 ALL = [*ENCODING_KINDS, ENCODINGS.validate("none"), ENCODINGS.validate("repeated_embedding")]
 named = {"ids": repr}
@@ -81,6 +83,11 @@ def test_random_codes_are_uniform_on_the_sphere(generator):
     assert encodings.mean(dim=0).norm() < 0.05
     covariance = encodings.T @ encodings / 4000 * 64
     torch.testing.assert_close(covariance, torch.eye(64), atol=0.12, rtol=0)
+
+
+def test_a_constant_tells_no_time():
+    found = build(ConstantConfig(size=6))(STEPS)
+    assert torch.equal(found, found[:1].expand_as(found))
 
 
 @pytest.mark.parametrize("config", ENCODING_KINDS, **named)
@@ -236,7 +243,7 @@ def test_gradients_reach_a_learned_code_only_where_it_is_heard():
 
 @pytest.mark.parametrize("values", [{"combine": "multiply"}, {"masked": "both"}, {"size": 0}])
 def test_values_outside_the_range_are_refused(values):
-    for config in (SinusoidalConfig, LearnedConfig, RandomConfig):
+    for config in (SinusoidalConfig, LearnedConfig, RandomConfig, ConstantConfig):
         assert issubclass(config, PositionalEncodingConfig)
         with pytest.raises(ConfigError, match=next(iter(values))):
             config(**values)

@@ -11,7 +11,7 @@ from pernn.models import PlainRNN
 from pernn.tasks import TASKS
 
 # Networks of another class have tests of their own; language modelling needs a corpus.
-ELSEWHERE = {"autoregressive", "infinite_vocabulary", "language_modelling"}
+ELSEWHERE = {"autoregressive", "coded_reversal", "infinite_vocabulary", "language_modelling"}
 KINDS = [kind for kind in TASKS.names() if kind not in ELSEWHERE]
 SIZES = {"embedding_size": 6, "hidden_size": 5}
 

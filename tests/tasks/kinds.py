@@ -115,8 +115,13 @@ def num_test(config):
 
 
 KINDS = list(NAIVE)
-# These have tests of their own: vectors, test sequences of two sorts, text.
-ELSEWHERE = {"infinite_vocabulary", "vocabulary_extension", "language_modelling"}
+# These have tests of their own: codes, vectors, test sequences of two sorts, text.
+ELSEWHERE = {
+    "coded_reversal",
+    "infinite_vocabulary",
+    "vocabulary_extension",
+    "language_modelling",
+}
 every_task = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -9,6 +9,7 @@ from .config import (
     AnyEncoding as AnyEncoding,
     PositionalEncodingConfig as PositionalEncodingConfig,
     EncodingConfig as EncodingConfig,
+    ConstantConfig as ConstantConfig,
     LearnedConfig as LearnedConfig,
     NoneConfig as NoneConfig,
     RandomConfig as RandomConfig,
@@ -17,6 +18,7 @@ from .config import (
 )
 
 if TYPE_CHECKING:
+    from .constant import Constant as Constant
     from .encoding import (
         Encoding as Encoding,
         NoEncoding as NoEncoding,

@@ -37,6 +37,7 @@ ENCODINGS = Registry(
         "sinusoidal": "pernn.encodings.config:SinusoidalConfig",
         "learned": "pernn.encodings.config:LearnedConfig",
         "random": "pernn.encodings.config:RandomConfig",
+        "constant": "pernn.encodings.config:ConstantConfig",
         "repeated_embedding": "pernn.encodings.config:RepeatedEmbeddingConfig",
     },
     EncodingConfig,
@@ -184,6 +185,20 @@ class RandomConfig(PositionalEncodingConfig):
         from .tables import Random
 
         return Random(self.size, num_positions, generator=generator, **self.placement())
+
+
+class ConstantConfig(PositionalEncodingConfig):
+    """The same vector of unit norm at every step: a control without a clock."""
+
+    kind: Literal["constant"] = "constant"
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        from .constant import Constant
+
+        return Constant(self.size, **self.placement())
 
 
 AnyEncoding = Annotated[SerializeAsAny[EncodingConfig], PlainValidator(ENCODINGS.validate)]

@@ -121,6 +121,11 @@ CATALOGUE = {
         "Does the encoding pay where the gradients are noisy, at high rates and small batches?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "carry": Entry(
+        "pernn.experiments.carry",
+        "What must the encoding carry: time, a key for each item, or a drive, and in which phase?",
+        "ours; of v3, Figs. 10 and 11",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",

@@ -42,7 +42,8 @@ class FigureLayout:
     """How records become panels: columns of panels × rows of metrics, one line per condition.
 
     Attributes:
-        x: Column on the horizontal axis; of `scatter` one that is measured.
+        x: Column on the horizontal axis; of `scatter` one that is measured. Several of them name
+            conditions in words, of `points` without a contrast only.
         panels: Column whose values get a panel each, side by side.
         lines: Column whose values get a line each; of `heat` the column on the vertical axis.
         metrics: One row of panels each, from the top.
@@ -69,7 +70,7 @@ class FigureLayout:
         ConfigError: If the form cannot show what is asked for.
     """
 
-    x: str
+    x: Columns
     panels: Columns
     lines: Columns
     metrics: tuple[str, ...]
@@ -85,8 +86,11 @@ class FigureLayout:
         for base in (self.x_base, self.y_base):
             if base is not None and base < 2:
                 raise ConfigError(f"the base of an axis must be at least 2, got {base}")
-        if self.form in ("heat", "scatter") and self.contrast:
-            raise ConfigError(f"a figure of the form {self.form!r} shows no contrast")
+        if self.contrast and (self.form in ("heat", "scatter") or not isinstance(self.x, str)):
+            along = f"of the form {self.form!r}" if isinstance(self.x, str) else "along words"
+            raise ConfigError(f"a figure {along} shows no contrast")
+        if self.form != "points" and not isinstance(self.x, str):
+            raise ConfigError(f"a figure of the form {self.form!r} has one column along its axis")
         if self.form == "heat" and len(self.metrics) != 1:
             raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
 

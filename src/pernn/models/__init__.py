@@ -3,6 +3,7 @@
 from pernn.lazy import exports
 
 from .autoregressive import AutoregressiveRNN as AutoregressiveRNN
+from .coded import CodedRNN as CodedRNN
 from .extension import extend_vocabulary as extend_vocabulary
 from .layer import PositionEncoded as PositionEncoded
 from .network import run_core as run_core

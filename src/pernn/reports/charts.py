@@ -108,15 +108,15 @@ def _values(
         {
             "panel": " · ".join(label.condition(c, value_of(about, c)) for c in panels),
             "line": named[value_of(about, layout.lines)],
-            "x": about.get(layout.x),
+            "x": label(at_x) if isinstance(at_x, tuple) else at_x,
             "metric": label(metric),
             "n": len(measured.values),
             **_numbers(measured),
         }
         for row in rows
         for about in [dict(row.condition)]
+        if (at_x := value_of(about, layout.x)) is not None
         for metric, measured in row.metrics.items()
-        if about.get(layout.x) is not None
     ]
 
 

@@ -35,7 +35,7 @@ def draw_factors(
     layout, label, counts = experiment.figure, Labels(experiment.labels), []
     axes.axhline(1, color="#000000", linewidth=0.8)
     for place, metric in enumerate(layout.metrics):
-        found = _factors(layout.contrast, layout.x, records, metric)
+        found = _factors(layout.contrast, str(layout.x), records, metric)
         shift = min(0.09, 0.4 / len(layout.metrics)) * (place - (len(layout.metrics) - 1) / 2)
         look = LINES[(place + 1) % len(LINES)]
         factors = {at: as_factor(one.interval) for at, one in found.items()}

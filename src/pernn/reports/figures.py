@@ -197,7 +197,7 @@ def _draw_scatters(grid: Grid) -> None:
         fit_metric(axes_of_row[0], metric, upwards, layout.y_base, free=not is_share(metric))
         axes_of_row[0].set_ylabel(_quantity(grid.experiment, metric))
     for axes, along in zip(grid.lowest, across, strict=True):
-        fit_number(axes, layout.x, along, layout.x_base)
+        fit_number(axes, str(layout.x), along, layout.x_base)
 
 
 def _draw_factors(grid: Grid) -> None:

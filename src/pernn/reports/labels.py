@@ -92,8 +92,10 @@ class Labels:
         return sorted(set(values), key=self._place)
 
     def _place(self, value: Any) -> list[Any]:
-        parts = value if isinstance(value, tuple) else (value,)
         last = len(self.places)
+        if isinstance(value, tuple) and (joint := ", ".join(map(str, value))) in self.places:
+            return [(self.places[joint], sort_key(joint))]
+        parts = value if isinstance(value, tuple) else (value,)
         return [(self.places.get(str(part), last), sort_key(part)) for part in parts]
 
 

@@ -163,7 +163,7 @@ class Summary:
         both = layout.form == "scatter"
         named = (layout.rows, layout.panels, layout.lines, None if both else layout.x)
         self.by = tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
-        self.metrics = (*layout.metrics, layout.x) if both else layout.metrics
+        self.metrics = (*layout.metrics, *names_of(layout.x)) if both else layout.metrics
         found = unroll(records, layout.table)
         others = [metric for metric in self._measured() if metric not in self.by]
         self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))

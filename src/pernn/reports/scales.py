@@ -132,7 +132,8 @@ class Scale:
             axis.set_major_locator(MaxNLocator(nbins=nbins, steps=[1, 2, 4, 5, 8, 10]))
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
             return []
-        shown = self.values[:: math.ceil(len(self.values) / 8)]
+        # Of numbers the others can be told; words cannot.
+        shown = self.values[:: math.ceil(len(self.values) / 8) if self.numeric else 1]
         axis.set_major_locator(FixedLocator([self.position(value) for value in shown]))
         axis.set_minor_locator(FixedLocator([self.position(value) for value in self.values]))
         axis.set_minor_formatter(NullFormatter())

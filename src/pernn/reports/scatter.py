@@ -36,7 +36,8 @@ def collect_pairs(layout: FigureLayout, records: Sequence[Record], metric: str) 
     pairs = [
         Point(x, y, value_of(record, layout.lines), record["seed"])
         for record in records
-        if (x := number(record, layout.x)) is not None and (y := number(record, metric)) is not None
+        if (x := number(record, str(layout.x))) is not None
+        and (y := number(record, metric)) is not None
     ]
     return sorted(pairs, key=lambda one: (sort_key(one.seed), sort_key(one.line), one.x, one.y))
 

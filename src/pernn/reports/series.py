@@ -130,7 +130,8 @@ def place_records(
     """
     places: dict[Any, dict[Any, dict[Any, Record]]] = {value: {} for value in order}
     for record in sorted(records, key=lambda record: sort_key(record["seed"])):
-        line, at_x, seed = value_of(record, layout.lines), record.get(layout.x), record["seed"]
+        line, at_x = value_of(record, layout.lines), value_of(record, layout.x)
+        seed = record["seed"]
         taken = places[line].setdefault(at_x, {})
         if seed in taken:
             raise ConfigError(
@@ -209,7 +210,7 @@ def differences(
         further = dict(zip(names, line, strict=True)) if len(names) > 1 else {}
         one = replace(contrast, treated_where={**contrast.treated_where, **further})
         points: dict[Any, dict[Any, float]] = {}
-        found = paired_differences(records, layout.metrics[0], one, [layout.x])
+        found = paired_differences(records, layout.metrics[0], one, names_of(layout.x))
         for (seed, at_x), value in found.items():
             points.setdefault(at_x, {})[seed] = value
         series.append(Series(styles[line] if len(treated) > 1 else DIFFERENCE, "", points))

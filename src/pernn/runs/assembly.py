@@ -16,7 +16,13 @@ from torch import nn
 
 from pernn.errors import ConfigError, CorruptError
 from pernn.interfaces import BatchStream, Task
-from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN, extend_vocabulary
+from pernn.models import (
+    AutoregressiveRNN,
+    CodedRNN,
+    PositionEncodedRNN,
+    VectorRNN,
+    extend_vocabulary,
+)
 from pernn.randomness import RandomStream, Split
 from pernn.store import RunDirectory
 from pernn.training import PRESETS, Preset
@@ -74,7 +80,8 @@ def build(
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
     network = task.network
     # The phases' vectors are as wide as a token's.
-    phase_size = spec.embedding_size if network == "autoregressive" else 0
+    more = {"autoregressive": spec.embedding_size, "coded": getattr(task, "code_size", 0)}
+    phase_size = more.get(network, 0)
     joined_size = encoding.joined_size(spec.embedding_size) + phase_size
     with seeded_globals(spec, "core", device, warn):
         core = spec.core.build(joined_size, _generator(spec, "core"))
@@ -84,9 +91,14 @@ def build(
     if network == "vector":
         model = VectorRNN(*parts, embedding_size=width, generator=embedding)
     else:
-        kind = AutoregressiveRNN if network == "autoregressive" else PositionEncodedRNN
-        rows = len(task.extra_rows)
-        model = kind(*parts, embedding_size=width, num_extra_rows=rows, generator=embedding)
+        kinds = {"autoregressive": AutoregressiveRNN, "coded": CodedRNN}
+        model = kinds.get(network, PositionEncodedRNN)(
+            *parts,
+            embedding_size=width,
+            num_extra_rows=len(task.extra_rows),
+            phase_size=phase_size,
+            generator=embedding,
+        )
     if isinstance(model, AutoregressiveRNN):
         model.reset_phase(_generator(spec, "phase"))
     model.reset_output_layer(_generator(spec, "readout"))

@@ -3,6 +3,11 @@
 from pernn.lazy import exports
 
 from .autoregressive import AutoregressiveConfig as AutoregressiveConfig
+from .coded import (
+    CodedReversal as CodedReversal,
+    CodedReversalConfig as CodedReversalConfig,
+    CodedStream as CodedStream,
+)
 from .config import (
     TASKS as TASKS,
     AnyTask as AnyTask,

@@ -122,6 +122,7 @@ TASKS = Registry(
         "autoregressive": "pernn.tasks.autoregressive:AutoregressiveConfig",
         "variable_length": "pernn.tasks.variable_length:VariableLengthConfig",
         "dual_frequency": "pernn.tasks.dual_frequency:DualFrequencyConfig",
+        "coded_reversal": "pernn.tasks.coded:CodedReversalConfig",
         "infinite_vocabulary": "pernn.tasks.infinite_vocabulary:InfiniteVocabularyConfig",
     },
     TaskConfig,

@@ -59,13 +59,15 @@ class Picture:
 def draw_pictures(task: Task, num_samples: int = 1, seed: int = 111) -> list[Picture]:
     """Return the first training sequences of a seed, without their padding."""
     batch = task.stream(seed).train(0, num_samples)
-    if batch.tokens.ndim == 3:
+    if batch.targets.ndim == 3:
         return _vectors(batch)
+    # Of a coded task the ids are drawn.
+    ids = batch.tokens[..., 0].astype(int) if batch.tokens.ndim == 3 else batch.tokens
     query, *others = task.extra_rows or ("",)
     names = {task.vocab_size + place: name for place, name in enumerate([query, *others])}
     before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
     pictures = []
-    for tokens, targets in zip(batch.tokens.tolist(), batch.targets.tolist(), strict=True):
+    for tokens, targets in zip(ids.tolist(), batch.targets.tolist(), strict=True):
         inputs = [*(names.get(token, token) for token in tokens), *[query] * batch.num_queries]
         answers = [None if target == UNSCORED else target for target in targets]
         answers = [*[None] * before, *answers]

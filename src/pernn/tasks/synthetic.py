@@ -64,7 +64,7 @@ class SyntheticTask:
         return self.feedback.extra_rows
 
     @property
-    def network(self) -> Literal["queried", "autoregressive"]:
+    def network(self) -> Literal["queried", "autoregressive", "coded"]:
         """Which kind of network it is for."""
         return "autoregressive" if isinstance(self.feedback, OwnOutput) else "queried"
 
