@@ -75,7 +75,8 @@ def test_verdicts_on_pages_are_what_the_records_give():
     assert parts["counts"].startswith("Of the 170 claims, our own checks of them among them: ")
     assert parts["counts"].endswith("6 judged by the numbers of another, 58 not run.")
     expected = (PAGES / "expectations.json").read_text()
-    assert predicted_and_found(expected, studies) == (PAGES / "predicted.md").read_text()
+    page = predicted_and_found(expected, studies, plans=read_registrations())
+    assert page == (PAGES / "predicted.md").read_text()
 
 
 def test_no_registered_verdict_has_changed():
