@@ -19,7 +19,13 @@ from pernn.evidence import judge_published, rebuild, write_pace
 from pernn.reports import fill, predicted_and_found, replication_parts
 from pernn.reports.statistics import Interval
 from pernn.runs import RunSpec, describe_environment, execute
-from pernn.store import FOLDER, RunDirectory, list_publications, read_published
+from pernn.store import (
+    FOLDER,
+    RunDirectory,
+    list_publications,
+    read_published,
+    read_registrations,
+)
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"

@@ -97,8 +97,8 @@ def rebuild(
     if (target / EXPECTATIONS).exists():
         with storing(target / EXPECTATIONS):
             expected = (target / EXPECTATIONS).read_text(encoding="utf-8")
-        page = predicted_and_found(expected, studies, plans=read_registrations())
-        write_atomically(target / PREDICTED, page.encode())
+        predicted = predicted_and_found(expected, studies, plans=read_registrations())
+        write_atomically(target / PREDICTED, predicted.encode())
         own.append(target / PREDICTED)
     own += write_pace(studies, target)
     return [*written, target / STUDY, *own, *pages]

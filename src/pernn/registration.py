@@ -8,12 +8,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-import pernn
 from pernn.config import Config, flatten, read_file, suggestion
 from pernn.errors import ConfigError
 from pernn.experiments import Claim, first_seeds
-from pernn.reports import Interval, claim_digest, rule_of, smallest_effect
-from pernn.runs import describe_commit
+from pernn.reports import (
+    Interval,
+    claim_digest,
+    matches,
+    rule_of,
+    settings_of,
+    smallest_effect,
+)
+from pernn.runs import describe_commit, describe_versions
 from pernn.store import (
     RegisteredClaim,
     RegisteredSweep,
@@ -63,7 +69,7 @@ class _Expectation(Config):
 class _Experiment(Config):
     name: str
     scale: str
-    set: dict[str, Any] = {}  # noqa: A003 as on the command line
+    set: dict[str, Any] = Field(default_factory=dict)
     seeds: Seeds | None = None
     primary: tuple[str, ...] = ()
     expectations: tuple[_Expectation, ...] = ()
@@ -107,7 +113,7 @@ def register(path: Path) -> tuple[Path, Sequence[tuple[Plan, RegisteredSweep]]]:
     registration = Registration(
         title=content.title,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        version=pernn.__version__,
+        version=describe_versions(("pernn",))["pernn"],
         commit=describe_commit(),
         pilots=content.pilots,
         sweeps=tuple(own for _, own in found),
@@ -144,15 +150,18 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
     count = len(own - choosing)
     if count < MIN_SEEDS:
         raise ConfigError(f"{one.name}: a verdict needs {MIN_SEEDS} seeds, the plan has {count}")
+    flat = [flatten(spec.dump()) for spec in plan.specs.values()]
+    tested = [any(matches(trial, settings_of(claim)) for trial in flat) for claim in claims]
+    families = [f for f, is_tested in zip(primary, tested, strict=True) if is_tested]
     registered = {
         claim.name: RegisteredClaim(
             digest=claim_digest(claim),
             statement=claim.statement,
             measure=claim.predicate.metric,
-            primary=is_primary,
-            seen=_seen(claim, count, primary.count(is_primary)),
+            primary=family,
+            seen=_seen(claim, count, families.count(family)) if is_tested else None,
         )
-        for claim, is_primary in zip(claims, primary, strict=True)
+        for claim, family, is_tested in zip(claims, primary, tested, strict=True)
     }
     sweep = plan.sweep
     return plan, RegisteredSweep(
@@ -171,7 +180,8 @@ def _seen(claim: Claim, count: int, num_judged: int) -> float | None:
     from scipy.special import stdtrit
 
     half = float(stdtrit(count - 1, 0.975)) / math.sqrt(count)
-    return smallest_effect(claim, Interval(0.0, -half, half, "spread 1"), count, num_judged)
+    found = smallest_effect(claim, Interval(0.0, -half, half, "spread 1"), count, num_judged)
+    return None if found is None else round(found, 3)
 
 
 def _named(one: _Expectation, sweep: str) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .page import Chapter as Chapter, Report as Report, write_report as write_report
     from .pace import updates_to as updates_to, with_pace as with_pace
     from .pairs import Side as Side, select as select
-    from .records import paired_differences as paired_differences
+    from .records import matches as matches, paired_differences as paired_differences
     from .registered import (
         Registered as Registered,
         claim_digest as claim_digest,
@@ -57,6 +57,6 @@ if TYPE_CHECKING:
         to_csv as to_csv,
         to_markdown as to_markdown,
     )
-    from .unrolled import unroll as unroll
+    from .unrolled import settings_of as settings_of, unroll as unroll
 
 __getattr__ = exports(__name__)

@@ -24,13 +24,14 @@ FAILURE = "by the plan a failure to replicate"
 HEAD = """\
 # Predicted and found
 
-Made by `make evidence`: every numbered expectation of the [plan](plan.md), from
-`expectations.json` beside this page, and of registered plans, from their lock files, and what the
-published trials say of it. An expectation of a claim has *held* if the verdict is the expected one, was *missed* if it is the opposite, and is *not
-decided* if the claim is inconclusive. An expectation of a number has held or was missed if its 95 %
-interval (Student's t over seeds, not corrected for their number) lies on one side of the bound; of
-a mean ("at least"), the mean itself decides, as in the plan. *Open* is what the plan asked without
-expecting an answer. The last number of a claim is the smallest effect seen with 80 % power.
+Made by `make evidence`: every numbered expectation of the [plan](plan.md), from `expectations.json`
+beside this page, and of registered plans, from their lock files, and what the published trials say
+of it. An expectation of a claim has *held* if the verdict is the expected one, was *missed* if it
+is the opposite, and is *not decided* if the claim is inconclusive. An expectation of a number has
+held or was missed if its 95 % interval (Student's t over seeds, not corrected for their number)
+lies on one side of the bound; of a mean ("at least"), the mean itself decides, as in the plan.
+*Open* is what the plan asked without expecting an answer. The last number of a claim is the
+smallest effect seen with 80 % power.
 """
 
 

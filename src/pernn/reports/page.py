@@ -128,9 +128,7 @@ def write_report(
     further = draw_extra_figures(experiment, records, scale, formats)
     if curves:
         further.append(draw_curves(experiment, curves, scale, formats))
-    chapter = Chapter(
-        experiment, scale, records, planned, command, notes, registered=registered
-    )
+    chapter = Chapter(experiment, scale, records, planned, command, notes, registered=registered)
     summary = Summary(chapter, further)
     figure = draw(experiment, records, scale)
     drawn: dict[Format, bytes] = {form: render(figure, form) for form in formats}

@@ -13,7 +13,7 @@ from pernn.store import RegisteredSweep, Registration, Sweep, read_registrations
 from .claims import Verdict, judge_all
 from .labels import Labels
 from .records import Record, matches
-from .unrolled import is_setting
+from .unrolled import settings_of
 
 Environments = Mapping[str, Mapping[str, Any]]
 """Run → content of its `environment.json`."""
@@ -55,7 +55,8 @@ def find_registered(
         for one in plan.sweeps
         if about(one) == about(sweep)
     ]
-    if not found or not any("date" in one for one in (known := environments()).values()):
+    known = environments() if found else {}
+    if not any("date" in one for one in known.values()):
         return None
     return Registered(*max(found, key=lambda one: len({*runs}.intersection(one[2].runs))), known)
 
@@ -109,10 +110,8 @@ def _marked(
     verdict: Verdict, shared: Sequence[str], records: Sequence[Record], found: Registered
 ) -> Verdict:
     claim, date, commit = verdict.claim, found.plan.date, found.plan.commit
-    where = {k: v for k, v in claim.predicate.where.items() if is_setting(k)}
-    about = [
-        found.environments.get(one["run"], {}) for one in records if matches(one, where)
-    ]
+    where = settings_of(claim)
+    about = [found.environments.get(one["run"], {}) for one in records if matches(one, where)]
     early = sum(str(one.get("date", "")) < date for one in about)
     registered = found.sweep.claims.get(claim.name)
     changed = registered is not None and registered.digest != claim_digest(claim)

@@ -272,7 +272,7 @@ def _restore(
     changed = {
         key: [started.get(key), value]
         for key, value in environment.items()
-        if started is not None and started.get(key) != value
+        if started is not None and key != "date" and started.get(key) != value
     }
     event = "started" if started is None else "resumed"
     directory.note(event, update=state.update, **({"changed": changed} if changed else {}))

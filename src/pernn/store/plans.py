@@ -58,7 +58,7 @@ class Registration(Config):
 
     title: str
     date: str
-    version: str
+    version: str | None
     commit: str | None
     pilots: tuple[int, ...]
     sweeps: tuple[RegisteredSweep, ...]
