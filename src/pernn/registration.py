@@ -86,7 +86,7 @@ def register(path: Path) -> tuple[Path, Sequence[tuple[Plan, RegisteredSweep]]]:
     """Write the lock file of a plan beside it.
 
     Args:
-        path: The plan, TOML; docs/extend.md says what it holds.
+        path: The plan, TOML; docs/sweeps.md says what it holds.
 
     Returns:
         The lock file, and what was registered of each experiment.

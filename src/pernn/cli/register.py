@@ -14,7 +14,7 @@ from .options import warn
 
 
 def register(
-    plan: Annotated[Path, typer.Argument(help="A TOML file; docs/extend.md has an example.")],
+    plan: Annotated[Path, typer.Argument(help="A TOML file; docs/sweeps.md has an example.")],
 ) -> int:
     """Register a plan: write down what will be run and judged, before it is run.
 
