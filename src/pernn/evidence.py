@@ -24,6 +24,7 @@ from pernn.store import (
     list_publications,
     publish,
     read_published,
+    read_registrations,
     require_writable,
     storing,
     where_published,
@@ -37,7 +38,7 @@ STUDY = "study.html"
 PAGE = "report.md"
 """The replication report, written by hand but for what stands between marks."""
 EXPECTATIONS, PREDICTED = "expectations.json", "predicted.md"
-"""What the plan expected, and the page that is made of it."""
+"""What the first plan expected, and the page of that and of all registered plans."""
 PACE = "pace.md"
 """The page on how many updates trainings took, likewise."""
 
@@ -96,7 +97,8 @@ def rebuild(
     if (target / EXPECTATIONS).exists():
         with storing(target / EXPECTATIONS):
             expected = (target / EXPECTATIONS).read_text(encoding="utf-8")
-        write_atomically(target / PREDICTED, predicted_and_found(expected, studies).encode())
+        predicted = predicted_and_found(expected, studies, plans=read_registrations())
+        write_atomically(target / PREDICTED, predicted.encode())
         own.append(target / PREDICTED)
     own += write_pace(studies, target)
     return [*written, target / STUDY, *own, *pages]

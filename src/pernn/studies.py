@@ -32,6 +32,7 @@ from pernn.sweeps import (
     read_curves,
     read_finished,
     read_plan,
+    read_registered,
     repeat_command,
 )
 
@@ -124,7 +125,8 @@ def write_dataset(
             path = f"data/{config}.parquet"
             if found and export_records(found, place / path, name if name in tables else None):
                 configs.append({"config_name": config, "data_files": path})
-        verdicts = judge_experiment(experiment, sweep.scale, records, list(plan.specs.values()))
+        specs, registered = list(plan.specs.values()), read_registered(root, plan, taken)
+        verdicts = judge_experiment(experiment, sweep.scale, records, specs, registered)
         claims += [{"sweep": sweep.name, **one.dump()} for one in verdicts]
         cells = [sweep.name, len(records), len(sweep.runs), len({one["seed"] for one in records})]
         command = repeat_command(sweep).replace("|", "\\|")
@@ -194,6 +196,7 @@ def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter
         _versions([*environments, *(one.environment for one in taken)]),
         changes=sweep.changes,
         curves=drawn.drawn["svg"].decode() if drawn.drawn else "",
+        registered=read_registered(root, plan, taken),
     )
 
 

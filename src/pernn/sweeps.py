@@ -50,7 +50,7 @@ from pernn.store import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pernn.reports import Format, Report, Verdict
+    from pernn.reports import Format, Registered, Report, Verdict
 
 
 @dataclass(frozen=True)
@@ -366,6 +366,7 @@ def make_report(
             [*describe_machines(root, sweep.runs), *describe_published(taken)],
             curves=read_curves(root, records, taken),
             formats=formats or FORMATS,
+            registered=read_registered(root, plan, taken),
         )
 
 
@@ -373,9 +374,30 @@ def judge_sweep(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Seq
     """Return the verdicts on a sweep's claims, without writing anything."""
     from pernn.reports import judge_experiment
 
-    records, _ = read_finished(root, plan.sweep.runs, plan.published, complain)
-    specs = list(plan.specs.values())
-    return judge_experiment(plan.experiment, plan.sweep.scale, records, specs)
+    records, taken = read_finished(root, plan.sweep.runs, plan.published, complain)
+    specs, registered = list(plan.specs.values()), read_registered(root, plan, taken)
+    return judge_experiment(plan.experiment, plan.sweep.scale, records, specs, registered)
+
+
+def read_registered(root: Path, plan: Plan, taken: Sequence[Published]) -> "Registered | None":
+    """Return what was registered of a sweep, with when its trials were run; see `pernn register`.
+
+    Args:
+        root: Results directory.
+        plan: The sweep.
+        taken: Its trials that are only published.
+
+    Raises:
+        CorruptError: If a registered plan is damaged.
+    """
+    from pernn.reports import find_registered
+
+    def environments() -> dict[str, Mapping[str, Any]]:
+        published = {one.run: one.environment for one in taken}
+        here = (run for run in plan.sweep.runs if run not in published)
+        return published | {run: RunDirectory(root, run).read_environment() or {} for run in here}
+
+    return find_registered(plan.sweep, list(plan.specs), environments)
 
 
 def read_curves(

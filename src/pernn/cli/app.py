@@ -53,6 +53,7 @@ VERBS = {
     "list": "listing:list_experiments",
     "show": "show:show",
     "prepare": "prepare:prepare_data",
+    "register": "register:register",
     "run": "run:run",
     "train": "train:train",
     "status": "status:status",

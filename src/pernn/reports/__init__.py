@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         Verdict as Verdict,
         judge as judge,
         judge_all as judge_all,
-        judge_experiment as judge_experiment,
+        smallest_effect as smallest_effect,
     )
     from .comparing import Comparison as Comparison, compare as compare
     from .curves import (
@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from .page import Chapter as Chapter, Report as Report, write_report as write_report
     from .pace import updates_to as updates_to, with_pace as with_pace
     from .pairs import Side as Side, select as select
-    from .records import paired_differences as paired_differences
+    from .records import matches as matches, paired_differences as paired_differences
+    from .registered import (
+        Registered as Registered,
+        claim_digest as claim_digest,
+        find_registered as find_registered,
+        judge_experiment as judge_experiment,
+        rule_of as rule_of,
+    )
     from .replication import Study as Study, fill as fill, replication_parts as replication_parts
     from .rules import Outcome as Outcome
     from .sooner import compare_pace as compare_pace
@@ -50,6 +57,6 @@ if TYPE_CHECKING:
         to_csv as to_csv,
         to_markdown as to_markdown,
     )
-    from .unrolled import unroll as unroll
+    from .unrolled import settings_of as settings_of, unroll as unroll
 
 __getattr__ = exports(__name__)

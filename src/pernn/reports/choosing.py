@@ -8,7 +8,7 @@ from pernn.experiments import Choice, Claim
 
 from .records import Record, matches, number, sort_key
 from .samples import Label, NotRunError
-from .unrolled import is_setting
+from .unrolled import is_setting, settings_of
 
 Condition = frozenset[tuple[str, Any]]
 """All settings of a trial but its seed and what is chosen."""
@@ -34,7 +34,7 @@ def choose(
     choice = claim.choice
     if choice is None:
         return records, planned, ""
-    where = {k: v for k, v in claim.predicate.where.items() if is_setting(k)}
+    where = settings_of(claim)
     about = [one for one in (*planned, *records) if matches(one, where)]
     tried = _tried(choice, about)
     best = {condition: _best(choice, found, label) for condition, found in tried.items()}

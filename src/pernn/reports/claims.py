@@ -11,12 +11,11 @@ from typing import Any
 
 from pernn.config import flatten
 from pernn.errors import counted
-from pernn.experiments import Claim, Equivalent, EveryTrial, Experiment, LimitNear, Rule
+from pernn.experiments import Claim, Equivalent, EveryTrial, LimitNear, Rule
 from pernn.runs import RunSpec
 
 from .choosing import choose
 from .findings import Cell, Finding, find
-from .labels import Labels
 from .records import Record
 from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide, detectable
 from .samples import Label, NotRunError, show
@@ -47,6 +46,8 @@ class Verdict:
         detectable: Smallest effect that had a chance of 80 % to decide, by the observed spread and
             the number of claims: a distance from the bound in the quantity's unit; of claims of
             equality the smallest margin. `None` without a spread, or where single trials decide.
+        registration: `registered` if a plan was registered that says so of this very claim and of
+            its trials, `exploratory` if they depart from it, as the remark says; empty without one.
     """
 
     claim: Claim
@@ -64,6 +65,7 @@ class Verdict:
     detail: str = ""
     remark: str = ""
     detectable: float | None = None
+    registration: str = ""
 
     @property
     def intervals(self) -> str:
@@ -90,6 +92,8 @@ class Verdict:
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values; what is not a number becomes null."""
         values = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
+        if not self.registration:
+            del values["registration"]
         about = self.claim
         return {
             "claim": about.name,
@@ -121,22 +125,6 @@ def judge(
         CorruptError: If the claim's table is malformed.
     """
     return judge_all([claim], records, planned, label)[0]
-
-
-def judge_experiment(
-    experiment: Experiment,
-    scale: str,
-    records: Sequence[Record],
-    planned: Sequence[RunSpec] | None = None,
-) -> tuple[Verdict, ...]:
-    """Decide the claims of an experiment, by the rule of its scale and in its own words."""
-    return judge_all(
-        experiment.claims,
-        records,
-        planned,
-        Labels(experiment.labels),
-        rule=experiment.rules.get(scale, "2026-11"),
-    )
 
 
 def judge_all(
@@ -174,7 +162,8 @@ def judge_all(
 
 
 def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
-    verdict = replace(verdict, detectable=_detectable(verdict, num_judged))
+    seen = smallest_effect(verdict.claim, verdict.interval, verdict.num_seeds, num_judged)
+    verdict = replace(verdict, detectable=seen)
     if outcome == verdict.uncorrected:
         return verdict
     words = f"{verdict.uncorrected} if it were the only claim, not as one of {num_judged}"
@@ -186,13 +175,24 @@ def _is_of_equality(claim: Claim) -> bool:
     return isinstance(claim.predicate, Equivalent | LimitNear)
 
 
-def _detectable(verdict: Verdict, num_judged: int) -> float | None:
-    """Return the smallest effect seen with 80 % power at Holm's first step, where it is hardest."""
-    if verdict.interval is None or isinstance(verdict.claim.predicate, EveryTrial):
+def smallest_effect(
+    claim: Claim, interval: Interval | None, num_seeds: int, num_judged: int
+) -> float | None:
+    """Return the smallest effect seen with 80 % power at Holm's first step, where it is hardest.
+
+    Args:
+        claim: What is judged.
+        interval: Student's 95 % interval of the values.
+        num_seeds: Number of values.
+        num_judged: Claims that are corrected together.
+
+    Returns:
+        See `Verdict.detectable`.
+    """
+    if interval is None or isinstance(claim.predicate, EveryTrial):
         return None
-    equality = _is_of_equality(verdict.claim)
-    level = ALPHA / num_judged
-    return detectable(verdict.interval, verdict.num_seeds, level, both_sides=equality)
+    equality = _is_of_equality(claim)
+    return detectable(interval, num_seeds, ALPHA / num_judged, both_sides=equality)
 
 
 def _judge(

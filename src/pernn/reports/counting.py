@@ -6,7 +6,8 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from pernn.experiments import find_experiment
 
-from .claims import Verdict, judge_experiment
+from .claims import Verdict
+from .registered import judge_experiment
 from .rules import Outcome
 from .statistics import ROUNDING
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pernn.errors import ConfigError
+from pernn.store import Registration
 
 from .claims import Verdict
 from .escaping import escape_markdown, markdown_table
@@ -23,13 +24,14 @@ FAILURE = "by the plan a failure to replicate"
 HEAD = """\
 # Predicted and found
 
-Made by `make evidence`: every numbered expectation of the [plan](plan.md), from
-`expectations.json` beside this page, and what the published trials say of it. An expectation of a
-claim has *held* if the verdict is the expected one, was *missed* if it is the opposite, and is *not
-decided* if the claim is inconclusive. An expectation of a number has held or was missed if its 95 %
-interval (Student's t over seeds, not corrected for their number) lies on one side of the bound; of
-a mean ("at least"), the mean itself decides, as in the plan. *Open* is what the plan asked without
-expecting an answer. The last number of a claim is the smallest effect seen with 80 % power.
+Made by `make evidence`: every numbered expectation of the [plan](plan.md), from `expectations.json`
+beside this page, and of registered plans, from their lock files, and what the published trials say
+of it. An expectation of a claim has *held* if the verdict is the expected one, was *missed* if it
+is the opposite, and is *not decided* if the claim is inconclusive. An expectation of a number has
+held or was missed if its 95 % interval (Student's t over seeds, not corrected for their number)
+lies on one side of the bound; of a mean ("at least"), the mean itself decides, as in the plan.
+*Open* is what the plan asked without expecting an answer. The last number of a claim is the
+smallest effect seen with 80 % power.
 """
 
 
@@ -42,7 +44,12 @@ class _Row:
     fails: bool
 
 
-def predicted_and_found(content: str, studies: Sequence[Study], pages: str = ".") -> str:
+def predicted_and_found(
+    content: str,
+    studies: Sequence[Study],
+    pages: str = ".",
+    plans: Mapping[str, Registration] | None = None,
+) -> str:
     """Return the page as Markdown.
 
     Args:
@@ -52,6 +59,7 @@ def predicted_and_found(content: str, studies: Sequence[Study], pages: str = "."
             either `claims`, as "sweep: claim", or `terms` of a number: `weight`, `sweep`, `where`.
         studies: All published sweeps.
         pages: Folder of the sweeps' pages, as seen from this one.
+        plans: Registered plans by name, a section each.
 
     Raises:
         ConfigError: If the content is not as it should be.
@@ -59,7 +67,7 @@ def predicted_and_found(content: str, studies: Sequence[Study], pages: str = "."
     by_name = {one.sweep.name: one for one in studies}
     parts, every = [], Counter[Outcome]()
     try:
-        for section in json.loads(content):
+        for section in [*json.loads(content), *map(_section, (plans or {}).items())]:
             rows = [
                 row
                 for one in section["expectations"]
@@ -73,6 +81,12 @@ def predicted_and_found(content: str, studies: Sequence[Study], pages: str = "."
         raise ConfigError(f"expectations.json: {type(error).__name__}: {error}") from error
     counts = ", ".join(f"{every[name]} {name}" for name in OUTCOMES if every[name])
     return "\n\n".join([HEAD.rstrip(), f"{every.total()} rows: {counts}.", *parts]) + "\n"
+
+
+def _section(plan: tuple[str, Registration]) -> Mapping[str, Any]:
+    name, about = plan
+    title = f"{about.title} (registered {about.date[:10]})"
+    return {"section": name, "title": title, "expectations": about.expectations}
 
 
 def _table(rows: Sequence[_Row]) -> str:

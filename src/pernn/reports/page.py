@@ -11,7 +11,7 @@ from pernn.experiments import Experiment, names_of
 from pernn.runs import RunSpec
 from pernn.store import storing, to_json, write_atomically
 
-from .claims import Verdict, judge_experiment
+from .claims import Verdict
 from .curves import draw_curves
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
@@ -19,6 +19,7 @@ from .labels import Labels, footer, preset_of
 from .more_figures import FORMATS, ExtraFigure, draw_extra_figures
 from .pace import is_pace
 from .records import Record, sort_key
+from .registered import Registered, judge_experiment
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .templates import fill_template
@@ -60,6 +61,7 @@ class Chapter:
         origin: Versions and commits that the trials ran with.
         changes: Settings that differ from the experiment's own, as text.
         curves: Figure of training and test curves as SVG; empty if there is none.
+        registered: What a plan registered of it; `None` without one.
     """
 
     experiment: Experiment
@@ -71,6 +73,7 @@ class Chapter:
     origin: str = ""
     changes: str = ""
     curves: str = ""
+    registered: Registered | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ def write_report(
     notes: Sequence[str] = (),
     curves: Sequence[Record] = (),
     formats: Sequence[Format] = FORMATS,
+    registered: Registered | None = None,
 ) -> Report:
     """Write the report of a sweep, finished or not; equal records give equal bytes.
 
@@ -111,6 +115,7 @@ def write_report(
         notes: Sentences for the end of the page, for example on which machines it ran.
         curves: Thinned lines of the trials' metrics, from `curve_rows`; no figure of them if empty.
         formats: Those of the figures, `svg` first; the last one is shown in Markdown.
+        registered: What a plan registered of the sweep.
 
     Returns:
         The files and the verdicts.
@@ -123,7 +128,8 @@ def write_report(
     further = draw_extra_figures(experiment, records, scale, formats)
     if curves:
         further.append(draw_curves(experiment, curves, scale, formats))
-    summary = Summary(Chapter(experiment, scale, records, planned, command, notes), further)
+    chapter = Chapter(experiment, scale, records, planned, command, notes, registered=registered)
+    summary = Summary(chapter, further)
     figure = draw(experiment, records, scale)
     drawn: dict[Format, bytes] = {form: render(figure, form) for form in formats}
     contents = {
@@ -169,7 +175,9 @@ class Summary:
         self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))
         self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
         self.preset = preset_of(records, self.label)
-        self.verdicts = judge_experiment(experiment, self.scale, records, planned)
+        self.verdicts = judge_experiment(
+            experiment, self.scale, records, planned, chapter.registered
+        )
         self.progress = f"{len(records):,} of {len(planned):,} trials finished"
         lost = sum("diverged" in record for record in records)
         if lost:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from pernn.config import suggestion
 from pernn.errors import ConfigError, CorruptError
+from pernn.experiments import Claim, Where
 from pernn.runs import RunSpec
 
 from .records import Record
@@ -15,6 +16,11 @@ NAMING = frozenset({"run", "num_parameters", "tables", "kind", "diverged"})
 def is_setting(column: str) -> bool:
     """Whether a column is a value of the trial's spec."""
     return column.partition(".")[0] in RunSpec.model_fields
+
+
+def settings_of(claim: Claim) -> Where:
+    """Return what the settings of the trials that a claim is about must match."""
+    return {k: v for k, v in claim.predicate.where.items() if is_setting(k)}
 
 
 def unroll(records: Sequence[Record], table: str | None) -> list[Record]:

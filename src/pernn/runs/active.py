@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -188,7 +189,9 @@ class ActiveRun:
 
 def describe_start(spec: RunSpec, device: torch.device, data: str | None = None) -> dict[str, Any]:
     """Return what `environment.json` says of a run that begins here, on data of this SHA-256."""
-    sources = {"data_sha256": data, "parts": describe_parts(spec)}
+    # In one time zone and form, so that two dates compare as texts.
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    sources = {"date": date, "data_sha256": data, "parts": describe_parts(spec)}
     return describe_environment(device) | {key: one for key, one in sources.items() if one}
 
 
@@ -269,7 +272,7 @@ def _restore(
     changed = {
         key: [started.get(key), value]
         for key, value in environment.items()
-        if started is not None and started.get(key) != value
+        if started is not None and key != "date" and started.get(key) != value
     }
     event = "started" if started is None else "resumed"
     directory.note(event, update=state.update, **({"changed": changed} if changed else {}))

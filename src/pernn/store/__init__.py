@@ -25,6 +25,14 @@ from .files import (
     write_atomically as write_atomically,
 )
 from .lease import NUM_BEATS as NUM_BEATS, LeaseWatch as LeaseWatch, lease_seconds as lease_seconds
+from .plans import (
+    VARIABLE_OF_PLANS as VARIABLE_OF_PLANS,
+    RegisteredClaim as RegisteredClaim,
+    RegisteredSweep as RegisteredSweep,
+    Registration as Registration,
+    plan_folders as plan_folders,
+    read_registrations as read_registrations,
+)
 from .published import (
     FOLDER as FOLDER,
     Published as Published,

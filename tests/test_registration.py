@@ -1,0 +1,286 @@
+"""A registered plan: what its lock file holds, what is refused, and the mark of every verdict."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scipy.stats import nct, t
+
+import pernn
+from command_line import call
+from pernn.errors import ConfigError, CorruptError
+from pernn.evidence import publish_sweep, rebuild
+from pernn.experiments import Choice, Place, find_experiment
+from pernn.registration import register
+from pernn.reports import claim_digest
+from pernn.runners import InlineRunner
+from pernn.store import RunDirectory, load_sweep, read_registrations
+from pernn.sweeps import judge_sweep, plan_sweep, read_plan
+
+TINY = {
+    "core.hidden_size": 8,
+    "task.vocab_size": 4,
+    "task.length": 5,
+    "task.num_held_out": 16,
+    "training.iterations": 4,
+    "training.batch_size": 4,
+    "training.checkpoint_interval": 2,
+}
+SEEDS = [111, 222, 333, 444, 555]
+CLAIM = "encoding_helps_lstm"
+PLAN = """\
+title = "Tiny"
+seeds = [111, 222, 333, 444, 555]
+pilots = [9, 10]
+
+[[experiments]]
+name = "vocabulary_size"
+scale = "demo"
+set = {settings}
+expectations = [
+    {{text = "It helps", expected = "supported", claims = ["encoding_helps_lstm"]}},
+    {{text = "Accuracy", expected = "at least", bound = 0.01, metric = "token_accuracy", terms = [
+        {{weight = 1, where = {{"encoding.kind" = "sinusoidal"}}}}]}},
+]
+"""
+
+
+def text(**changes: object) -> str:
+    settings = ", ".join(f'"{path}" = {value}' for path, value in {**TINY, **changes}.items())
+    return PLAN.format(settings=f"{{{settings}}}")
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """A plan that is not registered yet, where reports look for plans."""
+    monkeypatch.setenv("PERNN_PLANS", str(tmp_path / "plans"))
+    path = tmp_path / "plans" / "tiny.toml"
+    path.parent.mkdir()
+    path.write_text(text())
+    return path
+
+
+def run(root: Path, *seeds: int) -> str:
+    found = pernn.run(
+        "vocabulary_size",
+        overrides={**TINY, "seed": list(seeds or SEEDS)},
+        results=root,
+        evidence=None,
+        runner=InlineRunner(device="cpu"),
+    )
+    return found.name
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, one_format):
+    """The five seeds, run once: what is registered later comes too late for them."""
+    root = tmp_path_factory.mktemp("registered") / "results"
+    return root, run(root)
+
+
+def marks(root: Path, name: str, **changes: object) -> dict[str, tuple[str, str]]:
+    """What the report says of each claim that was judged; the experiment may be another."""
+    found = read_plan(root, name)
+    found = replace(found, experiment=replace(found.experiment, **changes))
+    return {
+        one.claim.name: (one.registration, one.remark)
+        for one in judge_sweep(root, found, pytest.fail)
+        if one.verdict != "not run"
+    }
+
+
+def rewrite(path: Path, **values: str) -> None:
+    """Make a lock file of a registration with other values, which its checksum fits."""
+    (found,) = read_registrations().values()
+    path.write_bytes(found.override(values).to_json())
+
+
+def test_a_plan_is_run_and_every_verdict_is_registered(plan, tmp_path, one_format):
+    path, [(planned, own)] = register(plan)
+    name = run(tmp_path / "results")
+    assert (path.name, own.name) == ("tiny.lock.json", name)
+    assert set(own.runs) == {*planned.specs}
+    page = tmp_path / "results" / "sweeps" / name
+    found = marks(tmp_path / "results", name)
+    assert len(found) == 2
+    assert found[CLAIM] == ("registered", "registered (plan tiny)")
+    assert "registered (plan tiny)" in (page / "index.html").read_text()
+    dumped = json.loads((page / "claims.json").read_text())["claims"]
+    assert {one.get("registration") for one in dumped} == {"registered", None}
+    # Published, it stays registered, and the page of expectations has the plan's.
+    publish_sweep(tmp_path / "results", load_sweep(tmp_path / "results", name), tmp_path / "all")
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "expectations.json").write_text("[]")
+    rebuild(tmp_path / "all", tmp_path / "pages", pytest.fail)
+    assert "registered (plan tiny)" in (tmp_path / "pages" / name / "report.md").read_text()
+    assert "registered (plan tiny)" in (tmp_path / "pages" / "study.html").read_text()
+    predicted = (tmp_path / "pages" / "predicted.md").read_text()
+    assert "## tiny. Tiny (registered " in predicted
+    assert f"](./{name}/report.md)" in predicted or f"]({name}/report.md)" in predicted
+    assert "Accuracy: at least 0.01" in predicted
+    assert "2 rows" in predicted
+
+
+def test_trials_that_ran_before_are_exploratory(plan, ran):
+    root, name = ran
+    assert marks(root, name)[CLAIM][0] == ""
+    path, _ = register(plan)
+    rewrite(path, date="2999-01-01T00:00:00+00:00")
+    said = "exploratory (plan tiny): 10 trials run before it was registered"
+    assert marks(root, name)[CLAIM] == ("exploratory", said)
+
+
+def test_departures_are_listed(plan, ran, tmp_path):
+    root, name = ran
+    path, _ = register(plan)
+    rewrite(path, date="2026-01-01T00:00:00+00:00")
+    assert marks(root, name)[CLAIM] == ("registered", "registered (plan tiny)")
+    # A trial is lost.
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    shutil.rmtree(copy / "runs" / load_sweep(copy, name).runs[0])
+    assert "exploratory (plan tiny): 1 trial not finished" in marks(copy, name)[CLAIM][1]
+    # Another claim under its name; another rule; one that no plan knows.
+    claims = find_experiment("vocabulary_size").claims
+    (one,) = (claim for claim in claims if claim.name == CLAIM)
+    stricter = replace(one, predicate=replace(one.predicate, margin=0.1, margin_origin="ours"))
+    unknown = replace(one, name="unknown")
+    found = marks(root, name, claims=(stricter, unknown), rules={"demo": "2026-12"})
+    rule = "judged by the rule 2026-12, registered was 2026-11"
+    assert f"exploratory (plan tiny): {rule}; the claim was changed" in found[CLAIM][1]
+    assert f"exploratory (plan tiny): {rule}; the claim is not in the plan" in found["unknown"][1]
+    # Other seeds than the plan's.
+    other = run(copy, 111, 222, 333, 444, 666)
+    said = "2 registered trials not in this sweep; 2 trials not registered, of seeds 666"
+    assert marks(copy, other)[CLAIM] == ("exploratory", f"exploratory (plan tiny): {said}")
+
+
+def test_another_commit_is_noted_and_departs_from_nothing(plan, ran):
+    root, name = ran
+    path, _ = register(plan)
+    rewrite(path, date="2026-01-01T00:00:00+00:00", commit="another")
+    kind, remark = marks(root, name)[CLAIM]
+    assert kind == "registered"
+    assert "10 trials ran at another commit than the plan's" in remark
+
+
+def test_trials_without_a_date_have_no_plan(plan, ran, tmp_path):
+    root, name = ran
+    register(plan)
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    for run_name in load_sweep(copy, name).runs:
+        directory = RunDirectory(copy, run_name)
+        values = directory.read_environment()
+        del values["date"]
+        with directory.locked():
+            directory.write_environment(values)
+    assert {kind for kind, _ in marks(copy, name).values()} == {""}
+
+
+def test_a_plan_is_registered_once(plan):
+    path, _ = register(plan)
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match=r"tiny\.lock\.json: this plan is registered; a changed"):
+        register(plan)
+    assert path.read_bytes() == before
+
+
+def test_a_changed_lock_is_noticed(plan, ran):
+    root, name = ran
+    path, _ = register(plan)
+    path.write_text(path.read_text().replace('"Tiny"', '"Large"'))
+    with pytest.raises(CorruptError, match="changed since it was written"):
+        marks(root, name)
+    path.write_text('{"format": 1, "title": "Tiny"}')
+    with pytest.raises(CorruptError, match=r"not a registered plan: date: "):
+        read_registrations()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"vocabulary_size"', '"vocabulary_sizes"', "did you mean 'vocabulary_size'"),
+        ('"demo"', '"large"', "no scale 'large'"),
+        ("core.hidden_size", "core.hidden_sizes", "core.hidden_sizes"),
+        ("pilots =", "pilot =", "pilot: unknown key, did you mean 'pilots'"),
+        ("[9, 10]", "[9, 222]", "seed 222 is one of the pilots'"),
+        ("[111, 222, 333, 444, 555]", "[111, 222]", "a verdict needs 5 seeds, the plan has 2"),
+        ('["encoding_helps_lstm"]', '["encoding_help_lstm"]', "did you mean 'encoding_helps_lstm'"),
+        ('"demo"', '"demo"\nprimary = ["encoding_helps_lstm"]', "rule 2026-11 at scale demo: none"),
+        ('"supported"', '"above"', "expected either `claims`"),
+        ('"supported"', '"likely"', "expected"),
+        ("bound = 0.01, ", "", "expected either `claims`"),
+        ('metric = "token_accuracy", ', "", "expected either `claims`"),
+    ],
+)
+def test_unknown_names_are_refused_and_nothing_is_written(plan, old, new, message):
+    content = plan.read_text()
+    assert old in content
+    plan.write_text(content.replace(old, new, 1))
+    with pytest.raises(ConfigError) as refused:
+        register(plan)
+    assert message in str(refused.value)
+    assert [*plan.parent.iterdir()] == [plan]
+
+
+def test_primary_claims_are_those_of_the_code(plan):
+    """Of an experiment whose rule knows them."""
+    plan.write_text(text().replace('"vocabulary_size"', '"later"'))
+    older = find_experiment("vocabulary_size")
+    claims = tuple(replace(one, primary=one.name == CLAIM) for one in older.claims)
+    later = replace(older, name="later", rules={"demo": "2026-12"}, claims=claims)
+    known = plan_sweep(later, "demo", {**TINY, "seed": SEEDS})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pernn.registration.plan_sweep", lambda *words: plan_sweep(later, *words[1:]))
+        with pytest.raises(ConfigError, match=f"at scale demo: {CLAIM}; the plan must name"):
+            register(plan)
+        plan.write_text(plan.read_text().replace("set =", f'primary = ["{CLAIM}"]\nset ='))
+        _, [(_, own)] = register(plan)
+    assert [name for name, one in own.claims.items() if one.primary] == [CLAIM]
+    assert own.runs == tuple(known.specs)
+    # Alone in its family it is seen best; the other claim about the LSTM is alone in its own.
+    assert own.claims[CLAIM].seen < 2.3
+
+
+def test_the_smallest_effect_is_seen_with_80_percent(plan):
+    """By the power of the t test at the first step of Holm's procedure."""
+    plan.write_text(text(**{"core.kind": '"gru"'}).replace("555]", "555, 666, 777, 888]"))
+    _, [(_, own)] = register(plan)
+    seen = [one.seen for one in own.claims.values() if one.seen is not None]
+    assert 1 < len(seen) < len(own.claims)
+    for effect in seen:
+        needed = t.ppf(1 - 0.025 / len(seen), 7)
+        assert nct.sf(needed, 7, effect * 8**0.5) == pytest.approx(0.8, abs=1e-3)
+
+
+def test_a_digest_has_what_decides_and_not_where_it_is_printed():
+    claims = find_experiment("vocabulary_size").claims
+    (one,) = (claim for claim in claims if claim.name == CLAIM)
+    # Pinned: lock files hold it.
+    assert claim_digest(one) == "833817da668de0cf"
+    elsewhere = replace(one, source=Place("v9", "Fig. 9"), paper_value=0.9)
+    assert claim_digest(elsewhere) == claim_digest(one)
+    changed = [
+        replace(one, statement="Another."),
+        replace(one, predicate=replace(one.predicate, metric="loss")),
+        replace(one, predicate=replace(one.predicate, sign=-1)),
+        replace(one, choice=Choice("training.learning_rate", "token_accuracy", (1,))),
+        replace(one, primary=not one.primary),
+    ]
+    assert len({claim_digest(claim) for claim in (one, *changed)}) == 6
+
+
+def test_the_command_says_what_to_run_and_where_plans_are_looked_for(tmp_path):
+    (tmp_path / "tiny.toml").write_text(text())
+    done = call("register", "tiny.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "tiny.lock.json"
+    assert "pernn run vocabulary_size --scale demo --set core.hidden_size=8" in done.stdout
+    assert "10 trials, 17 claims; smallest effects seen with 80 % power" in done.stdout
+    assert "reports look for plans in plans and docs/evidence/plans" in done.stderr
+    again = call("register", "tiny.toml", cwd=tmp_path)
+    assert again.returncode == 2
+    assert len(again.stderr.splitlines()) == 1
