@@ -121,6 +121,11 @@ CATALOGUE = {
         "Does the encoding pay where the gradients are noisy, at high rates and small batches?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "factor_or_exponent": Entry(
+        "pernn.experiments.factor_or_exponent",
+        "Does the encoding save a factor of the updates, or do they grow slower with K?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",
