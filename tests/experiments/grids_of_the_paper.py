@@ -130,6 +130,19 @@ PAPER = {
             for code in codes
         ],
     ),
+    "factor_or_exponent": crossed(  # nor this one
+        each("task.kind", "reverse_ordering"),
+        each("task.length", 64),
+        each("training.schedule", "constant"),
+        each("training.learning_rate", 25e-5, 1e-3),
+        each("training.batch_size", 64),
+        [
+            {"core.kind": core, "task.vocab_size": size}
+            for core, sizes in (("gru", (16, 64, 256)), ("lstm", (256, 1024, 4096)))
+            for size in sizes
+        ],
+        each("encoding.kind", *ENCODING_KINDS),
+    ),
     "language_modelling": crossed(
         each("task.kind", "language_modelling"),
         each("task.corpus.name", "wikitext-103"),

@@ -331,6 +331,8 @@ def test_a_figure_shows_factors_and_where_some_never_arrive():
     assert "hollow" in figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ")
     late = [one | {"updates_to_0.9": 1024.0} for one in records]
     assert len(drawn(draw(layout(), late).axes[0])) == 1
+    # A sweep that has begun: one pair has no interval.
+    assert drawn(draw(layout(), records[:2]).axes[0]) == []
 
 
 def test_a_figure_of_factors_needs_levels_and_a_contrast():

@@ -126,6 +126,11 @@ CATALOGUE = {
         "What must the encoding carry: time, a key for each item, or a drive, and in which phase?",
         "ours; of v3, Figs. 10 and 11",
     ),
+    "factor_or_exponent": Entry(
+        "pernn.experiments.factor_or_exponent",
+        "Does the encoding save a factor of the updates, or do they grow slower with K?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",

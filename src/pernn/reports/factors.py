@@ -11,7 +11,7 @@ from pernn.experiments import Contrast, Experiment, pace_column
 
 from .labels import Labels
 from .pace import as_factor
-from .pairs import Side
+from .pairs import MIN_PAIRS, Side
 from .records import Record, matches, sides, sort_key
 from .scales import Scale
 from .series import LINES
@@ -89,7 +89,8 @@ def _factors(
             Side(str(where), [one for one in here if matches(one, where)], where)
             for _, where in sides(contrast)
         )
-        if treated.records and baseline.records:
+        one, other = ({record["seed"] for record in side.records} for side in (treated, baseline))
+        if len(one & other) >= MIN_PAIRS:
             (cell,) = compare_pace(treated, baseline, float(level)).cells
             if not cell.nothing:
                 found[at] = cell
