@@ -18,6 +18,9 @@ from .records import Record, sort_key
 DENSE = 16
 """More numbers than this have no ticks of their own."""
 
+MANY = 12
+"""So many words on an axis stand upright: slanted they would run into each other."""
+
 CURVE = 8
 """Fewer updates than this are no curve whose beginning could hide its end."""
 
@@ -105,8 +108,9 @@ class Scale:
         slanted = max(len(self.label(value)) for value in shown) * self._room(shown) > 28
         axes.set_xticklabels(
             [self.label(value) for value in shown],
-            rotation=40 if slanted else 0,
+            rotation=0 if not slanted else 40 if len(shown) < MANY else 90,
             ha="right" if slanted else "center",
+            va="top" if not slanted or len(shown) < MANY else "center",
             rotation_mode="anchor",
         )
 
