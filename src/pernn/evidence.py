@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from pernn.errors import ConfigError, PernnError, StoreError
@@ -155,10 +154,12 @@ def judge_published(
             except PernnError as error:
                 complain(f"{path}: {error}")
                 continue
+            plan = plan.taking(
+                lambda runs: {r: published[r] for r in runs if r in published}, folder
+            )
             if odd := len(set(sweep.runs) - plan.specs.keys()):
                 complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
-            trials = [published[run] for run in plan.specs if run in published]
-            plan = replace(plan, published={one.run: one for one in trials})
+            trials = list(plan.published.values())
             studies.append(Study(sweep, len(plan.specs), trials, judge(plan)))
     return studies
 
