@@ -33,6 +33,7 @@ from pernn.sweeps import (
     read_plan,
     read_registered,
     repeat_command,
+    restrict,
 )
 
 CARD = """\
@@ -167,7 +168,7 @@ def _plans(
         except PernnError as error:
             complain(f"sweep {name}: {error}")
             continue
-        yield plan.taking(lambda runs: {r: published[r] for r in runs if r in published}, root)
+        yield plan.taking(partial(restrict, published), root)
 
 
 def _plan_published(file: Path) -> Plan:

@@ -244,6 +244,11 @@ class Plan:
             return False
 
 
+def restrict(published: Mapping[str, Published], runs: Iterable[str]) -> dict[str, Published]:
+    """Return those of some runs that are published; for `Plan.taking`."""
+    return {run: published[run] for run in runs if run in published}
+
+
 def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
     """Expand an experiment's grid at a scale, under a name.
 

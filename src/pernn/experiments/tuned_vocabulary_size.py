@@ -63,7 +63,7 @@ def paper() -> tuple[RunSpec, ...]:
 
 def _helps(core: str) -> Claim:
     plain = at_best(encoding_helps(core, PLACE), COLUMN, "token_accuracy")
-    predicate = replace(plain.predicate, required=VOCABULARIES[core])  # type: ignore[call-arg]
+    predicate = replace(plain.predicate, required=VOCABULARIES[core])
     return replace(plain, predicate=predicate, primary=True)
 
 
