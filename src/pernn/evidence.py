@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pernn.errors import ConfigError, PernnError, StoreError
@@ -31,7 +31,7 @@ from pernn.store import (
     write_atomically,
 )
 from pernn.studies import make_study
-from pernn.sweeps import Plan, judge_sweep, make_report, plan_again
+from pernn.sweeps import Plan, judge_sweep, make_report, plan_again, restrict
 
 STUDY = "study.html"
 """One page of every claim and every published sweep; see `pernn report --all`."""
@@ -155,10 +155,10 @@ def judge_published(
             except PernnError as error:
                 complain(f"{path}: {error}")
                 continue
+            plan = plan.taking(partial(restrict, published), folder)
             if odd := len(set(sweep.runs) - plan.specs.keys()):
                 complain(f"{path}: {odd} trials are not in the grid of {sweep.name} any more")
-            trials = [published[run] for run in plan.specs if run in published]
-            plan = replace(plan, published={one.run: one for one in trials})
+            trials = list(plan.published.values())
             studies.append(Study(sweep, len(plan.specs), trials, judge(plan)))
     return studies
 

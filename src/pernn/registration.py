@@ -144,7 +144,8 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
             "plan must name the same"
         )
     choosing = {seed for claim in claims if claim.choice for seed in claim.choice.seeds}
-    own = {spec.seed for spec in plan.specs.values()}
+    # Of a tuned setting the trials that judge come once it is chosen, by a rule that is fixed.
+    own = {spec.seed for spec in (plan.tuning.base if plan.tuning else plan.specs.values())}
     if both := own.intersection(content.pilots):
         raise ConfigError(f"{one.name}: seed {min(both)} is one of the pilots'")
     count = len(own - choosing)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from pernn.sweeps import (
     read_plan,
     read_registered,
     repeat_command,
+    restrict,
 )
 
 CARD = """\
@@ -168,8 +168,7 @@ def _plans(
         except PernnError as error:
             complain(f"sweep {name}: {error}")
             continue
-        own = {run: published[run] for run in plan.specs if run in published}
-        yield replace(plan, published=own)
+        yield plan.taking(partial(restrict, published), root)
 
 
 def _plan_published(file: Path) -> Plan:

@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +15,14 @@ from pernn.errors import ConfigError, StoreError
 from pernn.experiments import (
     ADDED,
     SINGLE,
+    TUNED,
     Experiment,
+    Tuning,
     experiment_names,
     find_experiment,
     single_trials,
     trials,
+    tune,
     with_axes,
 )
 from pernn.parts import own_parts_off
@@ -39,6 +42,7 @@ from pernn.store import (
     list_sweeps,
     load_sweep,
     read_json,
+    read_record,
     read_records,
     read_status,
     save_sweep,
@@ -98,7 +102,8 @@ def run(
         scale: `demo`, `small` or `paper`.
         overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`; a
             list makes a grid, `{"seed": [111, 222]}`, and `+path` adds to the grid's own values,
-            `{"+core.kind": "mingru:MinGRUConfig"}`.
+            `{"+core.kind": "mingru:MinGRUConfig"}`, and `~path` tunes a setting,
+            `{"~training.learning_rate": "0.001:0.014:9"}`.
         results: Results directory.
         evidence: Folder of published trials, which count as done; `None` to run them all here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
@@ -112,7 +117,8 @@ def run(
         `pernn.run("vocabulary_size", overrides={"core.hidden_size": 32}).load()`
     """
     plan, root = plan_sweep(experiment, scale, dict(overrides or {})), Path(results)
-    plan = plan.with_published(Path(evidence) if evidence else None, warnings.warn)
+    folder = Path(evidence) if evidence else None
+    plan = plan.with_published(folder, warnings.warn, root)
     save_sweep(root, plan.sweep)
     failures: list[TrialEvent] = []
     for change in plan.changes(root):
@@ -125,9 +131,14 @@ def run(
             warnings.warn(f"{name}{state}: {event.message}", stacklevel=2)
         on_event(event)
 
-    missing = plan.missing(root)
-    if missing:
-        (runner or LocalRunner(jobs=os.cpu_count() or 1)).run(missing, root, listen)
+    runner = runner or LocalRunner(jobs=os.cpu_count() or 1)
+    while missing := plan.missing(root):
+        runner.run(missing, root, listen)
+        more = plan.with_published(folder, warnings.warn, root)
+        if len(more.specs) == len(plan.specs):
+            break
+        plan = more
+        save_sweep(root, plan.sweep)
     report = make_report(root, plan, warnings.warn)
     return SweepResult(plan.sweep.name, root, failures, report.page, report.verdicts)
 
@@ -142,21 +153,61 @@ class Plan:
         specs: Run → spec, in the order of the grid.
         published: Run → trial, for those that count as finished although they are not in the
             results directory.
+        tuning: If a setting is tuned, how; trials are then added as others finish.
+        chosen: Condition → the value that was chosen for it.
     """
 
     sweep: Sweep
     experiment: Experiment
     specs: Mapping[str, RunSpec]
     published: Mapping[str, Published] = field(default_factory=dict)
+    tuning: Tuning | None = None
+    chosen: Mapping[str, float] = field(default_factory=dict)
 
-    def with_published(self, folder: Path | None, complain: Callable[[str], None]) -> "Plan":
+    def with_published(
+        self, folder: Path | None, complain: Callable[[str], None], root: Path
+    ) -> "Plan":
         """Return the plan with its published trials.
 
         Args:
             folder: Where these are; `None` to count none.
             complain: Told if they cannot be read.
+            root: Results directory.
         """
-        return replace(self, published=find_published(folder, self.specs, complain))
+        return self.taking(lambda runs: find_published(folder, runs, complain), root)
+
+    def taking(self, find: Callable[[Iterable[str]], dict[str, Published]], root: Path) -> "Plan":
+        """Return the plan with published trials, and what finished ones ask for if it is tuned.
+
+        Args:
+            find: Returns those of some runs that are published.
+            root: Results directory.
+        """
+        plan = replace(self, published=find(self.specs))
+        more = plan.grown(root)
+        return plan if len(more.specs) == len(plan.specs) else more.taking(find, root)
+
+    def grown(self, root: Path) -> "Plan":
+        """Return a tuned plan with all trials that finished ones ask for; any other as it is."""
+        if self.tuning is None:
+            return self
+        metric = self.tuning.metric
+
+        def score(spec: RunSpec) -> float | None:
+            run = spec.fingerprint()
+            if run in self.published:
+                return self.published[run].record().get(metric)
+            record = read_record(RunDirectory(root, run))
+            return None if record is None else record.get(metric)
+
+        trials, chosen = self.tuning.trials(score)
+        specs = {spec.fingerprint(): spec for spec in trials}
+        return replace(
+            self,
+            sweep=replace(self.sweep, runs=list(specs)),
+            specs=specs,
+            chosen={spec.label.rpartition(" seed ")[0]: best for spec, best in chosen.items()},
+        )
 
     def is_finished(self, root: Path, run: str) -> bool:
         """Return whether a trial has a result, here or published."""
@@ -193,6 +244,11 @@ class Plan:
             return False
 
 
+def restrict(published: Mapping[str, Published], runs: Iterable[str]) -> dict[str, Published]:
+    """Return those of some runs that are published; for `Plan.taking`."""
+    return {run: published[run] for run in runs if run in published}
+
+
 def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
     """Expand an experiment's grid at a scale, under a name.
 
@@ -206,10 +262,14 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
     """
     found = find_experiment(experiment) if isinstance(experiment, str) else experiment
     changes = json.loads(json.dumps(dict(overrides)))  # plain lists, as they will be read again
-    specs = {spec.fingerprint(): spec for spec in trials(found, scale, changes)}
+    plain = {path: value for path, value in changes.items() if not path.startswith(TUNED)}
+    made = trials(found, scale, plain)
     name = name_sweep(found.name, scale, changes)
-    found = with_axes(found, list(specs.values()), changes)
-    return Plan(Sweep(name, found.name, scale, changes, list(specs)), found, specs)
+    found, tuning = tune(with_axes(found, made, plain), made, changes)
+    made = made if tuning is None else tuple(tuning.trials(lambda spec: None)[0])
+    specs = {spec.fingerprint(): spec for spec in made}
+    sweep = Sweep(name, found.name, scale, changes, list(specs))
+    return Plan(sweep, found, specs, tuning=tuning)
 
 
 @own_parts_off()
@@ -249,14 +309,15 @@ def _plan_of(root: Path, stored: Sweep) -> Plan:
                 values = RunDirectory(root, run).read_spec()
                 found |= {} if values is None else {run: RunSpec.load(values)}
         return Plan(stored, single_trials(found), found)
-    return replace(plan_again(stored), sweep=stored)
+    plan = plan_again(stored)
+    return replace(plan, sweep=stored) if plan.tuning is None else plan.grown(root)
 
 
 def reload_plan(root: Path, name: str) -> Plan:
     """Expand a sweep's grid anew, to go on with it: parts that it names are imported."""
     stored = read_sweep(root, name)
     own = stored.experiment, stored.scale, stored.overrides
-    return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own)
+    return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own).grown(root)
 
 
 def find_sweep(
@@ -270,7 +331,7 @@ def find_sweep(
     full = full_name(name, scale)
     if full == name or full in list_sweeps(root):
         return read_sweep(root, full)
-    plan = plan_sweep(name, scale, {}).with_published(published, complain)
+    plan = plan_sweep(name, scale, {}).with_published(published, complain, root)
     if plan.published:
         return plan.sweep
     raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")
@@ -282,7 +343,7 @@ def find_plan(
 ) -> Plan:
     """Return what `find_sweep` finds, with its specs and its published trials."""
     sweep = find_sweep(root, name, scale, published, complain)
-    return _plan_of(root, sweep).with_published(published, complain)
+    return _plan_of(root, sweep).with_published(published, complain, root)
 
 
 def find_waiting(root: Path) -> list[RunSpec]:
@@ -291,7 +352,7 @@ def find_waiting(root: Path) -> list[RunSpec]:
         spec
         for sweep in (load_sweep(root, name) for name in list_sweeps(root))
         if not all(is_done(root, run) for run in sweep.runs)
-        for spec in plan_again(sweep).missing(root)
+        for spec in plan_again(sweep).grown(root).missing(root)
     ]
 
 
@@ -314,7 +375,9 @@ def repeat_command(sweep: Sweep) -> str:
         return "pernn train RUN/spec.json"
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
-        option, name = ("--add", path[1:]) if path.startswith(ADDED) else ("--set", path)
+        option, name = {ADDED: ("--add", path[1:]), TUNED: ("--tune", path[1:])}.get(
+            path[0], ("--set", path)
+        )
         words += [option, f"{name}={in_words(value)}"]
     return shlex.join(words)
 

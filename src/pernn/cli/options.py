@@ -10,7 +10,7 @@ import typer
 
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError
-from pernn.experiments import ADDED, first_seeds
+from pernn.experiments import ADDED, TUNED, first_seeds
 from pernn.store import evidence_folder
 
 Results = Annotated[
@@ -58,6 +58,16 @@ Additions = Annotated[
         "core.kind=mymodule:MinGRUConfig; may be repeated.",
     ),
 ]
+Tune = Annotated[
+    str | None,
+    typer.Option(
+        "--tune",
+        metavar="PATH=LOW:HIGH:N",
+        help="Choose a setting for each condition by validation seeds, among N values a factor "
+        "apart and further ones beyond an end, then run the seeds at the chosen values, e.g. "
+        "training.learning_rate=0.001:0.014:9.",
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Trials at a time; the default is one per CPU core."),
@@ -75,9 +85,12 @@ def overrides(assignments: list[str] | None) -> dict[str, Any]:
 
 
 def grid_changes(
-    assignments: list[str] | None, seeds: str | None, additions: list[str] | None
+    assignments: list[str] | None,
+    seeds: str | None,
+    additions: list[str] | None,
+    tuned: str | None = None,
 ) -> dict[str, Any]:
-    """Read what `--set`, `--seeds` and `--add` change in an experiment's grid.
+    """Read what `--set`, `--seeds`, `--add` and `--tune` change in an experiment's grid.
 
     Raises:
         ConfigError: If one cannot be read, or the seeds are given twice.
@@ -87,6 +100,9 @@ def grid_changes(
         if "seed" in changes:
             raise ConfigError("--seeds and --set seed=… are the same: give one of them")
         changes["seed"] = _read_seeds(seeds)
+    if tuned is not None:
+        path, grid = parse_assignment(tuned, "--tune")
+        changes[f"{TUNED}{path}"] = grid
     added: dict[str, list[Any]] = {}
     for path, value in (parse_assignment(text, "--add") for text in additions or []):
         added.setdefault(f"{ADDED}{path}", []).append(value)

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,8 @@ def run_sweep(
 ) -> int:
     """Run the trials of a sweep that are missing, write its report, and return the exit status."""
     name = plan.sweep.name
-    plan = plan.with_published(published_folder(ignore=launch.ignore_published), warn)
+    published = published_folder(ignore=launch.ignore_published)
+    plan = plan.with_published(published, warn, root)
     limits = launch.limits(lambda: is_pause_requested(root, name))
     # First of all, so that invalid options are refused before anything is written.
     runner = launch.make_runner(limits)
@@ -79,24 +80,48 @@ def run_sweep(
         if plan.is_reported(root) and not as_json:
             _show_page(sweep_directory(root, name) / "index.html", console)
             return 0
+    _say_chosen(plan, {}, console)
     tally = _run(plan, wanted, root, runner, console)
+    while plan.tuning and not (limits.reason or tally.failures or only):
+        before, plan = plan, plan.with_published(published, warn, root)
+        if len(plan.specs) == len(before.specs):
+            break
+        _say_chosen(plan, before.chosen, console)
+        save_sweep(root, plan.sweep)
+        wanted = plan.missing(root, (), launch.order)
+        tally = _run(plan, wanted, root, runner, console)
     if len(tally.ended) < len(wanted) and not limits.reason:
         console.print(
             f"{len(wanted) - len(tally.ended)} trials are left to their jobs: `pernn status "
             f"{name}` says how they stand, `pernn report` makes the report.",
             soft_wrap=True,
         )
+    return _end(plan, tally, root, console, limits.reason, as_json=as_json)
+
+
+def _end(
+    plan: Plan, tally: "Tally", root: Path, console: Console, reason: str | None, *, as_json: bool
+) -> int:
+    """Write the report, say what is left, and return the exit status."""
     for failure in tally.failures:
         warn(f"{tally.specs[failure.run].label} {failure.state}: {failure.message}")
     lost = _report(plan, root, console, as_json=as_json)
-    if limits.reason:
+    if reason:
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
         typer.echo(
-            f"pernn: stopped: {limits.reason}; {finished} of {len(plan.specs)} trials are "
-            f"finished; to go on: pernn resume {name}",
+            f"pernn: stopped: {reason}; {finished} of {len(plan.specs)} trials are "
+            f"finished; to go on: pernn resume {plan.sweep.name}",
             err=True,
         )
-    return failure_status(tally.failures) or lost or (LEFT_EARLY if limits.reason else 0)
+    return failure_status(tally.failures) or lost or (LEFT_EARLY if reason else 0)
+
+
+def _say_chosen(plan: Plan, said: Mapping[str, float], console: Console) -> None:
+    """Print what was chosen since it was last said."""
+    for name, value in plan.chosen.items():
+        if name not in said and plan.tuning is not None:
+            text = f"Chosen: {plan.tuning.column} = {value:g} for {name}"
+            console.print(text, soft_wrap=True, markup=False)
 
 
 def _check_room(wanted: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:

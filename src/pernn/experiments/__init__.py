@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Where as Where,
         pace_column as pace_column,
     )
+    from .tuning import TUNED as TUNED, Tuning as Tuning, read_grid as read_grid, tune as tune
     from .singles import SINGLE as SINGLE, single_trials as single_trials
 
 __getattr__ = exports(__name__)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pernn.runs import RunSpec
 
 from .comparisons import LABELS, by_core, encoding_helps, labels
-from .experiment import Columns, Experiment, FigureLayout
+from .experiment import Columns, Experiment
 from .grids import (
     DEMO_TRAINING,
     SMALL,
@@ -25,27 +25,13 @@ from .grids import (
     widths,
 )
 from .predicates import Choice, Claim, Place, with_primary
+from .tuning import at_best, at_values, over_values
 
 COLUMN = "training.learning_rate"
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 """Peak rates that are tried: the published one, and upwards, as smaller networks take more."""
 KINDS = ("elman", "gru", "lstm")
 PLACE = (Place("v3", "section 2.1 and Fig. 2"), Place("v1", "section 4.1 and Fig. 2"))
-
-
-def at_rates(
-    specs: Iterable[RunSpec],
-    rates: tuple[float, ...] = RATES,
-    validation: tuple[int, ...] = VALIDATION_SEEDS,
-) -> tuple[RunSpec, ...]:
-    """Return a grid at several peak rates, and each of its conditions with validation seeds too.
-
-    Seeds stay outermost, those of the validation last.
-    """
-    final = tuple(specs)
-    more = [spec.override({"seed": seed}) for seed in validation for spec in final]
-    every = dict.fromkeys((*final, *more))
-    return tuple(spec.override({COLUMN: rate}) for spec in every for rate in rates)
 
 
 def tuned(
@@ -83,15 +69,7 @@ def tuned(
         claims=tuple(
             one for claim in chosen for one in _claims(claim, layout.metrics[0], rates, validation)
         ),
-        figure=FigureLayout(
-            x=COLUMN,
-            panels=layout.panels,
-            lines=layout.lines,
-            rows=rows,
-            metrics=layout.metrics[:1],
-            contrast=layout.contrast,
-            x_base=10,
-        ),
+        figure=over_values(layout, COLUMN, layout.panels, rows),
         labels={COLUMN: LABELS[COLUMN], **experiment.labels},
         more_figures={},
     )
@@ -102,7 +80,7 @@ def _at_rates(
     rates: tuple[float, ...],
     validation: tuple[int, ...],
 ) -> Callable[[], tuple[RunSpec, ...]]:
-    return lambda: at_rates(specs(), rates, validation)
+    return lambda: at_values(specs(), COLUMN, rates, validation)
 
 
 def _claims(
@@ -111,12 +89,7 @@ def _claims(
     best = Choice(COLUMN, metric, validation)
     statement = claim.statement.rstrip(".")
     return [
-        replace(
-            claim,
-            name=f"{claim.name}_tuned",
-            statement=f"{statement}, each network at its own best peak rate (our check).",
-            choice=best,
-        ),
+        at_best(claim, COLUMN, metric, validation),
         *(
             replace(
                 claim,

@@ -8,24 +8,24 @@ Source: ours; section 6 of docs/evidence/plan.md.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pernn.runs import RunSpec
 
-from .comparisons import CORES, encoding_helps, labels
-from .experiment import Experiment, FigureLayout
+from .comparisons import by_core, encoding_helps, labels
+from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
-    ENCODING,
     MASTERY_TRAINING,
     SMALL_SEEDS,
-    VALIDATION_SEEDS,
     Settings,
     encodings,
     grid,
     widths,
 )
-from .learning_rate import COLUMN, PLACE, at_rates
-from .predicates import Choice, Claim, Differs
+from .learning_rate import COLUMN, PLACE
+from .predicates import Claim
+from .tuning import at_best, at_values, over_values
 
 VOCABULARIES = {"gru": (32, 64, 128), "lstm": (128, 256, 512)}
 RATES = (0.0018, 0.0025, 0.0035, 0.005, 0.007, 0.01, 0.014)
@@ -45,47 +45,30 @@ def _cells(vocabularies: Mapping[str, Sequence[int]]) -> list[Settings]:
 def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores: two rates at the start of the training, no test of the claims."""
     base = {"task.length": 8, **widths(64), **DEMO_TRAINING, "training.iterations": 300}
-    return at_rates(grid(base, _cells(VOCABULARIES), encodings()), (0.0035, 0.01))
+    return at_values(grid(base, _cells(VOCABULARIES), encodings()), COLUMN, (0.0035, 0.01))
 
 
 def small() -> tuple[RunSpec, ...]:
     """A night on two CPU cores, at the chosen rates: the networks of `vocabulary_size`."""
     base = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
-    return at_rates(grid(base, _cells(VOCABULARIES), encodings(), seeds=SMALL_SEEDS), RATES)
+    trials = grid(base, _cells(VOCABULARIES), encodings(), seeds=SMALL_SEEDS)
+    return at_values(trials, COLUMN, RATES)
 
 
 def paper() -> tuple[RunSpec, ...]:
     """The published sizes, where the vanilla networks fall short; meant for GPUs."""
     sizes = {"gru": (64, 256), "lstm": (1_024, 16_384)}
-    return at_rates(grid({}, _cells(sizes), encodings()), PAPER_RATES)
+    return at_values(grid({}, _cells(sizes), encodings()), COLUMN, PAPER_RATES)
 
 
 def _helps(core: str) -> Claim:
-    plain = encoding_helps(core, PLACE)
-    return Claim(
-        name=f"{plain.name}_tuned",
-        statement=f"The sinusoidal encoding raises the {CORES[core]}'s token accuracy, each "
-        "network at its own best peak rate (our check).",
-        source=PLACE,
-        predicate=Differs(
-            "token_accuracy",
-            {"core.kind": core},
-            ENCODING,
-            cells="task.vocab_size",
-            required=VOCABULARIES[core],
-        ),
-        choice=Choice(COLUMN, "token_accuracy", VALIDATION_SEEDS),
-        primary=True,
-    )
+    plain = at_best(encoding_helps(core, PLACE), COLUMN, "token_accuracy")
+    predicate = replace(plain.predicate, required=VOCABULARIES[core])
+    return replace(plain, predicate=predicate, primary=True)
 
 
-FIGURE = FigureLayout(
-    x=COLUMN,
-    panels=("core.kind", "task.vocab_size"),
-    lines="encoding.kind",
-    metrics=("token_accuracy",),
-    contrast=ENCODING,
-    x_base=10,
+FIGURE = over_values(
+    by_core("task.vocab_size", "token_accuracy", x_base=2), COLUMN, ("core.kind", "task.vocab_size")
 )
 
 EXPERIMENT = Experiment(

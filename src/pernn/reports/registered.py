@@ -6,7 +6,7 @@ from typing import Any
 
 from pernn.config import fingerprint
 from pernn.errors import counted
-from pernn.experiments import Claim, Experiment, Rule
+from pernn.experiments import TUNED, Claim, Experiment, Rule
 from pernn.runs import RunSpec
 from pernn.store import RegisteredSweep, Registration, Sweep, read_registrations
 
@@ -28,12 +28,15 @@ class Registered:
         plan: Its lock file.
         sweep: The sweep in it.
         environments: Of the sweep's trials.
+        is_tuned: Whether these are the registered grid of a tuned setting, and what follows from
+            it: `pernn run --tune`.
     """
 
     name: str
     plan: Registration
     sweep: RegisteredSweep
     environments: Environments
+    is_tuned: bool
 
 
 def find_registered(
@@ -58,7 +61,9 @@ def find_registered(
     known = environments() if found else {}
     if not any("date" in one for one in known.values()):
         return None
-    return Registered(*max(found, key=lambda one: len({*runs}.intersection(one[2].runs))), known)
+    name, plan, own = max(found, key=lambda one: len({*runs}.intersection(one[2].runs)))
+    tuned = any(path.startswith(TUNED) for path in own.overrides)
+    return Registered(name, plan, own, known, tuned and own.overrides == sweep.overrides)
 
 
 def judge_experiment(
@@ -83,7 +88,7 @@ def judge_experiment(
     if registered is None:
         return found
     specs = {spec.fingerprint(): spec for spec in planned or ()}
-    shared = _differences(specs, rule, registered.sweep)
+    shared = _differences(specs, rule, registered)
     return tuple(
         one if one.verdict == "not run" else _marked(one, shared, records, registered)
         for one in found
@@ -95,8 +100,11 @@ def rule_of(experiment: Experiment, scale: str) -> Rule:
     return experiment.rules.get(scale, "2026-11")
 
 
-def _differences(specs: Mapping[str, RunSpec], rule: Rule, own: RegisteredSweep) -> list[str]:
+def _differences(specs: Mapping[str, RunSpec], rule: Rule, found: Registered) -> list[str]:
+    own = found.sweep
     lacking, more = {*own.runs} - specs.keys(), specs.keys() - {*own.runs}
+    if found.is_tuned:
+        more = set()
     seeds = ", ".join(map(str, sorted({specs[run].seed for run in more})))
     words = {
         f"judged by the rule {rule}, registered was {own.rule}": rule != own.rule,

@@ -1,0 +1,233 @@
+"""A tuned setting: values tried, extended, chosen and judged, all decided by finished trials."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+import pernn
+from command_line import call
+from pernn.errors import ConfigError
+from pernn.evidence import judge_published, publish_sweep
+from pernn.experiments import Tuning, find_experiment, read_grid, trials
+from pernn.experiments.grids import VALIDATION_SEEDS
+from pernn.registration import register
+from pernn.reports import load_results
+from pernn.runners import InlineRunner
+from pernn.runs import RunSpec
+from pernn.store import load_sweep
+from pernn.sweeps import plan_sweep, read_plan
+
+RATE, PATH = "training.learning_rate", "~training.learning_rate"
+TINY = {
+    "core.hidden_size": 8,
+    "task.vocab_size": 4,
+    "task.length": 5,
+    "task.num_held_out": 64,
+    "training.iterations": 12,
+    "training.batch_size": 4,
+    "training.checkpoint_interval": 6,
+}
+SEEDS = [111, 222, 333, 444, 555]
+BASE = trials(find_experiment("vocabulary_size"), "demo", {**TINY, "seed": SEEDS})
+VALUES = (0.001, 0.002, 0.004)
+
+
+def rates(best, num_finished=None):
+    """Trials and choices of a grid whose accuracy peaks at a rate of each encoding."""
+    finished = {}
+
+    def score(spec: RunSpec) -> float | None:
+        assert spec.seed in VALIDATION_SEEDS
+        if num_finished is not None and len(finished) >= num_finished and spec not in finished:
+            return None
+        rate = spec.training.learning_rate
+        return finished.setdefault(spec, -abs(rate - best[spec.encoding.kind]))
+
+    found, chosen = Tuning(RATE, VALUES, "token_accuracy", BASE).trials(score)
+    assert len(found) == len({*found})
+    return found, {spec.encoding.kind: value for spec, value in chosen.items()}
+
+
+def of(found, kind, *, judged):
+    return {
+        (spec.training.learning_rate, spec.seed)
+        for spec in found
+        if spec.encoding.kind == kind and (spec.seed not in VALIDATION_SEEDS) == judged
+    }
+
+
+def test_at_first_the_grid_is_tried_with_validation_seeds():
+    found, chosen = rates({}, num_finished=0)
+    assert not chosen
+    for kind in ("none", "sinusoidal"):
+        assert of(found, kind, judged=False) == {(v, s) for v in VALUES for s in VALIDATION_SEEDS}
+        assert not of(found, kind, judged=True)
+
+
+def test_each_condition_is_judged_at_its_best_value():
+    found, chosen = rates({"none": 0.002, "sinusoidal": 0.0021})
+    assert chosen == {"none": 0.002, "sinusoidal": 0.002}
+    assert of(found, "none", judged=True) == {(0.002, seed) for seed in SEEDS}
+    assert len(found) == 2 * (3 * 3 + 5)
+
+
+def test_an_end_is_extended_by_the_same_factor_and_not_for_ever():
+    found, chosen = rates({"none": 0.0005, "sinusoidal": 1.0})
+    assert chosen == {"none": 0.0005, "sinusoidal": 0.064}
+    assert {value for value, _ in of(found, "none", judged=False)} == {0.00025, 0.0005, *VALUES}
+    tried = {value for value, _ in of(found, "sinusoidal", judged=False)}
+    assert tried == {*VALUES, 0.008, 0.016, 0.032, 0.064}
+    assert of(found, "sinusoidal", judged=True) == {(0.064, seed) for seed in SEEDS}
+
+
+def test_nothing_is_chosen_before_all_of_a_condition_is_there():
+    found, chosen = rates({"none": 0.002, "sinusoidal": 0.002}, num_finished=9 + 8)
+    assert chosen == {"none": 0.002}
+    assert not of(found, "sinusoidal", judged=True)
+
+
+def test_of_equal_values_the_smallest_is_chosen():
+    _, chosen = rates({"none": 0.003, "sinusoidal": 0.003})
+    assert chosen == {"none": 0.002, "sinusoidal": 0.002}
+
+
+def test_an_end_that_a_setting_cannot_pass_is_the_end():
+    """No rate is above 1,000."""
+    tuning = Tuning(RATE, (200.0, 400.0), "token_accuracy", BASE)
+    _, chosen = tuning.trials(lambda spec: spec.training.learning_rate)
+    assert {*chosen.values()} == {800.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0.001:0.004:3", (0.001, 0.002, 0.004)),
+        ("0.001:0.014:9", (0.001, 0.001391, 0.001934, 0.00269, 0.003742, 0.005204, 0.007238)),
+        ("1:1e3:4", (1, 10, 100, 1000)),
+    ],
+)
+def test_a_grid_is_geometric(text, values):
+    assert read_grid(text)[: len(values)] == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0.1", "1:2", "2:1:3", "0:1:3", "1:2:1", "1:inf:3", "a:b:c", "1:2:3:4", "-:1:3", "1:2:0"],
+)
+def test_what_is_no_grid_is_refused(text):
+    with pytest.raises(ConfigError, match="expected LOW:HIGH:N such as"):
+        read_grid(text)
+
+
+def test_too_many_values_are_refused():
+    with pytest.raises(ConfigError, match=r"999 values from 1\.0 to 1\.01 are too many"):
+        read_grid("1:1.01:999")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("vocabulary_size", {"~training.rate": "1:2:3"}, "training.rate"),
+        ("vocabulary_size", {PATH: "1:2:3", "~seed": "1:2:3"}, "--tune takes one setting"),
+        ("vocabulary_size", {PATH: "1:2:3", "seed": [111, 1009]}, "1009 chooses settings"),
+        ("learning_rate", {PATH: "1:2:3"}, "its claims choose a setting already"),
+        ("gradient_stability", {PATH: "1:2:3"}, "its first metric is similarity"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(name, changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        plan_sweep(name, "demo", changes)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, one_format):
+    """A tuned experiment, registered, and run by a command that is cut off and repeated."""
+    root = tmp_path_factory.mktemp("tuned")
+    settings = ", ".join(f'"{path}" = {value}' for path, value in TINY.items())
+    (root / "plans").mkdir()
+    (root / "plans" / "tuned.toml").write_text(
+        f'title = "Tuned"\nseeds = {SEEDS}\n[[experiments]]\nname = "vocabulary_size"\n'
+        f'scale = "demo"\nset = {{{settings}, "{PATH}" = "0.003:0.03:2"}}\n'
+    )
+    _, [(plan, _)] = register(root / "plans" / "tuned.toml")
+    words = [word for path, value in TINY.items() for word in ("--set", f"{path}={value}")]
+    words += ["--seeds", "5", "--tune", f"{RATE}=0.003:0.03:2", "-r", root / "results"]
+    words += ["--runner", "inline", "--force"]
+    first = call("run", "vocabulary_size", *words, "--max-trials", "7", cwd=root)
+    assert first.returncode == 5, first.stderr
+    done = call("run", "vocabulary_size", *words, cwd=root)
+    assert done.returncode == 0, done.stderr
+    return root, plan.sweep.name, done, words
+
+
+def test_a_tuned_sweep_is_cut_off_goes_on_and_is_judged_at_the_chosen_values(ran):
+    root, name, done, words = ran
+    said = re.findall(r"Chosen: \S+ = (\S+) for reverse_ordering lstm (\w+)", done.stdout)
+    chosen = {kind: float(value) for value, kind in said}
+    assert len(said) == len(chosen) == 2
+    frame = load_results(root / "results", name)
+    for kind, best in chosen.items():
+        own = frame[frame["encoding.kind"] == kind]
+        tried = own[own["seed"].isin(VALIDATION_SEEDS)].groupby(RATE)["token_accuracy"].mean()
+        assert best == tried[tried == tried.max()].index.min()
+        judged = own[~own["seed"].isin(VALIDATION_SEEDS)]
+        assert {*zip(judged[RATE], judged["seed"], strict=True)} == {(best, s) for s in SEEDS}
+    claims = json.loads((root / "results" / "sweeps" / name / "claims.json").read_text())
+    assert claims["num_finished"] == claims["num_planned"] == len(frame)
+    (one,) = (c for c in claims["claims"] if c["claim"] == "encoding_helps_lstm_tuned")
+    assert one["num_seeds"] == 5
+    assert one["registration"] == "registered"
+    for best in chosen.values():
+        assert f": {best:.4g}" in one["detail"]
+    again = call("run", "vocabulary_size", *words, cwd=root)
+    assert "are finished: nothing to do." in again.stdout
+    assert f"All {len(frame)} trials of {name}" in again.stdout
+
+
+def test_published_it_is_the_same(ran, tmp_path):
+    pytest.importorskip("pyarrow")
+    root, name, _, _ = ran
+    results = root / "results"
+    publish_sweep(results, load_sweep(results, name), tmp_path / "evidence")
+    (study,) = judge_published(tmp_path / "evidence", pytest.fail)
+    plan = read_plan(results, name)
+    assert study.is_finished
+    assert {one.run for one in study.trials} == {*plan.specs}
+    # Somebody else's run finds them, stage by stage, and trains nothing.
+    found = pernn.run(
+        "vocabulary_size",
+        overrides=dict(plan.sweep.overrides),
+        results=tmp_path / "own",
+        evidence=tmp_path / "evidence",
+        runner=Refusing(),
+    )
+    assert not (tmp_path / "own" / "runs").exists()
+    claims = json.loads((found.page.parent / "claims.json").read_text())
+    assert claims["num_finished"] == len(plan.specs)
+
+
+class Refusing(InlineRunner):
+    """A runner that is given nothing to run."""
+
+    def run(self, *arguments):
+        raise AssertionError
+
+
+def test_in_a_notebook_it_is_run_to_its_end(ran, tmp_path, one_format):
+    root, name, _, _ = ran
+    plan = read_plan(root / "results", name)
+    overrides = {**plan.sweep.overrides, "seed": [111, 222], "training.iterations": 4}
+    found = pernn.run(
+        "vocabulary_size",
+        overrides=overrides,
+        results=tmp_path,
+        evidence=None,
+        runner=InlineRunner(device="cpu"),
+    )
+    again = read_plan(tmp_path, found.name)
+    assert len(again.chosen) == 2
+    assert not again.missing(tmp_path)
+    assert {spec.seed for spec in again.specs.values()} == {*VALIDATION_SEEDS, 111, 222}
+    assert replace(again, published={}).grown(tmp_path).specs == again.specs
