@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn import LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
 from pernn.models import AutoregressiveRNN
@@ -64,11 +64,12 @@ def test_an_offset_for_each_sequence_is_not_a_networks():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_trace_is_refused_by_what_has_a_clock():
+def test_trace_is_refused_where_it_would_fix_the_number_of_steps():
     for module, given in (
         (PositionEncoded(LSTM(8, 16), Sinusoidal(4)), torch.rand(5, 2, 4)),
         (network(), torch.zeros(2, 5, dtype=torch.long)),
         (network(encoding="none"), torch.zeros(2, 5, dtype=torch.long)),
+        (S4D(8, 16), torch.rand(2, 5, 8)),
     ):
         with pytest.raises(ConfigError, match=r"torch\.jit\.trace cannot .*torch\.export"):
             torch.jit.trace(module, (given,))
