@@ -68,6 +68,26 @@ def test_what_stands_where_pytorch_has_it_is_refused_by_name(ours, theirs):
 
 
 @each_pair
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("with_state", [False, True])
+def test_a_trace_serves_any_length_and_trains(ours, theirs, batch_first, with_state):
+    one, other = twins(ours, theirs, 8, 16, 2, batch_first=batch_first)
+    shape = (lambda steps: (3, steps, 8)) if batch_first else (lambda steps: (steps, 3, 8))
+    with torch.no_grad():
+        state = (other(draw(*shape(2)))[1],) if with_state else ()
+    traced = torch.jit.trace(one, (draw(*shape(12)), *state))
+    for steps in (5, 20):
+        torch.testing.assert_close(
+            traced(draw(*shape(steps)), *state), other(draw(*shape(steps)), *state)
+        )
+    for way in (traced, other):
+        way(draw(*shape(5)), *state)[0].square().sum().backward()
+    for mine, weight in zip(one.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, weight.grad)
+
+
+@each_pair
 @pytest.mark.parametrize("sorted_by", ["caller", "pytorch"])
 @pytest.mark.parametrize("rounds", [False, True])
 @pytest.mark.parametrize("with_state", [False, True])

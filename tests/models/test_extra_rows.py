@@ -43,7 +43,9 @@ def small(kind, vocab_size):
 
 def measured(model, batch):
     targets = torch.from_numpy(batch.targets)
-    logits = model(torch.from_numpy(batch.tokens), batch.num_queries, num_scored=targets.shape[1])
+    run = model if isinstance(model, PlainRNN) else model.states
+    logits = run(torch.from_numpy(batch.tokens), batch.num_queries, num_scored=targets.shape[1])
+    logits = logits if run is model else model.output_layer(logits)
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
     loss.backward()
     gradients = {name.replace("core.", ""): p.grad for name, p in model.named_parameters()}
@@ -90,10 +92,10 @@ def test_emit_is_the_query_and_hold_a_token():
     task = small("copying_memory", 5)
     model = build(task)
     batch = task.stream(1).train(0, 2)
-    by_query = model(torch.from_numpy(batch.tokens), batch.num_queries)
+    by_query = model.states(torch.from_numpy(batch.tokens), batch.num_queries)
     # The same network, asked by EMIT as a token.
     emits = torch.full((2, 4), 5)
-    by_token = model(torch.cat([torch.from_numpy(batch.tokens), emits], dim=1), num_scored=4)
+    by_token = model.states(torch.cat([torch.from_numpy(batch.tokens), emits], dim=1), num_scored=4)
     torch.testing.assert_close(by_query, by_token)
 
 

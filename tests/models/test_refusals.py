@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn import LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
+from pernn.models import AutoregressiveRNN
 
 CORES = ["elman", "gru", "lstm", "s4d"]
 
@@ -24,6 +25,8 @@ def network(core="lstm", **options):
         (torch.tensor([[3, 40]]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
         (torch.tensor([3, 40]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
         (torch.tensor([[3, -1]]), r"ids must lie in 0 … 15 \(16 is the query\), got -1"),
+        (torch.tensor([[3, 16]]), r"shape \(1, 2\): ids .* 15 \(16 is the query\), got 16; num_q"),
+        (torch.tensor([16, 3, 1]), r"shape \(3,\): ids .* 15 \(16 is the query\), got 16; num_q"),
     ],
 )
 def test_ids_that_are_none_are_named_with_the_users_shape(tokens, said):
@@ -32,9 +35,19 @@ def test_ids_that_are_none_are_named_with_the_users_shape(tokens, said):
 
 
 def test_rows_after_the_query_are_tokens_of_a_task():
-    assert network(num_extra_rows=3)(torch.tensor([[17, 18]])).shape == (1, 2, 16)
+    several = network(num_extra_rows=3)
+    assert several(torch.tensor([[17, 18]])).shape == (1, 2, 16)
+    with pytest.raises(ConfigError, match=r"0 … 15 or 17 … 18 \(16 is the query\), got 16"):
+        several(torch.tensor([[18, 16, 3]]))
     with pytest.raises(ConfigError, match=r"0 … 15, got 16"):
         network(num_extra_rows=0)(torch.tensor([[16]]))
+
+
+def test_what_is_fed_its_outputs_is_shown_its_first_sign():
+    model = AutoregressiveRNN(16, "gru", hidden_size=16)
+    assert model(torch.tensor([[3, 16, 3]]), num_scored=2).shape == (1, 2, 16)
+    with pytest.raises(ConfigError, match=r"0 … 15 or 16 … 16, got 17"):
+        model(torch.tensor([[3, 17, 3]]), num_scored=2)
 
 
 @pytest.mark.parametrize("core", CORES)
@@ -51,11 +64,12 @@ def test_an_offset_for_each_sequence_is_not_a_networks():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_trace_is_refused_by_what_has_a_clock():
+def test_trace_is_refused_where_it_would_fix_the_number_of_steps():
     for module, given in (
         (PositionEncoded(LSTM(8, 16), Sinusoidal(4)), torch.rand(5, 2, 4)),
         (network(), torch.zeros(2, 5, dtype=torch.long)),
         (network(encoding="none"), torch.zeros(2, 5, dtype=torch.long)),
+        (S4D(8, 16), torch.rand(2, 5, 8)),
     ):
         with pytest.raises(ConfigError, match=r"torch\.jit\.trace cannot .*torch\.export"):
             torch.jit.trace(module, (given,))

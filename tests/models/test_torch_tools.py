@@ -17,9 +17,12 @@ COMPILE = """
 import sys, torch
 from contextlib import nullcontext
 from itertools import product
+from torch._dynamo.testing import CompileCounterWithBackend
 from pernn.errors import ConfigError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.models import PositionEncodedRNN
+
+BATCH, TIME = (torch.export.Dim(name, min=2, max=512) for name in ("batch", "time"))
 
 def try_core(core):
     # Scans in plain PyTorch write in place: they are not traced with gradients.
@@ -36,19 +39,49 @@ def try_core(core):
         found.append([logits, *(p.grad for p in model.parameters() if p.grad is not None)])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
-    shapes = {"tokens": {0: torch.export.Dim("batch", min=2, max=64)}, "num_queries": None}
-    if whole and core != "s4d":
-        shapes["tokens"][1] = torch.export.Dim("time", min=2, max=512)
+    vectors = torch.randn(3, 4, 16, generator=generator)
+    for module, first, rest in ((model, tokens, (4,)), (model.core, vectors, ())):
+        try_lengths(module, first, rest, whole)
+        try_export(module, first, rest, whole)
+
+def try_lengths(module, first, rest, whole):
     if not whole:
-        try:
-            torch.export.export(model, (tokens, 4), strict=False)
-        except ConfigError as error:
-            assert "under torch.no_grad()" in str(error)
+        return
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled, counts = torch.compile(module, backend=counter, fullgraph=True), []
+    for steps in (5, 6, 7, 8, 9, 10):
+        longer = torch.cat([first] * 3, 1)[:, :steps]
+        check(compiled(longer, *rest), module(longer, *rest))
+        counts.append(counter.frame_count)
+    assert counts == [1, 2, 2, 2, 2, 2], counts
+
+def try_export(module, first, rest, whole):
+    shapes = ({0: BATCH, 1: TIME}, *(None for _ in rest))
+    if not whole:
+        refused(module, first, rest, shapes, "exported for one number of steps")
+        shapes[0].pop(1)
+        if rest:
+            refused(module, first, rest, shapes, "under torch.no_grad()")
     with torch.set_grad_enabled(whole):
-        program = torch.export.export(model, (tokens, 4), dynamic_shapes=shapes, strict=False)
-        for size in ((7, 4), (7, 9), (2, 2))[: len(shapes["tokens"]) ** 2]:
-            other = torch.randint(9, size, generator=generator)
-            torch.testing.assert_close(program.module()(other, 4), model(other, 4))
+        program = torch.export.export(module, (first, *rest), dynamic_shapes=shapes, strict=False)
+        wide = torch.cat([first] * 3)
+        longer = torch.cat([wide] * 50, 1)
+        others = (wide, longer, longer[:2, :2]) if whole else (wide,)
+        for other in others:
+            check(program.module()(other, *rest), module(other, *rest))
+
+def refused(module, first, rest, shapes, said):
+    try:
+        torch.export.export(module, (first, *rest), dynamic_shapes=shapes, strict=False)
+    except ConfigError as error:
+        assert said in str(error)
+    else:
+        raise AssertionError(said)
+
+def check(found, expected):
+    for one, other in zip(*map(torch.utils._pytree.tree_leaves, (found, expected)), strict=True):
+        torch.testing.assert_close(one, other)
 
 for way, core in product((nullcontext, without_kernels), sys.argv[1:]):
     torch._dynamo.reset()
@@ -109,7 +142,7 @@ def test_tokens_of_32_bits(core, batch):
 
 
 @pytest.mark.parametrize("cores", ["lstm", pytest.param("elman gru s4d", marks=pytest.mark.slow)])
-def test_a_model_compiles_and_is_exported_for_any_batch(cores):
+def test_a_model_and_its_core_compile_once_and_are_exported_for_any_length(cores):
     # In a process of its own: the checks of shapes that tests switch on cannot be traced.
     done = subprocess.run(
         [sys.executable, "-c", COMPILE, *cores.split()],

@@ -110,8 +110,14 @@ class Core(nn.Module):
 
         Raises:
             ConfigError: If the vectors have other axes or are not `input_size` wide, there is no
-                time step, the state has another shape, or outputs of packed vectors are to be cut.
+                time step, the state has another shape, outputs of packed vectors are to be cut, or
+                `torch.jit.trace` is at work, which would fix the number of steps.
         """
+        if torch._C._get_tracing_state() is not None:
+            raise ConfigError(
+                f"torch.jit.trace cannot follow {type(self).__name__}: use torch.export.export, "
+                "which takes dynamic_shapes"
+            )
         if isinstance(inputs, Projected):
             return self.recur(inputs, hx, num_outputs=num_outputs)
         if isinstance(inputs, PackedSequence):

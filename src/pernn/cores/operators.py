@@ -99,8 +99,10 @@ def run_operator(
         )
     operator: Any = getattr(torch._VF, OPERATORS[kind])
     given = state if kind == "lstm" else state[0]
-    # Without dropout, `train` says whether there will be a backward pass, and nothing else.
-    options = (has_biases, num_layers, 0.0, torch.is_grad_enabled(), False)
+    # Without dropout, `train` says whether there will be a backward pass, and nothing else; a trace
+    # keeps it, and is checked without gradients.
+    trains = torch.is_grad_enabled() or torch._C._get_tracing_state() is not None
+    options = (has_biases, num_layers, 0.0, trains, False)
     if batch_sizes is None:
         outputs, *final = operator(inputs, given, weights, *options, batch_first)
     else:

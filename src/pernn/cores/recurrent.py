@@ -174,6 +174,7 @@ class RecurrentCore(Core):
             return super().forward(inputs, hx, num_outputs=num_outputs)
         if is_single:
             hx = map_state(hx, lambda part: part.unsqueeze(1))
+        self._check_export(steps)
         outputs, final = self._run_operator(kind, batched, hx, batch)
         if num_outputs is not None:
             outputs = outputs.narrow(time, steps - num_outputs, num_outputs)
@@ -266,6 +267,7 @@ class RecurrentCore(Core):
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
         if kind is not None and kernels_fit(inputs, weight):
             return scan(kind, inputs, weight, self.bias_hn(layer), state, num_outputs)
+        self._check_export(inputs.num_steps)
         if kind is not None and torch.compiler.is_exporting() and torch.is_grad_enabled():
             raise ConfigError(
                 f"{type(self).__name__} without compiled kernels is exported without gradients: "
@@ -275,6 +277,15 @@ class RecurrentCore(Core):
             state = (weight.new_zeros(inputs.batch, self.hidden_size),) * self.num_states
         values, final = self.scan(layer, inputs.gates().contiguous(), state)
         return values[len(values) - num_outputs :], final
+
+    def _check_export(self, steps: Size) -> None:
+        """Refuse to leave the number of steps open where a program would fix it."""
+        if torch.compiler.is_exporting() and isinstance(steps, torch.SymInt):
+            raise ConfigError(
+                f"{type(self).__name__} without compiled kernels (see `pernn doctor`; they need "
+                "float32 and a hidden_size that 16 divides) is exported for one number of steps: "
+                "leave time out of dynamic_shapes"
+            )
 
     def bias_hn(self, layer: int) -> Tensor | None:
         """Return the bias that stands behind the recurrent product; `None` in most cores."""

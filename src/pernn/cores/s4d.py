@@ -169,7 +169,9 @@ class S4D(Core):
             return self.method
         if num_steps == 1:
             return "recurrence"
-        return "toeplitz" if num_steps <= TOEPLITZ_STEPS else "fft"
+        # A compiled program has one way for all lengths; a Toeplitz matrix would fix its own.
+        compiles = torch.compiler.is_compiling()
+        return "fft" if compiles or num_steps > TOEPLITZ_STEPS else "toeplitz"
 
     def to_plain(self) -> "S4D":
         """Make a copy that goes step by step."""

@@ -73,12 +73,12 @@ class S4DLayer(nn.Module):
             final: Tensor | None
             if method == "recurrence":
                 sums, final = self._step(inputs, before)
-                sums = sums[:, :, len(values) - num_outputs :]
+                sums = sums[:, :, values.shape[0] - num_outputs :]
             else:
                 sums, final = self._convolve(
                     inputs, before, method, num_outputs, wants_state=wants_state
                 )
-            skipped = self.skip[:, None, None] * inputs[:, :, len(values) - num_outputs :]
+            skipped = self.skip[:, None, None] * inputs[:, :, values.shape[0] - num_outputs :]
             active = F.gelu((sums + skipped).permute(2, 1, 0).contiguous())
         mixed = linear(active, self.mix.weight, self.mix.bias)
         outputs = F.glu(mixed.to(active.dtype), dim=2)
@@ -122,9 +122,12 @@ class S4DLayer(nn.Module):
         rate, entry = self._discretise()
         readout = torch.view_as_complex(self.readout)
         # z^l = z^(m⌊l/m⌋) z^(l mod m): exponentials of 2√T numbers instead of T.
-        width = math.isqrt(num_steps - 1) + 1
+        # A compiler knows no roots of a length that it leaves open.
+        whole = torch.compiler.is_compiling()
+        width = num_steps if whole else math.isqrt(num_steps - 1) + 1
         steps = torch.arange(width, device=inputs.device).unsqueeze(1)
-        coarse, fine = (torch.exp(rate.unsqueeze(1) * count) for count in (width * steps, steps))
+        blocks = steps[:1] if whole else steps
+        coarse, fine = (torch.exp(rate.unsqueeze(1) * count) for count in (width * blocks, steps))
         weights = (readout * entry).unsqueeze(1) * coarse
         kernel = 2 * _real_product(weights, fine).flatten(1)[:, :num_steps]
         convolve = toeplitz if method == "toeplitz" else fourier

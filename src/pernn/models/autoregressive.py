@@ -52,6 +52,8 @@ class AutoregressiveRNN(PositionEncodedRNN):
         are as wide as a token's vector, and N(0, 1) like it.
     """
 
+    is_queried = False
+
     def __init__(
         self,
         vocab_size: int,

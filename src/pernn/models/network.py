@@ -101,8 +101,8 @@ class EncodedNetwork(nn.Module, ABC):
         """Read the inputs, then answer the queries.
 
         Args:
-            tokens: Ids 0 … vocab_size − 1, or of further rows of the embedding; vectors if the
-                vocabulary is infinite. `(batch, time)`, or `(time,)` for a single sequence.
+            tokens: Ids 0 … vocab_size − 1, or of rows of the embedding after the query's; vectors
+                if the vocabulary is infinite. `(batch, time)`, or `(time,)` for a single sequence.
             num_queries: Output steps that follow, each with the query as input.
             num_scored: Last steps to give outputs for; by default the queries, or all steps if
                 there is none.
@@ -175,7 +175,11 @@ class EncodedNetwork(nn.Module, ABC):
         num_scored: int | None = None,
         scored: Bool[Tensor, "batch scored"] | None = None,
     ) -> Float[Tensor, "*rows hidden"]:
-        """Return the states that `forward` reads out; the arguments are those of `forward`."""
+        """Return the states that `forward` reads out; the arguments are those of `forward`.
+
+        Ids are not checked: where sequences of several lengths make a batch, tokens may show the
+        query's row.
+        """
         inputs = self.prepare(tokens, num_queries, num_scored)
         num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
         kept, _ = run_core(self.core, inputs, num_outputs=num_outputs)

@@ -59,6 +59,8 @@ class PositionEncodedRNN(EncodedNetwork):
     """
 
     embedding: nn.Embedding
+    is_queried = True
+    """Whether row K of the embedding is the query's, which is no token."""
 
     def __init__(
         self,
@@ -191,7 +193,9 @@ class PositionEncodedRNN(EncodedNetwork):
         return UsualNetwork(kind, trained, encoding.embedding_copies, encodings)
 
     def check_inputs(self, tokens: Tensor) -> None:
-        """Refuse what is not ids of this network.
+        """Refuse what is not ids of this network, as the query's row is not.
+
+        `states` does not look: tasks of several lengths show that row where a sequence has ended.
 
         Raises:
             ConfigError: If it is not a batch of integers or a single sequence of them, or an id is
@@ -206,13 +210,17 @@ class PositionEncodedRNN(EncodedNetwork):
         if torch.compiler.is_compiling() or tokens.device.type != "cpu" or not tokens.numel():
             return
         least, most = map(int, tokens.aminmax())
-        # Tasks of several lengths show the query's row among the inputs.
-        rows = self.vocab_size + self.num_extra_rows
-        if least < 0 or most >= rows:
-            last = f" ({self.vocab_size} is the query)" if self.num_extra_rows else ""
+        query, end = self.vocab_size, self.vocab_size + self.num_extra_rows
+        signs = query + 1 if self.is_queried else query
+        shows_query = self.is_queried and most >= query and bool((tokens == query).any())
+        if least < 0 or most >= end or shows_query:
+            wrong = least if least < 0 else most if most >= end else query
+            further = f" or {signs} … {end - 1}" if signs < end else ""
+            sign = f" ({query} is the query)" if self.is_queried and query < end else ""
+            advice = "; num_queries shows it, and states() takes it among tokens"
             raise ConfigError(
-                f"ids must lie in 0 … {self.vocab_size - 1}{last}, got "
-                f"{least if least < 0 else most}"
+                f"tokens of shape {tuple(tokens.shape)}: ids must lie in 0 … {query - 1}{further}"
+                f"{sign}, got {wrong}{advice if sign and wrong == query else ''}"
             )
 
     def _rows(self) -> Float[Tensor, "rows width"]:
