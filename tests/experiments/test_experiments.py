@@ -24,7 +24,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
 EXPERIMENT = find_experiment("vocabulary_size")
 ALL = [find_experiment(name) for name in CATALOGUE]
-SCALES = ("demo", "small", "paper")
+EVERY = [
+    pytest.param(experiment, scale, id=f"{experiment.name}-{scale}")
+    for experiment in ALL
+    for scale in experiment.scales
+]
 SEEDS = (111, 222, 333, 444, 555)
 VALIDATION = dict.fromkeys(("learning_rate", "tuned_vocabulary_size"), (1009, 2003, 3001))
 """Seeds that choose a setting, beside the published ones."""
@@ -76,7 +80,7 @@ def present(settings):
 
 
 def test_every_experiment_has_its_grid_here():
-    assert set(PAPER) == set(CATALOGUE)
+    assert set(PAPER) == {found.name for found in ALL if "paper" in found.scales}
 
 
 @pytest.mark.parametrize(("name", "rows"), PAPER.items(), ids=PAPER)
@@ -98,8 +102,7 @@ def test_all_vocabularies_of_constant_information_have_as_many_inputs():
         assert {spec.task.vocab_size**spec.task.length for spec in specs} == {2**bits}
 
 
-@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("experiment", "scale"), EVERY)
 def test_every_condition_has_every_seed(experiment, scale):
     seeds = defaultdict(list)
     for flat in specs_of(experiment, scale):
@@ -111,11 +114,11 @@ def test_every_condition_has_every_seed(experiment, scale):
     assert found <= {expected, *more}
 
 
-@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("experiment", "scale"), EVERY)
 def test_the_figure_has_one_place_for_every_trial(experiment, scale):
     layout = experiment.figure
-    columns = [layout.x, *names_of(layout.panels), layout.rows, layout.lines, "seed"]
+    named = (layout.x, layout.panels, layout.rows, layout.lines, "seed")
+    columns = [column for some in named for column in names_of(some)]
     specs = specs_of(experiment, scale)
     if layout.table:  # whose columns no spec has; trials without that table are in other figures
         columns = [column for column in columns if any(column in spec for spec in specs)]
@@ -124,8 +127,7 @@ def test_the_figure_has_one_place_for_every_trial(experiment, scale):
     assert set(places.values()) == {1}
 
 
-@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("experiment", "scale"), EVERY)
 def test_every_trial_that_a_contrast_treats_has_its_baseline(experiment, scale):
     for claim in experiment.claims:
         contrast = getattr(claim.predicate, "contrast", None)
@@ -150,8 +152,7 @@ def about(spec, claim):
     return True
 
 
-@pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("experiment", "scale"), EVERY)
 def test_an_unfinished_sweep_is_a_study_with_fewer_seeds(experiment, scale):
     seeds = [spec["seed"] for spec in specs_of(experiment, scale)]
     assert seeds == sorted(seeds)
@@ -184,7 +185,7 @@ def test_unknown_names_are_answered_with_the_known(name, scale, said):
 
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 def test_every_claim_is_about_trials_of_some_scale(experiment):
-    specs = [spec for scale in SCALES for spec in specs_of(experiment, scale)]
+    specs = [spec for scale in experiment.scales for spec in specs_of(experiment, scale)]
     assert len({claim.name for claim in experiment.claims}) == len(experiment.claims)
     for claim in experiment.claims:
         chosen = [spec for spec in specs if about(spec, claim)]
@@ -245,13 +246,11 @@ def test_what_the_texts_do_not_say_is_no_claim():
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 def test_what_a_figure_shows_has_a_name(experiment):
     layout = experiment.figure
-    words = {layout.x, layout.lines, *layout.metrics}
-    for scale in SCALES:
+    columns = (*names_of(layout.x), *names_of(layout.panels), *names_of(layout.lines))
+    words = {*columns, *layout.metrics}
+    for scale in experiment.scales:
         for spec in specs_of(experiment, scale):
-            shown = (
-                spec.get(column) for column in (layout.x, *names_of(layout.panels), layout.lines)
-            )
-            words |= {value for value in shown if isinstance(value, str)}
+            words |= {value for column in columns if isinstance(value := spec.get(column), str)}
     assert words <= experiment.labels.keys()
 
 
@@ -273,8 +272,10 @@ MINIATURE = {
 
 
 def miniature(spec):
-    small = {}
-    for path, value in flatten(spec.dump()).items():
+    small, settings = {}, flatten(spec.dump())
+    if "encoding.frequencies" in settings:
+        del settings["encoding.size"]  # their number, which is the arm
+    for path, value in settings.items():
         shrink = MINIATURE.get(path.rpartition(".")[2])
         if shrink and isinstance(value, int):
             small[path] = shrink(value)
@@ -292,9 +293,8 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
         allowed["seed"] |= {
             *VALIDATION.get(experiment.name, ())
         }  # without them nothing can be judged
-    for column in {layout.x, *names_of(layout.panels)[:1]} - {
-        layout.lines
-    }:  # a contrast needs all lines
+    # A contrast needs all lines.
+    for column in {*names_of(layout.x), *names_of(layout.panels)[:1]} - {layout.lines}:
         values = {spec.get(column) for spec in flat}
         allowed[column] = set(sorted(values, key=str)[:2])
     chosen = [
@@ -303,7 +303,8 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
         if all(settings.get(column) in values for column, values in allowed.items())
     ]
     InlineRunner(device="cpu").run(chosen, tmp_path, lambda event: None)
-    records, _ = read_finished(tmp_path, [spec.fingerprint() for spec in chosen], {}, pytest.fail)
+    runs = [spec.fingerprint() for spec in chosen]
+    records, _ = read_finished(tmp_path, runs, {}, pytest.fail)
     assert len(records) == len(chosen)
     report = write_report(
         experiment, "demo", records, chosen, tmp_path / "report", "command", formats=("svg",)
