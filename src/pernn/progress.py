@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pernn.errors import MachineError, PernnError
 from pernn.experiments import SINGLE
+from pernn.parts import own_parts_off
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory, RunStatus, list_sweeps, read_statuses
 from pernn.sweeps import list_single_runs, read_plan, read_sweep
@@ -53,9 +54,16 @@ def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict
     return {}
 
 
+@own_parts_off()
 def label_run(root: Path, run: str) -> str:
     """Return which trial a run is that has begun; its fingerprint if its spec cannot be read."""
     with suppress(PernnError):
         if values := RunDirectory(root, run).read_spec():
             return RunSpec.load(values).label
     return run
+
+
+def name_run(root: Path, run: str) -> str:
+    """Return which trial a run is, then its fingerprint; that alone if its spec cannot be read."""
+    label = label_run(root, run)
+    return run if label == run else f"{label} ({run})"

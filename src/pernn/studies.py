@@ -8,7 +8,14 @@ from typing import Any
 
 from pernn.errors import ConfigError, PernnError
 from pernn.experiments import SINGLE
-from pernn.reports import Chapter, draw_curves, export_records, judge_experiment, write_study
+from pernn.reports import (
+    Chapter,
+    chart_library,
+    draw_curves,
+    export_records,
+    judge_experiment,
+    write_study,
+)
 from pernn.store import (
     Published,
     RunDirectory,
@@ -72,8 +79,10 @@ def make_study(
 
     Raises:
         StoreError: If the page cannot be written; at once, before anything is read.
+        MachineError: If its charts cannot be made; likewise.
     """
     require_writable(path)
+    chart_library()
     with gc_paused():
         plans = list(_plans(root, folder, complain))
         write_study([_chapter(root, plan, complain) for plan in plans], path)

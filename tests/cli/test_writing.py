@@ -3,6 +3,7 @@
 Every case has another fault, too, that whoever reads first meets before.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -55,6 +56,16 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
     assert "Not a directory" in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_a_trial_that_is_left_out_is_named(damaged: Path, tmp_path: Path) -> None:
+    results = damaged / "results"
+    run, name = min((results / "runs").iterdir()).name, sweep(results).name
+    label = rf"pernn: reverse_ordering lstm sinusoidal K=4 L=6 seed \d+ \({run}\)"
+    done = pernn("publish", name, "-r", results, "--to", tmp_path)
+    assert re.match(f"{label} of {name} left out: ", done.stderr)
+    done = pernn("prune", name, "-r", results, "--dry-run")
+    assert re.match(f"{label} left alone: ", done.stderr)
 
 
 def test_the_page_of_all_makes_its_folder(damaged: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,6 +183,33 @@ def test_charts_have_means_intervals_and_trials() -> None:
     assert len(values[0]["values"]) == values[0]["n"] == 5
     assert {one["line"] for one in values} == {"Vanilla", "Position-encoded"}
     assert convert.vegalite_to_vega(found["spec"])["marks"]
+
+
+PANIC = """
+import os, resource
+import vl_convert
+from pernn.errors import MachineError
+from pernn.reports import charts
+charts.NUM_FILES = 0
+free = os.open(os.devnull, os.O_RDONLY)
+os.close(free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free, free))
+try:
+    charts.chart_library()
+except MachineError as error:
+    print(error)
+"""
+
+
+def test_a_panic_of_vl_convert_is_an_error_of_ours() -> None:
+    pytest.importorskip("vl_convert")
+
+    done = subprocess.run(
+        [sys.executable, "-c", PANIC], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith(
+        "vl-convert failed, no charts are made: called `Result::unwrap()`"
+    )
 
 
 def test_curves_are_thinned_and_drawn() -> None:

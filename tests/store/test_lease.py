@@ -26,12 +26,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
 class OtherHost:
     """This process as if on a host whose locks nobody here sees."""
 
-    def __init__(self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch, boot_id: str = "another kernel"
+    ) -> None:
         self.run, self.patch = RunDirectory(run.path.parents[1], RUN), monkeypatch
+        self.boot_id = boot_id
 
     def __enter__(self) -> RunDirectory:
         with self.patch.context() as patch:
-            patch.setattr(lease, "this_boot_id", lambda: "another kernel")
+            patch.setattr(lease, "this_boot_id", lambda: self.boot_id)
             patch.setattr("pernn.store.run_directory.fcntl.flock", lambda *_: None)
             self.lock = self.run.locked()
             self.lock.__enter__()
@@ -218,6 +221,29 @@ def test_who_is_stopped_after_any_look_changes_nothing_of_the_next_holders(
         assert run.read_metrics() == LINES
         with pytest.raises(BusyError, match="lost the lease to process"):
             other.note("stopped")
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["alive", "deleted"])
+def test_hosts_of_one_snapshot_share_a_boot_id_and_no_owner(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, deleted: bool
+) -> None:
+    # Where no lock reaches, the second takes the run of the first, which lives, at once.
+    with OtherHost(run, monkeypatch, lease.this_boot_id()) as other:
+        other.write_spec(SPEC)
+        for line in LINES[:4]:
+            other.append_metrics(line)
+        if deleted:
+            shutil.rmtree(run.path)
+        with run.locked():
+            run.write_spec(SPEC)
+            run.note("started")
+            before = files(run)
+            for write in WRITES.values():
+                with pytest.raises(BusyError, match="lost the lease to process"):
+                    write(other)
+            with suppress(OSError):
+                other._lease._write(other._lease._holding)
+            assert files(run) == before
 
 
 def test_a_checkpoint_that_kept_a_damaged_log_is_set_aside(run: RunDirectory) -> None:

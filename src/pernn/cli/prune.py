@@ -7,6 +7,7 @@ import typer
 from rich.filesize import decimal
 
 from pernn.errors import ConfigError, one_line
+from pernn.progress import name_run
 from pernn.runs import delete_leftovers, find_leftovers, with_stages
 from pernn.store import list_runs, load_sweep
 from pernn.sweeps import find_waiting
@@ -64,5 +65,5 @@ def prune(
         done = "not deleted (--dry-run)" if dry_run else "deleted"
         typer.echo(f"{count:,} checkpoints of {len(gone):,} trials, {decimal(num_bytes)}: {done}")
     for run, reason in skipped.items():
-        warn(f"{run} left alone: {reason}")
+        warn(f"{name_run(results, run)} left alone: {reason}")
     return 1 if skipped else 0

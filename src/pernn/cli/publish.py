@@ -9,6 +9,7 @@ import typer
 from pernn.errors import ConfigError, one_line
 from pernn.evidence import publish_sweep
 from pernn.experiments import experiment_names
+from pernn.progress import name_run
 from pernn.store import FOLDER, load_sweep
 from pernn.sweeps import plan_sweep
 
@@ -68,9 +69,9 @@ def publish(
             typer.echo(one_line(f"{one.path}: {said}"))
         for run, fate in one.fates.items():
             if fate == "kept the first":
-                warn(f"{run} is published with another result: {fate}")
+                warn(f"{name_run(results, run)} is published with another result: {fate}")
         for run, reason in one.left_out.items():
-            warn(f"{run} of {name} left out: {reason}")
+            warn(f"{name_run(results, run)} of {name} left out: {reason}")
             status = 1
     if as_json:
         plain = {

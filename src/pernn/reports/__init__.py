@@ -6,6 +6,7 @@ from pernn.lazy import exports
 
 
 if TYPE_CHECKING:
+    from .charts import chart_library as chart_library
     from .claims import (
         Verdict as Verdict,
         judge as judge,

@@ -5,35 +5,70 @@ its drawings and tables only.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+from pernn.errors import MachineError, one_line
 from pernn.experiments import Experiment, FigureLayout, names_of
 
 from .labels import Labels, value_of
 from .series import line_order, looks
 from .tables import Row
 
+NUM_FILES = 32
+"""Files that vl-convert may open; where it cannot, its Rust panics, and prints its stack."""
+
+Made = TypeVar("Made")
+
 
 @cache
 def chart_library() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script; empty if the extra is not installed."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script; empty if the extra is not installed.
+
+    Raises:
+        MachineError: If vl-convert cannot run here.
+    """
     try:
         import vl_convert
     except ImportError:
         return ""
-    # Its stub demands the snippet that the program itself does without.
-    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    bundle = _convert(vl_convert.javascript_bundle)
     # Nothing in a script may look like its end.
     return bundle.replace("</script", "<\\/script")
 
 
 def compiled(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a chart with Vega's own specification, for which the page needs no compiler."""
+    """Return a chart with Vega's own specification, for which the page needs no compiler.
+
+    Raises:
+        MachineError: If vl-convert cannot run here.
+    """
     import vl_convert
 
-    return {**found, "spec": vl_convert.vegalite_to_vega(found["spec"])}
+    return {**found, "spec": _convert(vl_convert.vegalite_to_vega, found["spec"])}
+
+
+def _convert(convert: Callable[..., Made], *given: Any) -> Made:
+    """Call vl-convert if it has room; a panic, which is no `Exception`, becomes one of ours."""
+    try:
+        with ExitStack() as room:
+            for _ in range(NUM_FILES):
+                room.enter_context(Path(os.devnull).open())
+    except OSError as error:
+        raise MachineError(
+            f"the charts need {NUM_FILES} more open files: raise the limit (ulimit -n), or remove "
+            "vl-convert-python for a page without charts"
+        ) from error
+    try:
+        return convert(*given)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise MachineError(one_line(f"vl-convert failed, no charts are made: {error}")) from None
 
 
 def chart(experiment: Experiment, rows: Sequence[Row], anchor: str) -> dict[str, Any]:
