@@ -19,7 +19,7 @@ from pernn.interfaces import BatchStream, Task
 from pernn.models import AutoregressiveRNN, PositionEncodedRNN, VectorRNN, extend_vocabulary
 from pernn.randomness import RandomStream, Split
 from pernn.store import RunDirectory
-from pernn.training import PRESETS, Preset
+from pernn.training import PRESETS, Preset, set_strength
 
 from .spec import RunSpec
 
@@ -90,6 +90,7 @@ def build(
     if isinstance(model, AutoregressiveRNN):
         model.reset_phase(_generator(spec, "phase"))
     model.reset_output_layer(_generator(spec, "readout"))
+    set_strength(model, spec.training.iterations, spec.training)
     return Trial(model.to(device), stream, preset)
 
 
@@ -239,7 +240,9 @@ def load_model(
         raise ConfigError(
             f"{folder.path}: no checkpoint of update {update}: expected one of {list(saved)}"
         )
-    arrays = folder.load(max(saved) if update is None else update).arrays
+    update = max(saved) if update is None else update
+    arrays = folder.load(update).arrays
     model = build_stage(spec, root, torch.device(device)).model
     restore_weights(model, arrays, folder.path)
+    set_strength(model, update, spec.training)
     return model
