@@ -115,7 +115,8 @@ def test_every_condition_has_every_seed(experiment, scale):
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_figure_has_one_place_for_every_trial(experiment, scale):
     layout = experiment.figure
-    columns = [layout.x, *names_of(layout.panels), layout.rows, layout.lines, "seed"]
+    names = (*names_of(layout.panels), layout.rows, *names_of(layout.lines))
+    columns = [layout.x, *names, "seed"]
     specs = specs_of(experiment, scale)
     if layout.table:  # whose columns no spec has; trials without that table are in other figures
         columns = [column for column in columns if any(column in spec for spec in specs)]
@@ -245,12 +246,12 @@ def test_what_the_texts_do_not_say_is_no_claim():
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 def test_what_a_figure_shows_has_a_name(experiment):
     layout = experiment.figure
-    words = {layout.x, layout.lines, *layout.metrics}
+    words = {layout.x, *names_of(layout.lines), *layout.metrics}
     for scale in SCALES:
         for spec in specs_of(experiment, scale):
-            shown = (
-                spec.get(column) for column in (layout.x, *names_of(layout.panels), layout.lines)
-            )
+            # Values that count together have a name together, if any.
+            alone = [layout.lines] if isinstance(layout.lines, str) else []
+            shown = (spec.get(column) for column in (layout.x, *names_of(layout.panels), *alone))
             words |= {value for value in shown if isinstance(value, str)}
     assert words <= experiment.labels.keys()
 
@@ -293,7 +294,7 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
             *VALIDATION.get(experiment.name, ())
         }  # without them nothing can be judged
     for column in {layout.x, *names_of(layout.panels)[:1]} - {
-        layout.lines
+        *names_of(layout.lines)
     }:  # a contrast needs all lines
         values = {spec.get(column) for spec in flat}
         allowed[column] = set(sorted(values, key=str)[:2])
