@@ -107,7 +107,7 @@ class Update:
 
 
 def set_strength(model: nn.Module, update: int, config: TrainingConfig) -> None:
-    """Give a network's encoding the strength that it has at an update."""
+    """Set the strength of a network's encoding to that of an update."""
     if config.encoding_schedule != "always":
         cast(Any, model).encoding.strength = encoding_strength(update, config)
 
