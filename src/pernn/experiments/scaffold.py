@@ -128,6 +128,7 @@ EXPERIMENT = Experiment(
         "none, None": "Never",
         "sinusoidal, None": "Always",
         **{f"sinusoidal, {when}": name for when, name in ARMS.items()},
+        **ARMS,
     },
     rules={"demo": "2026-12", "small": "2026-12", "paper": "2026-12"},
 )
