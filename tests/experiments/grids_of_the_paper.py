@@ -143,6 +143,23 @@ PAPER = {
         ],
         each("encoding.kind", *ENCODING_KINDS),
     ),
+    "scaffold": crossed(  # nor this one
+        each("task.kind", "reverse_ordering"),
+        each("task.length", 64),
+        each("training.schedule", "constant"),
+        each("training.batch_size", 64),
+        [
+            {"core.kind": "gru", "task.vocab_size": 64},
+            {"core.kind": "lstm", "task.vocab_size": 1024},
+        ],
+        [
+            {"encoding.kind": "none"},
+            {"encoding.kind": "sinusoidal"},
+            {"encoding.kind": "sinusoidal", "training.encoding_schedule": "early"},
+            {"encoding.kind": "sinusoidal", "training.encoding_schedule": "late"},
+            {"encoding.kind": "sinusoidal", "training.encoding_schedule": "withdrawn"},
+        ],
+    ),
     "language_modelling": crossed(
         each("task.kind", "language_modelling"),
         each("task.corpus.name", "wikitext-103"),

@@ -246,10 +246,12 @@ def test_what_the_texts_do_not_say_is_no_claim():
 @pytest.mark.parametrize("experiment", ALL, ids=lambda found: found.name)
 def test_what_a_figure_shows_has_a_name(experiment):
     layout = experiment.figure
-    columns = (*names_of(layout.x), *names_of(layout.panels), *names_of(layout.lines))
-    words = {*columns, *layout.metrics}
+    words = {*names_of(layout.x), *names_of(layout.lines), *layout.metrics}
     for scale in experiment.scales:
         for spec in specs_of(experiment, scale):
+            # Values that count together have a name together, if any.
+            alone = [layout.lines] if isinstance(layout.lines, str) else []
+            columns = (*names_of(layout.x), *names_of(layout.panels), *alone)
             words |= {value for column in columns if isinstance(value := spec.get(column), str)}
     assert words <= experiment.labels.keys()
 
@@ -294,7 +296,7 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
             *VALIDATION.get(experiment.name, ())
         }  # without them nothing can be judged
     # A contrast needs all lines.
-    for column in {*names_of(layout.x), *names_of(layout.panels)[:1]} - {layout.lines}:
+    for column in {*names_of(layout.x), *names_of(layout.panels)[:1]} - {*names_of(layout.lines)}:
         values = {spec.get(column) for spec in flat}
         allowed[column] = set(sorted(values, key=str)[:2])
     chosen = [

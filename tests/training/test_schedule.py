@@ -2,10 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
 
-from pernn.runs import RunSpec
-from pernn.training import TrainingConfig, learning_rate
+from pernn.errors import ConfigError
+from pernn.kernels import whole_updates
+from pernn.runs import RunSpec, execute, load_model
+from pernn.store import RunDirectory
+from pernn.training import TrainingConfig, advance, encoding_strength, evaluate, learning_rate
+from training.test_loop import CPU, SPEC, start
 
 PAPER = TrainingConfig()
 
@@ -54,3 +59,65 @@ def test_the_usual_schedule_is_no_part_of_a_spec() -> None:
     assert constant.dump()["training"]["schedule"] == "constant"
     assert RunSpec.load(constant.dump()) == constant
     assert constant.fingerprint() != RunSpec().fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ("always", [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        ("early", [1.0, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0]),
+        ("late", [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]),
+        ("withdrawn", [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]),
+    ],
+)
+def test_the_encoding_is_there_when_its_schedule_says(when: str, expected: list[float]) -> None:
+    config = TrainingConfig(iterations=800, encoding_schedule=when)
+    found = [encoding_strength(update, config) for update in (1, 200, 300, 400, 401, 799, 800)]
+    assert found == expected
+
+
+@pytest.mark.parametrize("when", ["early", "late", "withdrawn"])
+@pytest.mark.parametrize("engine", ["whole", "autograd"])
+def test_a_run_with_a_schedule_goes_on_with_the_same_bits(when, engine, tmp_path) -> None:
+    spec = SPEC.override({"training.encoding_schedule": when})
+    with whole_updates(enabled=engine == "whole"):
+        expected = execute(spec, tmp_path / "whole", device="cpu").result
+        for cut in (3, 4, 7, 11):
+            parts = tmp_path / str(cut)
+            execute(spec, parts, device="cpu", on_update=lambda update, cut=cut: update < cut)
+            assert execute(spec, parts, device="cpu").result == expected
+        always = execute(SPEC, tmp_path / "always", device="cpu").result
+    assert expected["weights_sha256"] != always["weights_sha256"]
+
+
+@pytest.mark.parametrize("when", ["early", "late", "withdrawn"])
+def test_whole_updates_know_the_encodings_strength(when) -> None:
+    spec, found = SPEC.override({"training.encoding_schedule": when}), []
+    for whole in (True, False):
+        trial, state = start(spec)
+        with whole_updates(enabled=whole):
+            list(advance(state, trial.stream, spec.training, trial.preset, CPU))
+        found.append(state.weights())
+    for name, value in found[0].items():
+        np.testing.assert_allclose(value, found[1][name], atol=1e-5)
+
+
+def test_what_is_measured_and_loaded_has_the_strength_of_its_update(tmp_path) -> None:
+    spec = SPEC.override({"training.encoding_schedule": "withdrawn"})
+    result = execute(spec, tmp_path, device="cpu").result
+    path = RunDirectory(tmp_path, spec.fingerprint()).path
+    trial, _ = start(spec)
+    losses = {}
+    for strength in (0.0, 1.0):
+        model = load_model(path)
+        assert model.encoding.strength == 0
+        model.encoding.strength = strength
+        losses[strength] = evaluate(model, trial.stream, CPU, "fp32").metrics["loss"]
+    assert losses[0.0] == result["metrics"]["loss"] != losses[1.0]
+    assert load_model(path, update=8).encoding.strength == 1
+
+
+def test_what_has_no_clock_has_no_schedule_of_it() -> None:
+    assert "encoding_schedule" not in RunSpec().dump()["training"]
+    with pytest.raises(ConfigError, match="encoding_schedule=late needs a positional encoding"):
+        RunSpec().override({"encoding.kind": "none", "training.encoding_schedule": "late"})

@@ -44,6 +44,8 @@ class Encoding(nn.Module, ABC):
                 f"masked={masked!r}"
             )
         self.size, self.combine, self.masked = size, combine, masked
+        self.strength = 1.0
+        """What the vectors are multiplied by, where a training changes it as it goes."""
 
     @abstractmethod
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
@@ -75,7 +77,7 @@ class Encoding(nn.Module, ABC):
             raise ConfigError(
                 f"position_offset is invalid: expected at least 0, got {position_offset}"
             )
-        encodings = self.vectors(position_offset + inputs)[position_offset:]
+        encodings = self._scaled(position_offset + inputs)[position_offset:]
         if self.masked is None:
             return encodings
         in_output = torch.arange(inputs, device=encodings.device) >= inputs - num_queries
@@ -159,8 +161,12 @@ class Encoding(nn.Module, ABC):
             )
         steps = torch.arange(num_steps, device=offsets.device)
         positions = (offsets.unsqueeze(1) + steps).clamp_min(0)
-        table = self.vectors(int(positions.max()) + 1)
+        table = self._scaled(int(positions.max()) + 1)
         return F.embedding(positions.to(table.device), table)
+
+    def _scaled(self, num_steps: int) -> Float[Tensor, "time size"]:
+        vectors = self.vectors(num_steps)
+        return vectors if self.strength == 1 else self.strength * vectors
 
     def extra_repr(self) -> str:
         """Return the size, and what is not the default."""

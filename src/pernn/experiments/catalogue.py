@@ -131,6 +131,11 @@ CATALOGUE = {
         "Does the encoding save a factor of the updates, or do they grow slower with K?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "scaffold": Entry(
+        "pernn.experiments.scaffold",
+        "When is the encoding needed: early in training, late, or for every answer?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",

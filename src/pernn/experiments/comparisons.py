@@ -52,6 +52,8 @@ LABELS = {
     "training.iterations": "Updates",
     "training.batch_size": "Batch size",
     "training.learning_rate": "Peak learning rate",
+    "training.schedule": "Learning rate",
+    "training.encoding_schedule": "Encoding is there",
     "reverse_ordering": "Reverse ordering",
     "variable_length": "Variable length",
     "sorting": "Sorting",

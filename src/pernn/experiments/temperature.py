@@ -111,9 +111,11 @@ def either(rate: float) -> Settings:
     return {COLUMN: (rate, rate / TENTH)}
 
 
-def gain_grows(along: str, where: Settings, sign: Literal[1, -1] = 1) -> Grows:
+def gain_grows(
+    along: str, where: Settings, sign: Literal[1, -1] = 1, level: float = LEVEL
+) -> Grows:
     """State that the factor of updates that the encoding saves grows with a setting."""
-    return Grows(pace_column(LEVEL), where, GAIN, along=along, sign=sign)
+    return Grows(pace_column(level), where, GAIN, along=along, sign=sign)
 
 
 def _rises(core: str) -> Claim:

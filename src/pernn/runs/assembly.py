@@ -25,7 +25,7 @@ from pernn.models import (
 )
 from pernn.randomness import RandomStream, Split
 from pernn.store import RunDirectory
-from pernn.training import PRESETS, Preset
+from pernn.training import PRESETS, Preset, set_strength
 
 from .spec import RunSpec
 
@@ -102,6 +102,7 @@ def build(
     if isinstance(model, AutoregressiveRNN):
         model.reset_phase(_generator(spec, "phase"))
     model.reset_output_layer(_generator(spec, "readout"))
+    set_strength(model, spec.training.iterations, spec.training)
     return Trial(model.to(device), stream, preset)
 
 
@@ -251,7 +252,9 @@ def load_model(
         raise ConfigError(
             f"{folder.path}: no checkpoint of update {update}: expected one of {list(saved)}"
         )
-    arrays = folder.load(max(saved) if update is None else update).arrays
+    update = max(saved) if update is None else update
+    arrays = folder.load(update).arrays
     model = build_stage(spec, root, torch.device(device)).model
     restore_weights(model, arrays, folder.path)
+    set_strength(model, update, spec.training)
     return model

@@ -99,7 +99,14 @@ class RunSpec(Config):
 
     @model_validator(mode="after")
     def _fits(self) -> "RunSpec":
-        code = self.encoding
+        code, when = self.encoding, self.training.encoding_schedule
+        if when != "always" and (
+            not isinstance(code, PositionalEncodingConfig) or self.pretraining or self.analysis
+        ):
+            raise ValueError(
+                f"training.encoding_schedule={when} needs a positional encoding, and neither "
+                "pretraining nor analysis"
+            )
         if not isinstance(code, PositionalEncodingConfig):
             return self
         if code.masked is not None and not self.build_task().num_queries:

@@ -10,6 +10,7 @@ from .config import (
     Preset as Preset,
     PresetName as PresetName,
     TrainingConfig as TrainingConfig,
+    encoding_strength as encoding_strength,
     learning_rate as learning_rate,
 )
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Update as Update,
         find_usual as find_usual,
         make_update as make_update,
+        set_strength as set_strength,
         now as now,
     )
 

@@ -11,6 +11,7 @@ from pernn.config import Config
 
 Precision = Literal["fp32", "tf32", "bf16"]
 Schedule = Literal["cosine", "constant"]
+EncodingSchedule = Literal["always", "early", "late", "withdrawn"]
 PresetName = Literal["as-run", "as-written"]
 
 
@@ -74,6 +75,8 @@ class TrainingConfig(Config):
             added up, which needs less memory; all at once if absent, and then left out of the file.
         schedule: Rate after the warm-up: `cosine` falls to about 0, `constant` stays at the peak;
             the former is left out of the file.
+        encoding_schedule: When there is a positional encoding, see `encoding_strength`; `always`
+            is left out of the file.
     """
 
     iterations: Annotated[int, Field(ge=1, le=10**9)] = 300_000
@@ -87,6 +90,7 @@ class TrainingConfig(Config):
     keep_interval: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
     micro_batch: Annotated[int, Field(ge=1, le=10**6)] | None = None
     schedule: Schedule = "cosine"
+    encoding_schedule: EncodingSchedule = "always"
 
     @model_validator(mode="after")
     def _has_pieces(self) -> "TrainingConfig":
@@ -101,7 +105,7 @@ class TrainingConfig(Config):
     def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
         values: dict[str, Any] = serialise(self)
         # Younger than digests that are published.
-        for name in ("micro_batch", "schedule"):
+        for name in ("micro_batch", "schedule", "encoding_schedule"):
             if values[name] == type(self).model_fields[name].default:
                 del values[name]
         return values
@@ -122,3 +126,21 @@ def learning_rate(update: int, config: TrainingConfig) -> float:
         return config.learning_rate
     phase = math.pi * (step - warmup) / config.iterations
     return config.learning_rate * 0.5 * (1 + math.cos(phase))
+
+
+def encoding_strength(update: int, config: TrainingConfig) -> float:
+    """Return what the positional encoding is multiplied by at update n, and after it.
+
+    `early`: 1 for a quarter of the updates, then falling linearly to 0 at half; `late`: 0 for the
+    first half, then 1; `withdrawn`: 1 but for the last update, so that the trained network is
+    measured without it.
+    """
+    match config.encoding_schedule:
+        case "always":
+            return 1.0
+        case "early":
+            return min(1.0, max(0.0, 2 - 4 * update / config.iterations))
+        case "late":
+            return float(2 * update > config.iterations)
+        case "withdrawn":
+            return float(update < config.iterations)

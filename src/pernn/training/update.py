@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pernn.interfaces import Batch
 from pernn.kernels import AdamStep, UsualNetwork, has_whole_updates, update_whole
 
-from .config import Preset, TrainingConfig, learning_rate
+from .config import Preset, TrainingConfig, encoding_strength, learning_rate
 from .objective import DeviceBatch, batch_loss, show
 from .precision import RoundedOnly, rounding
 from .state import TrainState
@@ -73,8 +73,12 @@ class Update:
         update_whole(network, moments, step, *batch, state.sums, self._space)
 
     def count(self) -> None:
-        """Begin the next update: count it and set its learning rate, in place if it is a tensor."""
+        """Begin the next update: count it, set its encoding's strength and its learning rate.
+
+        A rate that is a tensor is set in place.
+        """
         self.state.update += 1
+        set_strength(self.state.model, self.state.update, self.config)
         rate = learning_rate(self.state.update, self.config)
         for group in self.state.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
@@ -100,6 +104,12 @@ class Update:
             loss, right = batch_loss(self.state.network, shown)
         torch.autograd.backward(loss)
         return loss.detach(), right
+
+
+def set_strength(model: nn.Module, update: int, config: TrainingConfig) -> None:
+    """Set the strength of a network's encoding to that of an update."""
+    if config.encoding_schedule != "always":
+        cast(Any, model).encoding.strength = encoding_strength(update, config)
 
 
 def find_usual(
@@ -207,7 +217,9 @@ def make_update(
     state: TrainState, config: TrainingConfig, preset: Preset, device: torch.device
 ) -> Update:
     """Return the fastest updates that a device has."""
-    kind = RecordedUpdate if device.type == "cuda" else Update
+    # A recording would repeat the strength that the encoding had when it was made.
+    can_repeat = config.encoding_schedule == "always"
+    kind = RecordedUpdate if device.type == "cuda" and can_repeat else Update
     return kind(state, config, preset, device)
 
 
