@@ -305,8 +305,7 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
         if all(settings.get(column) in values for column, values in allowed.items())
     ]
     InlineRunner(device="cpu").run(chosen, tmp_path, lambda event: None)
-    runs = [spec.fingerprint() for spec in chosen]
-    records, _ = read_finished(tmp_path, runs, {}, pytest.fail)
+    records, _ = read_finished(tmp_path, [spec.fingerprint() for spec in chosen], {}, pytest.fail)
     assert len(records) == len(chosen)
     report = write_report(
         experiment, "demo", records, chosen, tmp_path / "report", "command", formats=("svg",)

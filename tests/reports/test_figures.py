@@ -255,6 +255,33 @@ def test_words_on_the_axis_stand_at_equal_steps() -> None:
     assert list(axes.get_xticks()) == [0, 1]
 
 
+def test_conditions_of_several_columns_stand_in_the_order_of_their_names() -> None:
+    columns = ("encoding.kind", "encoding.masked")
+    layout = FigureLayout(x=columns, panels="core.kind", lines="task.length", metrics=("loss",))
+    records = [
+        {**one, "encoding.masked": f"phase {number}"}
+        for one in trials(cores=("gru",))
+        for number in range(6)
+        if one["task.vocab_size"] == 4
+    ]
+    names = {"sinusoidal, phase 3": "Third first", "encoding.kind, encoding.masked": "Arm"}
+    about = experiment(figure=layout)
+    axes = draw(replace(about, labels={**names, **about.labels}), records).axes[0]
+    found = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert len(found) == 12
+    assert found[:2] == ["Third first", "Vanilla, phase 0"]
+    assert {tick.get_rotation() for tick in axes.get_xticklabels()} == {90}
+    assert axes.get_xlabel() == "Arm"
+
+
+def test_several_columns_along_an_axis_are_words_alone() -> None:
+    parts = {"x": ("seed", "core.kind"), "panels": "core.kind", "lines": "encoding.kind"}
+    with pytest.raises(ConfigError, match="along words shows no contrast"):
+        FigureLayout(**parts, metrics=("loss",), contrast=ENCODING)
+    with pytest.raises(ConfigError, match="'bands' has one column along its axis"):
+        FigureLayout(**parts, metrics=("loss",), form="bands")
+
+
 def test_a_line_keeps_its_look_where_another_is_missing() -> None:
     records = [
         one for one in trials() if (one["core.kind"], one["encoding.kind"]) != ("lstm", "none")

@@ -184,6 +184,28 @@ def test_a_constant_rate_is_that_of_autograd():
         assert np.abs(value - weights["cosine", True][name]).max() > 1e-3, name
 
 
+@needs_whole
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        {"encoding.kind": "constant"},
+        {"encoding.masked": "output"},
+        {"encoding.frequencies": [1.570796]},
+    ],
+    ids=str,
+)
+def test_what_an_encoding_may_carry_is_trained_by_whole_updates(encoding):
+    spec, weights = SPEC.override(encoding), {}
+    for whole in (True, False):
+        trial, state = start(spec)
+        with Spy() as spy, whole_updates(enabled=whole):
+            list(advance(state, trial.stream, spec.training, trial.preset, CPU))
+        assert spy.count == (12 if whole else 0)
+        weights[whole] = state.weights()
+    for name, value in weights[True].items():
+        np.testing.assert_allclose(value, weights[False][name], atol=1e-5)
+
+
 UNUSUAL = {
     "another core": {"core.kind": "s4d"},
     "two layers": {"core.num_layers": 2},
@@ -195,6 +217,7 @@ UNUSUAL = {
     "steps that are not scored": {"task.kind": "variable_length", "task.min_length": 2},
     "its own outputs": {"task.kind": "autoregressive"},
     "vectors": {"task.kind": "infinite_vocabulary"},
+    "codes": {"task.kind": "coded_reversal"},
 }
 
 
