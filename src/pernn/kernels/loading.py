@@ -14,8 +14,7 @@ import torch
 from pernn.errors import MachineError
 
 from .cache import VARIABLE
-from .compilation import choose_recipe, choose_target, find_library
-from .keeping import CompilationError
+from .compilation import CompilationError, choose_recipe, choose_target, find_library
 from .shapes import register_shapes
 
 LOGGER = logging.getLogger("pernn")
