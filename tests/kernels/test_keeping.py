@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -111,6 +112,16 @@ def test_what_does_not_verify_is_compiled_anew(kept, compiler, library, damage):
     assert kept.stat().st_mode & 0o077 == 0
     assert find_library(choose_recipe()) == kept
     assert num_asked(compiler) == 2
+
+
+def test_many_at_once_compile_it_once(compiler, monkeypatch):
+    monkeypatch.setattr(compilation, "try_out", lambda made: None)
+    script = compiler.parent / "cxx"
+    script.write_text(script.read_text().replace("echo asked", "sleep 1; echo asked"))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(find_library, [choose_recipe()] * 4))
+    assert len(set(found)) == 1
+    assert num_asked(compiler) == 1
 
 
 def test_a_cache_that_others_can_write_is_closed_to_them(kept, compiler):
