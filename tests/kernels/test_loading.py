@@ -10,8 +10,7 @@ import torch
 from pernn.errors import MachineError
 from pernn.kernels import describe_kernels, find_kernels, loading, without_kernels
 from pernn.kernels.cache import cache_directory, library_path, may_compile_first
-from pernn.kernels.compilation import choose_recipe, find_library
-from pernn.kernels.keeping import CompilationError
+from pernn.kernels.compilation import CompilationError, choose_recipe, find_library
 
 
 @pytest.fixture
@@ -89,7 +88,10 @@ def test_kernels_that_are_required_must_be_there(monkeypatch):
 
 def test_what_the_compiler_says_is_one_line(tmp_path, monkeypatch):
     compiler = tmp_path / "cxx"
-    compiler.write_text("#!/bin/sh\necho some.cpp: fatal error: no such header >&2\nexit 1\n")
+    compiler.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && exec echo 1\n'
+        "echo some.cpp: fatal error: no such header >&2\nexit 1\n"
+    )
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

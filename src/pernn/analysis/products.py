@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from pernn.cores import LayerFactors, RecurrentCore
 
-from .factored import FactoredProduct, choose_panel
+from .factored import multiply_factored
 
 STEPS_PER_SCALING = 16
 """Steps between two exact rescalings, which keep vanishing rows far from underflow."""
@@ -38,11 +38,8 @@ class ProductJacobian:
         self._num_factors = target - source
         self._size = core.hidden_size
         layers = range(core.num_layers)
-        panel = choose_panel(self.outputs)
-        self._recurrent = [FactoredProduct(core.weight("hh", layer), panel) for layer in layers]
-        self._entering = [
-            FactoredProduct(core.weight("ih", layer), panel) if layer else None for layer in layers
-        ]
+        self._recurrent = [core.weight("hh", layer) for layer in layers]
+        self._entering = [core.weight("ih", layer) if layer else None for layer in layers]
         self._num_parts = core.num_layers * core.num_states
         self.width = self._num_parts * self._size
 
@@ -67,28 +64,26 @@ class ProductJacobian:
         factors, hidden = self._layers[layer], parts[layer]
         entering = self._entering[layer]
         for index, group in enumerate(factors.groups):
-            source, ahead, behind = hidden, None, None
+            source = hidden
             if index:
-                # What of the cell shows in h comes first; what of it goes on comes last.
+                # What of the cell shows in h comes first.
                 source = parts[len(self._layers) + layer]
-                ahead = (hidden, _at(factors.leak, step))
-                behind = _at(factors.forget, step)
+                source.addcmul_(hidden, _at(factors.leak, step).unsqueeze(1))
             if entering is not None:
-                below = parts[layer - 1]
-                entering.multiply(
-                    below, source, factors.entering[step], group, add=True, ahead=ahead
-                )
-                ahead = None
-            self._recurrent[layer].multiply(
+                slopes = factors.entering[step]
+                multiply_factored(parts[layer - 1], source, entering, slopes, group, add=True)
+            multiply_factored(
                 fresh,
                 source,
+                self._recurrent[layer],
                 factors.recurrent[step],
                 group,
                 add=index > 0,
                 diagonal=None if factors.keep is None else _at(factors.keep, step),
-                ahead=ahead,
-                behind=behind,
             )
+            if index:
+                # What of the cell goes on by itself.
+                source.mul_(_at(factors.forget, step).unsqueeze(1))
         return fresh
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
@@ -131,7 +126,7 @@ def trace(
 def _at(values: Tensor | None, step: int) -> Tensor:
     """Return a factor's values at a step."""
     assert values is not None  # noqa: S101 a cell has both
-    return values[step].contiguous()
+    return values[step]
 
 
 def _rescale(parts: list[Tensor]) -> Int[Tensor, "batch rows"]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from .updates import (
         MAX_HIDDEN as MAX_HIDDEN,
-        AdamStep as AdamStep,
         UsualNetwork as UsualNetwork,
         has_whole_updates as has_whole_updates,
         update_whole as update_whole,

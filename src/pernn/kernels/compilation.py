@@ -1,31 +1,42 @@
-"""From C++ to a shared library: which compiler, which flags, where the result is kept."""
+"""From C++ to a shared library: found in the cache, whole and ours, or compiled into it."""
 
 import fcntl
 import hashlib
 import os
 import platform
 import shutil
+import signal
+import stat
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch.utils import cpp_extension
 
-from pernn.ownership import make_private
-
-from .cache import TARGET_VARIABLE, cache_directory, library_path
-from .keeping import CompilationError, is_sound, keep
+from .cache import TARGET_VARIABLE, library_path
 
 SOURCES = Path(__file__).parent / "source"
 TIMEOUT_SECONDS = 600
+PROBE = """
+import sys, torch
+torch.ops.load_library(sys.argv[1])
+zeros = torch.zeros(1, 16)
+torch.ops.pernn.scan_forward(
+    "elman", 16, 1, 1, 1, 0, zeros, None, None, torch.zeros(1, 16, 16), None, None, None
+)
+"""
+"""What a child process does first with a new library."""
 
 
-@dataclass(frozen=True)
-class Recipe:
+class CompilationError(Exception):
+    """No library could be made; the message says why, in one line."""
+
+
+class Recipe(NamedTuple):
     """All that decides the library.
 
     Attributes:
@@ -41,11 +52,10 @@ class Recipe:
 
         Where the compiler looks at the processor by itself, another processor is another library.
         """
-        parts = [torch.__version__, _version(self.compiler), *self.flags]
+        parts = [torch.__version__, _run(self.compiler, self.compiler, "--version"), *self.flags]
         if "-march=native" in self.flags:
             parts.append(_processor())
-        content = "\n".join(parts).encode()
-        digest = hashlib.sha256(content)
+        digest = hashlib.sha256("\n".join(parts).encode())
         for path in sorted(SOURCES.iterdir()):
             digest.update(path.name.encode())
             digest.update(path.read_bytes())
@@ -87,89 +97,115 @@ def find_library(recipe: Recipe) -> Path:
     """
     path = library_path(recipe.digest())
     try:
-        make_private(path.parent)
+        _make_private(path.parent)
+        if not is_sound(path):
+            with (path.parent / ".lock").open("a") as lock:
+                # Where there are no locks, as on some network drives, each process compiles for
+                # itself. A lock ends with its process.
+                with suppress(OSError):
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                # Another process may have made it meanwhile.
+                if not is_sound(path):
+                    compile_library(recipe, path)
     except OSError as error:
-        raise CompilationError(
-            f"{_said(path.parent, error)}: set XDG_CACHE_HOME to a folder of your own"
-        ) from error
-    if not is_sound(path):
-        with _locked(cache_directory()):
-            # Another process may have made it meanwhile.
-            if not is_sound(path):
-                compile_library(recipe, path)
+        said = f"{path.parent}: {error.strerror}" if error.strerror else str(error)
+        raise CompilationError(f"{said}: set XDG_CACHE_HOME to a folder of your own") from error
     return path
 
 
-def _said(path: Path, error: OSError) -> str:
-    """Turn an error into one line that names the path."""
-    return f"{path}: {error.strerror}" if error.strerror else str(error)
+def is_sound(path: Path) -> bool:
+    """Return whether a library is ours and as it was made: its digest is at its end."""
+    # No link is followed, and no FIFO waits for a writer.
+    careful = os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | careful)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or not _is_ours(status):
+                return False
+            content = file.read()
+    except OSError:
+        return False
+    return content[-32:] == hashlib.sha256(content[:-32]).digest()
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Let one process compile and the others wait; the lock ends with its process."""
-    try:
-        lock = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise CompilationError(_said(folder, error)) from error
-    try:
-        # Where there are no locks, as on some network drives, each process compiles for itself.
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+def _is_ours(status: os.stat_result) -> bool:
+    """Return whether only we or root can have written something."""
+    return status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder that only its owner can write to, or make it so if it is ours already."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid == os.geteuid() and status.st_mode & 0o022:
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~0o022)
+        status = folder.stat()
+    if not _is_ours(status):
+        raise PermissionError(f"{folder} belongs to another user or can be written by others")
 
 
 def compile_library(recipe: Recipe, path: Path) -> None:
-    """Compile to a file beside its place, try it in a child process, then move it there.
+    """Compile to a file beside its place, try it, then move it there.
 
     Raises:
-        CompilationError: If that fails.
+        CompilationError: If the compiler fails, or what it made.
+        OSError: If it cannot be kept.
     """
-    # `-lc10` and `-ltorch_cpu` are loaded already where this library will be.
-    words: list[str] = [
-        recipe.compiler,
-        *recipe.flags,
-        "-include",
-        str(SOURCES / "instructions.h"),
-        *(f"-I{folder}" for folder in cpp_extension.include_paths()),
-        *(f"-L{folder}" for folder in cpp_extension.library_paths()),
-        "-lc10",
-        "-ltorch_cpu",
-    ]
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            # PyTorch's headers take most of the time: all sources share them.
-            whole, made = Path(folder, "whole.cpp"), Path(folder, path.name)
-            sources = sorted(SOURCES.glob("*.cpp"))
-            whole.write_text("".join(f'#include "{source}"\n' for source in sources))
-            _run([words[0], str(whole), *words[1:], "-o", str(made)])
-            keep(made, path)
-    except OSError as error:
-        raise CompilationError(_said(path.parent, error)) from error
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        # PyTorch's headers take most of the time: all sources share them.
+        whole, made = Path(folder, "whole.cpp"), Path(folder, path.name)
+        sources = sorted(SOURCES.glob("*.cpp"))
+        whole.write_text("".join(f'#include "{source}"\n' for source in sources))
+        _run(
+            recipe.compiler,
+            recipe.compiler,
+            str(whole),
+            *recipe.flags,
+            "-include",
+            str(SOURCES / "instructions.h"),
+            *(f"-I{one}" for one in cpp_extension.include_paths()),
+            *(f"-L{one}" for one in cpp_extension.library_paths()),
+            # Loaded already where this library will be.
+            "-lc10",
+            "-ltorch_cpu",
+            "-o",
+            str(made),
+        )
+        try_out(made)
+        with made.open("ab") as file:
+            file.write(hashlib.sha256(made.read_bytes()).digest())
+        made.chmod(0o600)
+        if path.is_dir() and not path.is_symlink():
+            path.rename(made.with_name("old"))
+        made.replace(path)
 
 
-def _run(words: Sequence[str]) -> None:
+def try_out(library: Path) -> None:
+    """Load a library in a child process, and compute with it.
+
+    Raises:
+        CompilationError: If the child does not survive.
+    """
+    # From where nobody else can put a module named torch.
+    _run("the compiled library", sys.executable, "-c", PROBE, str(library), folder=library.parent)
+
+
+def _run(what: str, *words: str, folder: Path | None = None) -> str:
+    """Return what a program prints."""
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise CompilationError(f"{words[0]} took more than {TIMEOUT_SECONDS} s") from None
+            words, cwd=folder, capture_output=True, text=True, errors="replace",
+            timeout=TIMEOUT_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilationError(f"{what} failed: {error}") from None
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise CompilationError(f"{what} ended by {name}")
     if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-        first = (errors or done.stderr.splitlines() or ["no message"])[0]
-        raise CompilationError(f"{words[0]} failed: {first}")
-
-
-def _version(compiler: str) -> str:
-    try:
-        done = subprocess.run(
-            [compiler, "--version"], capture_output=True, text=True, timeout=60, check=False
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise CompilationError(f"{compiler} does not answer: {error}") from error
+        lines = done.stderr.splitlines()
+        said = next((line for line in lines if "error" in line.lower()), (*lines, "no message")[0])
+        raise CompilationError(f"{what} failed: {said}")
     return done.stdout
 
 

@@ -14,8 +14,7 @@ import torch
 from pernn.errors import MachineError
 
 from .cache import VARIABLE
-from .compilation import choose_recipe, choose_target, find_library
-from .keeping import CompilationError
+from .compilation import CompilationError, choose_recipe, choose_target, find_library
 from .shapes import register_shapes
 
 LOGGER = logging.getLogger("pernn")
@@ -44,8 +43,6 @@ class Kernels:
 
     Attributes:
         path: The shared library.
-        factor_panel: Columns that the products of `multiply_factored` are made of; 0 where the
-            processor has no matrix units.
         instructions: What it was compiled for: `AMX`, `AVX512`, `AVX2` or `DEFAULT`.
         rounds: Whether the recurrences can take bfloat16 factors; else PyTorch runs them.
         product_parts: What `matmul` can do: 3 (float32), 1 (factors rounded to bfloat16), by matrix
@@ -53,7 +50,6 @@ class Kernels:
     """
 
     path: Path
-    factor_panel: int
     instructions: str
     rounds: bool
     product_parts: tuple[int, ...]
@@ -147,7 +143,6 @@ def _load() -> Kernels:
     found = torch.ops.pernn
     return Kernels(
         path,
-        found.factor_panel(),
         found.instructions(),
         found.multiplies_bfloat16(),
         tuple(found.product_parts()),

@@ -35,23 +35,6 @@ class UsualNetwork:
     encodings: Float[Tensor, "time size"] | None
 
 
-@dataclass(frozen=True)
-class AdamStep:
-    """Numbers of one step of Adam.
-
-    Attributes:
-        rate: Learning rate.
-        betas: Decay of the two moments.
-        epsilon: Added to the root of the second moment.
-        clip_norm: Largest norm of all gradients; infinity does not clip.
-    """
-
-    rate: float
-    betas: tuple[float, float]
-    epsilon: float
-    clip_norm: float
-
-
 @contextmanager
 def whole_updates(*, enabled: bool) -> Iterator[None]:
     """Let networks that are as usual be trained by whole updates, or not; for this thread.
@@ -80,10 +63,14 @@ def has_whole_updates(device: torch.device) -> bool:
 def update_whole(
     network: UsualNetwork,
     moments: Sequence[Mapping[str, Tensor]],
-    step: AdamStep,
     tokens: Int[Tensor, "batch input_time"],
     targets: Int[Tensor, "batch scored"],
     num_queries: int,
+    *,
+    rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+    clip_norm: float,
     sums: Float[Tensor, "3"],
     space: Tensor,
 ) -> None:
@@ -92,10 +79,13 @@ def update_whole(
     Args:
         network: What is trained, in float32 on the CPU.
         moments: Of each weight, `exp_avg`, `exp_avg_sq` and `step`.
-        step: Adam's.
         tokens: Ids of the input phase.
         targets: Ids expected at the last steps.
         num_queries: Steps after the tokens.
+        rate: Adam's learning rate.
+        betas: Decay of the two moments.
+        epsilon: Added to the root of the second moment.
+        clip_norm: Largest norm of all gradients; infinity does not clip.
         sums: Loss, gradient norm and share of right answers are added to these.
         space: Memory of the kernel's own, of any size: it grows, and serves the next update.
 
@@ -111,10 +101,10 @@ def update_whole(
         tokens.contiguous(),
         targets.contiguous(),
         num_queries,
-        step.rate,
-        *step.betas,
-        step.epsilon,
-        step.clip_norm,
+        rate,
+        *betas,
+        epsilon,
+        clip_norm,
         sums,
         space,
     )

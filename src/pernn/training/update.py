@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pernn.interfaces import Batch
-from pernn.kernels import AdamStep, UsualNetwork, has_whole_updates, update_whole
+from pernn.kernels import UsualNetwork, has_whole_updates, update_whole
 
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
 from .objective import DeviceBatch, batch_loss, show
@@ -68,9 +68,11 @@ class Update:
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
         state, adam = self.state, self.state.optimizer
         moments = [adam.moments_of(weight) for weight in network.weights]
-        step = AdamStep(adam.param_groups[0]["lr"], adam.betas, adam.eps, self.clip_norm)
-        batch = shown.tokens, shown.targets, shown.num_queries
-        update_whole(network, moments, step, *batch, state.sums, self._space)
+        update_whole(
+            network, moments, shown.tokens, shown.targets, shown.num_queries,
+            rate=adam.param_groups[0]["lr"], betas=adam.betas, epsilon=adam.eps,
+            clip_norm=self.clip_norm, sums=state.sums, space=self._space,
+        )  # fmt: skip
 
     def count(self) -> None:
         """Begin the next update: count it, set its encoding's strength and its learning rate.

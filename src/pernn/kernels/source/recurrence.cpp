@@ -35,11 +35,6 @@ const float* data(const optional<Tensor>& tensor) {
   return tensor ? tensor->const_data_ptr<float>() : nullptr;
 }
 
-template <typename T>
-const T* offset(const T* from, int64_t by) {
-  return from ? from + by : nullptr;
-}
-
 // Rows first … last of the batch that a block works on.
 std::pair<int64_t, int64_t> rows_of(const Sizes& sizes, int64_t block) {
   return {block * sizes.batch / sizes.blocks, (block + 1) * sizes.batch / sizes.blocks};
@@ -115,24 +110,16 @@ struct Forward {
       for (int64_t row = 0; row < count; ++row) {
         const int64_t place = now + row * H;
         const float* source = table + table_row(sizes, tokens, step, first + row) * width;
-        for (int64_t start = 0; start < H; start += U) {
-          const int64_t old = row * H + start;
-          const ForwardRow one{
-              source + start,
-              offset(code, start),
-              left ? product.data() + row * width + start * Cell::kGates : nullptr,
-              offset(late, start),
-              step ? outputs + before + old : offset(hidden, state + old),
-              step ? offset<float>(cells, before + old) : offset(cell, state + old),
-              saved + (place + start) * Cell::kSaved,
-              outputs + place + start,
-              cells + place + start,
-          };
-          for (int64_t unit = 0; unit < U; unit += kWidth) {
-            forward(Cell{}, one, {H, U}, unit);
-            if constexpr (kRounds<T>)
-              store(rounded.data() + old + unit, Vec::loadu(one.new_hidden + unit));
-          }
+        for (int64_t unit = 0; unit < H; unit += kWidth) {
+          const int64_t old = row * H + unit, start = unit / U * U;
+          step_forward(
+              Cell{},
+              {H, U, U, source + unit, offset(code, unit),
+               left ? product.data() + row * width + start * Cell::kGates + unit - start : nullptr,
+               offset(late, unit), step ? outputs + before + old : offset(hidden, state + old),
+               step ? offset(cells, before + old) : offset(cell, state + old), outputs + now + old,
+               offset(cells, now + old), nullptr, saved + (place + start) * Cell::kSaved + unit - start});
+          if constexpr (kRounds<T>) store(rounded.data() + old, Vec::loadu(outputs + now + old));
         }
       }
     }
@@ -173,34 +160,31 @@ struct Backward {
       for (int64_t row = 0; row < count; ++row) {
         const int64_t place = now + row * H;
         float* entry = sums + table_row(sizes, tokens, step, first + row) * width;
-        for (int64_t start = 0; start < H; start += U) {
-          const int64_t old = row * H + start;
-          const BackwardRow one{
-              offset(given, old),
-              saved + (place + start) * Cell::kSaved,
-              step ? outputs + before + old : offset(hidden, state + old),
-              outputs + place + start,
-              step ? offset(cells, before + old) : offset(cell, state + old),
-              cells + place + start,
-              later + old,
-              grad_cell + state + old,
-          };
-          for (int64_t unit = 0; unit < U; unit += kWidth) {
-            const auto grads = backward(Cell{}, one, {H, U}, unit);
-            for (int64_t gate = 0; gate < Cell::kGates; ++gate) {
-              const int64_t column = gate * H + start + unit;
-              store(inner + place * Cell::kGates + column, grads.inner[gate]);
-              if constexpr (kRounds<T>)
-                store(rounded.data() + row * width + column, grads.inner[gate]);
-              (Vec::loadu(total + column) + grads.outer[gate]).store(total + column);
-              if (!is_input) continue;
-              const Vec before_it = tokens ? Vec::loadu(entry + column) : Vec(0.f);
-              (before_it + grads.outer[gate]).store(entry + column);
-            }
-            if constexpr (Cell::kLate) {
-              float* at = grad_late + block * H + start + unit;
-              (Vec::loadu(at) + grads.inner[Cell::kGates - 1]).store(at);
-            }
+        for (int64_t unit = 0; unit < H; unit += kWidth) {
+          const int64_t old = row * H + unit, start = unit / U * U;
+          Vec grad = Vec::loadu(later + old);
+          if (given) grad = grad + Vec::loadu(given + old);
+          const auto grads = step_back(
+              Cell{},
+              {.parts = U,
+               .before = step ? outputs + before + old : offset(hidden, state + old),
+               .old_cell = step ? offset(cells, before + old) : offset(cell, state + old),
+               .state = outputs + now + old,
+               .cell = offset(cells, now + old),
+               .kept = saved + (place + start) * Cell::kSaved + unit - start},
+              grad, (Cell::kLate ? later : grad_cell + state) + old);
+          for (int64_t gate = 0; gate < Cell::kGates; ++gate) {
+            const int64_t column = gate * H + unit;
+            store(inner + place * Cell::kGates + column, grads.inner[gate]);
+            if constexpr (kRounds<T>) store(rounded.data() + row * width + column, grads.inner[gate]);
+            (Vec::loadu(total + column) + grads.outer[gate]).store(total + column);
+            if (!is_input) continue;
+            const Vec before_it = tokens ? Vec::loadu(entry + column) : Vec(0.f);
+            (before_it + grads.outer[gate]).store(entry + column);
+          }
+          if constexpr (Cell::kLate) {
+            float* at = grad_late + block * H + unit;
+            (Vec::loadu(at) + grads.inner[Cell::kGates - 1]).store(at);
           }
         }
       }

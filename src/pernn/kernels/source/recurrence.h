@@ -34,74 +34,63 @@ struct LSTM {
   static constexpr bool kLate = false;
 };
 
-// The pointwise part of a step forward, for one row and the units of one panel.
-struct ForwardRow {
-  const float* input;    // row of the table, at the panel's first unit; gates lie H apart
-  const float* code;     // code of the step, likewise; may be absent
-  const float* product;  // the panel of the recurrent product, gates lie U apart; may be absent
-  const float* late;     // bias of the new gate behind the reset, at the units
-  const float* hidden;   // h_old at the units; may be absent
-  const float* cell;     // c_old at the units; may be absent
-  float* saved;          // what the way back needs, at the panel
-  float* new_hidden;
-  float* new_cell;
-};
-
-// The pointwise part of a step back.
-struct BackwardRow {
-  const float* grad_output;  // may be absent
-  const float* saved;
-  const float* hidden;      // h_old; may be absent
-  const float* new_hidden;  // h
-  const float* cell;        // c_old; may be absent
-  const float* new_cell;    // c
-  float* grad_hidden;       // adjoint of h from later steps; on return, what goes on by itself
-  float* grad_cell;         // adjoint of c; on return, of c_old
-};
-
 inline Vec load(const float* from, int64_t at) {
   return from ? Vec::loadu(from + at) : Vec(0.f);
 }
 
-struct Strides {
-  int64_t hidden, units;
+template <typename Number>
+Number* offset(Number* from, int64_t by) {
+  return from ? from + by : nullptr;
+}
+
+// One row of the batch and one vector of units of a step. Number is const on the way back, which has
+// no need of what enters.
+template <typename Number>
+struct Place {
+  int64_t gates = 0, parts = 0, sum = 0;  // how far apart are gates, parts kept, gates of the sums
+  const float *input = nullptr, *code = nullptr;  // what enters: of the token, and of the step if any
+  const float* sums = nullptr;                    // recurrent product; absent if there is no state
+  const float* late = nullptr;                    // bias of the GRU's new gate behind the reset
+  const float *before = nullptr, *old_cell = nullptr;  // of the step before; may be absent
+  Number *state = nullptr, *cell = nullptr;
+  Number* flat = nullptr;  // tanh of the cell, if it is kept
+  Number* kept = nullptr;  // what the way back needs
+
+  Vec entering(int64_t gate) const {
+    const Vec value = Vec::loadu(input + gate * gates);
+    return code ? value + Vec::loadu(code + gate * gates) : value;
+  }
+  Vec activation(int64_t gate) const {
+    return sums ? entering(gate) + Vec::loadu(sums + gate * sum) : entering(gate);
+  }
+  Vec kept_at(int64_t part) const { return Vec::loadu(kept + part * parts); }
+  template <int64_t kParts>
+  void keep(const Vec (&values)[kParts]) const {
+    for (int64_t part = 0; part < kParts; ++part) values[part].store(kept + part * parts);
+  }
 };
 
-inline Vec entering(const ForwardRow& row, int64_t at) {
-  return row.code ? Vec::loadu(row.input + at) + Vec::loadu(row.code + at)
-                  : Vec::loadu(row.input + at);
+inline void step_forward(Elman, const Place<float>& place) {
+  tanh(place.activation(0)).store(place.state);
 }
 
-inline Vec pre_activation(const ForwardRow& row, Strides by, int64_t gate, int64_t unit) {
-  const Vec sum = entering(row, gate * by.hidden + unit);
-  return row.product ? sum + Vec::loadu(row.product + gate * by.units + unit) : sum;
+inline void step_forward(GRU, const Place<float>& place) {
+  const Vec reset = sigmoid(place.activation(0)), keep = sigmoid(place.activation(1));
+  const Vec raw = load(place.sums, 2 * place.sum) + Vec::loadu(place.late);
+  const Vec fresh = tanh(at::vec::fmadd(reset, raw, place.entering(2)));
+  at::vec::fmadd(keep, load(place.before, 0) - fresh, fresh).store(place.state);
+  place.keep<4>({reset, keep, fresh, raw});
 }
 
-inline void forward(Elman, const ForwardRow& row, Strides by, int64_t unit) {
-  tanh(pre_activation(row, by, 0, unit)).store(row.new_hidden + unit);
-}
-
-inline void forward(GRU, const ForwardRow& row, Strides by, int64_t unit) {
-  const Vec reset = sigmoid(pre_activation(row, by, 0, unit));
-  const Vec keep = sigmoid(pre_activation(row, by, 1, unit));
-  const Vec raw = load(row.product, 2 * by.units + unit) + Vec::loadu(row.late + unit);
-  const Vec fresh = tanh(at::vec::fmadd(reset, raw, entering(row, 2 * by.hidden + unit)));
-  const Vec old = load(row.hidden, unit);
-  at::vec::fmadd(keep, old - fresh, fresh).store(row.new_hidden + unit);
-  const Vec parts[] = {reset, keep, fresh, raw};
-  for (int64_t part = 0; part < 4; ++part) parts[part].store(row.saved + part * by.units + unit);
-}
-
-inline void forward(LSTM, const ForwardRow& row, Strides by, int64_t unit) {
-  const Vec entry = sigmoid(pre_activation(row, by, 0, unit));
-  const Vec forget = sigmoid(pre_activation(row, by, 1, unit));
-  const Vec update = tanh(pre_activation(row, by, 2, unit));
-  const Vec exit = sigmoid(pre_activation(row, by, 3, unit));
-  const Vec cell = at::vec::fmadd(forget, load(row.cell, unit), entry * update);
-  cell.store(row.new_cell + unit);
-  (exit * tanh(cell)).store(row.new_hidden + unit);
-  const Vec parts[] = {entry, forget, update, exit};
-  for (int64_t part = 0; part < 4; ++part) parts[part].store(row.saved + part * by.units + unit);
+inline void step_forward(LSTM, const Place<float>& place) {
+  const Vec entry = sigmoid(place.activation(0)), forget = sigmoid(place.activation(1));
+  const Vec update = tanh(place.activation(2)), exit = sigmoid(place.activation(3));
+  const Vec cell = at::vec::fmadd(forget, load(place.old_cell, 0), entry * update);
+  const Vec flat = tanh(cell);
+  cell.store(place.cell);
+  if (place.flat) flat.store(place.flat);
+  (exit * flat).store(place.state);
+  place.keep<4>({entry, forget, update, exit});
 }
 
 // Adjoints of the gates of one vector of units. `inner` belongs to the recurrent product, `outer`
@@ -112,40 +101,30 @@ struct Adjoints {
   Vec outer[Cell::kGates];
 };
 
-inline Vec adjoint_of_hidden(const BackwardRow& row, int64_t unit) {
-  const Vec later = Vec::loadu(row.grad_hidden + unit);
-  return row.grad_output ? later + Vec::loadu(row.grad_output + unit) : later;
+// `grad` is the adjoint of the state. `carry` goes from step to step beside the product: the cell's
+// adjoint, or the share of the state's that a GRU hands on.
+inline Adjoints<Elman> step_back(Elman, const Place<const float>& place, const Vec& grad, float*) {
+  const Vec state = Vec::loadu(place.state), gate = grad * (Vec(1.f) - state * state);
+  return {{gate}, {gate}};
 }
 
-inline Adjoints<Elman> backward(Elman, const BackwardRow& row, Strides, int64_t unit) {
-  const Vec hidden = Vec::loadu(row.new_hidden + unit);
-  const Vec grad = adjoint_of_hidden(row, unit) * (Vec(1.f) - hidden * hidden);
-  return {{grad}, {grad}};
-}
-
-inline Adjoints<GRU> backward(GRU, const BackwardRow& row, Strides by, int64_t unit) {
-  const Vec one(1.f), grad = adjoint_of_hidden(row, unit);
-  const Vec reset = Vec::loadu(row.saved + unit), keep = Vec::loadu(row.saved + by.units + unit);
-  const Vec fresh = Vec::loadu(row.saved + 2 * by.units + unit);
-  const Vec raw = Vec::loadu(row.saved + 3 * by.units + unit);
+inline Adjoints<GRU> step_back(GRU, const Place<const float>& place, const Vec& grad, float* carry) {
+  const Vec one(1.f), reset = place.kept_at(0), keep = place.kept_at(1), fresh = place.kept_at(2);
   const Vec entering = grad * (one - keep) * (one - fresh * fresh);
-  const Vec shut = entering * raw * reset * (one - reset);
-  const Vec hold = grad * (load(row.hidden, unit) - fresh) * keep * (one - keep);
-  (grad * keep).store(row.grad_hidden + unit);
+  const Vec shut = entering * place.kept_at(3) * reset * (one - reset);
+  const Vec hold = grad * (load(place.before, 0) - fresh) * keep * (one - keep);
+  (grad * keep).store(carry);
   return {{shut, hold, entering * reset}, {shut, hold, entering}};
 }
 
-inline Adjoints<LSTM> backward(LSTM, const BackwardRow& row, Strides by, int64_t unit) {
-  const Vec one(1.f), grad = adjoint_of_hidden(row, unit);
-  const Vec entry = Vec::loadu(row.saved + unit), forget = Vec::loadu(row.saved + by.units + unit);
-  const Vec update = Vec::loadu(row.saved + 2 * by.units + unit);
-  const Vec exit = Vec::loadu(row.saved + 3 * by.units + unit);
-  const Vec flat = tanh(Vec::loadu(row.new_cell + unit));
-  const Vec cell =
-      at::vec::fmadd(grad * exit, one - flat * flat, Vec::loadu(row.grad_cell + unit));
-  (cell * forget).store(row.grad_cell + unit);
+inline Adjoints<LSTM> step_back(LSTM, const Place<const float>& place, const Vec& grad, float* carry) {
+  const Vec one(1.f), flat = place.flat ? Vec::loadu(place.flat) : tanh(Vec::loadu(place.cell));
+  const Vec entry = place.kept_at(0), forget = place.kept_at(1), update = place.kept_at(2);
+  const Vec exit = place.kept_at(3);
+  const Vec cell = at::vec::fmadd(grad * exit, one - flat * flat, Vec::loadu(carry));
+  (cell * forget).store(carry);
   const Vec a = cell * update * entry * (one - entry);
-  const Vec b = cell * load(row.cell, unit) * forget * (one - forget);
+  const Vec b = cell * load(place.old_cell, 0) * forget * (one - forget);
   const Vec c = cell * entry * (one - update * update);
   const Vec d = grad * flat * exit * (one - exit);
   return {{a, b, c, d}, {a, b, c, d}};

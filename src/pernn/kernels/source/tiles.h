@@ -6,8 +6,7 @@
 
 #pragma once
 
-#if defined(__AMX_BF16__) && defined(__AMX_INT8__) && defined(__AVX512BF16__) && \
-    defined(__AVX512VBMI__) && defined(__linux__)
+#if defined(__AMX_BF16__) && defined(__AVX512BF16__) && defined(__linux__)
 #define PERNN_MATRIX_UNITS
 
 #include "matrix.h"

@@ -4,6 +4,10 @@
 // All memory is one tensor that the caller keeps. Sizes: K ids, E numbers of an embedding, D of an
 // encoding, h hidden units, H the same in whole vectors, T steps, B sequences, S scored steps.
 
+#include "vectors.h"
+
+#ifdef PERNN_VECTORS
+
 #include "adam.h"
 #include "objective.h"
 #include "steps.h"
@@ -16,8 +20,6 @@
 #include <cmath>
 #include <string>
 #include <vector>
-
-#ifdef PERNN_VECTORS
 
 namespace pernn {
 namespace {

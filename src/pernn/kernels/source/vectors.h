@@ -22,33 +22,56 @@ constexpr int64_t kBlockRows = 384;
 constexpr int64_t kBlockColumns = 528;
 static_assert(kBlockRows % kTileRows == 0 && kBlockColumns % kTileColumns == 0);
 
-// Left panel [depth][kTileRows] times right panel [depth][kTileColumns].
-inline void multiply_tile(const float* left, const float* right, int64_t depth, bool add, float* out,
-                          int64_t stride) {
-  // The sums before are needed last; their way from the second cache is long.
-  for (int64_t row = 0; row < kTileRows; ++row)
-    for (int64_t at = 0; at < kTileVectors; ++at)
-      __builtin_prefetch(out + row * stride + at * kWidth, 1);
-  Vec sums[kTileRows][kTileVectors];
+// Rows of a tile of so many vectors: its sums, a row of the right side and a factor fit the registers.
+template <int64_t kVectors>
+constexpr int64_t kTileRowsOf =
+    kWidth == 16 ? (kVectors > 3 ? 6 : 8) : (kVectors > 3 ? 2 : kVectors > 1 ? 4 : 8);
+
+// out = left · right, or added to it; the right side lies in one piece. Numbers of a row of the left
+// side lie `next_inner` apart.
+template <int64_t kRows, int64_t kVectors>
+inline void multiply_rows(const float* left, int64_t next_row, int64_t next_inner, const float* right,
+                          int64_t depth, bool add, float* out, int64_t stride) {
+  Vec sums[kRows][kVectors];
   for (auto& row : sums)
     for (auto& sum : row) sum = Vec(0.f);
-  for (int64_t inner = 0; inner < depth; ++inner, left += kTileRows, right += kTileColumns) {
-    Vec numbers[kTileVectors];
-    for (int64_t at = 0; at < kTileVectors; ++at) numbers[at] = Vec::loadu(right + at * kWidth);
+  for (int64_t inner = 0; inner < depth; ++inner, left += next_inner, right += kVectors * kWidth) {
+    Vec numbers[kVectors];
+#pragma GCC unroll 4
+    for (int64_t at = 0; at < kVectors; ++at) numbers[at] = Vec::loadu(right + at * kWidth);
 #pragma GCC unroll 8
-    for (int64_t row = 0; row < kTileRows; ++row) {
-      const Vec factor(left[row]);
-#pragma GCC unroll 3
-      for (int64_t at = 0; at < kTileVectors; ++at)
+    for (int64_t row = 0; row < kRows; ++row) {
+      const Vec factor(left[row * next_row]);
+#pragma GCC unroll 4
+      for (int64_t at = 0; at < kVectors; ++at)
         sums[row][at] = at::vec::fmadd(factor, numbers[at], sums[row][at]);
     }
   }
-  for (int64_t row = 0; row < kTileRows; ++row) {
-    for (int64_t at = 0; at < kTileVectors; ++at) {
+#pragma GCC unroll 8
+  for (int64_t row = 0; row < kRows; ++row)
+#pragma GCC unroll 4
+    for (int64_t at = 0; at < kVectors; ++at) {
       float* to = out + row * stride + at * kWidth;
       (add ? Vec::loadu(to) + sums[row][at] : sums[row][at]).store(to);
     }
-  }
+}
+
+// Call with tiles of at most `kMost` of the rows first … last.
+template <int64_t kMost, typename Call>
+inline void in_tiles(int64_t first, int64_t last, const Call& call) {
+  for (; last - first >= kMost; first += kMost) call.template operator()<kMost>(first);
+  if constexpr (kMost > 1)
+    if (first < last) in_tiles<kMost - 1>(first, last, call);
+}
+
+// Numbers of a tile to their place, or added to what is there.
+inline void put_tile(const float* tile, int64_t next, int64_t rows, int64_t columns, bool add, float* out,
+                     int64_t stride) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t at = 0; at < columns; ++at) {
+      float& to = out[row * stride + at];
+      to = add ? to + tile[row * next + at] : tile[row * next + at];
+    }
 }
 
 // Lines first … of a matrix, `depth` deep, to panels [lines/kLines][depth][kLines]: a line is a row
@@ -135,17 +158,66 @@ struct VectorProduct {
   void put(const float* rows, const float* columns, int64_t depth, int64_t row, int64_t num_rows,
            int64_t column, int64_t num_columns, bool more) const {
     float* place = out + row * stride + column;
+    const auto multiply = [&](bool to_add, float* to, int64_t next) {
+      multiply_rows<kTileRows, kTileVectors>(rows, 1, kTileRows, columns, depth, to_add, to, next);
+    };
     if (num_rows == kTileRows && num_columns == kTileColumns) {
-      multiply_tile(rows, columns, depth, more, place, stride);
-      return;
+      // The sums before are needed last; their way from the second cache is long.
+      for (int64_t one = 0; one < kTileRows; ++one)
+        for (int64_t at = 0; at < kTileVectors; ++at)
+          __builtin_prefetch(place + one * stride + at * kWidth, 1);
+      return multiply(more, place, stride);
     }
     alignas(64) float tile[kTileRows * kTileColumns];
-    multiply_tile(rows, columns, depth, false, tile, kTileColumns);
-    for (int64_t one = 0; one < num_rows; ++one)
-      for (int64_t at = 0; at < num_columns; ++at) {
-        float& to = place[one * stride + at];
-        to = more ? to + tile[one * kTileColumns + at] : tile[one * kTileColumns + at];
-      }
+    multiply(false, tile, kTileColumns);
+    put_tile(tile, kTileColumns, num_rows, num_columns, more, place, stride);
+  }
+};
+
+// For small products packing both sides costs more than it saves: the left one stays where it is.
+constexpr int64_t kRowDepth = 96;  // a panel stays in the first cache
+
+struct RowProduct {
+  Matrix left, right;
+  float* out;
+  int64_t stride;
+  bool add;
+
+  // Rows first … last of the result, panel by panel, the widest that fit.
+  void run(int64_t first, int64_t last) const {
+    for (int64_t column = 0; column < right.columns;) {
+      const int64_t rest = right.columns - column;
+      column += rest > 2 * kWidth ? panel<4>(first, last, column)
+                : rest > kWidth   ? panel<2>(first, last, column)
+                                  : panel<1>(first, last, column);
+    }
+  }
+
+  template <int64_t kVectors>
+  int64_t panel(int64_t first, int64_t last, int64_t column) const {
+    constexpr int64_t kColumns = kVectors * kWidth;
+    static thread_local Buffer buffer;
+    auto* numbers = buffer.take<float>(kColumns * kRowDepth);
+    const Lines lines{right.data, right.columns, right.column_stride, right.row_stride};
+    const int64_t count = std::min(kColumns, right.columns - column);
+    // Long sums are added up piece by piece, which is more exact than all in a row.
+    for (int64_t begin = 0; begin < left.columns; begin += kRowDepth) {
+      const int64_t depth = std::min(kRowDepth, left.columns - begin);
+      lines.pack<kColumns>(column, column + kColumns, begin, depth, numbers);
+      in_tiles<kTileRowsOf<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
+        const bool more = add || begin;
+        float* to = out + row * stride + column;
+        const auto multiply = [&](bool to_add, float* place, int64_t next) {
+          multiply_rows<kRows, kVectors>(left.at(row, begin), left.row_stride, left.column_stride,
+                                         numbers, depth, to_add, place, next);
+        };
+        if (count == kColumns) return multiply(more, to, stride);
+        alignas(64) float tile[kRows * kColumns];
+        multiply(false, tile, kColumns);
+        put_tile(tile, kColumns, kRows, count, more, to, stride);
+      });
+    }
+    return kColumns;
   }
 };
 
