@@ -155,13 +155,13 @@ def tune(
     if both := {spec.seed for spec in base}.intersection(VALIDATION_SEEDS):
         raise ConfigError(f"seed is invalid: {min(both)} chooses settings and is not judged")
     layout = experiment.figure
-    panels = names_of(layout.panels)
-    # The former axis tells panels apart, if it is a setting of other trials.
-    is_free = layout.x != column and layout.x.partition(".")[0] in RunSpec.model_fields
+    # The former axis tells panels apart, where it is a setting of other trials.
+    axis = [one for one in names_of(layout.x) if one.partition(".")[0] in RunSpec.model_fields]
+    panels = (*names_of(layout.panels), *(one for one in axis if one != column))
     made = replace(
         experiment,
         claims=tuple(at_best(one, column, metric) for one in experiment.claims),
-        figure=over_values(layout, column, (*panels, layout.x) if is_free else panels, layout.rows),
+        figure=over_values(layout, column, panels, layout.rows),
         labels={column: LABELS.get(column, column), **experiment.labels},
         more_figures={},
     )
