@@ -35,7 +35,6 @@ PILOTS = ["+0.011 −0.017 0.039"]
 ACROSS = ["+0.037 0.027 0.047"]
 SAME = ["+0.035 0.026 0.045"]
 OTHERS = {
-    "README": ACROSS,
     "report": [*PILOTS, *ACROSS, *SAME],
     "tuned_vocabulary_size": [*ACROSS, *SAME],
     "language_modelling": ["-0.061 -0.087 -0.035", "-0.019 -0.031 -0.006", "-0.040 -0.141 0.061"],

@@ -92,20 +92,21 @@ def exact(model, batch, clip_norm):
 def test_gradients_and_sums_are_those_of_float64(kind, hidden, vocab, encoding, setting):
     batch, inputs, queries, num_threads, preset = setting
     state, update = begin(kind, hidden, vocab, encoding, preset)
-    with torch.no_grad():  # a single unit would saturate: 1 - h² keeps few digits of h near 1
-        for parameter in state.model.parameters():
-            parameter.mul_(0.5)
     shown = draw(vocab, batch, inputs, queries, queries or inputs)
     sums, grads = exact(state.model, shown, PRESETS[preset].clip_norm)
     with threads(num_threads), Spy() as spy:
         update(shown)
     assert spy.count == 1
     np.testing.assert_allclose(state.sums.numpy(), sums, rtol=1e-5)
+    # A single unit may saturate, where 1 - h² is off by up to 2⁻²² of what comes back at each step, and
+    # which one does differs between processors; so it is exact to that share of the whole gradient.
+    floor = (inputs + queries) * 2**-22 * sums[1] if hidden == 1 else 1e-11
     for name, parameter in state.model.named_parameters():
         first = state.optimizer.state[parameter]["exp_avg"].double()
         grad = first / (1 - PRESETS[preset].betas[0])
-        error = (grad - grads[name]).abs().max() / grads[name].abs().max().clamp_min(1e-6)
-        assert error < TOLERANCE, (name, float(error))
+        error = (grad - grads[name]).abs().max()
+        allowed = max(floor, TOLERANCE * grads[name].abs().max())
+        assert error < allowed, (name, float(error), float(allowed))
 
 
 @needs_whole
