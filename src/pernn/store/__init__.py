@@ -7,6 +7,7 @@ from .checkpoints import (
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
 )
+from .columns import load_pyarrow as load_pyarrow
 from .files import (
     FORMAT as FORMAT,
     check_format as check_format,
@@ -34,7 +35,6 @@ from .published import (
     find_published as find_published,
     list_published as list_published,
     list_publications as list_publications,
-    load_pyarrow as load_pyarrow,
     read_published as read_published,
     where_published as where_published,
 )

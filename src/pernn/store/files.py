@@ -151,13 +151,13 @@ def parse_json(content: bytes) -> dict[str, Any]:
     return values
 
 
-def is_newer(values: Mapping[str, Any]) -> bool:
+def is_newer(values: Mapping[str, Any], newest: int = FORMAT) -> bool:
     """Return whether values are of a format that only a newer version reads."""
     found = values.get("format")
-    return isinstance(found, int) and found > FORMAT
+    return isinstance(found, int) and found > newest
 
 
-def check_format(path: Path, values: Mapping[str, Any]) -> None:
+def check_format(path: Path, values: Mapping[str, Any], newest: int = FORMAT) -> None:
     """Refuse what a newer version wrote.
 
     Raises:
@@ -167,9 +167,9 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
     found = values.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise CorruptError(f"{path}: has no format number")
-    if is_newer(values):
+    if is_newer(values, newest):
         raise VersionError(
-            f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
+            f"{path}: written by a newer pernn (format {found}, this one reads {newest}): "
             "update the clone, or install a newer wheel"
         )
 

@@ -32,7 +32,7 @@ from .files import (
     write_atomically,
 )
 from .lease import LOCK, NO_LOCKS, Lease, claim, newest_lease
-from .records import check_result
+from .records import Result, check_values
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
@@ -319,7 +319,7 @@ class RunDirectory:
         if values.get("fingerprint") != self.fingerprint or "metrics" not in values:
             raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
         try:
-            check_result(values)
+            check_values(Result, values)
         except ValueError as error:
             raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
         return values
