@@ -12,6 +12,7 @@ from .files import (
     FORMAT as FORMAT,
     check_format as check_format,
     gc_paused as gc_paused,
+    naming_damage as naming_damage,
     num_bytes_below as num_bytes_below,
     parse_json as parse_json,
     make_directory as make_directory,

@@ -47,6 +47,17 @@ def storing(path: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def naming_damage(complain: Callable[[str], None] | None) -> Iterator[None]:
+    """Name what is damaged and go on behind the block; if nobody is told, raise it."""
+    try:
+        yield
+    except StoreError as error:
+        if complain is None:
+            raise
+        complain(str(error))
+
+
 def write_atomically(path: Path, content: bytes, check: Callable[[], None] = lambda: None) -> None:
     """Replace a file in one step, on disk before this returns.
 
@@ -266,7 +277,7 @@ def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]:
     try:
         return parse_json(content)
     except ValueError as error:
-        raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
+        raise CorruptError(f"{path}: {error}") from None
 
 
 def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any] | None:

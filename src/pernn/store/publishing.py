@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pernn.errors import CorruptError
 
 from .columns import load_pyarrow, to_parquet
-from .files import require_writable, storing, write_atomically
+from .files import naming_damage, require_writable, storing, write_atomically
 from .published import ENDING, PUBLISHED_FORMAT, Published, describe_publication, read_file
 from .run_directory import RunDirectory
 from .sweeps import Sweep
@@ -143,13 +143,9 @@ def thinned_curves(
     def read(run: str) -> Mapping[str, Sequence[Any]]:
         if run in published:
             return published[run]
-        try:
+        with naming_damage(complain):
             return _thinned(RunDirectory(root, run).read_metrics())
-        except CorruptError as error:
-            if complain is None:
-                raise
-            complain(str(error))
-            return {}
+        return {}
 
     return read
 
@@ -180,5 +176,7 @@ def _core_seconds(directory: RunDirectory) -> float:
                 begun = now
             elif line["event"] in ("stopped", "finished", "diverged") and begun is not None:
                 total, begun = total + now - begun, None
-    threads: int = (directory.read_environment() or {}).get("threads", 1)
+    threads = (directory.read_environment() or {}).get("threads", 1)
+    if not isinstance(threads, int):
+        raise CorruptError(f"{directory.path}: environment.json does not say how many threads")
     return round(total * threads, 3)
