@@ -77,15 +77,17 @@ def publish(
             there = {one.run: one for one in read_file(path)}
         for run in sweep.runs:
             try:
-                new = _take(root, run, stages(run))
+                result = RunDirectory(root, run).read_result()
+                if result is None:
+                    continue
+                if run in there:
+                    same = there[run].result == result
+                    fates[run] = "identical" if same else "kept the first"
+                else:
+                    there[run] = _take(root, run, result, stages(run))
+                    fates[run] = "published"
             except CorruptError as error:
                 left_out[run] = str(error)
-                continue
-            if new is None:
-                continue
-            old = there.setdefault(run, new)
-            same = old.result == new.result
-            fates[run] = "published" if old is new else "identical" if same else "kept the first"
         if "published" in fates.values():
             about = {"format": PUBLISHED_FORMAT, **{key: getattr(sweep, key) for key in IDENTITY}}
             trials = [there[run].values() for run in sorted(there)]
@@ -106,12 +108,9 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
-    """Return a run as it is published; `None` if it is not finished."""
+def _take(root: Path, run: str, result: Mapping[str, Any], stages: Iterable[str]) -> Published:
+    """Return a finished run as it is published."""
     directory = RunDirectory(root, run)
-    result = directory.read_result()
-    if result is None:
-        return None
     spec = directory.read_spec()
     if spec is None:
         raise CorruptError(f"{directory.path}: its spec is missing")
