@@ -59,7 +59,7 @@ class Live:
         folder = self.published
         published = list_published(folder, self._complain_once) if folder else set()
         with self._looking:
-            found = look_at_sweeps(self.root, None, published, self._seen)
+            found = look_at_sweeps(self.root, None, published, self._seen, self._complain_once)
         sweeps: list[dict[str, Any]] = []
         for name, runs in found.items():
             states = Counter(one.state for one in runs)
@@ -97,8 +97,10 @@ class Live:
             try:
                 make_study(self.root, self.path, self._complain_once, self.published)
                 self.version = version
-            except PernnError as error:
-                self._complain_once(str(error))
+            except Exception as error:  # noqa: BLE001
+                # Whatever it is, the page goes on with the report before.
+                said = "" if isinstance(error, PernnError) else f"{type(error).__name__}: "
+                self._complain_once(f"{said}{error}")
             finally:
                 self._written = time.monotonic()
                 self._lock.release()

@@ -9,7 +9,7 @@ from pernn.experiments import SINGLE
 from pernn.parts import own_parts_off
 from pernn.runs import RunSpec
 from pernn.store import RunDirectory, RunStatus, list_sweeps, read_statuses
-from pernn.sweeps import list_single_runs, read_plan, read_sweep
+from pernn.sweeps import list_single_runs, read_plan, read_sweep, read_sweeps
 
 
 def look_at_sweeps(
@@ -17,6 +17,7 @@ def look_at_sweeps(
     names: Sequence[str] | None,
     published: Set[str],
     seen: dict[str, RunStatus],
+    complain: Callable[[str], None],
 ) -> dict[str, list[RunStatus]]:
     """Return how the trials of each sweep stand.
 
@@ -25,10 +26,17 @@ def look_at_sweeps(
         names: Which sweeps; all if absent, and the trials of none.
         published: Runs that count as finished if they were not begun here.
         seen: What was found at the last look, which this one brings up to date.
+        complain: Told of each sweep whose list of runs is damaged, which is then left out.
+
+    Raises:
+        StoreError: If the list of a sweep that was named is damaged.
     """
     if names is None:
         names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
-    sweeps = {name: read_sweep(root, name).runs for name in names}
+        found = read_sweeps(root, names, complain)
+    else:
+        found = {name: read_sweep(root, name) for name in names}
+    sweeps = {name: one.runs for name, one in found.items()}
     every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
     seen.update(read_statuses(root, list(every), seen))
     for run in published & seen.keys():

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import ConfigError, PernnError
+from pernn.errors import ConfigError, PernnError, StoreError
 from pernn.experiments import SINGLE
 from pernn.reports import (
     Chapter,
@@ -189,7 +190,11 @@ def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter
     records, taken = read_finished(root, sweep.runs, plan.published, complain)
     here = [record["run"] for record in records[: len(records) - len(taken)]]
     drawn = draw_curves(experiment, read_curves(root, records, taken), sweep.scale, ("svg",))
-    environments = [RunDirectory(root, run).read_environment() or {} for run in here]
+    environments = []
+    for run in here:
+        # `describe_machines` names what is damaged.
+        with suppress(StoreError):
+            environments.append(RunDirectory(root, run).read_environment() or {})
     return Chapter(
         experiment,
         sweep.scale,
@@ -197,7 +202,7 @@ def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter
         list(plan.specs.values()),
         repeat_command(sweep),
         [
-            *describe_machines(root, here),
+            *describe_machines(root, here, complain),
             *describe_published(taken),
             *_describe_time(root, here, taken),
         ],

@@ -41,6 +41,7 @@ from pernn.store import (
     list_runs,
     list_sweeps,
     load_sweep,
+    naming_damage,
     read_json,
     read_record,
     read_records,
@@ -284,9 +285,27 @@ def read_sweep(root: Path, name: str) -> Sweep:
     return Sweep(SINGLE, SINGLE, "", {}, runs) if runs else load_sweep(root, name)
 
 
+def read_sweeps(
+    root: Path, names: Iterable[str], complain: Callable[[str], None]
+) -> dict[str, Sweep]:
+    """Read sweeps' lists of runs, as `read_sweep` does; those that are damaged are left out."""
+    found: dict[str, Sweep] = {}
+    for name in names:
+        with naming_damage(complain):
+            found[name] = read_sweep(root, name)
+    return found
+
+
 def list_single_runs(root: Path) -> list[str]:
-    """List the runs that belong to no sweep, nor are an earlier stage of a run."""
-    planned = {run for name in list_sweeps(root) for run in load_sweep(root, name).runs}
+    """List the runs that belong to no sweep, nor are an earlier stage of a run.
+
+    None where a sweep's list is damaged, as nobody knows then.
+    """
+    damage: list[str] = []
+    sweeps = read_sweeps(root, list_sweeps(root), damage.append)
+    if damage:
+        return []
+    planned = {run for one in sweeps.values() for run in one.runs}
     alone = [run for run in list_runs(root) if run not in planned]
     if not alone:
         return []
@@ -426,7 +445,7 @@ def make_report(
             list(plan.specs.values()),
             folder or sweep_directory(root, sweep.name),
             repeat_command(sweep),
-            [*describe_machines(root, sweep.runs), *describe_published(taken)],
+            [*describe_machines(root, sweep.runs, complain), *describe_published(taken)],
             curves=read_curves(root, records, taken),
             formats=formats or FORMATS,
             registered=read_registered(root, plan, taken),
@@ -472,7 +491,8 @@ def read_curves(
 ) -> list[dict[str, Any]]:
     """Return the learning curves of finished trials, by default thinned to what is drawn.
 
-    Published ones are among them; those were thinned when they were published.
+    Published ones are among them; those were thinned when they were published. A damaged curve,
+    which `read_finished` names, has no lines.
     """
     from pernn.reports import NUM_POINTS, curve_rows
 
@@ -480,6 +500,10 @@ def read_curves(
 
     def lines(run: str) -> list[dict[str, Any]]:
         one = published.get(run)
-        return RunDirectory(root, run).read_metrics() if one is None else one.metric_lines()
+        if one is not None:
+            return one.metric_lines()
+        with suppress(StoreError):
+            return RunDirectory(root, run).read_metrics()
+        return []
 
     return curve_rows(records, lines, NUM_POINTS if thin else None)

@@ -98,9 +98,14 @@ def test_a_text_that_changed_or_is_gone_is_said(book):
     train.unlink()
     with pytest.raises(MachineError, match="pernn prepare FILE"):
         prepare(task)
-    (raw_folder("book") / "text.json").write_text("{")
-    with pytest.raises(CorruptError, match="prepare the text again"):
-        find_text("book")
+    about = raw_folder("book") / "text.json"
+    for damage in ("{", "5", "[1]", "[" * 100_000):
+        about.write_text(damage)
+        for read in (lambda: find_text("book"), lambda: keep_text(book, "book")):
+            with pytest.raises(CorruptError, match="delete it and prepare the text again"):
+                read()
+    about.unlink()
+    assert keep_text(book, "book") == config
 
 
 def test_a_misspelt_text_is_told_what_is_there_and_what_to_type(book):

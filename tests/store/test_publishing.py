@@ -5,20 +5,25 @@ import pickle
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
-from pernn.errors import CorruptError
+from pernn.errors import CorruptError, VersionError
 from pernn.store import (
     RunDirectory,
     Sweep,
+    describe_publication,
     find_published,
     publish,
     read_published,
     read_records,
     save_sweep,
 )
+from pernn.store.columns import from_table, open_parquet, read_table, to_parquet
 from pernn.store.publishing import MAX_POINTS
 from store.finished import begin, finish, spec
 
@@ -122,19 +127,145 @@ def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path: Path, published
         publish(tmp_path / "r", other, published, alone)
 
 
-@pytest.mark.parametrize("column", ["spec", "result"])
-def test_an_edited_record_is_refused(published: Path, column: str) -> None:
+def rewrite(folder: Path, change: Callable[[Any], Any], **about: Any) -> None:
+    """Write the one file of a folder as another tool would, changed."""
+    from pyarrow import parquet
+
+    (file,) = folder.iterdir()
+    table = change(parquet.read_table(file))
+    described = json.loads(table.schema.metadata[b"pernn"]) | about
+    table = table.replace_schema_metadata({b"pernn": json.dumps(described)})
+    parquet.write_table(table, file)
+
+
+def replaced(column: str, value: Any) -> Callable[[Any], Any]:
+    def change(table: Any) -> Any:
+        import pyarrow as pa
+
+        values = [value, *table.column(column).to_pylist()[1:]]
+        return table.set_column(table.column_names.index(column), column, pa.array(values))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("seed", 7),
+        ("seed", 0.5),
+        ("token_accuracy", 0.9999),
+        ("environment.threads", 64),
+        ("curves.loss", [0.0]),
+        ("core_seconds.seconds", [1.0, 2.0]),
+        ("rest", "{}"),
+        ("rest", '{"spec": 5}'),
+        ("rest", None),
+        ("checksum", "0" * 64),
+        ("run", "0" * 16),
+    ],
+)
+def test_an_edited_record_is_refused(published: Path, column: str, value: Any) -> None:
+    rewrite(published, replaced(column, value))
+    with pytest.raises(CorruptError, match="not a file of published trials"):
+        read_published(published)
+
+
+def test_a_trial_that_stands_twice_is_refused(published: Path) -> None:
+    rewrite(published, lambda table: table.take([0, 1, 2, 0]))
+    for read in (read_published, lambda folder: describe_publication(next(folder.iterdir()))):
+        with pytest.raises(CorruptError, match="twice"):
+            read(published)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{"overrides": [1]}, {"overrides": 5}, {"experiment": []}, {"scale": None}, {"columns": 5}],
+)
+def test_a_description_of_wrong_types_is_refused(published: Path, about: dict[str, Any]) -> None:
+    rewrite(published, lambda table: table, **about)
+    with pytest.raises(CorruptError, match="not a file of published trials"):
+        read_published(published)
+
+
+def test_older_and_newer_files_are_named_as_such(tmp_path: Path, published: Path) -> None:
+    rewrite(published, lambda table: table, format=1)
+    for use in (read_published, lambda to: publish(tmp_path, sweep_of(tmp_path), to, alone)):
+        with pytest.raises(CorruptError, match="published by an older version"):
+            use(published)
+    rewrite(published, lambda table: table, format=3)
+    with pytest.raises(VersionError, match="newer pernn"):
+        read_published(published)
+
+
+def test_a_small_file_that_would_fill_the_memory_is_refused(published: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    (file,) = published.iterdir()
-    table = parquet.read_table(file)
-    texts = table.column(column).to_pylist()
-    texts[1] = texts[1].replace('"seed":', '"seed":1') if column == "spec" else texts[0]
-    place = table.column_names.index(column)
-    parquet.write_table(table.set_column(place, column, pa.array(texts)), file)
-    with pytest.raises(CorruptError, match=r"published trial .* another run"):
+    rewrite(published, lambda table: pa.concat_tables([table.select(["run"])] * 25_000))
+    with pytest.raises(CorruptError, match="larger than any"):
         read_published(published)
+    words = pa.DictionaryArray.from_arrays(pa.array([0] * 300, pa.int8()), ["x" * 2**20])
+    sink = pa.BufferOutputStream()
+    table = pa.table({"rest": words})
+    parquet.write_table(table, sink, compression="zstd", store_schema=False)
+    with pytest.raises(ValueError, match="larger than any"):
+        read_table(parquet.ParquetFile(pa.BufferReader(sink.getvalue())))
+
+
+def test_two_that_publish_at_once_lose_nothing(tmp_path: Path) -> None:
+    root, to = tmp_path / "r", tmp_path / "evidence"
+    results(root)
+    other = Thread(target=publish, args=(root, sweep_of(root, [2]), to, alone))
+
+    def interrupted(run: str) -> list[str]:
+        # By now the first has read what is published.
+        if not other.ident:
+            other.start()
+            other.join(0.5)
+        return [run]
+
+    publish(root, sweep_of(root, [0, 1]), to, interrupted)
+    other.join()
+    assert {one.spec["seed"] for one in read_published(to)} == {0, 1, 2}
+
+
+def test_a_value_of_any_kind_comes_back_to_the_last_bit() -> None:
+    import pyarrow as pa
+
+    trials = [
+        {
+            "spec": {"whole": 1, "both": 1, "none": None, "empty": {}, "list": [], "deep": [[1]]},
+            "result": {"fingerprint": "a", "metrics": {"whole": 0.1, "rest": -0.0}},
+        },
+        {
+            "spec": {"whole": 2, "both": 1.0, "big": 2**63, "yes": True, "in": {"a.b": "ö"}},
+            "result": {"fingerprint": "b", "metrics": {"loss": 5e-324}, "run": 3},
+            "curves": {"loss": [0.1, None], "update": [1, 2], "mixed": [1, 2.0]},
+        },
+    ]
+    file, about = open_parquet(to_parquet(trials, {"format": 2}))
+    found = from_table(file.read(), about.pop("columns"))
+    assert [json.dumps(one, sort_keys=True) for one in found] == [
+        json.dumps(one, sort_keys=True) for one in trials
+    ]
+    assert about == {"format": 2}
+    assert pa.types.is_int64(file.schema_arrow.field("whole").type)
+
+
+def test_any_tool_can_use_the_columns(published: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    (file,) = published.iterdir()
+    frame = pandas.read_parquet(file)
+    trials = read_published(published)
+    assert list(frame["run"]) == [one.run for one in trials]
+    assert frame.dtypes[["seed", "core.hidden_size", "token_accuracy"]].to_list() == [
+        "int64",
+        "int64",
+        "float64",
+    ]
+    assert list(frame.token_accuracy) == [one.record()["token_accuracy"] for one in trials]
+    assert list(frame["environment.processor"]) == ["one"] * 3
+    assert [list(curve) for curve in frame["curves.loss"]] == [one.curves["loss"] for one in trials]
 
 
 class Trap:
@@ -147,19 +278,27 @@ class Trap:
         return (Path.touch, (self.place,))
 
 
-@pytest.mark.parametrize("cut", [False, True])
-def test_no_byte_is_unpickled_and_damage_is_said(
-    published: Path, tmp_path: Path, cut: bool
-) -> None:
+def test_no_byte_is_unpickled_and_damage_is_said(published: Path, tmp_path: Path) -> None:
     (file,) = published.iterdir()
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1  # a page's checksum notices
-    file.write_bytes(content if cut else pickle.dumps(Trap(tmp_path / "executed")))
+    file.write_bytes(pickle.dumps(Trap(tmp_path / "executed")))
     said: list[str] = []
     assert find_published(published, [spec(0).fingerprint()], said.append) == {}
     assert len(said) == 1
     assert file.name in said[0]
     assert not (tmp_path / "executed").exists()
+
+
+def test_a_flipped_bit_is_noticed_or_changes_nothing(published: Path) -> None:
+    (file,) = published.iterdir()
+    content, trials, noticed = file.read_bytes(), read_published(published), 0
+    places = range(0, len(content), len(content) // 150)
+    for place in places:
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        try:
+            assert read_published(published) == trials
+        except CorruptError:
+            noticed += 1
+    assert noticed > len(places) / 2
 
 
 def test_a_curve_keeps_both_ends_and_only_numbers(published: Path) -> None:

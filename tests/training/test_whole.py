@@ -98,8 +98,8 @@ def test_gradients_and_sums_are_those_of_float64(kind, hidden, vocab, encoding, 
         update(shown)
     assert spy.count == 1
     np.testing.assert_allclose(state.sums.numpy(), sums, rtol=1e-5)
-    # A single unit may saturate, where 1 - h² is off by up to 2⁻²² of what comes back at each step, and
-    # which one does differs between processors; so it is exact to that share of the whole gradient.
+    # A single unit may saturate, where 1 - h² is off by up to 2⁻²² of what comes back at each step,
+    # and which one does differs between processors: it is exact to that share of all gradients.
     floor = (inputs + queries) * 2**-22 * sums[1] if hidden == 1 else 1e-11
     for name, parameter in state.model.named_parameters():
         first = state.optimizer.state[parameter]["exp_avg"].double()

@@ -6,12 +6,19 @@ import typer
 
 from pernn.errors import ConfigError, one_line
 from pernn.experiments import SINGLE
-from pernn.store import is_done, list_sweeps, load_sweep, read_status, request_pause
+from pernn.store import (
+    is_done,
+    list_sweeps,
+    load_sweep,
+    naming_damage,
+    read_status,
+    request_pause,
+)
 from pernn.sweeps import list_single_runs, reload_plan
 
 from .launch import Launch, with_launch
 from .options import RESULTS, Json, Results
-from .statuses import LEFT_EARLY
+from .statuses import LEFT_EARLY, left_out
 from .sweep import run_sweep
 
 
@@ -43,8 +50,13 @@ def resume(
         typer.echo(
             one_line(f"No sweeps in {results.absolute()}: start one with `pernn run`."), err=True
         )
-    status = 0
-    for plan in [reload_plan(results, name) for name in names]:
+    plans = []
+    damage: list[str] = []
+    for name in names:
+        with naming_damage(None if sweep else damage.append):
+            plans.append(reload_plan(results, name))
+    status = left_out(damage)
+    for plan in plans:
         status = max(status, run_sweep(plan, results, launch, as_json=as_json))
         if status == LEFT_EARLY:
             break

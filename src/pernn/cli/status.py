@@ -60,9 +60,10 @@ def status(
     label = cache(partial(label_run, results))
     folder = published_folder(ignore=ignore_published)
     published = list_published(folder, warn)
+    complain = cache(warn)
 
     def look() -> Found:
-        return look_at_sweeps(results, [sweep] if sweep else None, published, seen)
+        return look_at_sweeps(results, [sweep] if sweep else None, published, seen, complain)
 
     def dump(indent: int | None) -> None:
         found = {

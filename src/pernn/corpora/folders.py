@@ -29,11 +29,13 @@ def find_text(name: str) -> dict[str, Any] | None:
     """Return the settings of a text that was kept under a name; `None` if there is none."""
     path = raw_folder(name) / ABOUT
     try:
-        found = json.loads(path.read_bytes())
+        found = dict(json.loads(path.read_bytes()))
     except OSError:
         return None
-    except ValueError:
-        raise CorruptError(f"{path}: not what was written: prepare the text again") from None
+    except (ValueError, TypeError, RecursionError):
+        raise CorruptError(
+            f"{path}: not what was written: delete it and prepare the text again"
+        ) from None
     return {
         key: found[key] for key in ("kind", "name", "digest", "paragraphs", "unit") if key in found
     }

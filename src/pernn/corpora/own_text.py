@@ -99,8 +99,11 @@ def _put(folder: Path, content: Mapping[Split, bytes], about: Mapping[str, Any])
         files[ABOUT] = json.dumps(about, indent=2).encode() + b"\n"
         for name, text in files.items():
             descriptor, partial = tempfile.mkstemp(".partial", f".{name}.", folder)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text)
-            sync(Path(partial))
-            Path(partial).replace(folder / name)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(text)
+                sync(Path(partial))
+                Path(partial).replace(folder / name)
+            finally:
+                Path(partial).unlink(missing_ok=True)
         sync(folder)

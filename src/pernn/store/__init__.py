@@ -7,10 +7,12 @@ from .checkpoints import (
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
 )
+from .columns import load_pyarrow as load_pyarrow
 from .files import (
     FORMAT as FORMAT,
     check_format as check_format,
     gc_paused as gc_paused,
+    naming_damage as naming_damage,
     num_bytes_below as num_bytes_below,
     parse_json as parse_json,
     make_directory as make_directory,
@@ -42,7 +44,6 @@ from .published import (
     find_published as find_published,
     list_published as list_published,
     list_publications as list_publications,
-    load_pyarrow as load_pyarrow,
     read_published as read_published,
     where_published as where_published,
 )

@@ -47,6 +47,17 @@ def storing(path: Path) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def naming_damage(complain: Callable[[str], None] | None) -> Iterator[None]:
+    """Name what is damaged and go on behind the block; if nobody is told, raise it."""
+    try:
+        yield
+    except StoreError as error:
+        if complain is None:
+            raise
+        complain(str(error))
+
+
 def write_atomically(path: Path, content: bytes, check: Callable[[], None] = lambda: None) -> None:
     """Replace a file in one step, on disk before this returns.
 
@@ -151,13 +162,13 @@ def parse_json(content: bytes) -> dict[str, Any]:
     return values
 
 
-def is_newer(values: Mapping[str, Any]) -> bool:
+def is_newer(values: Mapping[str, Any], newest: int = FORMAT) -> bool:
     """Return whether values are of a format that only a newer version reads."""
     found = values.get("format")
-    return isinstance(found, int) and found > FORMAT
+    return isinstance(found, int) and found > newest
 
 
-def check_format(path: Path, values: Mapping[str, Any]) -> None:
+def check_format(path: Path, values: Mapping[str, Any], newest: int = FORMAT) -> None:
     """Refuse what a newer version wrote.
 
     Raises:
@@ -167,9 +178,9 @@ def check_format(path: Path, values: Mapping[str, Any]) -> None:
     found = values.get("format")
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         raise CorruptError(f"{path}: has no format number")
-    if is_newer(values):
+    if is_newer(values, newest):
         raise VersionError(
-            f"{path}: written by a newer pernn (format {found}, this one reads {FORMAT}): "
+            f"{path}: written by a newer pernn (format {found}, this one reads {newest}): "
             "update the clone, or install a newer wheel"
         )
 
@@ -266,7 +277,7 @@ def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]:
     try:
         return parse_json(content)
     except ValueError as error:
-        raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
+        raise CorruptError(f"{path}: {error}") from None
 
 
 def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any] | None:

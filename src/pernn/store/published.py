@@ -1,27 +1,27 @@
 """Published trials: a Parquet file per sweep with a record per finished trial.
 
-What a record holds is text in JSON and numbers; nothing is unpickled. The contract is
-docs/evidence/README.md.
+A column per value; nothing is unpickled. The contract is docs/evidence/README.md.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import CorruptError, MachineError, StoreError, counted, install_command
+from pernn.errors import CorruptError, MachineError, StoreError, counted
 
-from .files import check_format, checksum, parse_json, read_whole
-from .records import check_result, flat_record
+from .columns import RUN, from_table, load_pyarrow, open_parquet, read_table
+from .files import check_format, checksum, read_whole
+from .records import TrialValues, check_values, flat_record
 from .status import count_machines
-from .sweeps import NAME, Sweep
+from .sweeps import NAME, Sweep, as_sweep
 
 FOLDER, VARIABLE = "evidence", "PERNN_EVIDENCE"
 ENDING = ".parquet"
-COLUMNS = ("run", "spec", "result", "environment", "curves", "core_seconds")
-ABOUT = b"pernn"
-"""Key of the file's own description: format, experiment, scale and overrides."""
+PUBLISHED_FORMAT = 2
+"""Version of a file of published trials: in the first, values were JSON in six columns."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,20 @@ class Published:
     environment: Mapping[str, Any]
     curves: Mapping[str, Sequence[float]]
     core_seconds: Mapping[str, float]
+
+    def values(self) -> dict[str, Any]:
+        """Return what is written of the trial."""
+        seconds = sorted(self.core_seconds.items())
+        return {
+            "spec": self.spec,
+            "result": self.result,
+            "environment": self.environment,
+            "curves": self.curves,
+            "core_seconds": {
+                "runs": [run for run, _ in seconds],
+                "seconds": [number for _, number in seconds],
+            },
+        }
 
     def record(self) -> dict[str, Any]:
         """Return the trial as `read_records` does."""
@@ -88,19 +102,8 @@ def describe_publication(path: Path) -> Sweep:
         MachineError: If pyarrow is missing.
         VersionError: If a newer pernn wrote it.
     """
-    table = read_columns(path, ["run"])
-    try:
-        about = parse_json((table.schema.metadata or {})[ABOUT])
-        check_format(path, about)
-        return Sweep(
-            path.stem,
-            about["experiment"],
-            about["scale"],
-            about["overrides"],
-            table.column("run").to_pylist(),
-        )
-    except (KeyError, ValueError) as error:
-        raise CorruptError(f"{path}: not a file of published trials: {error}") from None
+    with _reading(path) as (file, about):
+        return _sweep_of(path, about, read_table(file, [RUN]))
 
 
 def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Published]:
@@ -164,48 +167,55 @@ def describe_published(found: Sequence[Published]) -> list[str]:
 
 def read_file(path: Path, wanted: set[str] | None = None) -> list[Published]:
     """Read a file of published trials, each one checked."""
-    found = []
-    for row in read_columns(path, list(COLUMNS)).to_pylist():
-        if wanted is not None and row["run"] not in wanted:
-            continue
-        try:
-            found.append(_parse(row))
-        except (ValueError, TypeError, AttributeError) as error:
-            raise CorruptError(f"{path}: published trial {row['run']}: {error}") from None
-    return found
+    with _reading(path) as (file, about):
+        table = read_table(file)
+        runs = _sweep_of(path, about, table).runs
+        rows = [number for number, run in enumerate(runs) if wanted is None or run in wanted]
+        return [
+            _published(values) for values in from_table(table.take(rows), dict(about["columns"]))
+        ]
 
 
-def _parse(row: Mapping[str, str]) -> Published:
-    values = {key: parse_json(row[key].encode()) for key in COLUMNS if key != "run"}
-    if not checksum(values["spec"]).startswith(row["run"]):
-        raise ValueError("the spec is that of another run")
-    if values["result"].get("fingerprint") != row["run"]:
-        raise ValueError("the result is that of another run")
-    check_result(values["result"])
-    return Published(row["run"], **values)
+def _sweep_of(path: Path, about: Mapping[str, Any], table: Any) -> Sweep:
+    runs = table.column(RUN).to_pylist()
+    if len({*runs}) < len(runs):
+        raise ValueError("a trial stands in it twice")
+    own = {key: about[key] for key in ("experiment", "scale", "overrides")}
+    return as_sweep({"name": path.stem, **own, "runs": runs})
 
 
-def read_columns(path: Path, columns: list[str]) -> Any:
-    """Read columns of a Parquet file, in this thread.
+def _published(values: Mapping[str, Any]) -> Published:
+    check_values(TrialValues, values)
+    run, seconds = values["result"]["fingerprint"], values["core_seconds"]
+    if not checksum(values["spec"]).startswith(run):
+        raise ValueError(f"trial {run}: the spec is that of another run")
+    seconds = dict(zip(seconds["runs"], seconds["seconds"], strict=True))
+    return Published(run, **{**values, "core_seconds": seconds})
 
-    `read_table` starts threads, which now and then abort a process that ends soon after
-    (apache/arrow#34314, a status of -6 after all was said).
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Open a file of published trials, with its description.
+
+    Raises:
+        CorruptError: If it is none, by then or later in the block.
+        VersionError: If a newer pernn wrote it.
     """
-    pa, parquet = load_pyarrow()
-    content = pa.BufferReader(read_whole(path))
+    pa, _ = load_pyarrow()
+    content = read_whole(path)
     try:
-        file = parquet.ParquetFile(content, page_checksum_verification=True, pre_buffer=False)
-        return file.read(columns, use_threads=False).select(columns)
-    except (pa.ArrowException, ValueError, KeyError, OSError) as error:
+        file, about = open_parquet(content)
+        check_format(path, about, PUBLISHED_FORMAT)
+        if about["format"] < PUBLISHED_FORMAT:
+            raise CorruptError(f"{path}: published by an older version: publish into a new folder")
+        yield file, about
+    except (
+        pa.ArrowException,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        OSError,
+    ) as error:
         said = str(error).partition("\n")[0]
         raise CorruptError(f"{path}: not a file of published trials: {said}") from None
-
-
-def load_pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its module for Parquet."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise MachineError(f"Parquet needs pyarrow: {install_command('parquet')}") from None
-    return pa, parquet

@@ -1,8 +1,9 @@
 """Publishing: a sweep's finished trials into their Parquet file, checked and made compact."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,29 +11,16 @@ from typing import Any, Literal
 
 from pernn.errors import CorruptError
 
-from .files import (
-    FORMAT,
-    MAX_BYTES,
-    make_directory,
-    require_writable,
-    storing,
-    to_json,
-    write_atomically,
-)
-from .published import (
-    ABOUT,
-    COLUMNS,
-    ENDING,
-    Published,
-    describe_publication,
-    load_pyarrow,
-    read_file,
-)
+from .columns import load_pyarrow, to_parquet
+from .files import naming_damage, require_writable, storing, write_atomically
+from .published import ENDING, PUBLISHED_FORMAT, Published, describe_publication, read_file
 from .run_directory import RunDirectory
 from .sweeps import Sweep
 
 PublishedFate = Literal["published", "identical", "kept the first"]
 
+IDENTITY = ("experiment", "scale", "overrides")
+"""What says which sweep a file is of."""
 MAX_POINTS = 60
 """Points of a published learning curve."""
 DIGITS = 6
@@ -77,41 +65,52 @@ def publish(
     load_pyarrow()
     require_writable(path)
     there: dict[str, Published] = {}
-    if path.exists():
-        found = describe_publication(path)
-        if (found.experiment, found.scale, found.overrides) != (
-            sweep.experiment,
-            sweep.scale,
-            dict(sweep.overrides),
-        ):
-            raise CorruptError(f"{path}: holds {found.experiment} {found.scale}, not {sweep.name}")
-        there = {one.run: one for one in read_file(path)}
     fates: dict[str, PublishedFate] = {}
     left_out: dict[str, str] = {}
-    for run in sweep.runs:
-        try:
-            new = _take(root, run, stages(run))
-        except CorruptError as error:
-            left_out[run] = str(error)
-            continue
-        if new is None:
-            continue
-        old = there.setdefault(run, new)
-        same = old.result == new.result
-        fates[run] = "published" if old is new else "identical" if same else "kept the first"
-    if "published" in fates.values():
-        with storing(folder):
-            make_directory(folder)
-        write_atomically(path, _to_parquet(sweep, [there[run] for run in sorted(there)]))
+    with _locked(folder):
+        if path.exists():
+            found = describe_publication(path)
+            if any(getattr(found, key) != getattr(sweep, key) for key in IDENTITY):
+                raise CorruptError(
+                    f"{path}: holds {found.experiment} {found.scale}, not {sweep.name}"
+                )
+            there = {one.run: one for one in read_file(path)}
+        for run in sweep.runs:
+            try:
+                result = RunDirectory(root, run).read_result()
+                if result is None:
+                    continue
+                if run in there:
+                    same = there[run].result == result
+                    fates[run] = "identical" if same else "kept the first"
+                else:
+                    there[run] = _take(root, run, result, stages(run))
+                    fates[run] = "published"
+            except CorruptError as error:
+                left_out[run] = str(error)
+        if "published" in fates.values():
+            about = {"format": PUBLISHED_FORMAT, **{key: getattr(sweep, key) for key in IDENTITY}}
+            trials = [there[run].values() for run in sorted(there)]
+            write_atomically(path, to_parquet(trials, about))
     return Publication(path, fates, left_out)
 
 
-def _take(root: Path, run: str, stages: Iterable[str]) -> Published | None:
-    """Return a run as it is published; `None` if it is not finished."""
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Be the only one who publishes here; where there are no locks, nobody can tell."""
+    with storing(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(root: Path, run: str, result: Mapping[str, Any], stages: Iterable[str]) -> Published:
+    """Return a finished run as it is published."""
     directory = RunDirectory(root, run)
-    result = directory.read_result()
-    if result is None:
-        return None
     spec = directory.read_spec()
     if spec is None:
         raise CorruptError(f"{directory.path}: its spec is missing")
@@ -143,13 +142,9 @@ def thinned_curves(
     def read(run: str) -> Mapping[str, Sequence[Any]]:
         if run in published:
             return published[run]
-        try:
+        with naming_damage(complain):
             return _thinned(RunDirectory(root, run).read_metrics())
-        except CorruptError as error:
-            if complain is None:
-                raise
-            complain(str(error))
-            return {}
+        return {}
 
     return read
 
@@ -180,38 +175,7 @@ def _core_seconds(directory: RunDirectory) -> float:
                 begun = now
             elif line["event"] in ("stopped", "finished", "diverged") and begun is not None:
                 total, begun = total + now - begun, None
-    threads: int = (directory.read_environment() or {}).get("threads", 1)
+    threads = (directory.read_environment() or {}).get("threads", 1)
+    if not isinstance(threads, int):
+        raise CorruptError(f"{directory.path}: environment.json does not say how many threads")
     return round(total * threads, 3)
-
-
-def _to_parquet(sweep: Sweep, rows: Sequence[Published]) -> bytes:
-    """Return the file; equal trials are equal bytes under the same version of pyarrow."""
-    pa, parquet = load_pyarrow()
-    about = {
-        "format": FORMAT,
-        "experiment": sweep.experiment,
-        "scale": sweep.scale,
-        "overrides": dict(sweep.overrides),
-    }
-    texts = {name: [_text(getattr(one, name)) for one in rows] for name in COLUMNS[1:]}
-    columns = {"run": [one.run for one in rows], **texts}
-    table = pa.table(columns, schema=pa.schema([(name, pa.string()) for name in COLUMNS]))
-    table = table.replace_schema_metadata({ABOUT: to_json(about, indent=None)})
-    sink = pa.BufferOutputStream()
-    # One page per column, as trials repeat one another.
-    parquet.write_table(
-        table,
-        sink,
-        compression="zstd",
-        compression_level=19,
-        use_dictionary=False,
-        write_statistics=False,
-        write_page_checksum=True,
-        data_page_size=MAX_BYTES,
-        row_group_size=2**20,
-    )
-    return bytes(sink.getvalue())
-
-
-def _text(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)

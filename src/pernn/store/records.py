@@ -17,25 +17,50 @@ def _equally_long(table: Table) -> Table:
     return table
 
 
+EvenTable = Annotated[Table, AfterValidator(_equally_long)]
+
+
+class Diverged(BaseModel):
+    """After which update a run diverged, and why."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    update: int
+    reason: str
+
+
 class Result(BaseModel):
     """The values that records are made of; others may stand beside them."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
     metrics: dict[str, float]
-    tables: dict[str, Annotated[Table, AfterValidator(_equally_long)]] = {}
+    tables: dict[str, EvenTable] = {}
     num_parameters: int | None = None
     weights_sha256: str | None = None
+    diverged: Diverged | None = None
 
 
-def check_result(values: Mapping[str, Any]) -> None:
-    """Check the types of a result.
+class TrialValues(BaseModel):
+    """The values of a published trial."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    spec: dict[str, Any]
+    result: Result
+    environment: dict[str, Any]
+    curves: EvenTable
+    core_seconds: EvenTable
+
+
+def check_values(model: type[BaseModel], values: Mapping[str, Any]) -> None:
+    """Check the types of values as they were read.
 
     Raises:
         ValueError: If one is wrong; says which key, what was expected and what it holds.
     """
     try:
-        Result.model_validate(values)
+        model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         found: Any = values
@@ -50,8 +75,8 @@ def check_result(values: Mapping[str, Any]) -> None:
 def flat_record(run: str, spec: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a spec and its result as one flat record; see `read_record`."""
     extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
-    if "diverged" in result:
-        extra["diverged"] = result["diverged"]["update"]
+    if lost := result.get("diverged"):
+        extra["diverged"] = lost["update"]
     record = {"run": run, **flatten(spec), **extra}
     metrics = result["metrics"].items()
     return record | {f"metric.{k}" if k in record else k: value for k, value in metrics}

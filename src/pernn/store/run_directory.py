@@ -32,7 +32,7 @@ from .files import (
     write_atomically,
 )
 from .lease import LOCK, NO_LOCKS, Lease, claim, newest_lease
-from .records import check_result
+from .records import Result, check_values
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02
@@ -273,7 +273,11 @@ class RunDirectory:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Read all lines of metrics."""
-        return read_lines(self.path / METRICS)
+        lines = read_lines(self.path / METRICS)
+        for number, line in enumerate(lines, 1):
+            if type(line.get("update")) is not int:
+                raise CorruptError(f"{self.path / METRICS}, line {number}: has no update")
+        return lines
 
     def note(self, event: str, **details: Any) -> None:
         """Add a line to the journal: what happened when; never part of a result."""
@@ -312,16 +316,17 @@ class RunDirectory:
     def read_result(self) -> dict[str, Any] | None:
         """Read the result; `None` if the run is not done."""
         path = self.path / RESULT
-        values = read_json_if_any(path, MAX_RESULT_BYTES)
-        if values is None:
-            return None
-        check_format(path, values)
-        if values.get("fingerprint") != self.fingerprint or "metrics" not in values:
-            raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
         try:
-            check_result(values)
-        except ValueError as error:
-            raise CorruptError(f"{path}: {error}: delete it to have it made anew") from None
+            values = read_json_if_any(path, MAX_RESULT_BYTES)
+            if values is None:
+                return None
+            check_format(path, values)
+            check_values(Result, values)
+        except (CorruptError, ValueError) as error:
+            what = str(error).removeprefix(f"{path}: ")
+            raise CorruptError(f"{path}: {what}: delete it to have it made anew") from None
+        if values.get("fingerprint") != self.fingerprint:
+            raise CorruptError(f"{path}: not the result of run {self.fingerprint}: delete it")
         return values
 
 

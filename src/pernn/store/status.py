@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pernn.errors import CorruptError, StoreError, one_line
+from pernn.errors import StoreError, one_line
 
-from .files import MAX_SMALL_BYTES, gc_paused, read_whole
+from .files import MAX_SMALL_BYTES, gc_paused, naming_damage, read_whole
 from .lease import LOCK, lock_state, newest_lease, this_boot_id
 from .records import flat_record
 from .run_directory import ENVIRONMENT, METRICS, RESULT, RunDirectory, is_done
@@ -120,23 +120,21 @@ def read_records(
     records = []
     with gc_paused():
         for run in runs:
-            try:
+            with naming_damage(complain):
                 record = read_record(RunDirectory(root, run))
-            except CorruptError as error:
-                if complain is None:
-                    raise
-                complain(str(error))
-            else:
                 records += [] if record is None else [record]
     return records
 
 
-def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
+def describe_machines(
+    root: Path, runs: Sequence[str], complain: Callable[[str], None]
+) -> list[str]:
     """Return on what the finished ones of these runs ran, a sentence per kind of machine.
 
-    Raises:
-        CorruptError: If a record of a machine is damaged or far longer than any.
-        StoreError: If one cannot be read.
+    Args:
+        root: Results directory.
+        runs: Which runs.
+        complain: Told of each damaged record of a machine, which is then left out.
     """
     # Most files are alike, and one of each kind is enough to be read.
     kinds: dict[bytes, list[RunDirectory]] = {}
@@ -144,11 +142,14 @@ def describe_machines(root: Path, runs: Sequence[str]) -> list[str]:
         directory = RunDirectory(root, run)
         path = directory.path / ENVIRONMENT
         if (directory.path / RESULT).exists() and path.exists():
-            kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
-    alike = list(kinds.values())
-    count = count_machines(
-        [some[0].read_environment() or {} for some in alike], [len(some) for some in alike]
-    )
+            with naming_damage(complain):
+                kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
+    environments, times = [], []
+    for alike in kinds.values():
+        with naming_damage(complain):
+            environments.append(alike[0].read_environment() or {})
+            times.append(len(alike))
+    count = count_machines(environments, times)
     return [f"{number} trials ran on: {machine}." for machine, number in count.items()]
 
 

@@ -69,6 +69,15 @@ def in_words(value: Any) -> str:
 _SWEEP = TypeAdapter(Sweep)
 
 
+def as_sweep(values: Mapping[str, Any]) -> Sweep:
+    """Return a sweep of plain values.
+
+    Raises:
+        ValueError: If they are not those of one.
+    """
+    return _SWEEP.validate_json(to_json(values), strict=True)
+
+
 def sweep_directory(root: Path, name: str) -> Path:
     """Return a sweep's folder.
 
@@ -115,7 +124,7 @@ def parse_sweep(path: Path) -> Sweep:
     check_format(path, values)
     del values["format"]
     try:
-        return _SWEEP.validate_json(to_json(values), strict=True)
+        return as_sweep(values)
     except (ValueError, RecursionError):
         raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
 

@@ -1,0 +1,84 @@
+"""A damaged file of one trial or sweep is named and left out; what is whole goes on."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from command_line import call as pernn
+from pernn.live import Live
+from pernn.store import Sweep, save_sweep, sealed
+from store.finished import finish, spec
+
+NAME = "vocabulary_size-demo"
+NUM_WHOLE = 3
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of eight finished trials, five of them damaged, with a damaged sweep and a link."""
+    root = tmp_path_factory.mktemp("damaged") / "results"
+    runs = [finish(root, spec(seed), random.Random(seed)) for seed in range(8)]
+    for run in runs:
+        run.write_environment({"processor": "one", "threads": 1, "device": "cpu"})
+        line = {"update": 1, "kind": "train", "loss": 1.0, "token_accuracy": 0.25}
+        (run.path / "metrics.jsonl").write_text(f"{json.dumps(line)}\n")
+    (runs[0].path / "environment.json").write_text("[1]")
+    environment = (runs[1].path / "environment.json").read_text()
+    (runs[1].path / "environment.json").write_text(environment.replace("one", "two"))
+    (runs[2].path / "metrics.jsonl").write_text("{\n")
+    (runs[3].path / "metrics.jsonl").write_text('{"kind": "train", "loss": 1.0}\n')
+    result = runs[4].read_result() or {}
+    (runs[4].path / "result.json").write_text(json.dumps(sealed(result | {"diverged": 5})))
+    save_sweep(root, Sweep(NAME, "vocabulary_size", "demo", {}, [run.fingerprint for run in runs]))
+    (save_sweep(root, Sweep("torn-demo", "sorting", "demo", {}, [])) / "sweep.json").write_text("{")
+    (root / "sweeps" / "linked").symlink_to(root / "sweeps" / NAME)
+    return root.parent
+
+
+def lines_naming(name: str, text: str) -> int:
+    return sum(name in line for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "said"),
+    [
+        (["report", NAME], (0, 1, 2, 3, 4), ""),
+        (["report", "--all", "--out", "study.html"], (0, 1, 2, 3, 4), ""),
+        (["export", NAME, "-o", "trials.csv"], (2, 3, 4), "7 of 8 trials"),
+        (["export", NAME, "--curves", "-o", "curves.csv"], (2, 3, 4), "5 rows of 7 of 8 trials"),
+        (["publish", NAME, "--to", "published"], (0, 1, 2, 3, 4), f"{NUM_WHOLE} published"),
+    ],
+)
+def test_verbs_name_it_and_go_on(
+    place: Path, words: list[str], named: tuple[int, ...], said: str
+) -> None:
+    done = pernn(*words, cwd=place)
+    assert done.returncode in (1, 4), done.stderr
+    assert "Traceback" not in done.stderr
+    assert said in done.stdout
+    assert all(lines_naming(spec(seed).fingerprint(), done.stderr) == 1 for seed in named)
+
+
+def test_no_list_of_another_sweep_is_in_the_way(place: Path) -> None:
+    shutil.copytree(place / "results", place / "torn", symlinks=True)
+    shutil.rmtree(place / "torn" / "sweeps" / NAME)
+    for words in (["status"], ["report", "--all", "--out", "all.html"], ["resume", "-r", "torn"]):
+        done = pernn(*words, cwd=place)
+        assert "Traceback" not in done.stderr
+        for name in ("torn-demo", "linked"):
+            assert lines_naming(name, done.stderr) == 1
+    assert NAME in pernn("status", cwd=place).stdout
+    assert pernn("status", "torn-demo", cwd=place).returncode == 4
+
+
+def test_the_live_page_goes_on(place: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    live = Live(place / "results", tmp_path, None, said.append)
+    (sweep,) = live.state()["sweeps"]
+    assert sweep["states"] == {"damaged": 1, "finished": 7}
+    with live._lock:  # the report's thread has ended
+        assert live.path.exists()
+    assert all(any(name in text for text in said) for name in ("torn-demo", "linked"))
