@@ -85,12 +85,16 @@ def test_a_failure_to_replicate_is_said(mean: float, fails: bool) -> None:
     for expected in ("supported", "open"):
         text = page(claims(expected, failure=True), values=around(mean))
         assert ("failure to replicate" in text) == fails
+    text = page(claims("not supported", failure=True), values=around(mean))
+    assert ("failure to replicate" in text) == (mean == 0.1)
 
 
 def test_what_is_not_published_was_not_run() -> None:
     absent = number("above", terms=[{"weight": 1, "sweep": "nowhere", "where": {}}])
-    text = page(absent, claims("supported", claims=["nowhere: name"]), values=around(0.1))
+    two = claims("supported", failure=True, claims=["nowhere: name", "nowhere: other"])
+    text = page(absent, two, values=around(0.1))
     assert "2 rows: 2 not run." in text
+    assert "failure to replicate" not in text
     assert text.count("no trial is published") == 2
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, counted
 from pernn.store import Registration
 
 from .claims import Verdict
@@ -20,6 +20,7 @@ from .unrolled import unroll
 
 Outcome = Literal["held", "missed", "not decided", "open", "not run"]
 OUTCOMES: tuple[Outcome, ...] = ("held", "missed", "not decided", "not run", "open")
+NOT = "not supported"
 FAILURE = "by the plan a failure to replicate"
 HEAD = """\
 # Predicted and found
@@ -104,18 +105,25 @@ def _table(rows: Sequence[_Row]) -> str:
 
 def _of_claims(one: Mapping[str, Any], studies: Mapping[str, Study], pages: str) -> list[_Row]:
     rows = []
+    text = f"{one['text']}: {one['expected']}"
+    missing = [title for title in one["claims"] if title.partition(": ")[0] not in studies]
+    if missing:
+        found = f"no trial is published ({counted(len(missing), 'claim')})"
+        rows.append(_Row(one["number"], text, found, "not run", fails=False))
     for title in one["claims"]:
+        if title in missing:
+            continue
         sweep, _, name = title.partition(": ")
-        study = studies.get(sweep)
-        verdicts = {verdict.claim.name: verdict for verdict in study.verdicts} if study else {}
-        if study and name not in verdicts:
+        study = studies[sweep]
+        verdicts = {verdict.claim.name: verdict for verdict in study.verdicts}
+        if name not in verdicts:
             raise ConfigError(f"expectations.json: {sweep} has no claim {name!r}")
-        verdict = verdicts.get(name)
+        verdict = verdicts[name]
         outcome = _judge_claim(one["expected"], verdict)
-        fails = _fails(one, is_met=bool(verdict and verdict.verdict == "supported"))
+        is_met = outcome == "held" if one["expected"] == NOT else verdict.verdict == "supported"
+        fails = outcome != "not run" and _fails(one, is_met=is_met)
         link = posixpath.normpath(f"{pages}/{sweep}/report.md")
-        found = f"[`{name}`]({link}): {_told(verdict)}" if verdict else "no trial is published"
-        text = f"{one['text']}: {one['expected']}"
+        found = f"[`{name}`]({link}): {_told(verdict)}"
         rows.append(_Row(one["number"], text, found, outcome, fails))
     return rows
 
@@ -127,12 +135,12 @@ def _told(verdict: Verdict) -> str:
     return f"{verdict.verdict}, {escape_markdown(str(verdict.interval))}{seen}"
 
 
-def _judge_claim(expected: str, verdict: Verdict | None) -> Outcome:
-    if verdict is None or verdict.verdict in ("not run", "too few seeds"):
+def _judge_claim(expected: str, verdict: Verdict) -> Outcome:
+    if verdict.verdict in ("not run", "too few seeds"):
         return "not run"
     if expected == "open":
         return "open"
-    if expected == "not supported":
+    if expected == NOT:
         return "missed" if verdict.verdict == "supported" else "held"
     if expected not in ("supported", "contradicted"):
         raise ConfigError(f"expectations.json: no expectation is called {expected!r}")
