@@ -32,17 +32,17 @@ NUMBER = r"[−+-]?\d+(?:\.\d+)?"
 INTERVAL = re.compile(rf"({NUMBER})(?:\s+nats)?\s+\[({NUMBER}),\s+({NUMBER})\]")
 FILLED = re.compile(r"<!-- (\w[\w ]*) -->.*?<!-- /\1 -->", re.DOTALL)
 PILOTS = ["+0.011 −0.017 0.039"]
-ACROSS = ["+0.037 0.027 0.047"]
+SLOPE = ["+0.0175 0.0097 0.0253"]
 SAME = ["+0.035 0.026 0.045"]
 OTHERS = {
-    "report": [*PILOTS, *ACROSS, *SAME],
-    "tuned_vocabulary_size": [*ACROSS, *SAME],
+    "report": [*SAME, *PILOTS],
+    "tuned_vocabulary_size": [*SLOPE, *SAME],
     "language_modelling": ["-0.061 -0.087 -0.035", "-0.019 -0.031 -0.006", "-0.040 -0.141 0.061"],
     "learning_rate": ["0.068 0.052 0.084"],
     "vocabulary_size": ["0.892 0.869 0.911"],
 }
-"""Intervals of pilots and demos that are not published, a bootstrap interval of a mean, and those
-of the GRU's gain, whose two networks are in two files."""
+"""Intervals of pilots and demos that are not published, a bootstrap interval of a mean, that
+of the GRU's gain, whose two networks are in two files, and of a slope that is no claim."""
 
 Interval = tuple[float, float, float]
 

@@ -294,7 +294,10 @@ def test_joint_conditions_have_names_and_an_order() -> None:
     label = Labels({"rare": "Rare", "frequent": "Frequent", "rare, frequent": "Rare among F"})
     columns = ("target", "disturbants")
     pairs = [("frequent", "rare"), ("rare", "frequent"), ("rare", "rare")]
-    assert label.order(pairs) == [pairs[2], pairs[1], pairs[0]]
+    # A pair with a name of its own stands where its name does.
+    assert label.order(pairs) == [pairs[2], pairs[0], pairs[1]]
+    first = Labels({"rare, frequent": "Rare among F", "rare": "Rare", "frequent": "Frequent"})
+    assert first.order(pairs) == [pairs[1], pairs[2], pairs[0]]
     assert label.condition(columns, pairs[1]) == "Rare among F"
     assert label.condition(columns, pairs[0]) == "Target: Frequent, Disturbants: Rare"
 

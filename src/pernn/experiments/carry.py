@@ -221,7 +221,6 @@ EXPERIMENT = Experiment(
         **{", ".join(map(str, _values(arm).values())): arm for arm in ARMS},
         **{one: arm for arm in ARMS for one in list(_values(arm).values())[2:] if one},
         ", ".join(COLUMNS): "What the input tells beside the token",
-        pace_column(LEVEL): "Updates to 90 %",
         "sinusoidal": "Sinusoidal",
         "reverse_ordering": "The same in every sequence",
         "coded_reversal": "Drawn anew",

@@ -33,7 +33,7 @@ Source = Place | tuple[Place, ...]
 """Where a claim stands, as `Claim.source` takes it."""
 
 LABELS = {
-    **{pace_column(level): f"Updates to {level}" for level in LEVELS},
+    **{pace_column(level): f"Updates to {100 * level:.0f} %" for level in LEVELS},
     "task.vocab_size": "Vocabulary size K",
     "task.length": "Input length L",
     "task.hold_time": "Steps of waiting",

@@ -1,5 +1,6 @@
 """The panels of a figure: side by side, in rows of metrics and blocks."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ class Grid:
         self.layout, self.label = experiment.figure, Labels(experiment.labels)
         layout, label = self.layout, self.label
         panels = label.order(value_of(record, layout.panels) for record in found)
-        wrapped = [tuple(panels[i : i + NUM_COLUMNS]) for i in range(0, len(panels), NUM_COLUMNS)]
+        width = math.ceil(len(panels) / math.ceil(len(panels) / NUM_COLUMNS))
+        wrapped = [tuple(panels[i : i + width]) for i in range(0, len(panels), width)]
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
         if layout.form == "factors":
             metrics = layout.metrics[:1]

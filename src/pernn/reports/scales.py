@@ -64,7 +64,7 @@ class Scale:
     def position(self, value: Any, shift: float = 0.0) -> float:
         """Place a value, moved by `shift` steps between neighbours."""
         if self.base:
-            return float(value) * math.pow(self.base, shift)
+            return float(value) * math.pow(self._factor(), shift)
         place = float(value) if self.numeric else float(self.values.index(value))
         return place + shift * self._step()
 
@@ -81,6 +81,12 @@ class Scale:
         inside = [(left + right) / 2 for left, right in pairwise(places)]
         found = [places[0] - gaps[0] / 2, *inside, places[-1] + gaps[-1] / 2] if places else []
         return [math.exp(edge) for edge in found] if self.base else found
+
+    def _factor(self) -> float:
+        """Return the mean factor between neighbours of a logarithmic axis."""
+        if len(self.values) < 2:
+            return float(self.base or 1)
+        return math.pow(self.values[-1] / self.values[0], 1 / (len(self.values) - 1))
 
     def _step(self) -> float:
         if not self.numeric or len(self.values) < 2:
