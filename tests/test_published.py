@@ -29,6 +29,8 @@ from pernn.store import (
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
+FILLED = [ROOT / "README.md", *sorted((ROOT / "docs" / "reproduce").glob("[a-z]*.md"))]
+"""As `make evidence` names them."""
 SAME = ("processor", "device", "threads", "kernels", "arithmetic", "variables", "cpu_capability")
 """What makes a class of machine, within which every bit is the same; and versions."""
 MAX_BYTES = 10_000_000
@@ -67,19 +69,20 @@ def test_pages_are_what_the_records_give(tmp_path):
     pages.mkdir(parents=True)
     shutil.copy(PAGES / "report.md", pages)
     shutil.copy(PAGES / "pace.md", pages)
+    shutil.copytree(ROOT / "docs" / "reproduce", tmp_path / "docs" / "reproduce")
     shutil.copy(ROOT / "README.md", tmp_path)
-    rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / "README.md"])
-    assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 4
+    rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / one.relative_to(ROOT) for one in FILLED])
+    assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 3 + len(FILLED)
 
 
 def test_verdicts_on_pages_are_what_the_records_give():
     """If this fails: make evidence."""
     studies = judge_published(EVIDENCE, pytest.fail)
-    for path in (PAGES / "report.md", ROOT / "README.md"):
-        parts = replication_parts(studies, os.path.relpath(PAGES, path.parent))
-        assert fill(path.read_text(), parts) == path.read_text()
-    assert parts["counts"].startswith("Of the 170 claims, our own checks of them among them: ")
-    assert parts["counts"].endswith("6 judged by the numbers of another, 58 not run.")
+    paths = [PAGES / "report.md", *FILLED]
+    folders = {path.parent for path in paths}
+    parts = {one: replication_parts(studies, os.path.relpath(PAGES, one)) for one in folders}
+    for path in paths:
+        assert fill(path.read_text(), parts[path.parent]) == path.read_text(), path
     expected = (PAGES / "expectations.json").read_text()
     page = predicted_and_found(expected, studies, plans=read_registrations())
     assert page == (PAGES / "predicted.md").read_text()

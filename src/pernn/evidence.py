@@ -92,8 +92,10 @@ def rebuild(
         require_writable(page)
     studies = judge_published(folder, complain, draw)
     make_study(target, target / STUDY, complain, folder)
+    folders = {page.parent for page in (*own, *pages)}
+    parts = {one: replication_parts(studies, os.path.relpath(target, one)) for one in folders}
     for page in (*own, *pages):
-        _fill(page, replication_parts(studies, os.path.relpath(target, page.parent)))
+        _fill(page, parts[page.parent])
     if (target / EXPECTATIONS).exists():
         with storing(target / EXPECTATIONS):
             expected = (target / EXPECTATIONS).read_text(encoding="utf-8")

@@ -4,7 +4,13 @@ import pytest
 
 from pernn.reports import fill
 
-PARTS = {"counts": "two claims", "effect a/b": "0.1 [0, 0.2]", "verdict a/b": "supported"}
+PARTS = {
+    "counts": "two claims",
+    "effect a/b": "0.1 [0, 0.2]",
+    "effect a/b@64": "0.3 [0.1, 0.5]",
+    "verdict a/b": "supported",
+    "findings a-small": "\n\n| a |\n\n",
+}
 
 
 def test_a_number_is_filled_within_its_line() -> None:
@@ -17,6 +23,14 @@ def test_a_number_is_filled_within_its_line() -> None:
     assert fill(filled, PARTS) == filled
 
 
+def test_a_cell_and_a_sweep_have_marks() -> None:
+    page = "<!-- effect a/b@64 --><!-- /effect --> <!-- findings a-small -->\n<!-- /findings -->"
+    assert fill(page, PARTS) == (
+        "<!-- effect a/b@64 -->0.3 [0.1, 0.5]<!-- /effect --> "
+        "<!-- findings a-small -->\n\n| a |\n\n<!-- /findings -->"
+    )
+
+
 def test_a_part_has_lines_of_its_own() -> None:
     assert fill("<!-- counts --><!-- /counts -->", PARTS) == (
         "<!-- counts -->\n\ntwo claims\n\n<!-- /counts -->"
@@ -27,7 +41,10 @@ def test_a_part_has_lines_of_its_own() -> None:
     ("page", "wrong"),
     [
         ("<!-- effect a/c --><!-- /effect -->", "no such claim"),
+        ("<!-- effect a/b@65 --><!-- /effect -->", "no such claim"),
+        ("<!-- findings b-small --><!-- /findings -->", "no such claim or sweep"),
         ("<!-- counts -->", "never ended"),
+        ("<!-- effect a/b --> <!-- effect a/b --><!-- /effect -->", "never ended"),
         ("<!-- effect a/b --> the end is missing", "never ended"),
     ],
 )

@@ -13,6 +13,7 @@ from .claims import Verdict
 from .counting import NOT_ASKED, Counted, count_claims, outcome_apart, planned_sweeps
 from .escaping import escape_markdown, markdown_table
 from .rules import Outcome
+from .sections import findings, means
 
 DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "too few seeds")
 COUNTED = (*DECIDED, "same numbers", "not run")
@@ -21,8 +22,13 @@ HEAD = ("claim", "place", "sweep", "effect", "estimate", "95 %", "80 %", "n", "p
 """Of the tables of verdicts; 80 %: the smallest effect that is seen with this power."""
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
 MARK = "<!-- {} -->"
-IN_LINE = re.compile(r"<!-- ((effect|verdict) \S+) -->.*?<!-- /\2 -->", re.DOTALL)
-"""A mark within a line, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`."""
+OF_ONE = re.compile(
+    r"<!-- ((effect|verdict|findings|means) \S+) -->((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?", re.DOTALL
+)
+"""A mark of one claim or sweep, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`.
+
+`EXPERIMENT/CLAIM@64` is the claim's cell whose value is 64.
+"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,8 @@ def replication_parts(studies: Sequence[Study], pages: str = ".") -> dict[str, s
     claims = count_claims(studies, list(CATALOGUE))
     judged = [*(_judged(claims, kind) for kind in DECIDED), _judged_apart(studies)]
     return {
-        **_in_line(claims),
+        **_of_claims(claims),
+        **_of_sweeps(studies, pages),
         "counts": _counts(claims),
         "scorecard": _scorecard(studies, claims, pages),
         "verdicts": "\n\n".join(filter(None, judged)),
@@ -88,20 +95,21 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     A page without a mark has no such part; what stands outside of marks is left alone.
 
     Raises:
-        ValueError: If a mark has no end, or names a claim that there is not.
+        ValueError: If a mark has no end, or names a claim or a sweep that there is not.
     """
 
     def one(found: re.Match[str]) -> str:
+        begin, end = MARK.format(found[1]), MARK.format(f"/{found[2]}")
         if found[1] not in parts:
-            raise ValueError(f"{MARK.format(found[1])}: no such claim")
-        return f"{MARK.format(found[1])}{parts[found[1]]}{MARK.format('/' + found[2])}"
+            raise ValueError(f"{begin}: no such claim or sweep")
+        if not found[3]:
+            raise ValueError(f"{begin} is never ended by {end}")
+        return f"{begin}{parts[found[1]]}{end}"
 
-    page = IN_LINE.sub(one, page)
-    if lost := re.search(r"<!-- (effect|verdict) \S+ -->(?!.*?<!-- /\1 -->)", page):
-        raise ValueError(f"{lost[0]} is never ended by {MARK.format('/' + lost[1])}")
+    page = OF_ONE.sub(one, page)
     for name, text in parts.items():
         begin, end = MARK.format(name), MARK.format(f"/{name}")
-        if begin in page and "/" not in name:
+        if begin in page and not OF_ONE.match(begin):
             head, _, rest = page.partition(begin)
             _, found, tail = rest.partition(end)
             if not found:
@@ -110,14 +118,30 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     return page
 
 
-def _in_line(claims: Sequence[Counted[Study]]) -> dict[str, str]:
-    """Return effect and verdict of every claim, by the names of their marks."""
+def _of_claims(claims: Sequence[Counted[Study]]) -> dict[str, str]:
+    """Return effect and verdict of every claim and its cells, by the names of their marks."""
     parts: dict[str, str] = {}
     for one in claims:
         name, found = f"{one.experiment}/{one.verdict.claim.name}", one.verdict.interval
         parts[f"verdict {name}"] = one.verdict.verdict
-        parts[f"effect {name}"] = f"{found.shown} {found.bounds}" if found else "–"
+        parts[f"effect {name}"] = str(found or "–")
+        for cell in one.verdict.cells:
+            parts[f"effect {name}@{cell.name.rpartition(' = ')[2]}"] = str(cell.interval)
     return parts
+
+
+def _of_sweeps(studies: Sequence[Study], pages: str) -> dict[str, str]:
+    """Return the tables of every sweep, by the names of their marks."""
+    parts: dict[str, str] = {}
+    for one in studies:
+        found = findings(one.sweep, one.verdicts, _link(pages, one))
+        parts[f"findings {one.sweep.name}"] = f"\n\n{found}\n\n"
+        parts[f"means {one.sweep.name}"] = f"\n\n{means(one.sweep, one.trials)}\n\n"
+    return parts
+
+
+def _link(pages: str, study: Study) -> str:
+    return posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
 
 
 def _scorecard(studies: Sequence[Study], claims: Sequence[Counted[Study]], pages: str) -> str:
@@ -161,11 +185,10 @@ def _apart(studies: Sequence[Study], pages: str) -> list[tuple[str, ...]]:
 
 def _about(study: Study, pages: str, name: str) -> tuple[str, str, str]:
     """Return a link to a sweep's page, its trials, and the number of seeds."""
-    place = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
     seeds = sorted({one.num_seeds for one in study.verdicts if one.interval is not None})
     num_seeds = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
     done = f"{len(study.trials):,} of {study.num_planned:,}"
-    return f"[{name}]({place})", done, num_seeds
+    return f"[{name}]({_link(pages, study)})", done, num_seeds
 
 
 def _counts(claims: Sequence[Counted[Study]]) -> str:
