@@ -1,0 +1,39 @@
+"""Pages of the experiments: short, and with the findings of every published sweep."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs/reproduce").glob("*.md"))
+NOT_COUNTED = (
+    re.compile(r"<!-- (\w+) \S+ -->.*?<!-- /\1 -->", re.DOTALL),
+    re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE),
+    re.compile(r"^(?:    |\|).*$", re.MULTILINE),
+)
+"""Filled parts; fenced code; indented code and tables."""
+
+
+def count_words(page: str) -> int:
+    """Count the words that are written by hand."""
+    for part in NOT_COUNTED:
+        page = part.sub("", page)
+    return len(page.split())
+
+
+def test_what_is_filled_and_code_and_tables_do_not_count() -> None:
+    page = "One <!-- effect a/b -->1 [0, 2]<!-- /effect -->.\n\n| a | b |\n\n    pernn run\n\n"
+    assert count_words(f"{page}```sh\nmake\n```\n\n- two\n  three\n") == 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_short(page: Path) -> None:
+    assert count_words(page.read_text()) <= (400 if page.stem == "README" else 300)
+
+
+def test_every_published_sweep_has_its_findings_on_its_page() -> None:
+    for claims in (ROOT / "docs/evidence").glob("*/claims.json"):
+        sweep = claims.parent.name
+        page = ROOT / f"docs/reproduce/{sweep.partition('-')[0]}.md"
+        assert f"<!-- findings {sweep} -->" in page.read_text(), sweep
