@@ -10,6 +10,7 @@ from command_line import call
 from pernn.errors import ConfigError
 from pernn.evidence import publish_sweep, rebuild
 from pernn.experiments import find_experiment, trials
+from pernn.reports import student_interval
 from pernn.runners import InlineRunner
 from pernn.store import (
     Sweep,
@@ -111,7 +112,8 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     (target / "pace.md").write_text(
         "<!-- factors --><!-- /factors --><!-- without --><!-- /without -->"
     )
-    (tmp_path / "README.md").write_text(MARKS)
+    of_sweep = "".join(f"<!-- {one} {NAME} --><!-- /{one} -->" for one in ("findings", "means"))
+    (tmp_path / "README.md").write_text(MARKS + of_sweep)
     claim = {"number": "1", "text": "It helps", "expected": "supported"}
     claim["claims"] = [f"{NAME}: encoding_helps_lstm"]
     sections = [{"section": 1, "title": "One", "expectations": [claim]}]
@@ -143,6 +145,10 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
     assert "4 published trials ran on" in study
     readme = written[0]["README.md"].decode()
     assert f"](pages/{NAME}/report.md) | 4 of 4 | 2 |" in readme
+    assert readme.count(f"](pages/{NAME}/report.md).\n\n<!-- /findings -->") == 1
+    cell = pernn.load_results(ran / "evidence", NAME).groupby("encoding.kind")["token_accuracy"]
+    vanilla, encoded = (student_interval([*cell.get_group(k)]) for k in ("none", "sinusoidal"))
+    assert f"| LSTM | 4 | {vanilla.shown} | {encoded.shown} | " in readme
 
 
 def test_trials_that_their_grid_lacks_are_left_out_and_said(ran, tmp_path):
