@@ -105,7 +105,8 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path):
+def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERNN_PLANS", str(tmp_path))
     target = tmp_path / "pages"
     target.mkdir()
     (target / "report.md").write_text(f"By hand.\n\n{MARKS}The end.\n")

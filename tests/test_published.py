@@ -83,6 +83,9 @@ def test_verdicts_on_pages_are_what_the_records_give():
     parts = {one: replication_parts(studies, os.path.relpath(PAGES, one)) for one in folders}
     for path in paths:
         assert fill(path.read_text(), parts[path.parent]) == path.read_text(), path
+    counts = parts[ROOT]["counts"]
+    assert counts.startswith("Of the 218 claims, our own checks of them among them: ")
+    assert counts.endswith("6 judged by the numbers of another, 104 not run.")
     expected = (PAGES / "expectations.json").read_text()
     page = predicted_and_found(expected, studies, plans=read_registrations())
     assert page == (PAGES / "predicted.md").read_text()

@@ -133,7 +133,7 @@ def test_who_watches_reads_names_of_trials(tmp_path: Path) -> None:
     runs = [one.fingerprint for one in (failed, running, torn)]
     save_sweep(tmp_path, Sweep("study-demo", "study", "demo", {}, runs))
     with running.locked():
-        found = look_at_sweeps(tmp_path, None, set(), {})
+        found = look_at_sweeps(tmp_path, None, set(), {}, pytest.fail)
         shown = Console(width=150, file=io.StringIO())
         shown.print(overview(tmp_path, found, partial(label_run, tmp_path)))
         text = shown.file.getvalue()

@@ -45,7 +45,7 @@ class CodedRNN(PositionEncodedRNN):
         return Projected.of(plain.gates() + share)
 
     def check_inputs(self, tokens: Tensor) -> None:
-        """Refuse what is not ids of this network with their codes.
+        """Refuse what is not ids of this network, or the query's, with their codes.
 
         Raises:
             ConfigError: If it is not a batch of vectors of that width, or an id is out of range.
@@ -56,4 +56,5 @@ class CodedRNN(PositionEncodedRNN):
                 f"tokens is invalid: expected (batch, time, {width}), ids beside their codes, got "
                 f"{tuple(tokens.shape)}"
             )
-        super().check_inputs(tokens[..., 0].long())
+        ids = tokens[..., 0].long()
+        super().check_inputs(ids.masked_fill(ids == self.vocab_size, 0))
