@@ -29,7 +29,7 @@ demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2 --ignore-published
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
-	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md $(wildcard docs/reproduce/[a-z]*.md))
+	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md docs/evidence/mechanism.md $(wildcard docs/reproduce/[a-z]*.md))
 
 notebooks: $(DEV) ## Execute the notebooks in Jupyter; what they showed stays in them
 	$(INSTALL) -e '.[dev,notebooks]'

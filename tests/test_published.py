@@ -29,7 +29,11 @@ from pernn.store import (
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
-FILLED = [ROOT / "README.md", *sorted((ROOT / "docs" / "reproduce").glob("[a-z]*.md"))]
+FILLED = [
+    ROOT / "README.md",
+    PAGES / "mechanism.md",
+    *sorted((ROOT / "docs" / "reproduce").glob("[a-z]*.md")),
+]
 """As `make evidence` names them."""
 SAME = ("processor", "device", "threads", "kernels", "arithmetic", "variables", "cpu_capability")
 """What makes a class of machine, within which every bit is the same; and versions."""
@@ -69,6 +73,7 @@ def test_pages_are_what_the_records_give(tmp_path):
     pages.mkdir(parents=True)
     shutil.copy(PAGES / "report.md", pages)
     shutil.copy(PAGES / "pace.md", pages)
+    shutil.copy(PAGES / "mechanism.md", pages)
     shutil.copytree(ROOT / "docs" / "reproduce", tmp_path / "docs" / "reproduce")
     shutil.copy(ROOT / "README.md", tmp_path)
     rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / one.relative_to(ROOT) for one in FILLED])

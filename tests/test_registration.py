@@ -157,13 +157,27 @@ def test_departures_are_listed(plan, ran, tmp_path):
     assert marks(copy, other)[CLAIM] == ("exploratory", f"exploratory (plan tiny): {said}")
 
 
-def test_another_commit_is_noted_and_departs_from_nothing(plan, ran):
+def test_a_plan_of_another_commit_departs_from_nothing(plan, ran):
     root, name = ran
     path, _ = register(plan)
     rewrite(path, date="2026-01-01T00:00:00+00:00", commit="another")
     kind, remark = marks(root, name)[CLAIM]
     assert kind == "registered"
-    assert "10 trials ran at another commit than the plan's" in remark
+    assert "commit" not in remark
+
+
+def test_trials_of_two_commits_are_noted_and_depart_from_nothing(plan, ran, tmp_path):
+    root, name = ran
+    path, _ = register(plan)
+    rewrite(path, date="2026-01-01T00:00:00+00:00")
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    directory = RunDirectory(copy, load_sweep(copy, name).runs[0])
+    with directory.locked():
+        directory.write_environment({**directory.read_environment(), "commit": "another"})
+    kind, remark = marks(copy, name)[CLAIM]
+    assert kind == "registered"
+    assert "trials ran at 2 commits" in remark
 
 
 def test_trials_without_a_date_have_no_plan(plan, ran, tmp_path):

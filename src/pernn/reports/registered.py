@@ -117,7 +117,7 @@ def _differences(specs: Mapping[str, RunSpec], rule: Rule, found: Registered) ->
 def _marked(
     verdict: Verdict, shared: Sequence[str], records: Sequence[Record], found: Registered
 ) -> Verdict:
-    claim, date, commit = verdict.claim, found.plan.date, found.plan.commit
+    claim, date = verdict.claim, found.plan.date
     where = settings_of(claim)
     about = [found.environments.get(one["run"], {}) for one in records if matches(one, where)]
     early = sum(str(one.get("date", "")) < date for one in about)
@@ -132,8 +132,9 @@ def _marked(
     departures = [*shared, *(text for text, holds in words.items() if holds)]
     kind = "exploratory" if departures else "registered"
     said = f"{kind} (plan {found.name})" + (f": {'; '.join(departures)}" if departures else "")
-    others = sum(one.get("commit") != commit for one in about)
-    noted = f"{counted(others, 'trial')} ran at another commit than the plan's" if others else ""
+    # The plan's own is always another, as a lock is committed after it was written.
+    commits = {one.get("commit") for one in about}
+    noted = f"trials ran at {len(commits)} commits" if len(commits) > 1 else ""
     remark = "; ".join(filter(None, [said, noted, verdict.remark]))
     return replace(verdict, registration=kind, remark=remark)
 
