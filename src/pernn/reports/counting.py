@@ -73,10 +73,18 @@ class Counted(Generic[J]):
 
 
 def planned_sweeps(sweeps: Iterable[J]) -> dict[str, J]:
-    """Return for each experiment the sweep by which its claims are judged."""
+    """Return for each experiment the sweep by which its claims are judged.
+
+    That is the registered one, whatever its seeds, else the one with the settings of its scale.
+    """
+
+    def is_registered(one: J) -> bool:
+        return any(verdict.registration == "registered" for verdict in one.verdicts)
+
     found: dict[str, J] = {}
-    whole = [one for one in sweeps if not one.is_restricted and one.scale in SCALES]
-    for one in sorted(whole, key=lambda one: SCALES.index(one.scale)):
+    known = [one for one in sweeps if one.scale in SCALES]
+    whole = [one for one in known if not one.is_restricted or is_registered(one)]
+    for one in sorted(whole, key=lambda one: (SCALES.index(one.scale), not is_registered(one))):
         found.setdefault(one.experiment_name, one)
     return found
 

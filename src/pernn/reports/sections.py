@@ -10,6 +10,7 @@ from pernn.store import Published, Sweep
 from .claims import Verdict
 from .escaping import escape_markdown, markdown_table
 from .labels import Labels
+from .pace import with_pace
 from .records import number, paired_differences
 from .statistics import student_interval
 from .unrolled import unroll
@@ -56,7 +57,9 @@ def means(sweep: Sweep, trials: Sequence[Published]) -> str:
     named = [name for axis in (layout.rows, layout.panels, layout.x) for name in names_of(axis)]
     by = [name for name in dict.fromkeys(named) if name not in lines]
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], list[float]]] = defaultdict(dict)
-    records = unroll([one.record() for one in trials], layout.table)
+    curves = {one.run: one.curves for one in trials}
+    paced = with_pace([one.record() for one in trials], curves.__getitem__)
+    records = unroll(paced, layout.table)
     for one in records:
         if (value := number(one, metric)) is not None:
             cell, line = (tuple(map(one.get, names)) for names in (by, lines))
