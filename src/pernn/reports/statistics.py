@@ -75,7 +75,8 @@ class Interval:
         """Return a value of the same unit as text: to two digits of half the interval's width."""
         half = (self.high - self.low) / 2
         if not ROUNDING < half < math.inf:
-            return f"{value:.4g}"
+            # Numbers of updates are whole: no reader wants their exponent.
+            return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"
         decimals = max(0, 1 - math.floor(math.log10(half)))
         # What rounds to zero has no sign.
         return f"{round(value, decimals) + 0.0:.{decimals}f}"
