@@ -15,7 +15,7 @@ from .loading import Kernels, find_kernels
 
 LEAST = {3: 128, 1: 64}
 """Parts of a number (three for float32, one if factors are rounded) → rows and columns of a product
-below which PyTorch's own is as fast: docs/performance.md has the measurements."""
+below which PyTorch's own is as fast."""
 LEAST_DEPTH = 32
 
 

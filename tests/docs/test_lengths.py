@@ -1,0 +1,35 @@
+"""Pages keep within their words: what is written by hand, without code and generated parts."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BOUNDS = {
+    ("docs/run_directory.md", "docs/reliability.md"): 2_500,
+    ("docs/sweeps.md",): 1_500,
+    ("docs/statistics.md",): 1_500,
+    ("docs/extend.md",): 1_500,
+    ("docs/performance.md",): 1_500,
+    ("ARCHITECTURE.md",): 1_200,
+    ("CONTRIBUTING.md",): 600,
+    ("docs/glossary.md",): 400,
+}
+
+
+def num_words(text):
+    """Words between code blocks and between marks; a word has a letter or a digit."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->", "", text, flags=re.DOTALL)
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
+def test_words_of_tables_count_and_those_of_code_and_marks_do_not():
+    assert num_words("one `two`\n| three | - |\n```sh\nnot this\n```\nfour") == 4
+    assert num_words("one <!-- simulated -->\nnot this\n<!-- /simulated --> two") == 2
+
+
+@pytest.mark.parametrize(("pages", "bound"), BOUNDS.items(), ids=str)
+def test_a_page_keeps_within_its_words(pages, bound):
+    assert sum(num_words((ROOT / page).read_text(encoding="utf-8")) for page in pages) <= bound
