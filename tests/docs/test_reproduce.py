@@ -7,6 +7,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/reproduce").glob("*.md"))
+FINDINGS = [
+    ROOT / f"{page}.md" for page in ("README", "docs/evidence/report", "docs/evidence/mechanism")
+]
 NOT_COUNTED = (
     re.compile(r"<!-- (\w+) \S+ -->.*?<!-- /\1 -->", re.DOTALL),
     re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE),
@@ -30,6 +33,18 @@ def test_what_is_filled_and_code_and_tables_do_not_count() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_is_short(page: Path) -> None:
     assert count_words(page.read_text()) <= (400 if page.stem == "README" else 300)
+
+
+INTERVAL = re.compile(r"[−+-]?\d+(?:\.\d+)?(?:\s+nats)?\s+\[[−+-]?\d+(?:\.\d+)?,\s+[−+-]?\d")
+
+
+@pytest.mark.parametrize("page", [*FINDINGS, *PAGES], ids=lambda page: page.stem)
+def test_no_interval_is_printed_by_hand(page: Path) -> None:
+    assert not INTERVAL.search(NOT_COUNTED[0].sub("", page.read_text()))
+
+
+def test_an_interval_printed_by_hand_is_found() -> None:
+    assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
 
 
 def test_every_published_sweep_has_its_findings_on_its_page() -> None:

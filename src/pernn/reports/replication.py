@@ -1,4 +1,4 @@
-"""The generated parts of a replication report: verdicts, what is open, cost and machines."""
+"""The generated parts of pages: effects, verdicts, counts, cost and machines."""
 
 import posixpath
 import re
@@ -18,8 +18,6 @@ from .sections import findings, means
 DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "too few seeds")
 COUNTED = (*DECIDED, "same numbers", "not run")
 OTHER = (*DECIDED, "not run", NOT_ASKED)
-HEAD = ("claim", "place", "sweep", "effect", "estimate", "95 %", "80 %", "n", "printed", "remark")
-"""Of the tables of verdicts; 80 %: the smallest effect that is seen with this power."""
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
 MARK = "<!-- {} -->"
 OF_ONE = re.compile(
@@ -76,14 +74,11 @@ def replication_parts(studies: Sequence[Study], pages: str = ".") -> dict[str, s
         pages: Folder of the sweeps' pages, as seen from the page that is filled.
     """
     claims = count_claims(studies, list(CATALOGUE))
-    judged = [*(_judged(claims, kind) for kind in DECIDED), _judged_apart(studies)]
     return {
         **_of_claims(claims),
         **_of_sweeps(studies, pages),
         "counts": _counts(claims),
         "scorecard": _scorecard(studies, claims, pages),
-        "verdicts": "\n\n".join(filter(None, judged)),
-        "not run": _not_run(claims),
         "cost": _cost(studies),
         "machines": _machines(studies),
     }
@@ -197,75 +192,6 @@ def _counts(claims: Sequence[Counted[Study]]) -> str:
     words = {"same numbers": "judged by the numbers of another", "not run": "not run"}
     found = [f"{count[kind]} {words.get(kind, kind)}" for kind in COUNTED if count[kind]]
     return f"Of the {len(claims)} claims, our own checks of them among them: {', '.join(found)}."
-
-
-def _judged(claims: Sequence[Counted[Study]], kind: Outcome) -> str:
-    """Return the claims with a verdict, one row each; what shares another's numbers says so."""
-    found = [one for one in claims if one.verdict.verdict == kind and one.sweep is not None]
-    rows = [
-        (
-            escape_markdown(one.verdict.claim.statement),
-            escape_markdown(one.verdict.claim.cited),
-            escape_markdown(one.sweep.sweep.title),
-            *_found(one.verdict, f"the numbers of {one.same_as}" if one.same_as else ""),
-        )
-        for one in found
-        if one.sweep is not None
-    ]
-    counted = sum(not one.same_as for one in found)
-    return f"### {kind.capitalize()} ({counted})\n\n{_table(HEAD, rows)}" if rows else ""
-
-
-def _judged_apart(studies: Sequence[Study]) -> str:
-    """Return the verdicts of the sweeps that count in no total."""
-    planned = planned_sweeps(studies).values()
-    rows = [
-        (one.verdict, *row)
-        for study in studies
-        if study not in planned
-        for one in study.verdicts
-        if one.interval is not None
-        for row in [
-            (
-                escape_markdown(one.claim.statement),
-                escape_markdown(one.claim.cited),
-                escape_markdown(study.sweep.title),
-                *_found(one),
-            )
-        ]
-    ]
-    head = f"### Apart: robustness, trends and the demo ({len(rows)})"
-    return f"{head}\n\n{_table(('verdict', *HEAD), rows)}" if rows else ""
-
-
-def _found(one: Verdict, note: str = "") -> tuple[str, ...]:
-    """Return what was measured, in cells of a table."""
-    if one.interval is None:
-        return ("",) * 7
-    return (
-        escape_markdown(one.quantity),
-        one.interval.shown,
-        escape_markdown(one.interval.bounds),
-        "" if one.detectable is None else one.interval.show(one.detectable),
-        str(one.num_seeds),
-        "" if one.claim.paper_value is None else escape_markdown(str(one.claim.paper_value)),
-        escape_markdown("; ".join(filter(None, [note, one.remark]))),
-    )
-
-
-def _not_run(claims: Sequence[Counted[Study]]) -> str:
-    """List the claims that no planned sweep judges, each with the reason."""
-    rows = [
-        (
-            one.experiment,
-            escape_markdown(one.verdict.claim.statement),
-            escape_markdown(one.verdict.claim.cited),
-            escape_markdown(one.verdict.detail if one.sweep else "no trial is published"),
-        )
-        for one in claims
-        if one.verdict.verdict == "not run"
-    ]
-    return _table(("experiment", "claim", "place", "why not"), rows)
 
 
 def _cost(studies: Sequence[Study]) -> str:
