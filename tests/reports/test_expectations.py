@@ -8,7 +8,7 @@ import pytest
 
 from pernn.errors import ConfigError
 from pernn.reports import Study, judge, predicted_and_found
-from pernn.store import Published, Sweep
+from pernn.store import Published, Registration, Sweep
 from reports.cases import around, differs, pairs
 
 
@@ -96,6 +96,20 @@ def test_what_is_not_published_was_not_run() -> None:
     assert "2 rows: 2 not run." in text
     assert "failure to replicate" not in text
     assert text.count("no trial is published") == 2
+
+
+def test_a_registered_sweep_is_known_by_its_trials() -> None:
+    found = study(around(0.1))
+    sweep = {"experiment": "vocabulary_size", "scale": "small", "overrides": {}, "rule": "2026-12"}
+    sweep |= {"claims": {}, "name": "sweep-small-1234"}
+    expected = claims("supported", claims=["sweep-small-1234: name"])
+    plan = {"title": "Plan", "date": "2026-11-24", "version": None, "commit": None, "pilots": []}
+    plan["expectations"] = [expected]
+    for runs, outcome in (([one.run for one in found.trials], "held"), (["other"], "not run")):
+        plan["sweeps"] = [{**sweep, "runs": runs}]
+        text = predicted_and_found("[]", [found], plans={"plan": Registration.load(plan)})
+        assert f"1 rows: 1 {outcome}." in text
+        assert ("](sweep-small/report.md)" in text) == (outcome == "held")
 
 
 @pytest.mark.parametrize(

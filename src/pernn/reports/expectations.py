@@ -66,6 +66,11 @@ def predicted_and_found(
         ConfigError: If the content is not as it should be.
     """
     by_name = {one.sweep.name: one for one in studies}
+    # A registered name spells out the seeds; a whole grid is published under the experiment's name.
+    by_runs = {frozenset(trial.run for trial in one.trials): one for one in studies}
+    for own in (sweep for plan in (plans or {}).values() for sweep in plan.sweeps):
+        if found := by_runs.get(frozenset(own.runs)):
+            by_name[own.name] = found
     parts, every = [], Counter[Outcome]()
     try:
         for section in [*json.loads(content), *map(_section, (plans or {}).items())]:
@@ -122,7 +127,7 @@ def _of_claims(one: Mapping[str, Any], studies: Mapping[str, Study], pages: str)
         outcome = _judge_claim(one["expected"], verdict)
         is_met = outcome == "held" if one["expected"] == NOT else verdict.verdict == "supported"
         fails = outcome != "not run" and _fails(one, is_met=is_met)
-        link = posixpath.normpath(f"{pages}/{sweep}/report.md")
+        link = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
         found = f"[`{name}`]({link}): {_told(verdict)}"
         rows.append(_Row(one["number"], text, found, outcome, fails))
     return rows
