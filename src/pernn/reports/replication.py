@@ -21,7 +21,7 @@ OTHER = (*DECIDED, "not run", NOT_ASKED)
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
 MARK = "<!-- {} -->"
 OF_ONE = re.compile(
-    r"<!-- ((effect|verdict|findings|means) \S+) -->((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?", re.DOTALL
+    r"<!-- ((effect|seen|verdict|findings|means) \S+) -->((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?", re.DOTALL
 )
 """A mark of one claim or sweep, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`.
 
@@ -120,6 +120,8 @@ def _of_claims(claims: Sequence[Counted[Study]]) -> dict[str, str]:
         name, found = f"{one.experiment}/{one.verdict.claim.name}", one.verdict.interval
         parts[f"verdict {name}"] = one.verdict.verdict
         parts[f"effect {name}"] = str(found or "–")
+        if found and one.verdict.detectable is not None:
+            parts[f"seen {name}"] = found.show(one.verdict.detectable)
         for cell in one.verdict.cells:
             parts[f"effect {name}@{cell.name.rpartition(' = ')[2]}"] = str(cell.interval)
     return parts
