@@ -63,6 +63,7 @@ VERBS = {
     "retry": "resume:retry",
     "report": "report:report",
     "compare": "compare:compare_sides",
+    "cite": "cite:cite_sources",
     "analyze": "analyze:analyze",
     "publish": "publish:publish",
     "evidence": "evidence:evidence",
