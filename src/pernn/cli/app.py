@@ -65,6 +65,7 @@ VERBS = {
     "compare": "compare:compare_sides",
     "cite": "cite:cite_sources",
     "analyze": "analyze:analyze",
+    "sample": "sample:sample_text",
     "publish": "publish:publish",
     "evidence": "evidence:evidence",
     "export": "export:export",
