@@ -5,8 +5,7 @@ from typing import cast
 
 import torch
 
-from pernn.corpora import LanguageModellingConfig
-from pernn.corpora.language_modelling import LanguageModelling
+from pernn.corpora import LanguageModelling, LanguageModellingConfig
 from pernn.errors import ConfigError
 from pernn.models import PositionEncodedRNN
 from pernn.parts import own_parts_off
