@@ -123,6 +123,38 @@ def test_a_model_comes_back_from_its_folder(core, encoding, tmp_path, generator)
 
 
 @pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("autoregressive", "AutoregressiveRNN"),
+        ("coded_reversal", "CodedRNN"),
+        ("infinite_vocabulary", "VectorRNN"),
+    ],
+)
+def test_networks_of_other_classes_come_back_from_their_runs(kind, name, tmp_path):
+    size = "dimension" if kind == "infinite_vocabulary" else "vocab_size"
+    spec = RunSpec.load(
+        {
+            "task": {"kind": kind, size: 4, "length": 5, "num_held_out": 16},
+            "core": {"kind": "lstm", "hidden_size": 8},
+            "encoding": {"kind": "none"},
+            "training": {"iterations": 2, "batch_size": 4},
+        }
+    )
+    pernn.execute(spec, tmp_path, device="cpu")
+    run = tmp_path / "runs" / spec.fingerprint()
+    found = pernn.from_pretrained(pernn.save_pretrained(run, tmp_path / "net"))
+    expected = load_model(run)
+    assert type(found).__name__ == type(expected).__name__ == name
+    assert found.state_dict().keys() == expected.state_dict().keys()
+    weights = expected.state_dict()
+    assert all(torch.equal(one, weights[key]) for key, one in found.state_dict().items())
+    batch = spec.build_task().stream(1).test()
+    tokens, steps = torch.from_numpy(batch.tokens), batch.targets.shape[1]
+    options = {"num_queries": batch.num_queries, "num_scored": steps}
+    assert torch.equal(found.states(tokens, **options), expected.states(tokens, **options))
+
+
+@pytest.mark.parametrize(
     "network",
     [
         torch.nn.LSTM(3, 4),

@@ -239,8 +239,10 @@ class Part(Config):
     Attributes:
         kind: Its short name; a class that gives itself none is named by its place,
             `package.module:Config`.
+        references: Keys of what is to be cited for it, in `pernn/references.bib`.
     """
 
+    references: ClassVar[tuple[str, ...]] = ()
     kind: str
 
     def __init_subclass__(cls, **options: Any) -> None:

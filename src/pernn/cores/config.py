@@ -70,6 +70,7 @@ class ElmanConfig(CoreConfig):
     """Elman network (tanh)."""
 
     kind: Literal["elman"] = "elman"
+    references: ClassVar[tuple[str, ...]] = ("elman1990",)
     torch_class: ClassVar[str | None] = "RNN"
     num_gates: ClassVar[int] = 1
 
@@ -84,6 +85,7 @@ class GRUConfig(CoreConfig):
     """Gated recurrent unit."""
 
     kind: Literal["gru"] = "gru"
+    references: ClassVar[tuple[str, ...]] = ("cho2014",)
     torch_class: ClassVar[str | None] = "GRU"
     num_gates: ClassVar[int] = 3
 
@@ -98,6 +100,7 @@ class LSTMConfig(CoreConfig):
     """Long short-term memory."""
 
     kind: Literal["lstm"] = "lstm"
+    references: ClassVar[tuple[str, ...]] = ("hochreiter1997", "gers2000")
     torch_class: ClassVar[str | None] = "LSTM"
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
@@ -115,6 +118,7 @@ class S4DConfig(CoreConfig):
     """
 
     kind: Literal["s4d"] = "s4d"
+    references: ClassVar[tuple[str, ...]] = ("gu2022",)
     # A layer's work is its pointwise map to twice the width. The convolution adds T/H of a block;
     # the input projection is one block, not two, but of fewer rows than there are steps.
     num_gates: ClassVar[int] = 2

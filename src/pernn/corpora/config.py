@@ -2,7 +2,7 @@
 
 import re
 from abc import abstractmethod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny, model_validator
 
@@ -72,6 +72,7 @@ class WikitextConfig(CorpusConfig):
     """
 
     kind: Literal["wikitext"] = "wikitext"
+    references: ClassVar[tuple[str, ...]] = ("merity2017",)
     name: Annotated[str, Field(pattern=NAME)] = WIKITEXT_103
     num_articles: tuple[int, int, int] | None = NUM_ARTICLES
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
@@ -123,6 +124,7 @@ class GrammarConfig(CorpusConfig):
     """
 
     kind: Literal["grammar"] = "grammar"
+    references: ClassVar[tuple[str, ...]] = ()
     num_paragraphs: Annotated[int, Field(ge=1, le=2**24)] = 2000
     num_held_out: Annotated[int, Field(ge=1, le=2**24)] = 200
     num_words: Annotated[int, Field(ge=64, le=50_000)] = 600
@@ -156,6 +158,7 @@ class TextConfig(CorpusConfig):
     """
 
     kind: Literal["text"] = "text"
+    references: ClassVar[tuple[str, ...]] = ()
     name: Annotated[str, Field(pattern=NAME)]
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     paragraphs: tuple[PositiveInt, PositiveInt, PositiveInt]

@@ -1,6 +1,6 @@
 """Parameters of language modelling."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -36,6 +36,7 @@ class LanguageModellingConfig(TaskConfig):
     """
 
     kind: Literal["language_modelling"] = "language_modelling"
+    references: ClassVar[tuple[str, ...]] = ("morita2024", "kudo2018")
     vocab_size: Annotated[int, Field(ge=260, le=2**20)] = 32_768
     length: Annotated[int, Field(ge=1, le=2**16)] = 1024
     corpus: AnyCorpus = WikitextConfig()

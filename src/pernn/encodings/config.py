@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_serializer, model_validator
 
@@ -66,6 +66,7 @@ class NoneConfig(EncodingConfig):
     """No positional encoding: the vanilla network."""
 
     kind: Literal["none"] = "none"
+    references: ClassVar[tuple[str, ...]] = ()
 
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
@@ -80,6 +81,7 @@ class RepeatedEmbeddingConfig(EncodingConfig):
     """No positional encoding: the embedding twice, the parameter-matched control."""
 
     kind: Literal["repeated_embedding"] = "repeated_embedding"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
 
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
@@ -102,6 +104,7 @@ class SinusoidalConfig(PositionalEncodingConfig):
     """
 
     kind: Literal["sinusoidal"] = "sinusoidal"
+    references: ClassVar[tuple[str, ...]] = ("vaswani2017", "morita2024")
     layout: Layout | None = None
     frequencies: tuple[float, ...] | None = None
     phases: tuple[float, ...] | None = None
@@ -156,6 +159,7 @@ class LearnedConfig(PositionalEncodingConfig):
     """
 
     kind: Literal["learned"] = "learned"
+    references: ClassVar[tuple[str, ...]] = ("morita2024", "devlin2019")
     normalize: bool = False
 
     def build(
@@ -177,6 +181,7 @@ class RandomConfig(PositionalEncodingConfig):
     """A fixed table of random unit vectors."""
 
     kind: Literal["random"] = "random"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
 
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
@@ -191,6 +196,7 @@ class ConstantConfig(PositionalEncodingConfig):
     """The same vector of unit norm at every step: a control without a clock."""
 
     kind: Literal["constant"] = "constant"
+    references: ClassVar[tuple[str, ...]] = ()
 
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None

@@ -8,7 +8,7 @@ query is one row at every output step: it is projected once and broadcast, its g
 from typing import Any, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.modules.module import _has_any_global_hook
@@ -18,7 +18,7 @@ from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.kernels import MAX_HIDDEN, UsualNetwork
 
-from .network import CoreLike, EncodedNetwork, choose_width
+from .network import CoreLike, EncodedNetwork, choose_width, run_core
 
 
 class PositionEncodedRNN(EncodedNetwork):
@@ -148,6 +148,63 @@ class PositionEncodedRNN(EncodedNetwork):
         return Projected(
             self.core.project(rows), batch, input_time, num_queries, shown, query_row, encodings
         )
+
+    @torch.no_grad()
+    def generate(
+        self,
+        prompt: Tensor,
+        num_tokens: int,
+        *,
+        temperature: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> Int[Tensor, "batch tokens"]:
+        """Continue sequences token by token, as a language model; state and position are carried.
+
+        Args:
+            prompt: Ids `(batch, time)`, at least one each, those of extra rows (one begins a text)
+                included.
+            num_tokens: Tokens to add, at least one.
+            temperature: Divides the logits before one is drawn; at 0 the likeliest is taken.
+            generator: Of the draws, on the CPU; PyTorch's own if absent.
+
+        Returns:
+            The new tokens, 0 … vocab_size − 1, without the prompt.
+
+        Raises:
+            ConfigError: If an argument is out of range, or the network is told more than tokens.
+        """
+        if self.core.input_size != self.joined_size:
+            raise ConfigError(f"a {type(self).__name__} is told more than tokens: it cannot go on")
+        if num_tokens < 1 or not 0 <= temperature < float("inf"):
+            raise ConfigError(
+                "expected at least one token, and a temperature of at least 0, got "
+                f"{num_tokens} and {temperature}"
+            )
+        end = len(self.embedding.weight)
+        if prompt.dim() != 2 or not prompt.numel() or prompt.is_floating_point():
+            raise ConfigError(
+                "prompt is invalid: expected integers of shape (batch, time), at least one each, "
+                f"got {prompt.dtype} of shape {tuple(prompt.shape)}"
+            )
+        if not 0 <= int(prompt.min()) <= int(prompt.max()) < end:
+            raise ConfigError(f"prompt is invalid: ids must lie in 0 … {end - 1}")
+        found: list[Tensor] = []
+        tokens, state, position = prompt, None, 0
+        for _ in range(num_tokens):
+            # Not `forward`, which takes the query's row, here that of a beginning, for a mistake.
+            every, state = run_core(
+                self.core, self.prepare(tokens, position_offset=position), state
+            )
+            position += tokens.shape[1]
+            logits = self.output_layer(every[:, -1]).double().cpu()
+            if temperature:
+                chances = (logits / temperature).softmax(dim=1)
+                tokens = torch.multinomial(chances, 1, generator=generator)
+            else:
+                tokens = logits.argmax(dim=1, keepdim=True)
+            tokens = tokens.to(prompt.device)
+            found.append(tokens)
+        return torch.cat(found, dim=1)
 
     def usual(self, num_steps: int, num_queries: int = 0) -> UsualNetwork | None:
         """Return the parts that a whole update trains; `None` if anything is not as usual.

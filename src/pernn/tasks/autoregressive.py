@@ -1,6 +1,6 @@
 """Reverse ordering or sorting by a network that is fed its own outputs."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from .config import TokenTaskConfig
 from .feedback import OwnOutput
@@ -27,6 +27,7 @@ class AutoregressiveConfig(TokenTaskConfig):
     """
 
     kind: Literal["autoregressive"] = "autoregressive"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
     rule: Literal["reverse", "sort"] = "reverse"
 
     @property

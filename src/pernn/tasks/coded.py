@@ -1,7 +1,7 @@
 """Reverse ordering with a vector beside every token that no other sequence has."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float32
@@ -42,6 +42,7 @@ class CodedReversalConfig(TokenTaskConfig):
     """
 
     kind: Literal["coded_reversal"] = "coded_reversal"
+    references: ClassVar[tuple[str, ...]] = ()
     # Ids are exact as float32, which stand beside the codes.
     vocab_size: Annotated[int, Field(ge=2, le=2**24)] = 64
     codes: Kind = "noise"

@@ -1,7 +1,7 @@
 """Parameters of the built-in tasks."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
@@ -140,6 +140,7 @@ class ReverseOrderingConfig(TokenTaskConfig):
     """
 
     kind: Literal["reverse_ordering"] = "reverse_ordering"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
 
     def build(self) -> SyntheticTask:
         """Build the task."""
@@ -157,6 +158,7 @@ class SortingConfig(TokenTaskConfig):
     """
 
     kind: Literal["sorting"] = "sorting"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
 
     def build(self) -> SyntheticTask:
         """Build the task."""
@@ -175,6 +177,7 @@ class DelayedAdditionConfig(TokenTaskConfig):
     """
 
     kind: Literal["delayed_addition"] = "delayed_addition"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
     length: Annotated[int, Field(ge=1, le=2**16)] = 16
 
     def build(self) -> SyntheticTask:
@@ -195,6 +198,7 @@ class PredecessorQueryConfig(TokenTaskConfig):
     """
 
     kind: Literal["predecessor_query"] = "predecessor_query"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
     length: Annotated[int, Field(ge=2, le=2**16)] = 16
 
     def build(self) -> SyntheticTask:
@@ -221,6 +225,7 @@ class CopyingMemoryConfig(TokenTaskConfig):
     """
 
     kind: Literal["copying_memory"] = "copying_memory"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
     vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 8
     length: Annotated[int, Field(ge=1, le=2**16)] = 10
     hold_time: Annotated[int, Field(ge=0, le=2**16)] = 60

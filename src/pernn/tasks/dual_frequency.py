@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int64
@@ -178,6 +178,7 @@ class DualFrequencyConfig(TaskConfig):
     """
 
     kind: Literal["dual_frequency"] = "dual_frequency"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
     vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 64
     length: Annotated[int, Field(ge=3, le=2**16)] = 64
     rare_share: Annotated[float, Field(gt=0, lt=1)] | None = None

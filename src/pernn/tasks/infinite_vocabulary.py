@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt64
@@ -38,6 +38,7 @@ class InfiniteVocabularyConfig(SampledTaskConfig):
     """
 
     kind: Literal["infinite_vocabulary"] = "infinite_vocabulary"
+    references: ClassVar[tuple[str, ...]] = ("box1958", "morita2024")
     dimension: Annotated[int, Field(ge=2, le=2**16)] = 64
 
     @property

@@ -1,6 +1,6 @@
 """Inputs of various lengths in one batch."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -32,6 +32,7 @@ class VariableLengthConfig(TokenTaskConfig):
     """
 
     kind: Literal["variable_length"] = "variable_length"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
     vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 16_384
     min_length: Annotated[int, Field(ge=1, le=2**16)] = 32
 

@@ -1,7 +1,7 @@
 """Some ids are known from before, others are new; tests ask for the new ones."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -114,6 +114,7 @@ class VocabularyExtensionConfig(TokenTaskConfig):
     """
 
     kind: Literal["vocabulary_extension"] = "vocabulary_extension"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
     num_known: Annotated[int, Field(ge=1, le=2**31)] = 32
 
     @property

@@ -1,0 +1,81 @@
+"""Text from a run of language modelling."""
+
+import json
+
+import pytest
+import torch
+
+import pernn
+from command_line import call
+from pernn.errors import ConfigError
+from pernn.runs import RunSpec, load_model
+from pernn.sampling import sample
+
+
+def spec(rules="as-written"):
+    corpus = {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 400}
+    return RunSpec().override(
+        {
+            "task": {"kind": "language_modelling", "vocab_size": 320, "length": 16},
+            "task.corpus": corpus,
+            "task.rules": rules,
+            "core": {"kind": "lstm", "hidden_size": 8},
+            "encoding.kind": "sinusoidal",
+            "training.iterations": 2,
+            "training.batch_size": 4,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("sampling")
+
+
+@pytest.fixture(params=["as-written", "as-run"])
+def run(request, root, monkeypatch):
+    monkeypatch.setenv("PERNN_DATA", str(root / "data"))
+    made = spec(request.param)
+    pernn.execute(made, root, device="cpu")
+    return root / "runs" / made.fingerprint()
+
+
+def test_the_text_is_that_of_the_likeliest_tokens(run):
+    made, model = RunSpec.read(run / "spec.json"), load_model(run)
+    task = made.build_task()
+    pieces = task.corpus.pieces
+    words = task.corpus.text("test", 0)[:20]
+    begun = [task.vocab_size] * len(task.extra_rows) + pieces.encode([words])[0].tolist()
+    ids = list(begun)
+    for _ in range(9):
+        # From the beginning each time, by what a training step computes.
+        states = model.states(torch.tensor([ids]))
+        ids.append(int(model.output_layer(states)[0, -1].argmax()))
+    expected = torch.tensor(ids[len(task.extra_rows) :]).numpy()
+    assert sample(run, words, num_tokens=9, temperature=0) == pieces.decode(expected)
+
+
+def test_the_verb_repeats_by_its_seed(run):
+    def text(seed):
+        done = call("sample", run, "--prompt", "a", "--tokens", 30, "--seed", seed, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["text"]
+
+    assert text(1) == text(1) == sample(run, "a", num_tokens=30, seed=1)
+    assert text(1) != text(2)
+
+
+def test_only_what_knows_a_beginning_begins_by_itself(run):
+    done = call("sample", run, "--tokens", 5)
+    if RunSpec.read(run / "spec.json").task.rules == "as-written":
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+    else:
+        assert done.returncode == 2
+        assert "--prompt is missing" in done.stderr
+
+
+def test_a_run_of_another_task_is_refused(tmp_path):
+    (tmp_path / "spec.json").write_text(json.dumps(RunSpec().dump()))
+    with pytest.raises(ConfigError, match="expected a run of the task language_modelling"):
+        sample(tmp_path)
