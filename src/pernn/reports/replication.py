@@ -21,7 +21,9 @@ OTHER = (*DECIDED, "not run", NOT_ASKED)
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
 MARK = "<!-- {} -->"
 OF_ONE = re.compile(
-    r"<!-- ((effect|seen|verdict|findings|means) \S+) -->((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?", re.DOTALL
+    r"<!-- ((effect|seen|verdict|findings|means) \S+) -->"
+    r"((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?",
+    re.DOTALL,
 )
 """A mark of one claim or sweep, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`.
 
