@@ -136,12 +136,14 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
             raise ConfigError(f"{one.name} has no claim {name!r}{suggestion(name, names)}")
     # The older rule knows one family.
     primary = [claim.primary and rule != "2026-11" for claim in claims]
-    judged = {name for name, holds in zip(names, primary, strict=True) if holds}
+    flat = [flatten(spec.dump()) for spec in plan.specs.values()]
+    tested = [any(matches(trial, settings_of(claim)) for trial in flat) for claim in claims]
+    judged = {name for name, *holds in zip(names, primary, tested, strict=True) if all(holds)}
     if judged != {*one.primary}:
         known = ", ".join(sorted(judged)) or "none"
         raise ConfigError(
-            f"{one.name}: primary claims by its rule {rule} at scale {one.scale}: {known}; the "
-            "plan must name the same"
+            f"{one.name}: primary claims that its trials are about, by its rule {rule} at scale "
+            f"{one.scale}: {known}; the plan must name the same"
         )
     choosing = {seed for claim in claims if claim.choice for seed in claim.choice.seeds}
     # Of a tuned setting the trials that judge come once it is chosen, by a rule that is fixed.
@@ -151,8 +153,6 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
     count = len(own - choosing)
     if count < MIN_SEEDS:
         raise ConfigError(f"{one.name}: a verdict needs {MIN_SEEDS} seeds, the plan has {count}")
-    flat = [flatten(spec.dump()) for spec in plan.specs.values()]
-    tested = [any(matches(trial, settings_of(claim)) for trial in flat) for claim in claims]
     families = [f for f, is_tested in zip(primary, tested, strict=True) if is_tested]
     registered = {
         claim.name: RegisteredClaim(
