@@ -6,7 +6,7 @@ import torch
 from pernn import LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
-from pernn.models import AutoregressiveRNN
+from pernn.models import AutoregressiveRNN, CodedRNN, VectorRNN
 
 CORES = ["elman", "gru", "lstm", "s4d"]
 
@@ -50,6 +50,41 @@ def test_what_is_fed_its_outputs_is_shown_its_first_sign():
         model(torch.tensor([[3, 17, 3]]), num_scored=2)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        (torch.tensor([[3, 40]]), r"ids must lie in 0 … 1[56]"),
+        (torch.tensor([[True, False]]), r"got torch\.bool of shape \(1, 2\)"),
+        (torch.rand(1, 2), r"got torch\.float32 of shape \(1, 2\)"),
+        (torch.tensor([3, 4]), r"prompt is .*\(batch, time\).* got .*\(2,\)"),
+    ],
+)
+def test_what_is_to_be_continued_is_ids_too(prompt, said):
+    for go_on in (network().generate, AutoregressiveRNN(16, "gru", hidden_size=16).decode):
+        with pytest.raises(ConfigError, match=said):
+            go_on(prompt, 2)
+    with pytest.raises(ConfigError, match=r"0 … 15$"):
+        network(num_extra_rows=0).generate(torch.tensor([[16]]), 2)
+    assert network().generate(torch.tensor([[16, 3]]), 2).shape == (1, 2)  # begins a text
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "said"),
+    [
+        (VectorRNN(3, "gru", hidden_size=8), torch.zeros(1, 4, 5), r"\(batch, time, 3\).*4, 5\)"),
+        (VectorRNN(3, "gru", hidden_size=8), torch.zeros(3), r"expected vectors .*\(3,\)"),
+        (
+            CodedRNN(16, "gru", hidden_size=8, phase_size=4),
+            torch.full((2, 6, 5), 3.5),
+            "whole numbers",
+        ),
+    ],
+)
+def test_vectors_that_are_none_of_a_networks_are_named(model, given, said):
+    with pytest.raises(ConfigError, match=said):
+        model(given)
+
+
 @pytest.mark.parametrize("core", CORES)
 def test_nothing_scored_gives_no_rows_under_rounding_too(core):
     tokens, nothing = torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, 5, dtype=torch.bool)
@@ -80,3 +115,7 @@ def test_vmap_is_refused_in_our_words():
         torch.func.vmap(LSTM(8, 16))(torch.rand(3, 5, 2, 8))
     with pytest.raises(ConfigError, match=r"vmap .*one batch of all sequences"):
         torch.func.vmap(network())(torch.zeros(3, 2, 5, dtype=torch.long))
+    layer, vectors = LSTM(8, 16), torch.rand(5, 2, 8)
+    several = {name: torch.stack([weight] * 3) for name, weight in layer.named_parameters()}
+    with pytest.raises(ConfigError, match=r"vmap .*one batch of all sequences"):
+        torch.func.vmap(lambda w: torch.func.functional_call(layer, w, (vectors,))[0])(several)

@@ -92,7 +92,8 @@ def run_operator(
     Raises:
         ConfigError: If it is called within `torch.func.vmap`.
     """
-    if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(inputs):
+    is_batched = torch._C._functorch.is_batchedtensor
+    if not torch.compiler.is_compiling() and any(map(is_batched, (inputs, *weights))):
         raise ConfigError(
             "PyTorch's recurrent operators have no rule for torch.func.vmap (nor for what is built "
             "on it, as jacrev): give the layer one batch of all sequences"

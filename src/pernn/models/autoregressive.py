@@ -119,23 +119,26 @@ class AutoregressiveRNN(PositionEncodedRNN):
         inputs = super().prepare(tokens, position_offset=position_offset)
         return inputs.plus(self._phases(tokens.shape[1], num_outputs))
 
-    def decode(
-        self, prompt: Int[Tensor, "batch prompt_time"], num_outputs: int
-    ) -> Float[Tensor, "batch scored vocab"]:
+    def decode(self, prompt: Tensor, num_outputs: int) -> Float[Tensor, "batch scored vocab"]:
         """Decode step by step, feeding back the likeliest id.
 
         Args:
-            prompt: Inputs and DUMMY.
+            prompt: Inputs and DUMMY, `(batch, time)`.
             num_outputs: Steps of the output phase; DUMMY's is the first.
 
         Returns:
             Logits of the output phase.
 
         Raises:
-            ConfigError: If no output is asked for.
+            ConfigError: If no output is asked for, or the prompt is no batch of ids.
         """
         if num_outputs < 1:
             raise ConfigError(f"num_outputs must be at least 1, got {num_outputs}")
+        if prompt.dim() != 2:
+            raise ConfigError(
+                f"prompt is invalid: expected (batch, time), got {tuple(prompt.shape)}"
+            )
+        self.check_inputs(prompt)
         rows, start = self._rows(), prompt.shape[1]
         inputs = super().prepare(prompt).plus(self._phases(start, 1))
         outputs, state = self.core.recur(inputs.gates().transpose(0, 1))

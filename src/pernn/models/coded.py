@@ -1,5 +1,6 @@
 """A network that is told more than its token at every step."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -48,7 +49,8 @@ class CodedRNN(PositionEncodedRNN):
         """Refuse what is not ids of this network, or the query's, with their codes.
 
         Raises:
-            ConfigError: If it is not a batch of vectors of that width, or an id is out of range.
+            ConfigError: If it is not a batch of vectors of that width, or an id is out of range or
+                no whole number.
         """
         width = 1 + self.core.input_size - self.joined_size
         if tokens.dim() != 3 or tokens.shape[2] != width:
@@ -57,4 +59,6 @@ class CodedRNN(PositionEncodedRNN):
                 f"{tuple(tokens.shape)}"
             )
         ids = tokens[..., 0].long()
+        if not torch.compiler.is_compiling() and (ids != tokens[..., 0]).any():
+            raise ConfigError("tokens is invalid: ids beside their codes must be whole numbers")
         super().check_inputs(ids.masked_fill(ids == self.vocab_size, 0))

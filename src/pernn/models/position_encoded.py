@@ -20,6 +20,8 @@ from pernn.kernels import MAX_HIDDEN, UsualNetwork
 
 from .network import CoreLike, EncodedNetwork, choose_width, run_core
 
+ID_TYPES = (torch.int64, torch.int32)
+
 
 class PositionEncodedRNN(EncodedNetwork):
     """Tokens and queries in, logits out.
@@ -181,7 +183,7 @@ class PositionEncodedRNN(EncodedNetwork):
                 f"{num_tokens} and {temperature}"
             )
         end = len(self.embedding.weight)
-        if prompt.dim() != 2 or not prompt.numel() or prompt.is_floating_point():
+        if prompt.dim() != 2 or not prompt.numel() or prompt.dtype not in ID_TYPES:
             raise ConfigError(
                 "prompt is invalid: expected integers of shape (batch, time), at least one each, "
                 f"got {prompt.dtype} of shape {tuple(prompt.shape)}"
@@ -258,8 +260,7 @@ class PositionEncodedRNN(EncodedNetwork):
             ConfigError: If it is not a batch of integers or a single sequence of them, or an id is
                 out of range; only ids on the CPU are looked at.
         """
-        kinds = (torch.int64, torch.int32)
-        if tokens.dim() not in (1, 2) or tokens.dtype not in kinds:
+        if tokens.dim() not in (1, 2) or tokens.dtype not in ID_TYPES:
             raise ConfigError(
                 "tokens is invalid: expected integers (int64 or int32) of shape (batch, time) or "
                 f"(time,), got {tokens.dtype} of shape {tuple(tokens.shape)}"

@@ -106,3 +106,15 @@ class VectorRNN(EncodedNetwork):
             query_row=len(rows) - 1,
             encodings=encodings,
         )
+
+    def check_inputs(self, tokens: Tensor) -> None:
+        """Refuse what is not vectors of this network.
+
+        Raises:
+            ConfigError: If they have another width or other axes.
+        """
+        if tokens.dim() not in (2, 3) or tokens.shape[-1] != self.vocab_size:
+            raise ConfigError(
+                f"tokens is invalid: expected vectors (batch, time, {self.vocab_size}) or "
+                f"(time, {self.vocab_size}), got {tuple(tokens.shape)}"
+            )
