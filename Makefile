@@ -20,7 +20,7 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo evidence evidence-pdf notebooks check check-newest site test test-all test-browser test-sinks test-evidence test-processors test-cuda-build format clean
+.PHONY: help demo evidence evidence-pdf notebooks check check-newest site test test-all test-browser test-evidence test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -56,10 +56,6 @@ test-all: check ## Check everything, then run all tests
 
 test-browser: $(PAGES) ## Test the study's page in Chromium (apt install chromium)
 	$(BIN)/pytest -m browser tests/reports/test_browser.py
-
-test-sinks: $(DEV) ## Test --log-to with TensorBoard and Weights & Biases themselves
-	$(INSTALL) -e '.[dev,wandb]'
-	$(BIN)/pytest tests/runs/test_sinks.py
 
 site: $(PAGES) ## Build the documentation as a site, with an API reference; fails at a broken link
 	$(BIN)/python docs/site.py

@@ -129,7 +129,7 @@ def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str =
         lease.this_boot_id = lambda: "another kernel"
     meddler.install()
     try:
-        execute(spec, root, device="cpu", warn=lambda said: None)
+        execute(spec, root, device="cpu", on_warning=lambda said: None)
     except PernnError as error:
         require(harm in ("EIO", "ENOSPC", "half", *STOPS), f"{harm}, and then {error}")
         sys.exit(REFUSED)
@@ -152,13 +152,13 @@ def follow(spec: RunSpec, root: Path, pause: int) -> None:
         return True
 
     taken = {run: expired} if expired else {}
-    execute(spec, root, device="cpu", on_update=count, warn=lambda said: None, expired=taken)
+    execute(spec, root, device="cpu", on_update=count, on_warning=lambda said: None, expired=taken)
 
 
 def start(task: Callable[..., None], *words: object) -> BaseProcess:
     """Start a function in a process of its own that has imported torch."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pernn.runs.execution", "pernn.hub", "torch.optim"])
+    context.set_forkserver_preload(["pernn.runs.stages", "pernn.hub", "torch.optim"])
     process = context.Process(target=task, args=words)
     process.start()
     return process

@@ -9,7 +9,7 @@ import torch
 
 from command_line import call
 from pernn.errors import ConfigError, CorruptError, TrialError
-from pernn.runs import RunSpec, execute, execution
+from pernn.runs import RunSpec, execute, stages
 from pernn.store import RunDirectory
 from pernn.training import advance
 from runs.test_tasks import tiny
@@ -149,7 +149,7 @@ def test_gradients_of_a_diverged_training_count_as_the_worst(tmp_path, monkeypat
             if state.update == 5:
                 raise TrialError("the loss became nan")
 
-    monkeypatch.setattr(execution, "advance", diverge)
+    monkeypatch.setattr(stages, "advance", diverge)
     with pytest.warns(UserWarning, match="diverged after update 5"):
         result = execute(SPEC, tmp_path, device="cpu").result
     assert result["diverged"] == {"update": 5, "reason": "the loss became nan"}

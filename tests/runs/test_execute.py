@@ -10,7 +10,7 @@ import torch
 
 from pernn.errors import CorruptError, MachineError, StoreError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.runs import RunSpec, execute, execution
+from pernn.runs import RunSpec, execute, stages
 from pernn.store import CheckpointFolder, RunDirectory, read_records, read_status
 from pernn.training import advance
 
@@ -95,7 +95,7 @@ def test_a_damaged_checkpoint_costs_time_only(
     newest = folder / "checkpoints" / "update-000000012" / "tensors.safetensors"
     newest.write_bytes(newest.read_bytes()[:100])
     said: list[str] = []
-    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).state == "finished"
+    assert execute(SPEC, tmp_path, device="cpu", on_warning=said.append).state == "finished"
     assert len(said) == 1
     assert "update-000000012" in said[0]
     assert "\n" not in said[0]
@@ -111,7 +111,7 @@ def test_a_lost_log_is_restored_from_the_checkpoint(
     directory = RunDirectory(tmp_path, RUN)
     (directory.path / "metrics.jsonl").unlink()
     said: list[str] = []
-    assert execute(SPEC, tmp_path, device="cpu", warn=said.append).state == "finished"
+    assert execute(SPEC, tmp_path, device="cpu", on_warning=said.append).state == "finished"
     assert contents(tmp_path) == undisturbed
     (line,) = (line for line in directory.read_journal() if "metrics" in line["event"])
     assert len(said) == 1
@@ -239,7 +239,7 @@ def test_no_checkpoint_holds_what_is_not_finite(
                 places[what][0] = float("inf")
             yield event
 
-    monkeypatch.setattr(execution, "advance", damaged)
+    monkeypatch.setattr(stages, "advance", damaged)
     with pytest.warns(UserWarning, match="not finite after update 8"):
         execute(spec, tmp_path, device="cpu")
     directory = RunDirectory(tmp_path, spec.fingerprint())

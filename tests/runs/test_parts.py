@@ -11,7 +11,7 @@ import torch
 
 from pernn.cores import CORES, GRUConfig
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec, assembly, build, changed_parts, execute
+from pernn.runs import RunSpec, build, building, changed_parts, execute
 from pernn.store import RunDirectory
 
 CPU = torch.device("cpu")
@@ -65,7 +65,7 @@ TINY = {
 def module(tmp_path, monkeypatch):
     """Writes a module of plain layers and returns a spec with its core, as a new process would."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(assembly, "_warned", set())
+    monkeypatch.setattr(building, "_warned", set())
 
     def write(source=SOURCE):
         (tmp_path / "plainparts.py").write_text(source)
@@ -125,13 +125,13 @@ def test_a_part_that_draws_globally_is_repeatable_and_named(module):
         seed_all(seed)
         expected = draw_all()
         seed_all(seed)
-        cores.append(build(spec, CPU, warn=lines.append).model.core)
+        cores.append(build(spec, CPU, on_warning=lines.append).model.core)
         assert draw_all() == expected
     one, two = cores
     assert torch.equal(one.into.weight, two.into.weight)
     assert torch.equal(one.back.bias, two.back.bias)
     assert one.drawn == two.drawn
-    other = build(spec.override({"seed": 222}), CPU, warn=lines.append).model.core
+    other = build(spec.override({"seed": 222}), CPU, on_warning=lines.append).model.core
     assert not torch.equal(other.into.weight, one.into.weight)
     (line,) = lines
     assert line.startswith("core 'plainparts:PlainConfig' draws from the global generator of torch")
@@ -142,11 +142,11 @@ def test_pythons_generator_is_seeded_and_restored_too():
     spec = RunSpec(seed=111)
     random.seed(1)
     state = random.getstate()
-    with assembly.seeded_globals(spec, "core", CPU):
+    with building.seeded_globals(spec, "core", CPU):
         first = random.random()
     assert random.getstate() == state
     random.seed(2)
-    with assembly.seeded_globals(spec, "core", CPU):
+    with building.seeded_globals(spec, "core", CPU):
         assert random.random() == first
 
 
@@ -160,17 +160,17 @@ def test_our_own_parts_draw_from_no_global_generator():
 def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tmp_path):
     root, lines = tmp_path / "results", []
     spec, other = module(), module().override({"seed": 222})
-    execute(spec, root, device="cpu", warn=lines.append)
-    execute(other, root, device="cpu", warn=lines.append, on_update=lambda update: update < 3)
+    execute(spec, root, device="cpu", on_warning=lines.append)
+    execute(other, root, device="cpu", on_warning=lines.append, on_update=lambda update: update < 3)
     run = spec.fingerprint()
     digest = RunDirectory(root, run).read_environment()["parts"]["core"]
     assert len(digest) == 64
     lines.clear()
-    assert execute(spec, root, device="cpu", warn=lines.append).is_new is False
+    assert execute(spec, root, device="cpu", on_warning=lines.append).is_new is False
     assert lines == []
     changed = module(SOURCE.replace("torch.tanh", "torch.sigmoid"))
     assert changed.fingerprint() == run
-    assert execute(changed, root, device="cpu", warn=lines.append).is_new is False
+    assert execute(changed, root, device="cpu", on_warning=lines.append).is_new is False
     (line,) = lines
     assert line.startswith(f"core 'plainparts:PlainConfig' was changed since run {run} began: ")
     assert f"delete {root / 'runs' / run}" in line
@@ -178,7 +178,7 @@ def test_a_changed_source_is_said_of_what_is_done_and_of_what_goes_on(module, tm
     (line,) = changed_parts(both, root)
     assert "and 1 more began" in line
     lines.clear()
-    execute(changed.override({"seed": 222}), root, device="cpu", warn=lines.append)
+    execute(changed.override({"seed": 222}), root, device="cpu", on_warning=lines.append)
     assert "was changed since run" in lines[0]
 
 
@@ -187,7 +187,7 @@ def test_a_source_in_no_file_is_unknown(module, tmp_path):
     spec = module()
     module_of_it = sys.modules["plainparts"]
     module_of_it.__file__ = None
-    run = execute(spec, tmp_path / "results", device="cpu", warn=lambda line: None)
+    run = execute(spec, tmp_path / "results", device="cpu", on_warning=lambda line: None)
     assert run.state == "finished"
     environment = RunDirectory(tmp_path / "results", spec.fingerprint()).read_environment()
     assert environment["parts"] == {"core": "unknown"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
-from pernn.runs import RunSpec, execute, execution
+from pernn.runs import RunSpec, execute, stages
 from pernn.store import RunDirectory
 
 TRAINING = {
@@ -125,9 +125,9 @@ def test_what_follows_on_a_diverged_pretraining_has_diverged_too(
     def diverge(*_: object) -> None:
         raise TrialError("the loss became nan")
 
-    monkeypatch.setattr(execution, "advance", diverge)
+    monkeypatch.setattr(stages, "advance", diverge)
     said: list[str] = []
-    result = execute(SPEC, tmp_path, device="cpu", warn=said.append).result
+    result = execute(SPEC, tmp_path, device="cpu", on_warning=said.append).result
     assert [line.partition(": ")[2] for line in said] == [
         "the loss became nan",
         "its pretraining diverged: the loss became nan",

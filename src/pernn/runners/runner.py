@@ -260,7 +260,7 @@ def run_trial(
             device=device,
             threads=threads,
             on_update=on_update,
-            warn=lambda message: on_event(TrialEvent("running", run, message=message)),
+            on_warning=lambda message: on_event(TrialEvent("running", run, message=message)),
             expired=expired,
         )
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on

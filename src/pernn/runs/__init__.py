@@ -11,9 +11,7 @@ from .spec import (
 )
 
 if TYPE_CHECKING:
-    from .active import Outcome as Outcome, weights_digest as weights_digest
-    from .analysing import analyse as analyse, analyse_run as analyse_run, tabulate as tabulate
-    from .assembly import (
+    from .building import (
         Trial as Trial,
         build as build,
         load_model as load_model,
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
         peak_memory as peak_memory,
     )
     from .estimates import Estimate as Estimate, estimate as estimate, show_hours as show_hours
-    from .execution import execute as execute
+    from .execution import Outcome as Outcome, execute as execute
     from .pruning import (
         Leftovers as Leftovers,
         delete_leftovers as delete_leftovers,
@@ -38,6 +36,12 @@ if TYPE_CHECKING:
         SINKS as SINKS,
         SINKS_VARIABLE as SINKS_VARIABLE,
         choose_sinks as choose_sinks,
+    )
+    from .stages import (
+        analyse as analyse,
+        analyse_run as analyse_run,
+        tabulate as tabulate,
+        weights_digest as weights_digest,
     )
 
 __getattr__ = exports(__name__)

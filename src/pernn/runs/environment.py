@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -52,6 +53,14 @@ def describe_environment(device: "torch.device") -> dict[str, Any]:
         "arithmetic": describe_arithmetic(),
         "variables": set_variables(),
     }
+
+
+def describe_start(spec: RunSpec, device: "torch.device") -> dict[str, Any]:
+    """Return what `environment.json` says of a run that begins here."""
+    # In one time zone and form, so that two dates compare as texts.
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    parts = describe_parts(spec)
+    return describe_environment(device) | {"date": date} | ({"parts": parts} if parts else {})
 
 
 def _processor() -> str:

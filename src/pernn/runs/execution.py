@@ -1,39 +1,48 @@
 """Bring a run to its end: new, resumed or already finished."""
 
+import time
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-from pernn.errors import MachineError, TrialError
+from pernn.errors import CorruptError, MachineError, StoreError, TrialError
 from pernn.interfaces import Task
+from pernn.kernels import describe_kernels, find_kernels, whole_updates, without_kernels
 from pernn.store import RunDirectory, physical_memory
-from pernn.training import Updated, advance, choose_device, computing
+from pernn.training import choose_device, computing
 
-from .active import (
-    ActiveRun,
-    OnUpdate,
-    Outcome,
-    check_device,
-    describe_start,
-    kernels_of,
-    read_start,
-    updates_of,
-)
-from .assembly import build_task, read_divergence
-from .environment import changed_parts
+from .building import build_task
+from .environment import changed_parts, describe_start
 from .spec import RunSpec
+from .stages import AnalysisRun, Stage, TrainingRun
 
 WORD, INDEX = 4, 8
 """Bytes of a number and of an id."""
 
+OnUpdate = Callable[[int], bool]
+"""Called with the number of updates done after each, those of earlier stages included; returns
+false to have the run stop there."""
 
-class TooLargeError(MachineError):
-    """A trial needs more memory than this machine has."""
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an execution ended.
+
+    Attributes:
+        state: `finished`, or `stopped` with a checkpoint.
+        result: The content of `result.json`; `None` if stopped.
+        is_new: Whether this execution did something; false if the run was finished before.
+    """
+
+    state: Literal["finished", "stopped"]
+    result: Mapping[str, Any] | None
+    is_new: bool = True
 
 
 def execute(
@@ -43,7 +52,7 @@ def execute(
     device: str = "auto",
     threads: int = 1,
     on_update: OnUpdate = lambda update: True,
-    warn: Callable[[str], None] = warnings.warn,
+    on_warning: Callable[[str], None] = warnings.warn,
     expired: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
     """Bring a run to its end from wherever it stands: new, half-finished or finished.
@@ -57,7 +66,7 @@ def execute(
         device: `auto`, `cpu`, `cuda`, `cuda:1` …
         threads: CPU threads of a new run; their number can change the last bits.
         on_update: Called with the number of updates done; returns false to stop the run there.
-        warn: Told in one line what was wrong but could be mended.
+        on_warning: Called with a line about what was wrong but could be mended.
         expired: Run → name of its expired lease, as a `LeaseWatch` gives it, to be taken over.
 
     Returns:
@@ -70,24 +79,131 @@ def execute(
     """
     directory = RunDirectory(root, spec.fingerprint())
     for change in changed_parts({directory.fingerprint: spec}, root):
-        warn(change)
+        on_warning(change)
     result = directory.read_result()
     if result is not None:
         return Outcome("finished", result, is_new=False)
     chosen = choose_device(device)
-    task = build_task(spec, chosen, warn)
+    task = build_task(spec, chosen, on_warning)
     check_memory(spec, task, chosen)
     first = spec.first_stage()
     if first is not None:
-        where: dict[str, Any] = {"device": device, "threads": threads, "expired": expired}
-        if execute(first, root, on_update=on_update, warn=warn, **where).state == "stopped":
+        how: dict[str, Any] = {"device": device, "threads": threads, "expired": expired}
+        how |= {"on_update": on_update, "on_warning": on_warning}
+        if execute(first, root, **how).state == "stopped":
             return Outcome("stopped", None)
     with directory.locked(expired.get(directory.fingerprint, "")):
         # While this process waited for the lock, its holder may have finished.
         result = directory.read_result()
         if result is not None:
             return Outcome("finished", result, is_new=False)
-        return _run_held(spec, task, directory, root, chosen, threads, on_update, warn)
+        directory.write_spec(spec.dump())
+        started = read_start(directory)
+        torch.set_num_threads(threads if started is None else started["threads"])
+        with _as_begun(started, directory, chosen):
+            stage = AnalysisRun if spec.analysis else TrainingRun
+            run = stage(spec, task, directory, root, chosen, on_warning)
+            _restore(run, started)
+            with closing(run):
+                return _carry_on(run, on_update)
+
+
+def _carry_on(run: Stage, on_update: OnUpdate) -> Outcome:
+    """Go through the updates of a run that is restored, and write its result."""
+    directory, before = run.directory, run.spec.num_updates - run.num_updates
+    begun, resumed = time.perf_counter(), run.update
+    with computing(run.precision, run.device):
+        try:
+            for update in run.updates():
+                if not on_update(before + update):
+                    run.save()
+                    directory.note("stopped", update=run.update)
+                    return Outcome("stopped", None)
+            result, event = run.finish(), "finished"
+        except TrialError as error:
+            result, event = run.diverge(str(error)), "diverged"
+            run.on_warning(f"diverged after update {run.update} and counts as the worst: {error}")
+    seconds, count = time.perf_counter() - begun, run.update - resumed
+    # A kill may have come between the last checkpoint and this, and nobody comes here again.
+    directory.checkpoints.prune(run.spec.training.keep_interval)
+    directory.write_result(result)
+    details = {"updates": count, "seconds": seconds} if event == "finished" else result["diverged"]
+    directory.note(event, **{"update": run.update, **details})
+    return Outcome("finished", result)
+
+
+def _restore(run: Stage, started: Mapping[str, Any] | None) -> None:
+    """Go back to what a run has saved, or to the beginning; write down what it runs on."""
+    directory = run.directory
+    environment = describe_start(run.spec, run.device) | run.environment()
+    if started is None:
+        directory.write_environment(environment)
+    else:
+        _require_data(started, environment, directory)
+    run.restore()
+    changed = {
+        key: [started.get(key), value]
+        for key, value in environment.items()
+        if started is not None and key != "date" and started.get(key) != value
+    }
+    event = "started" if started is None else "resumed"
+    directory.note(event, update=run.update, **({"changed": changed} if changed else {}))
+
+
+def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
+    """Read how a run began; `None` if it did not. Without that nobody knows its bits."""
+    started = directory.read_environment()
+    if started is None:
+        if not directory.checkpoints.updates():
+            return None
+        what = "is missing"
+    elif isinstance(started.get("device"), str) and started.get("threads") in range(1, 2**16):
+        return started
+    else:
+        what = "does not say device and threads"
+    raise CorruptError(
+        f"{directory.path / 'environment.json'} {what}: restore it, or delete the run directory to "
+        "begin again"
+    )
+
+
+@contextmanager
+def _as_begun(
+    started: Mapping[str, Any] | None, directory: RunDirectory, device: torch.device
+) -> Iterator[None]:
+    """Compute as the run began, whose sums are ordered so; refuse where that cannot be had."""
+    if started is None:
+        yield
+        return
+    before = started["device"].partition(":")[0]
+    if before != device.type:
+        raise MachineError(
+            f"{directory.path}: this run began on {before} and would not end in the same bits on "
+            f"{device.type}: resume with --device {before}, or delete the directory"
+        )
+    kernels = str(started.get("kernels", ""))
+    if kernels and not kernels.startswith("torch") and find_kernels() is None:
+        raise MachineError(
+            f"{directory.path}: this run began with compiled kernels, and here it is "
+            f"{describe_kernels()}: `pernn doctor` says what is missing; or delete the directory"
+        )
+    with whole_updates(enabled=started.get("updates") == "whole"):
+        if kernels.startswith("torch"):
+            with without_kernels():
+                yield
+        else:
+            yield
+
+
+def _require_data(
+    started: Mapping[str, Any], environment: Mapping[str, Any], directory: RunDirectory
+) -> None:
+    before, data = (values.get("data_sha256") for values in (started, environment))
+    if before != data:
+        raise StoreError(
+            f"{directory.path}: this run began on data with SHA-256 {before}, now it is {data}: "
+            "bring the old data back, or delete the directory to begin again"
+        )
 
 
 def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:
@@ -111,54 +227,7 @@ def check_memory(spec: RunSpec, task: Task, device: torch.device) -> None:
     """Refuse a trial that needs more than there is, before any of it is allocated."""
     needed, there = least_bytes(spec, task, device), physical_memory()
     if needed > there:
-        raise TooLargeError(
+        raise MachineError(
             f"{spec.label} needs at least {needed / 2**30:,.1f} GiB of memory, this machine has "
             f"{there / 2**30:,.1f}: choose smaller sizes"
         )
-
-
-def _run_held(
-    spec: RunSpec,
-    task: Task,
-    directory: RunDirectory,
-    root: Path,
-    device: torch.device,
-    threads: int,
-    on_update: OnUpdate,
-    warn: Callable[[str], None],
-) -> Outcome:
-    """Begin or go on with a run that this process holds; its earlier stages are finished."""
-    directory.write_spec(spec.dump())
-    started, first = read_start(directory), spec.first_stage()
-    torch.set_num_threads(threads if started is None else started["threads"])
-    if started is not None:
-        check_device(started, device, directory)
-    with kernels_of(started, directory), updates_of(started):
-        if first is not None and spec.analysis is not None:
-            if started is None:
-                directory.write_environment(describe_start(spec, device))
-            from .analysing import run_analysis
-
-            with computing("fp32", device):
-                return run_analysis(spec, first, directory, root, device, on_update)
-        run = ActiveRun.begin(spec, task, directory, started, root, device, warn)
-        with closing(run.log):
-            lost = None if first is None else read_divergence(first, root)
-            if lost is not None:
-                return run.diverge(f"its pretraining diverged: {lost['reason']}")
-            return train(run, device, on_update)
-
-
-def train(run: ActiveRun, device: torch.device, on_update: OnUpdate) -> Outcome:
-    """Train a run to its end, or until it may not go on."""
-    spec, trial = run.spec, run.trial
-    before = spec.num_updates - spec.training.iterations
-    with computing(spec.training.precision, device):
-        try:
-            for event in advance(run.state, trial.stream, spec.training, trial.preset, device):
-                run.take(event)
-                if isinstance(event, Updated) and not on_update(before + event.update):
-                    return run.stop()
-            return run.finish(device)
-        except TrialError as error:
-            return run.diverge(str(error))

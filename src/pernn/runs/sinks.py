@@ -7,8 +7,8 @@ point stands twice.
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,59 +26,53 @@ FOLDER = "logs"
 FLUSH_SECONDS = 10
 
 
-class _TensorBoard:
-    """Event files, one folder per run; written anew when a run is resumed."""
+Write = Callable[[int, Mapping[str, float]], None]
+"""Takes an update and what was measured there."""
+Sink = tuple[Write, Callable[[], None]]
+"""What writes, and what ends it."""
 
-    def __init__(self, folder: Path, spec: RunSpec) -> None:
-        from torch.utils.tensorboard import SummaryWriter
 
-        place = folder / _name(spec)
-        shutil.rmtree(place, ignore_errors=True)
-        self._writer: Any = SummaryWriter(place, flush_secs=FLUSH_SECONDS)
+def _tensorboard(folder: Path, _spec: RunSpec) -> Sink:
+    """Begin event files in a folder."""
+    from torch.utils.tensorboard import SummaryWriter
 
-    def write(self, update: int, values: Mapping[str, float]) -> None:
+    writer: Any = SummaryWriter(folder, flush_secs=FLUSH_SECONDS)
+
+    def write(update: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():
-            self._writer.add_scalar(name, value, update)
+            writer.add_scalar(name, value, update)
 
-    def close(self) -> None:
-        self._writer.close()
-
-
-class _WandB:
-    """An offline run of Weights & Biases, for `wandb sync`; written anew when a run is resumed."""
-
-    def __init__(self, folder: Path, spec: RunSpec) -> None:
-        os.environ |= {"WANDB_ERROR_REPORTING": "false", "WANDB_CACHE_DIR": str(folder / "cache")}
-        import wandb
-
-        place = folder / _name(spec)
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        quiet = {"silent": True, "console": "off", "disable_git": True, "x_disable_stats": True}
-        self._run = wandb.init(
-            mode="offline",
-            dir=place,
-            project="pernn",
-            id=spec.fingerprint(),
-            name=spec.label,
-            config=flatten(spec.dump()),
-            reinit="create_new",
-            settings=wandb.Settings(**quiet),
-        )
-
-    def write(self, update: int, values: Mapping[str, float]) -> None:
-        self._run.log(dict(values), step=update)
-
-    def close(self) -> None:
-        self._run.finish()
+    return write, writer.close
 
 
-Sink = _TensorBoard | _WandB
-SINKS: Mapping[str, tuple[str, Callable[[Path, RunSpec], Sink]]] = {
-    "tensorboard": ("tensorboard", _TensorBoard),
-    "wandb": ("wandb", _WandB),
+def _wandb(folder: Path, spec: RunSpec) -> Sink:
+    """Begin an offline run of Weights & Biases, for `wandb sync`."""
+    os.environ |= {
+        "WANDB_ERROR_REPORTING": "false",
+        "WANDB_CACHE_DIR": str(folder.parent / "cache"),
+    }
+    import wandb
+
+    folder.mkdir(parents=True)
+    quiet = {"silent": True, "console": "off", "disable_git": True, "x_disable_stats": True}
+    run = wandb.init(
+        mode="offline",
+        dir=folder,
+        project="pernn",
+        id=spec.fingerprint(),
+        name=spec.label,
+        config=flatten(spec.dump()),
+        reinit="create_new",
+        settings=wandb.Settings(**quiet),
+    )
+    return lambda update, values: run.log(dict(values), step=update), run.finish
+
+
+SINKS: Mapping[str, Callable[[Path, RunSpec], Sink]] = {
+    "tensorboard": _tensorboard,
+    "wandb": _wandb,
 }
-"""Name, which is that of the extra too → the package that it needs, and what writes."""
+"""Name, which is that of the package and of the extra too → what begins it."""
 
 
 def choose_sinks(names: Sequence[str] | None) -> None:
@@ -98,7 +92,7 @@ def choose_sinks(names: Sequence[str] | None) -> None:
             raise ConfigError(
                 f"--log-to is invalid: expected one of {', '.join(SINKS)}, got {name!r}"
             )
-        if find_spec(SINKS[name][0]) is None:
+        if find_spec(name) is None:
             raise MachineError(f"--log-to {name} needs a package: {install_command(name)}")
 
 
@@ -109,19 +103,23 @@ class Log:
         spec: The run.
         directory: Where its metrics are, as far as it goes on from them.
         root: Results directory.
-        warn: Told in one line why a sink was left out.
+        on_warning: Called with a line that says why a sink was left out.
     """
 
     def __init__(
-        self, spec: RunSpec, directory: RunDirectory, root: Path, warn: Callable[[str], None]
+        self, spec: RunSpec, directory: RunDirectory, root: Path, on_warning: Callable[[str], None]
     ) -> None:
-        self._warn, self._sinks = warn, dict[str, Sink]()
+        self._on_warning, self._sinks = on_warning, dict[str, Sink]()
         names = _chosen()
+        label = re.sub(r"[^A-Za-z0-9=_.]+", "-", spec.label)[:100]
         for name in names:
             folder = root / FOLDER / name
             refuse_links(folder.parent, folder)
             folder.parent.mkdir(exist_ok=True)
-            self._try(name, partial(self._open, name, folder, spec))
+            with self._guarding(name):
+                place = folder / f"{label}-{spec.fingerprint()}"
+                shutil.rmtree(place, ignore_errors=True)
+                self._sinks[name] = SINKS[name](place, spec)
         for line in directory.read_metrics() if names else ():
             self.write(line)
 
@@ -132,29 +130,26 @@ class Log:
             for key, value in line.items()
             if key not in ("kind", "update") and isinstance(value, int | float)
         }
-        for name, sink in [*self._sinks.items()]:
-            self._try(name, partial(sink.write, line["update"], values))
+        for name, (write, _) in [*self._sinks.items()]:
+            with self._guarding(name):
+                write(line["update"], values)
 
     def close(self) -> None:
         """End all sinks."""
-        for name, sink in [*self._sinks.items()]:
-            self._try(name, sink.close)
+        for name, (_, close) in [*self._sinks.items()]:
+            with self._guarding(name):
+                close()
 
-    def _open(self, name: str, folder: Path, spec: RunSpec) -> None:
-        self._sinks[name] = SINKS[name][1](folder, spec)
-
-    def _try(self, name: str, act: Callable[[], None]) -> None:
+    @contextmanager
+    def _guarding(self, name: str) -> Iterator[None]:
+        """Leave a sink out that fails."""
         try:
-            act()
+            yield
         except Exception as error:  # noqa: BLE001 whatever it is, the run's own files are whole
             self._sinks.pop(name, None)
-            self._warn(f"logging to {name} ended: {type(error).__name__}: {one_line(str(error))}")
+            said = f"{type(error).__name__}: {one_line(str(error))}"
+            self._on_warning(f"logging to {name} ended: {said}")
 
 
 def _chosen() -> list[str]:
     return [name for name in os.environ.get(SINKS_VARIABLE, "").split(",") if name]
-
-
-def _name(spec: RunSpec) -> str:
-    """Return the name of a run's folder: which trial it is, and its fingerprint."""
-    return f"{re.sub(r'[^A-Za-z0-9=_.]+', '-', spec.label)[:100]}-{spec.fingerprint()}"

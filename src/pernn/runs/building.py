@@ -29,7 +29,7 @@ from pernn.training import PRESETS, Preset, set_strength
 
 from .spec import RunSpec
 
-Warn = Callable[[str], None]
+OnWarning = Callable[[str], None]
 
 _LOCK = threading.RLock()  # Checkpoints are analysed by threads, each of which builds a network.
 _warned = set[tuple[str, str]]()
@@ -50,14 +50,17 @@ class Trial:
     preset: Preset
 
 
-def build_task(spec: RunSpec, device: torch.device, warn: Warn = warnings.warn) -> Task:
+def build_task(spec: RunSpec, device: torch.device, on_warning: OnWarning = warnings.warn) -> Task:
     """Make a trial's task, as the preset has it."""
-    with seeded_globals(spec, "task", device, warn):
+    with seeded_globals(spec, "task", device, on_warning):
         return spec.build_task()
 
 
 def build(
-    spec: RunSpec, device: torch.device, task: Task | None = None, warn: Warn = warnings.warn
+    spec: RunSpec,
+    device: torch.device,
+    task: Task | None = None,
+    on_warning: OnWarning = warnings.warn,
 ) -> Trial:
     """Make a trial's parts; each draws its weights from a stream of its own.
 
@@ -70,12 +73,12 @@ def build(
         spec: The trial.
         device: Where the network lives.
         task: What `build_task` made of the spec; made here if absent.
-        warn: Told of a part that draws from a global generator.
+        on_warning: Called for a part that draws from a global generator.
     """
-    preset, task = PRESETS[spec.preset], task or build_task(spec, device, warn)
-    with seeded_globals(spec, "task", device, warn):
+    preset, task = PRESETS[spec.preset], task or build_task(spec, device, on_warning)
+    with seeded_globals(spec, "task", device, on_warning):
         stream = task.stream(spec.seed)
-    with seeded_globals(spec, "encoding", device, warn):
+    with seeded_globals(spec, "encoding", device, on_warning):
         generator = _generator(spec, "encoding")
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
     network = task.network
@@ -83,7 +86,7 @@ def build(
     more = {"autoregressive": spec.embedding_size, "coded": getattr(task, "code_size", 0)}
     phase_size = more.get(network, 0)
     joined_size = encoding.joined_size(spec.embedding_size) + phase_size
-    with seeded_globals(spec, "core", device, warn):
+    with seeded_globals(spec, "core", device, on_warning):
         core = spec.core.build(joined_size, _generator(spec, "core"))
     parts = task.vocab_size, core, encoding
     width, embedding = spec.embedding_size, _generator(spec, "embedding")
@@ -114,7 +117,7 @@ def _generator(spec: RunSpec, part: str) -> torch.Generator:
 
 @contextmanager
 def seeded_globals(
-    spec: RunSpec, part: str, device: torch.device, warn: Warn = warnings.warn
+    spec: RunSpec, part: str, device: torch.device, on_warning: OnWarning = warnings.warn
 ) -> Iterator[None]:
     """Seed the global generators from the run while a part is built, and restore them afterwards.
 
@@ -145,7 +148,7 @@ def seeded_globals(
     name = (part, getattr(spec, part).kind)
     if used and name not in _warned:
         _warned.add(name)
-        warn(
+        on_warning(
             f"{part} {name[1]!r} draws from the global generator of {' and '.join(used)} when it "
             "is built, not from the `generator` that it is handed: pernn seeds both, so runs "
             "repeat; draw from `generator`, for example by torch.nn.init, to end this warning"
@@ -182,7 +185,7 @@ def build_stage(
     root: Path,
     device: torch.device,
     task: Task | None = None,
-    warn: Warn = warnings.warn,
+    on_warning: OnWarning = warnings.warn,
 ) -> Trial:
     """Make a trial's parts, from the end of its pretraining if it has one that did not diverge.
 
@@ -194,7 +197,7 @@ def build_stage(
     """
     first = spec.first_stage()
     if first is None or read_divergence(first, root) is not None:
-        return build(spec, device, task, warn)
+        return build(spec, device, task, on_warning)
     directory = RunDirectory(root, first.fingerprint())
     checkpoint, _ = directory.checkpoints.load_latest()
     if checkpoint is None or checkpoint.update != first.training.iterations:
@@ -202,12 +205,12 @@ def build_stage(
             f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
             "damaged: delete this directory to pretrain again"
         )
-    trial = build(first, device, warn=warn)
+    trial = build(first, device, on_warning=on_warning)
     model = trial.model
     if not isinstance(model, PositionEncodedRNN):
         raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
     restore_weights(model, checkpoint.arrays, directory.path)
-    task = task or build_task(spec, device, warn)
+    task = task or build_task(spec, device, on_warning)
     extend_vocabulary(model, task.vocab_size, _generator(spec, "extension"))
     return Trial(model, task.stream(spec.seed), trial.preset)
 
