@@ -1,10 +1,11 @@
-"""Analysis of trained networks: how stable gradients are when other tokens stand between."""
+"""Analysis of trained networks: their gradients, their errors, and how states hold tokens."""
 
 from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
 from .pairing import Pairs as Pairs, dual_frequency_pairs as dual_frequency_pairs
+from .recall import RecallErrors as RecallErrors, recall_errors as recall_errors
 from .similarities import KINDS as KINDS
 
 if TYPE_CHECKING:
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from .jacobians import jacobian as jacobian, linearise as linearise
     from .linearisation import Linearisation as Linearisation, Projecting as Projecting
     from .maps import stability_map as stability_map
+    from .memory import (
+        input_gradients as input_gradients,
+        latent_states as latent_states,
+        log_slope as log_slope,
+        perturb as perturb,
+        position_changes as position_changes,
+        subspace_overlap as subspace_overlap,
+    )
+    from .probes import read_linearly as read_linearly
     from .stability import Stability as Stability, gradient_stability as gradient_stability
 
 __getattr__ = exports(__name__)

@@ -34,7 +34,7 @@ class AutogradJacobian:
         with torch.no_grad():
             _, state = core.recur(gates[:, :source])
             axes = batch_axes(core, gates)
-        leaves, rebuild = _flatten(state)
+        leaves, rebuild = flatten_state(state)
         self._leaves, self._axes = [], []
         with torch.enable_grad():
             for index, axis in enumerate(axes):
@@ -80,7 +80,7 @@ class AutogradJacobian:
     ) -> tuple[int, int]:
         """Return bytes per sequence and per row: an estimate, as a cell may keep what it likes."""
         with torch.no_grad():
-            leaves, _ = _flatten(core.recur(gates[:1, :1])[1])
+            leaves, _ = flatten_state(core.recur(gates[:1, :1])[1])
         axes = batch_axes(core, gates)
         width = sum(
             _real_size(leaf) for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
@@ -97,7 +97,7 @@ def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> lis
     """
     step = gates[:1, :1]
     with torch.no_grad():
-        one, two = (_flatten(core.recur(step.expand(count, -1, -1))[1])[0] for count in (1, 2))
+        one, two = (flatten_state(core.recur(step.expand(count, -1, -1))[1])[0] for count in (1, 2))
     axes: list[int | None] = []
     for small, large in zip(one, two, strict=True):
         grown = [axis for axis, size in enumerate(small.shape) if size != large.shape[axis]]
@@ -112,17 +112,17 @@ def _real_size(tensor: Tensor) -> int:
     return tensor.numel() * (2 if tensor.is_complex() else 1)
 
 
-def _flatten(state: Any) -> tuple[list[Tensor], Any]:
+def flatten_state(state: Any) -> tuple[list[Tensor], Any]:
     """Return the tensors of a nested state, and what puts such tensors in their places."""
     if isinstance(state, Tensor):
         return [state], next
     if isinstance(state, dict):
-        parts = [_flatten(value) for value in state.values()]
+        parts = [flatten_state(value) for value in state.values()]
         return [leaf for leaves, _ in parts for leaf in leaves], lambda leaves: {
             key: build(leaves) for key, (_, build) in zip(state, parts, strict=True)
         }
     if isinstance(state, tuple | list):
-        parts = [_flatten(value) for value in state]
+        parts = [flatten_state(value) for value in state]
         make = getattr(type(state), "_make", type(state))
         return [leaf for leaves, _ in parts for leaf in leaves], lambda leaves: make(
             [build(leaves) for _, build in parts]

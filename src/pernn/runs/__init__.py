@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 from pernn.lazy import exports
 
 from .spec import (
+    AnatomyAnalysis as AnatomyAnalysis,
     Pretraining as Pretraining,
     RunSpec as RunSpec,
     StabilityAnalysis as StabilityAnalysis,
 )
 
 if TYPE_CHECKING:
+    from .anatomy import find_errors as find_errors, tabulate_errors as tabulate_errors
     from .building import (
         Trial as Trial,
         build as build,

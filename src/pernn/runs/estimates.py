@@ -146,7 +146,7 @@ def _hours(
     seconds = np.zeros(2)
     for run, spec in stages.items():
         is_trained = spec.analysis is None
-        count = spec.training.iterations if is_trained else len(spec.analysed_updates)
+        count = spec.training.iterations if is_trained else spec.num_analysed
         seconds += count * quartiles.get(run, np.array([lows.min(), highs.max()]))
     low, high = (seconds / num_slots / 3600).tolist()
     return low, high

@@ -1,11 +1,16 @@
 """`RunSpec`: all that decides a trial's numbers, and nothing else."""
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import (
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    model_serializer,
+    model_validator,
+)
 
 import pernn.corpora  # noqa: F401  its task joins the registry
 from pernn.config import Config, read_file
@@ -51,6 +56,38 @@ class StabilityAnalysis(Config):
     map_per_condition: Annotated[int, Field(ge=0, le=2**20)] = 0
 
 
+class AnatomyAnalysis(Config):
+    """Wrong answers and states at matched accuracies, in checkpoints that the training keeps.
+
+    Attributes:
+        kind: `anatomy`.
+        levels: Training accuracies. Each is measured in the checkpoint nearest to the first line
+            of metrics that has it, or in the last one if the training never had it.
+        num_sequences: Sequences whose answers and states are looked at.
+        noise: Standard deviations of noise on the weights that accuracy is measured with, as
+            shares of each tensor's root mean square.
+    """
+
+    kind: Literal["anatomy"]
+    levels: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.8, 0.9)
+    num_sequences: Annotated[int, Field(ge=32, le=2**20)] = 4_096
+    noise: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.01, 0.1)
+
+
+def _find_analysis(value: Any) -> "StabilityAnalysis | AnatomyAnalysis | None":
+    """Return what a table of values stands for; the older sort has no kind."""
+    if value is None or isinstance(value, StabilityAnalysis | AnatomyAnalysis):
+        return value
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"expected a table of keys and values, got {str(value)[:60]!r}")
+    return (AnatomyAnalysis if "kind" in value else StabilityAnalysis).load(value)
+
+
+AnyAnalysis = Annotated[
+    SerializeAsAny[StabilityAnalysis | AnatomyAnalysis | None], PlainValidator(_find_analysis)
+]
+
+
 class RunSpec(Config):
     """One trial: task, network, training, seed. Its fingerprint names the run.
 
@@ -79,7 +116,7 @@ class RunSpec(Config):
     training: TrainingConfig = TrainingConfig()
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 111
     pretraining: Pretraining | None = None
-    analysis: StabilityAnalysis | None = None
+    analysis: AnyAnalysis = None
 
     @model_serializer(mode="wrap")
     def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
@@ -154,9 +191,10 @@ class RunSpec(Config):
                 f"analysis of {len(self._analysed_before_the_end) + 1:,} checkpoints, more than "
                 f"{MAX_ANALYSED:,}: make training.keep_interval larger"
             )
-        if self.analysis.source_step > self.task.length:
+        source_step = getattr(self.analysis, "source_step", 1)
+        if source_step > self.task.length:
             raise ValueError(
-                f"analysis.source_step {self.analysis.source_step} lies beyond the input of "
+                f"analysis.source_step {source_step} lies beyond the input of "
                 f"task.length {self.task.length}"
             )
         return self
@@ -236,22 +274,28 @@ class RunSpec(Config):
     def analysed_updates(self) -> tuple[int, ...]:
         """Updates after which a finished training has a checkpoint for good, 0 included.
 
+        What an analysis measures is among them.
+
         Before the first update the weights are those of the spec: no checkpoint is needed.
         """
         return (*self._analysed_before_the_end, self.training.iterations)
 
     @property
     def _analysed_before_the_end(self) -> range:
-        last = self.training.iterations
-        kept = self.training.keep_interval or last
-        return range(0, last, math.lcm(kept, self.training.checkpoint_interval))
+        return range(0, self.training.iterations, self.training.kept_interval)
 
     @property
     def num_updates(self) -> int:
         """Updates of all stages; each checkpoint that is analysed counts as one."""
         first = 0 if self.pretraining is None else self.pretraining.training.iterations
-        more = 0 if self.analysis is None else len(self.analysed_updates)
-        return first + self.training.iterations + more
+        return first + self.training.iterations + self.num_analysed
+
+    @property
+    def num_analysed(self) -> int:
+        """Checkpoints that an analysis measures; 0 without one."""
+        if isinstance(self.analysis, AnatomyAnalysis):
+            return len(self.analysis.levels)
+        return 0 if self.analysis is None else len(self.analysed_updates)
 
     @property
     def label(self) -> str:

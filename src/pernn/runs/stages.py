@@ -1,4 +1,4 @@
-"""The stages of a run: training, and gradient stability in the checkpoints that it kept."""
+"""The stages of a run: training, and the analysis of the checkpoints that it kept."""
 
 import hashlib
 import math
@@ -35,9 +35,10 @@ from pernn.training import (
     find_usual,
 )
 
+from .anatomy import Anatomy, Tables, nearest_checkpoints
 from .building import build_stage, read_divergence, read_run, restore_weights
 from .sinks import Log
-from .spec import RunSpec, StabilityAnalysis
+from .spec import AnatomyAnalysis, RunSpec, StabilityAnalysis
 
 Line = dict[str, Any]
 TABLE, MAP = "gradient_stability", "stability_map"
@@ -268,7 +269,7 @@ def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:
 
 @dataclass
 class AnalysisRun(Stage):
-    """A stage that measures gradient stability in the checkpoints that a training run kept.
+    """A stage that analyses checkpoints that a training run kept.
 
     A line of `metrics.jsonl` is the measurement of one checkpoint: whatever is killed in between,
     only the one that was under way is lost.
@@ -280,8 +281,11 @@ class AnalysisRun(Stage):
         trained = RunDirectory(self.root, run).read_result()
         if trained is None:
             raise CorruptError(f"{self.root}: the training run {run} has no result")
-        self.num_updates, self.trained = len(self.spec.analysed_updates), trained
+        self.num_updates, self.trained = self.spec.num_analysed, trained
         self.lines: dict[int, Line] = {}
+        self.chosen: Sequence[int] = self.spec.analysed_updates
+        if isinstance(self.spec.analysis, AnatomyAnalysis):
+            self.chosen = sorted(find_levels(self.spec.analysis, self.training, self.root))
 
     @property
     def update(self) -> int:
@@ -293,16 +297,17 @@ class AnalysisRun(Stage):
         self.lines = {line["update"]: line for line in self.directory.read_metrics()}
 
     def updates(self) -> Iterator[int]:
-        """Measure the other checkpoints; those after a divergence count as the worst."""
+        """Measure the other checkpoints; gradients after a divergence count as the worst."""
         lost = self.trained.get("diverged")
-        kept = [one for one in self.spec.analysed_updates if not lost or one < lost["update"]]
+        kept = [one for one in self.chosen if not lost or one < lost["update"]]
         left = [update for update in kept if update not in self.lines]
         for line in analyse(self.spec, self.training, self.root, left, self.device):
             self.directory.append_metrics(sealed(line))
             self.lines[line["update"]] = line
             yield len(self.lines)
-        for update in sorted({*self.spec.analysed_updates} - {*kept}):
-            self.lines[update] = _worst(self.lines[0], update)
+        if isinstance(self.spec.analysis, StabilityAnalysis):
+            for update in sorted({*self.chosen} - {*kept}):
+                self.lines[update] = _worst(self.lines[0], update)
 
     def finish(self) -> dict[str, Any]:
         """Put the tables of all checkpoints beside what the training came to."""
@@ -311,7 +316,7 @@ class AnalysisRun(Stage):
         return {
             **{key: trained[key] for key in sorted(kept)},
             "fingerprint": self.directory.fingerprint,
-            "metrics": {**trained["metrics"], **summarise(self.lines[last])},
+            "metrics": {**trained["metrics"], **summarise(self.lines.get(last, {}))},
             "tables": {**trained["tables"], **tabulate(list(self.lines.values()), last)},
         }
 
@@ -392,24 +397,23 @@ class _Measurement:
     ) -> None:
         config, task = spec.analysis, first.build_task()
         if config is None or not isinstance(task, SyntheticTask):
-            raise ConfigError(f"gradient stability is measured on tokens, not on {first.task.kind}")
-        self.config, self.task, self.seed, self.budget = config, task, spec.seed, budget
+            raise ConfigError(f"checkpoints are measured on tokens, not on {first.task.kind}")
         self.first, self.root, self.device = first, root, device
-        self.pairs = dual_frequency_pairs(
-            task, spec.seed, num_per_condition=config.num_per_condition, source=config.source_step
-        )
+        self.levels: Mapping[int, Sequence[float]] = {}
+        self.measure: Callable[[PositionEncodedRNN], Tables]
+        if isinstance(config, AnatomyAnalysis):
+            self.levels = find_levels(config, first, root)
+            self.measure = Anatomy(config, task, spec.seed, device).tables
+        else:
+            self.measure = _measure_stability(config, task, spec.seed, budget)
         self.local = threading.local()
 
-    def of(self, update: int) -> dict[str, Any]:
+    def of(self, update: int) -> Line:
         """Return the line of one checkpoint."""
-        model, budget = self._network(update), self.budget
-        line = {"update": update, "kind": KIND}
-        line[TABLE] = gradient_stability(model, self.pairs, memory_budget=budget).table()
-        if count := self.config.map_per_condition:
-            line[MAP] = stability_map(
-                model, self.task, self.seed, num_per_condition=count, memory_budget=budget
-            )
-        return line
+        tables = self.measure(self._network(update))
+        if self.levels:
+            tables = _repeat(tables, self.levels.get(update, []))
+        return {"update": update, "kind": KIND, **tables}
 
     def _network(self, update: int) -> PositionEncodedRNN:
         local = self.local
@@ -428,13 +432,48 @@ class _Measurement:
         return model
 
 
+def _measure_stability(
+    config: StabilityAnalysis, task: SyntheticTask, seed: int, budget: int
+) -> Callable[[PositionEncodedRNN], Tables]:
+    """Return what measures the gradient stability of networks with the same pairs."""
+    pairs = dual_frequency_pairs(
+        task, seed, num_per_condition=config.num_per_condition, source=config.source_step
+    )
+
+    def measure(model: PositionEncodedRNN) -> Tables:
+        tables = {TABLE: gradient_stability(model, pairs, memory_budget=budget).table()}
+        if count := config.map_per_condition:
+            tables[MAP] = stability_map(
+                model, task, seed, num_per_condition=count, memory_budget=budget
+            )
+        return tables
+
+    return measure
+
+
+def find_levels(
+    config: AnatomyAnalysis, first: RunSpec, root: Path
+) -> Mapping[int, Sequence[float]]:
+    """Return which levels a training's checkpoints stand for."""
+    lines = RunDirectory(root, first.fingerprint()).read_metrics()
+    return nearest_checkpoints(config.levels, first.training, lines)
+
+
+def _repeat(tables: Tables, levels: Sequence[float]) -> Tables:
+    """Repeat the rows of tables for every level that their checkpoint stands for."""
+    found: Tables = {}
+    for name, table in tables.items():
+        count = len(next(iter(table.values())))
+        own = {"level": [level for level in levels for _ in range(count)]}
+        found[name] = own | {column: values * len(levels) for column, values in table.items()}
+    return found
+
+
 def tabulate(lines: Sequence[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:
     """Put the tables of all checkpoints under one another, each row with its update."""
     tables: dict[str, dict[str, list[Any]]] = {}
     for line in sorted(lines, key=lambda line: line["update"]):
-        for name in (TABLE, MAP):
-            if name not in line:
-                continue
+        for name in (key for key, value in line.items() if isinstance(value, Mapping)):
             table = tables.setdefault(name, {})
             count = len(next(iter(line[name].values())))
             own = {"update": line["update"], "percent": round(100 * line["update"] / last)}
@@ -463,6 +502,8 @@ def _worst(line: Mapping[str, Any], update: int) -> dict[str, Any]:
 
 def summarise(line: Mapping[str, Any]) -> dict[str, float]:
     """Return the mean similarity of a checkpoint, and by disturbants where they differ."""
+    if TABLE not in line:
+        return {}
     table = line[TABLE]
     groups: dict[str, list[float]] = {"similarity": table["similarity"]}
     for word, value in zip(table["disturbants"], table["similarity"], strict=True):

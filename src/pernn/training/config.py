@@ -101,6 +101,11 @@ class TrainingConfig(Config):
             )
         return self
 
+    @property
+    def kept_interval(self) -> int:
+        """Updates between checkpoints that are kept for good; the last one is in any case."""
+        return math.lcm(self.keep_interval or self.iterations, self.checkpoint_interval)
+
     @model_serializer(mode="wrap")
     def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
         values: dict[str, Any] = serialise(self)

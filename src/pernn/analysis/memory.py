@@ -1,0 +1,136 @@
+"""How a state holds the tokens that were read: magnitudes, subspaces, tolerance of noise."""
+
+import copy
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pernn.interfaces import Recurrence
+
+from .fallback import batch_axes, flatten_state
+from .linearisation import exact_products
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def latent_states(
+    core: Recurrence, gates: Float[Tensor, "batch time gate"]
+) -> Float[Tensor, "batch time state"]:
+    """Return the whole state after every step, as long as the rows of `jacobian`.
+
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all steps: `core.project(vectors)`, `model.project(tokens)`.
+    """
+    axes, state, found = batch_axes(core, gates), None, []
+    with exact_products():
+        for gate in gates.split(1, dim=1):
+            _, state = core.recur(gate, state)
+            leaves, _ = flatten_state(state)
+            found.append(
+                torch.cat(
+                    [
+                        (torch.view_as_real(leaf) if leaf.is_complex() else leaf)
+                        .movedim(axis, 0)
+                        .flatten(1)
+                        for leaf, axis in zip(leaves, axes, strict=True)
+                        if axis is not None
+                    ],
+                    dim=1,
+                )
+            )
+    return torch.stack(found, dim=1)
+
+
+def input_gradients(
+    core: Recurrence, gates: Float[Tensor, "batch time gate"], width: int | None = None
+) -> Float[Tensor, "batch time"]:
+    """Return ‖∂h_L/∂x_i‖_F of the last output in the input of each step, i = 1 … L.
+
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all L steps.
+        width: How many of the input's features count, from the first; all if absent. Of a network
+            those of the embedding, which stand before the encoding.
+    """
+    with exact_products(), torch.enable_grad():
+        size = core.input_size if width is None else width
+        moved = gates.new_zeros(*gates.shape[:2], size).requires_grad_()
+        outputs, _ = core.recur(gates.detach() + core.project(moved, bias=False))
+        squares = gates.new_zeros(gates.shape[:2])
+        for unit in range(core.hidden_size):
+            # Sequences do not see each other: the sum's gradient holds every sequence's own.
+            last = outputs[:, -1, unit].sum()
+            (gradient,) = torch.autograd.grad(last, moved, retain_graph=True)
+            squares += gradient.square().sum(2)
+    return squares.sqrt()
+
+
+def log_slope(values: Float[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
+    """Return the least-squares slope of ln values over the steps: by what they grow per step."""
+    steps = torch.arange(values.shape[1], dtype=values.dtype, device=values.device)
+    steps -= steps.mean()
+    return values.log() @ steps / steps.square().sum()
+
+
+def position_changes(
+    core: Recurrence,
+    gates: Float[Tensor, "batch time gate"],
+    others: Float[Tensor, "batch time gate"],
+) -> Float[Tensor, "time batch state"]:
+    """Return how the last state changes when the input of one step is replaced, for each step.
+
+    Args:
+        core: Module that recurs, from the zero state.
+        gates: Projected inputs of all steps.
+        others: Those of other sequences, from which a step's replacement is taken.
+    """
+    last, found = latent_states(core, gates)[:, -1], []
+    for step in range(gates.shape[1]):
+        replaced = gates.clone()
+        replaced[:, step] = others[:, step]
+        found.append(latent_states(core, replaced)[:, -1] - last)
+    return torch.stack(found)
+
+
+def subspace_overlap(
+    changes: Float[Tensor, "positions batch state"],
+) -> Float[Tensor, "positions positions"]:
+    """Compare the subspaces in which some positions change a state, pair by pair.
+
+    With C_i = Σ d dᵀ over the changes d of position i it is ⟨C_i, C_j⟩_F / (‖C_i‖_F ‖C_j‖_F), the
+    squared cosines between the principal directions of the two, weighted by their variances: 0 if
+    and only if the subspaces are orthogonal, 1 if they and their variances are the same. It does
+    not depend on the basis of the state, nor on the scale of a position.
+
+    Args:
+        changes: How the state changes when one position's token is replaced, for each position.
+
+    Examples:
+        >>> subspace_overlap(torch.eye(2).unsqueeze(1))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    scale = torch.linalg.vector_norm(changes, dim=(1, 2), keepdim=True)
+    with exact_products():
+        gram = (changes / scale).transpose(1, 2) @ (changes / scale)
+        flat = torch.nn.functional.normalize(gram.flatten(1), dim=1)
+        return flat @ flat.T
+
+
+def perturb(network: Network, share: float, generator: torch.Generator) -> Network:
+    """Copy a network, with Gaussian noise on its weights.
+
+    Args:
+        network: Any module.
+        share: Standard deviation of the noise, as a share of each tensor's root mean square.
+        generator: Of the noise, on the CPU.
+    """
+    noisy = copy.deepcopy(network)
+    with torch.no_grad():
+        for weight in noisy.parameters():
+            noise = torch.randn(weight.shape, generator=generator).to(weight)
+            weight.add_(share * weight.square().mean().sqrt() * noise)
+    return noisy
