@@ -136,6 +136,11 @@ CATALOGUE = {
         "When is the encoding needed: early in training, late, or for every answer?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "anatomy": Entry(
+        "pernn.experiments.anatomy",
+        "Which wrong answers do networks give, and how do they hold tokens, at equal accuracy?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "language_modelling": Entry(
         "pernn.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",

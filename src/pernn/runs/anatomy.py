@@ -30,7 +30,7 @@ from .spec import AnatomyAnalysis
 Tables = dict[str, dict[str, list[Any]]]
 NOISE_DRAWS = 4
 """Copies of a network with noise on their weights."""
-FEWER = 16
+FEWER = 4
 """One in this many sequences is enough for gradients and replaced tokens, and read for the time."""
 
 

@@ -1,0 +1,136 @@
+"""How states hold tokens: hand-made memories, and laws."""
+
+import pytest
+import torch
+from torch import nn
+
+from pernn.analysis import (
+    input_gradients,
+    jacobian,
+    latent_states,
+    log_slope,
+    perturb,
+    position_changes,
+    subspace_overlap,
+)
+from pernn.cores import GRU, LSTM, S4D, Elman
+
+WIDTH, LENGTH = 3, 4
+
+
+class Linear(nn.Module):
+    """h_t = A h_{t−1} + B x_t."""
+
+    def __init__(self, matrix, entry):
+        super().__init__()
+        self.matrix, self.entry = matrix, entry
+        self.hidden_size, self.input_size = entry.shape
+
+    def project(self, inputs, *, offset=0, bias=True):
+        return inputs @ self.entry[:, offset : offset + inputs.shape[-1]].T
+
+    def recur(self, gates, state=None):
+        state = gates.new_zeros(len(gates), self.hidden_size) if state is None else state
+        outputs = []
+        for gate in gates.unbind(1):
+            state = state @ self.matrix.T + gate
+            outputs.append(state)
+        return torch.stack(outputs, dim=1), state
+
+
+def register():
+    """A shift register: each input goes into the first slot, all others move on by one."""
+    size = WIDTH * LENGTH
+    shift = torch.diag(torch.ones(size - WIDTH), -WIDTH)
+    return Linear(shift, torch.eye(size)[:, :WIDTH])
+
+
+def onion(factor):
+    """All inputs go to the same place, the older the smaller."""
+    return Linear(factor * torch.eye(WIDTH), torch.eye(WIDTH))
+
+
+def vectors(batch=20, length=LENGTH, width=WIDTH):
+    return torch.randn(batch, length, width, generator=torch.Generator().manual_seed(1))
+
+
+def changes(core):
+    gates = core.project(vectors())
+    return position_changes(core, gates, gates.roll(1, 0))
+
+
+def test_a_shift_register_has_no_overlap_and_a_sum_nothing_else():
+    torch.testing.assert_close(subspace_overlap(changes(register())), torch.eye(LENGTH))
+    # One place for all, and the same inputs at all steps.
+    core, gates = onion(0.5), vectors()[:, :1].expand(-1, LENGTH, -1)
+    found = subspace_overlap(position_changes(core, gates, gates.roll(1, 0)))
+    torch.testing.assert_close(found, torch.ones(LENGTH, LENGTH))
+
+
+def test_the_overlap_depends_on_neither_scale_nor_basis():
+    found = torch.randn(3, 10, 5, generator=torch.Generator().manual_seed(2))
+    expected = subspace_overlap(found)
+    scales = torch.tensor([1e-6, 1.0, 1e6])[:, None, None]
+    rotation = torch.linalg.qr(vectors(1, 5, 5)[0]).Q
+    torch.testing.assert_close(subspace_overlap(scales * found @ rotation), expected)
+    torch.testing.assert_close(expected, expected.T)
+    torch.testing.assert_close(expected.diagonal(), torch.ones(3))
+
+
+def test_the_overlap_is_the_squared_cosine_of_two_lines():
+    angle = torch.tensor(0.3)
+    lines = torch.stack([torch.tensor([1.0, 0.0]), torch.stack([angle.cos(), angle.sin()])])
+    found = subspace_overlap(lines.unsqueeze(1))
+    assert found[0, 1].item() == pytest.approx(angle.cos().item() ** 2)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_an_onion_has_the_slope_of_its_factor(factor):
+    core = onion(factor)
+    norms = input_gradients(core, core.project(vectors()))
+    assert norms[:, -1].tolist() == pytest.approx([WIDTH**0.5] * 20)
+    slope = log_slope(norms)
+    expected = -torch.tensor(factor).log().item()
+    assert slope.tolist() == pytest.approx([expected] * 20, abs=1e-6)
+    assert log_slope(input_gradients(register(), register().project(vectors()))).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("make", [Elman, GRU, LSTM])
+def test_gradients_in_the_inputs_are_those_of_autograd(make):
+    core = make(WIDTH, 5, generator=torch.Generator().manual_seed(3))
+    inputs = vectors(2).requires_grad_()
+    full = torch.autograd.functional.jacobian(
+        lambda x: core.recur(core.project(x))[0][:, -1].sum(0), inputs
+    )
+    expected = full.square().sum((0, 3)).sqrt()
+    gates = core.project(inputs.detach())
+    torch.testing.assert_close(input_gradients(core, gates), expected)
+    part = full[..., :2].square().sum((0, 3)).sqrt()
+    torch.testing.assert_close(input_gradients(core, gates, width=2), part)
+
+
+@pytest.mark.parametrize("make", [Elman, GRU, LSTM, S4D])
+def test_states_are_as_long_as_rows_of_the_jacobian_and_begin_with_outputs(make):
+    core = make(WIDTH, 5, generator=torch.Generator().manual_seed(3))
+    gates = core.project(vectors(2)).detach()
+    states = latent_states(core, gates)
+    assert states.shape == (2, LENGTH, jacobian(core, gates, 1, 2).shape[2])
+    if make is not S4D:  # its outputs are no part of its state
+        torch.testing.assert_close(states[..., :5], core.recur(gates)[0])
+    # What came before decides, what comes after does not.
+    torch.testing.assert_close(states[:, :2], latent_states(core, gates[:, :2]))
+
+
+def test_noise_is_a_share_of_each_weight_and_leaves_the_network_alone():
+    network = nn.ModuleList([nn.Linear(300, 300), nn.Linear(200, 200)])
+    with torch.no_grad():
+        network[1].weight *= 50
+    before = {name: one.clone() for name, one in network.state_dict().items()}
+    noisy = perturb(network, 0.1, torch.Generator().manual_seed(4)).state_dict()
+    for name, weight in network.state_dict().items():
+        assert torch.equal(weight, before[name])
+        if "weight" in name:
+            share = (noisy[name] - weight).std() / weight.square().mean().sqrt()
+            assert share.item() == pytest.approx(0.1, rel=0.02)
+    again = perturb(network, 0.1, torch.Generator().manual_seed(4)).state_dict()
+    assert all(torch.equal(again[name], noisy[name]) for name in noisy)
