@@ -127,7 +127,7 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
     seeds = content.seeds if one.seeds is None else one.seeds
     chosen = first_seeds(seeds) if isinstance(seeds, int) else seeds
     plan = plan_sweep(
-        one.name, one.scale, flatten(one.set) | ({} if chosen is None else {"seed": [*chosen]})
+        one.name, one.scale, one.set | ({} if chosen is None else {"seed": [*chosen]})
     )
     claims, rule = plan.experiment.claims, rule_of(plan.experiment, one.scale)
     names = [claim.name for claim in claims]
