@@ -33,11 +33,13 @@ from pernn.store import (
     RunDirectory,
     Sweep,
     describe_machines,
+    describe_publication,
     describe_published,
     find_published,
     gc_paused,
     in_words,
     is_done,
+    list_publications,
     list_runs,
     list_sweeps,
     load_sweep,
@@ -342,15 +344,22 @@ def reload_plan(root: Path, name: str) -> Plan:
 def find_sweep(
     root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
 ) -> Sweep:
-    """Return a sweep; of an experiment that was never run here, that of its published trials.
+    """Return a sweep; of one that was never run here, or an experiment, that of published trials.
 
     Raises:
         ConfigError: If there are neither runs nor published trials.
     """
     full = full_name(name, scale)
-    if full == name or full in list_sweeps(root):
+    if full in list_sweeps(root):
         return read_sweep(root, full)
-    plan = plan_sweep(name, scale, {}).with_published(published, complain, root)
+    files = {path.stem: path for path in list_publications(published)} if published else {}
+    if full != name:
+        plan = plan_sweep(name, scale, {})
+    elif name in files:
+        plan = plan_again(describe_publication(files[name]))
+    else:
+        return read_sweep(root, name)
+    plan = plan.with_published(published, complain, root)
     if plan.published:
         return plan.sweep
     raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")

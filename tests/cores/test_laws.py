@@ -331,9 +331,15 @@ def test_autocast_keeps_states_and_gradients_in_float32(kind):
 def test_autocast_gives_the_types_that_pytorchs_layers_give(kind):
     core, inputs = build(kind, 2).float(), draw(BATCH, TIME, INPUT).float()
     found = []
-    for module in (core, core.to_torch()):
+    for module in (core.to_torch(), core):
         with torch.autocast("cpu", torch.bfloat16):
-            outputs, final = module(inputs)
+            try:
+                outputs, final = module(inputs)
+            except RuntimeError as error:
+                # oneDNN, told to use AVX2 alone, on a processor where PyTorch sees AVX-512.
+                if module is core or "primitive descriptor" not in str(error):
+                    raise
+                pytest.skip(f"PyTorch's own layer fails here: {error}")
         found.append([outputs, *parts_of(final)])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)

@@ -8,6 +8,7 @@ from pernn.config import Config
 from pernn.errors import ConfigError, CorruptError
 
 from .files import FORMAT, MAX_RESULT_BYTES, check_format, read_json, sealed, to_json
+from .published import SHIPPED
 
 VARIABLE_OF_PLANS, FOLDERS = "PERNN_PLANS", ("plans", "docs/evidence/plans")
 ENDING = ".lock.json"
@@ -70,9 +71,12 @@ class Registration(Config):
 
 
 def plan_folders() -> list[Path]:
-    """List where plans are looked for: `PERNN_PLANS`, or `plans` and `docs/evidence/plans` here."""
-    named = os.environ.get(VARIABLE_OF_PLANS)
-    return [Path(named)] if named else [Path(one) for one in FOLDERS]
+    """List where plans are looked for.
+
+    `PERNN_PLANS`; or what a wheel brought with it, then `plans` and `docs/evidence/plans` here.
+    """
+    named, shipped = os.environ.get(VARIABLE_OF_PLANS), SHIPPED / "plans"
+    return [Path(named)] if named else [*[shipped] * shipped.is_dir(), *map(Path, FOLDERS)]
 
 
 def read_registrations() -> dict[str, Registration]:

@@ -19,6 +19,8 @@ from .status import count_machines
 from .sweeps import NAME, Sweep, as_sweep
 
 FOLDER, VARIABLE = "evidence", "PERNN_EVIDENCE"
+SHIPPED = Path(__file__).parents[1] / "published"
+"""Trials and plans that a wheel brings with it."""
 ENDING = ".parquet"
 PUBLISHED_FORMAT = 2
 """Version of a file of published trials: in the first, values were JSON in six columns."""
@@ -75,8 +77,14 @@ class Published:
 
 
 def evidence_folder() -> Path:
-    """Return where published trials are looked for: `PERNN_EVIDENCE`, or `evidence` here."""
-    return Path(os.environ.get(VARIABLE) or FOLDER)
+    """Return where published trials are looked for.
+
+    `PERNN_EVIDENCE`, or `evidence` here; if there is none, what a wheel brought with it.
+    """
+    here = Path(os.environ.get(VARIABLE) or FOLDER)
+    return (
+        SHIPPED if VARIABLE not in os.environ and not here.is_dir() and SHIPPED.is_dir() else here
+    )
 
 
 def where_published(folder: Path | None) -> str:
