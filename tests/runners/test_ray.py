@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import RayRunner, TrialEvent, cluster
+from pernn.runners import RayRunner, TrialEvent
 from pernn.runners import ray as ray_runner
 from pernn.runners.schedule import MAX_DEATHS
 from runners.test_runners import LONG, SPECS, Ear
@@ -47,8 +47,8 @@ def test_a_trial_whose_worker_keeps_dying_fails(nodes, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path: Path, monkeypatch) -> None:
-    code = {**cluster.describe_code(), "pernn": "9.9"}
-    monkeypatch.setattr(cluster, "describe_code", lambda: code)
+    code = {**ray_runner.describe_code(), "pernn": "9.9"}
+    monkeypatch.setattr(ray_runner, "describe_code", lambda: code)
     ear = Ear()
     with pytest.raises(MachineError, match=r"has pernn .* where the driver has 9\.9"):
         RayRunner(address=nodes.address, device="cpu").run(SPECS, tmp_path, ear)
@@ -106,27 +106,7 @@ def test_a_token_that_is_there_is_used(token: Path, monkeypatch: pytest.MonkeyPa
     assert ray_runner.environment("auto")["RAY_AUTH_MODE"] == "token"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("W gcs_client.cc:210: Failed: RPC error: InvalidAuthToken: missing", "asks for a token"),
-        ("E gcs_rpc_client.cc:9: Version mismatch: 2.50 and 2.60", ": Version mismatch: 2.50"),
-        ("nothing that Ray says", ""),
-    ],
-)
-def test_the_reason_is_read_from_the_log_of_this_start(
-    tmp_path: Path, line: str, said: str
-) -> None:
-    log = tmp_path / "workers.log"
-    before = "E old.cc:1: InvalidAuthToken\n"
-    log.write_text(f"{before}{line}\n")
-    found = ray_runner.why_refused(log, len(before))
-    assert found.startswith(": ") if said else found == ""
-    assert said in found
-    assert ray_runner.why_refused(tmp_path / "none.log", 0) == ""
-
-
-# Small guards: the two tests above.
+# A small guard: the test above.
 @pytest.mark.slow
 def test_a_cluster_that_asks_for_a_token(token: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason=NEEDS_RAY)
@@ -140,7 +120,7 @@ def test_a_cluster_that_asks_for_a_token(token: Path, tmp_path: Path) -> None:
         RayRunner(address=cluster.address, device="cpu").run(SPECS[:1], tmp_path / "results", ear)
         assert list(ear.ends().values()) == ["finished"]
         token.unlink()
-        with pytest.raises(MachineError, match=r"asks for a token.*copy ~/\.ray/auth_token"):
+        with pytest.raises(MachineError, match=r"have its token, in ~/\.ray/auth_token"):
             RayRunner(address=cluster.address).run(SPECS, tmp_path / "results", Ear())
 
 
@@ -164,6 +144,8 @@ def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
         {"jobs": 0},
         {"threads": 0},
         {"device": "cuda"},
+        {"device": "cpu", "gpus_per_trial": 0.5},
+        {"device": "cuda:1", "gpus_per_trial": 1},
     ],
 )
 def test_what_cannot_be_meant_is_refused(values: dict[str, object]) -> None:

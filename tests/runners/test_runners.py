@@ -180,7 +180,7 @@ def test_a_new_worker_takes_the_gpu_of_the_dead_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = []
-    monkeypatch.setattr(Child, "order", lambda self, content: orders.append(content))
+    monkeypatch.setattr(Child, "send", lambda self, content: orders.append(content))
 
     def drive(pool, schedule) -> None:
         for spec in SPECS[:2]:

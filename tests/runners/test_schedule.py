@@ -43,9 +43,9 @@ class Here:
         for run, spec in list(self.schedule.running.items()):
             if self.deaths:
                 self.deaths -= 1
-                self.schedule.die(run, "by fire")
+                self.schedule.fail(run, "by fire")
                 continue
-            more = {"device": "cpu", "threads": 1, "may_go_on": lambda: not self.stopped}
+            more = {"device": "cpu", "threads": 1, "should_continue": lambda: not self.stopped}
             end = run_trial(spec, self.schedule.root, self.schedule.on_event, expired={}, **more)
             self.schedule.end(end)
 
@@ -143,7 +143,7 @@ def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path:
     schedule, ear = make([SPEC], tmp_path)
     for _ in range(MAX_DEATHS):
         schedule.running[SPEC.fingerprint()] = SPEC
-        schedule.die(SPEC.fingerprint(), "with signal 9")
+        schedule.fail(SPEC.fingerprint(), "with signal 9")
     assert ear.ends() == {SPEC.fingerprint(): "finished"}
     events = [line["event"] for line in RunDirectory(tmp_path, SPEC.fingerprint()).read_journal()]
     assert events == ["started", "finished"]

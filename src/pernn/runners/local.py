@@ -16,7 +16,7 @@ from .runner import (
     Limits,
     OnEvent,
     describe_share,
-    make_order,
+    make_request,
     require_counts,
 )
 from .schedule import Schedule, drive
@@ -99,7 +99,7 @@ class _Pool:
         return len(self.schedule.running) < self.runner.jobs
 
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
-        """Return a free worker a trial."""
+        """Send a trial to a free worker, or to a new one."""
         root, threads = self.schedule.root, self.runner.threads
         worker = next((worker for worker, run in self.trials.items() if run == ""), None)
         if worker is None:
@@ -108,7 +108,7 @@ class _Pool:
             free = set(range(len(self.places) + 1)) - {*self.places.values()}
             self.places[worker] = min(free)
         self.trials[worker] = spec.fingerprint()
-        order = make_order(
+        request = make_request(
             spec,
             root,
             device=self.runner.device,
@@ -117,7 +117,7 @@ class _Pool:
             worker=self.places[worker],
             num_workers=self.most,
         )
-        worker.order(order)
+        worker.send(request)
 
     def look(self) -> None:
         """Take the next event, if one comes before it is time to look at limits again."""
@@ -138,7 +138,7 @@ class _Pool:
     def stop(self) -> None:
         """Have every running trial checkpoint."""
         for worker in self.trials:
-            worker.order(STOP)
+            worker.send(STOP)
 
     def close(self) -> None:
         """End all workers."""
@@ -159,4 +159,4 @@ class _Pool:
         del self.places[worker]
         if run:
             reason = f"signal {-status}" if status < 0 else f"status {status}"
-            self.schedule.die(run, f"with {reason}; see {LOG}")
+            self.schedule.fail(run, f"with {reason}; see {LOG}")

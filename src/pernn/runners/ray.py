@@ -1,32 +1,35 @@
 """Trials as tasks of a Ray cluster, one each; Ray chooses where they run.
 
 Ray ends the process whose cluster is lost, takes over signals and prints what it likes
-(docs/decisions/0022). So it gets a child process (`ray_child`), which does all the work.
+(docs/decisions/0022). So it gets a child process (`ray_child`), which takes one trial a line as
+every worker does, and holds as many at a time as the cluster.
 """
 
 import os
-import re
+import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty
-from threading import Event
-from typing import Any
 
 from pernn.errors import ConfigError, MachineError, counted, install_command
-from pernn.runs import RunSpec
+from pernn.runs import RunSpec, describe_commit, describe_versions
+from pernn.store import make_directory, refuse_links, storing
 
-from .cluster import DriverFolder, device_of_trial
-from .runner import POLL_SECONDS, STOP, Limits, OnEvent, deferred_interrupt, require_counts
-from .worker import LOG, Child, Events, spawn
+from .runner import POLL_SECONDS, STOP, Limits, OnEvent, make_request, require_counts
+from .schedule import Schedule, drive
+from .worker import LOG, Events, spawn
 
 REACH_SECONDS, CONNECT_SECONDS, CLOSE_SECONDS = 5.0, 90.0, 30.0
-MAX_LOG = 2**20
-"""Bytes of the log in which a reason is looked for."""
+MAX_QUEUED = 1000
+"""Tasks that wait in Ray's queue or run, unless there is a limit of jobs."""
+DIED, NOT_BEGUN = "WorkerDied", "NotBegun"
+"""Errors of events that are no end of an attempt, but the loss of one or of its place."""
+PACKAGES = ("pernn", "torch", "numpy")
+"""What decides a trial's bits."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,16 @@ class RayRunner:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        device_of_trial(self.device, self.gpus_per_trial)
-        if not 0 <= self.gpus_per_trial <= 1:
-            raise ConfigError(
-                f"GPUs per trial are invalid: expected 0 to 1, got {self.gpus_per_trial:g}"
-            )
         require_counts(jobs=self.jobs, threads=self.threads)
-        if self.cpus_per_trial is not None and not 0 < self.cpus_per_trial < float("inf"):
+        cpus, gpus = self.cpus_per_trial, self.gpus_per_trial
+        if not 0 <= gpus <= 1:
+            raise ConfigError(f"GPUs per trial are invalid: expected 0 to 1, got {gpus:g}")
+        if cpus is not None and not 0 < cpus < float("inf"):
+            raise ConfigError(f"CPUs per trial are invalid: expected more than 0, got {cpus:g}")
+        if self.device not in ("auto", "cuda" if gpus else "cpu"):
             raise ConfigError(
-                f"CPUs per trial are invalid: expected more than 0, got {self.cpus_per_trial:g}"
+                f"--device {self.device} is incompatible with --gpus-per-trial {gpus:g}: expected "
+                f"auto or {'cuda' if gpus else 'cpu'}, as the cluster chooses the GPU"
             )
         if self.address not in ("auto", "local"):
             host_and_port(self.address)
@@ -91,72 +95,108 @@ class RayRunner:
         require_ray()
         if self.address not in ("auto", "local"):
             _reach(self.address)
-        folder, events, patience = DriverFolder(root), Events(), 0.0
-        log = folder.root / LOG
-        begun = log.stat().st_size if log.exists() else 0
-        child = spawn("ray_child", folder.root, events, environment(self.address))
+        root = root.resolve()
+        # A machine that sees this file shares the results directory.
+        mark = root / "drivers" / secrets.token_hex(8)
+        refuse_links(mark.parent)
+        with storing(mark):
+            make_directory(mark.parent)
+            mark.touch()
         try:
-            child.order(self._order(specs, folder))
-            self._relay(child, events, on_event, lambda: why_refused(log, begun))
-            patience = CLOSE_SECONDS
+            schedule = Schedule(specs, root, self.limits, on_event)
+            engine = _Cluster(self, schedule, mark)
+            try:
+                drive(engine, schedule)
+            finally:
+                engine.child.close(CLOSE_SECONDS if engine.is_connected else 0.0)
         finally:
-            child.close(patience)
-            folder.remove()
+            mark.unlink(missing_ok=True)
 
-    def _order(self, specs: Sequence[RunSpec], folder: DriverFolder) -> dict[str, Any]:
-        return {
-            "address": self.address,
-            "jobs": self.jobs,
-            "cpus": self.cpus_per_trial or self.threads,
-            "gpus": self.gpus_per_trial,
-            "device": device_of_trial(self.device, self.gpus_per_trial),
-            "threads": self.threads,
-            "max_trials": self.limits.trials,
-            "root": str(folder.root),
-            "folder": str(folder.path),
-            "specs": [spec.dump() for spec in specs],
-        }
 
-    def _relay(
-        self, child: Child, events: Events, on_event: OnEvent, reason: Callable[[], str]
-    ) -> None:
-        """Pass on what the child tells until it ends; have it stop when it is time to."""
-        deadline, is_connected, is_told = time.monotonic() + CONNECT_SECONDS, False, False
-        interrupted = Event()
-        with deferred_interrupt(interrupted):
-            while True:
-                if not is_told and (interrupted.is_set() or self.limits.reached()):
-                    child.order(STOP)
-                    is_told = True
-                try:
-                    _, event = events.get(timeout=POLL_SECONDS)
-                except Empty:
-                    if not is_connected and time.monotonic() > deadline:
-                        raise self._lost(was_connected=False, reason=reason()) from None
-                    continue
-                if event is None:
-                    break
-                if event.run:
-                    self.limits.count(event)
-                    on_event(event)
-                elif event.state == "failed":
-                    raise MachineError(event.message + ("" if is_connected else reason()))
-                is_connected = True
-        if child.close(CLOSE_SECONDS):
-            raise self._lost(was_connected=is_connected, reason=reason())
-        if interrupted.is_set():
-            raise KeyboardInterrupt
+class _Cluster:
+    """The child that drives Ray, seen from its parent."""
 
-    def _lost(self, *, was_connected: bool, reason: str) -> MachineError:
-        if not was_connected:
+    def __init__(self, runner: RayRunner, schedule: Schedule, mark: Path) -> None:
+        self.runner, self.schedule, self.events = runner, schedule, Events()
+        self.is_connected, self.deadline = False, time.monotonic() + CONNECT_SECONDS
+        cpus = runner.cpus_per_trial or runner.threads
+        self.child = spawn("ray_child", schedule.root, self.events, environment(runner.address))
+        self.child.send(
+            {
+                "address": runner.address,
+                "cpus": cpus,
+                "gpus": runner.gpus_per_trial,
+                "num_cpus": (runner.jobs or 0) * cpus,
+                "threads": runner.threads,
+                "mark": str(mark),
+                "code": describe_code(),
+            }
+        )
+
+    def has_room(self) -> bool:
+        """Leave it to Ray when a task runs, unless the user limits their number."""
+        return len(self.schedule.running) < (self.runner.jobs or MAX_QUEUED)
+
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        """Send a trial to the cluster."""
+        gpus, threads = self.runner.gpus_per_trial, self.runner.threads
+        request = make_request(
+            spec,
+            self.schedule.root,
+            device="cuda" if gpus else "cpu",
+            threads=threads,
+            expired=expired,
+            gpu_share=gpus or 1.0,
+        )
+        stages = [stage.fingerprint() for stage in spec.stages]
+        self.child.send({**request, "stages": stages, "num_updates": spec.num_updates})
+
+    def look(self) -> None:
+        """Take the next event, if one comes before it is time to look at limits again."""
+        try:
+            _, event = self.events.get(timeout=POLL_SECONDS)
+        except Empty:
+            if not self.is_connected and time.monotonic() > self.deadline:
+                raise self._lost() from None
+            return
+        if event is None:
+            raise self._lost()
+        if not event.run and event.state == "failed":
+            raise MachineError(event.message)
+        if not event.run:
+            self.is_connected = True
+        elif event.error == DIED:
+            self.schedule.fail(event.run, event.message)
+        elif event.error == NOT_BEGUN:
+            self.schedule.requeue([self.schedule.running.pop(event.run)])
+        elif event.is_end or event.elsewhere:
+            self.schedule.end(event)
+        else:
+            self.schedule.on_event(event)
+
+    def stop(self) -> None:
+        """Have running trials checkpoint, and drop the tasks that have not begun."""
+        self.child.send(STOP)
+
+    def _lost(self) -> MachineError:
+        log = f"see {LOG} in the results directory"
+        if self.is_connected:
             return MachineError(
-                f"no Ray cluster answers at {self.address}: is it one, of the same version, "
-                f"and does this machine belong to it? See {LOG} in the results directory{reason}"
+                "the Ray cluster is lost; what was finished and checkpointed is kept: "
+                f"{log}, then run the same command again"
             )
         return MachineError(
-            "the Ray cluster is lost; what was finished and checkpointed is kept: "
-            f"see {LOG} in the results directory, then run the same command again"
+            f"no Ray cluster answers at {self.runner.address}: is it one, of the same version; "
+            "does this machine belong to it and have its token, in ~/.ray/auth_token or "
+            f"RAY_AUTH_TOKEN? For Ray's own words {log}"
         )
+
+
+def describe_code() -> dict[str, str | None]:
+    """Name the code that computes here."""
+    commit = describe_commit()
+    # Whether a checkout is changed may itself change while a sweep runs.
+    return {**describe_versions(PACKAGES), "commit": commit and commit.removesuffix("-dirty")}
 
 
 def require_ray() -> None:
@@ -186,32 +226,6 @@ def _reach(address: str) -> None:
         ) from None
 
 
-def why_refused(log: Path, begun: int) -> str:
-    """Return what Ray logged of why nobody could connect, with the way out; it tells nobody else.
-
-    Args:
-        log: Where Ray's output goes.
-        begun: Length of the log before.
-    """
-    with suppress(OSError), log.open("rb") as file:
-        file.seek(begun)
-        text = file.read(MAX_LOG).decode(errors="replace")
-        if "InvalidAuthToken" in text:
-            return (
-                ": the cluster asks for a token, and this machine has none or another one: copy "
-                "~/.ray/auth_token from the machine of `ray start --head`, or set RAY_AUTH_TOKEN"
-            )
-        if said := re.findall(r"\.cc:\d+: (.+)", text):
-            return f": {said[-1]}"
-    return ""
-
-
-def has_token() -> bool:
-    """Return whether this machine has a token for Ray's clusters."""
-    path = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
-    return bool(os.environ.get("RAY_AUTH_TOKEN")) or Path(path).is_file()
-
-
 def environment(address: str) -> dict[str, str]:
     """Return what Ray has to find in its environment before it is imported."""
     found = {
@@ -220,12 +234,13 @@ def environment(address: str) -> dict[str, str]:
         # Without it, a task that was killed for its memory is repeated for ever, uncounted.
         "RAY_task_oom_retries": "0",
     }
-    if address != "local" and "RAY_AUTH_MODE" not in os.environ and has_token():
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    has_token = bool(os.environ.get("RAY_AUTH_TOKEN")) or token.is_file()
+    if address != "local" and "RAY_AUTH_MODE" not in os.environ and has_token:
         # `ray start` takes a token that is there, `ray.init(HOST:PORT)` does not; where a cluster
         # asks for none it does no harm.
         found["RAY_AUTH_MODE"] = "token"
-    host = "127.0.0.1" if address == "local" else address.rpartition(":")[0]
-    if host in ("localhost", "127.0.0.1"):
+    if address == "local" or address.rpartition(":")[0] in ("localhost", "127.0.0.1"):
         # Else Ray puts the network card's address for it, at which nothing listens.
         found["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     return found

@@ -179,7 +179,7 @@ def require_counts(**counts: float | None) -> None:
             raise ConfigError(f"{name} is invalid: expected at least 1, got {count:g}")
 
 
-def make_order(
+def make_request(
     spec: RunSpec,
     root: Path,
     *,
@@ -190,7 +190,7 @@ def make_order(
     worker: int = 0,
     num_workers: int = 1,
 ) -> dict[str, Any]:
-    """Return as plain values what `run_order` needs.
+    """Return as plain values what `run_request` needs.
 
     The arguments are those of `run_trial`, the share of a GPU that is the trial's, and which of
     how many workers of the machine runs it: these share its GPUs.
@@ -208,24 +208,24 @@ def make_order(
     }
 
 
-def run_order(
-    order: Mapping[str, Any], on_event: OnEvent, may_go_on: Callable[[], bool]
+def run_request(
+    request: Mapping[str, Any], on_event: OnEvent, should_continue: Callable[[], bool]
 ) -> TrialEvent:
-    """Run the trial of an order in this process; return how it ended."""
+    """Run the trial of a request in this process; return how it ended."""
     # Only where trials run is torch needed.
     from pernn.training import limit_gpu_memory, share_devices
 
-    root = Path(order["root"])
+    root, workers = Path(request["root"]), (request["worker"], request["num_workers"])
     try:
-        spec = RunSpec.load(order["spec"])
-        device, share = share_devices(order["device"], order["worker"], order["num_workers"])
-        if (share := share * order["gpu_share"]) < 1:
+        spec = RunSpec.load(request["spec"])
+        device, share = share_devices(request["device"], *workers)
+        if (share := share * request["gpu_share"]) < 1:
             limit_gpu_memory(device, share)
     except (ConfigError, MachineError) as error:
         # A part of another package, or a GPU, that the driver has and this process has not.
-        return _failure(order["run"], root, error)
-    more = {name: order[name] for name in ("threads", "expired")}
-    return run_trial(spec, root, on_event, may_go_on=may_go_on, device=device, **more)
+        return _failure(request["run"], root, error)
+    more = {name: request[name] for name in ("threads", "expired")}
+    return run_trial(spec, root, on_event, should_continue=should_continue, device=device, **more)
 
 
 def run_trial(
@@ -235,7 +235,7 @@ def run_trial(
     *,
     device: str,
     threads: int,
-    may_go_on: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[], bool] = lambda: True,
     expired: Mapping[str, str] = MappingProxyType({}),
 ) -> TrialEvent:
     """Run one trial to its end, or to a checkpoint where it may not go on.
@@ -250,7 +250,7 @@ def run_trial(
 
     def on_update(update: int) -> bool:
         on_event(TrialEvent("running", run, update))
-        return may_go_on()
+        return should_continue()
 
     on_event(TrialEvent("running", run))
     try:

@@ -47,11 +47,11 @@ class Schedule:
         self._leases = LeaseWatch()
         self._not_before: dict[str, float] = {}
 
-    def is_open(self) -> bool:
+    def has_more(self) -> bool:
         """Return whether a trial has not ended yet."""
         return bool(self.waiting or self.running)
 
-    def may_go_on(self) -> bool:
+    def should_continue(self) -> bool:
         """Return whether neither a signal nor a limit ends the work."""
         return not self.interrupted.is_set() and not self.limits.reached()
 
@@ -85,21 +85,21 @@ class Schedule:
         run = event.run
         spec = self.running.pop(run)
         if event.state == "running":
-            self.put_back([spec])
+            self.requeue([spec])
             self._defer(run, event.message)
         elif event.state == "stopped" and not self.stopping:
             # Nobody here asked for it: a signal reached the worker alone.
-            self.put_back([spec])
+            self.requeue([spec])
         else:
             self.limits.count(event)
             self.on_event(event)
 
-    def die(self, run: str, reason: str) -> None:
+    def fail(self, run: str, reason: str) -> None:
         """Take a dead worker's trial up again; it fails if it keeps killing its workers."""
         spec = self.running.pop(run)
         self._deaths[run] += 1
         if self._deaths[run] < MAX_DEATHS:
-            self.put_back([spec])
+            self.requeue([spec])
         elif is_done(self.root, run):
             # It died after that.
             self.on_event(TrialEvent("finished", run, elsewhere=True))
@@ -109,7 +109,7 @@ class Schedule:
             journal_failure(self.root, event)
             self.on_event(event)
 
-    def put_back(self, specs: Sequence[RunSpec]) -> None:
+    def requeue(self, specs: Sequence[RunSpec]) -> None:
         """Have trials wait before all others, if there is still time for them."""
         for spec in reversed(specs if not self.stopping else ()):
             self.waiting[spec.fingerprint()] = spec
@@ -163,12 +163,12 @@ def drive(engine: Engine, schedule: Schedule) -> None:
         KeyboardInterrupt: After a signal, when every running trial is checkpointed.
     """
     with deferred_interrupt(schedule.interrupted):
-        while schedule.is_open() and schedule.may_go_on():
-            while engine.has_room() and schedule.may_go_on() and (trial := schedule.next()):
+        while schedule.has_more() and schedule.should_continue():
+            while engine.has_room() and schedule.should_continue() and (trial := schedule.next()):
                 engine.start(*trial)
-            if schedule.is_open():
+            if schedule.has_more():
                 engine.look()
-        if schedule.is_open():
+        if schedule.has_more():
             schedule.stop()
             engine.stop()
         while schedule.running:
@@ -221,11 +221,11 @@ class _Here:
             self.schedule.on_event,
             device=self.runner.device,
             threads=self.runner.threads,
-            may_go_on=self.schedule.may_go_on,
+            should_continue=self.schedule.should_continue,
             expired=expired,
         )
         # A trial that was told to stop has done so; it is not to be started again.
-        self.schedule.stopping = not self.schedule.may_go_on()
+        self.schedule.stopping = not self.schedule.should_continue()
         self.schedule.end(end)
 
     def look(self) -> None:

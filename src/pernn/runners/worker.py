@@ -1,4 +1,4 @@
-"""Child processes, from both ends of their pipes: orders go in, events come out, as JSON lines.
+"""Child processes, from both ends of their pipes: requests go in, events out, as JSON lines.
 
 As a program it is a worker, which runs the trials that it is sent. It ends when its input does, so
 that it never outlives its driver, and checkpoints first.
@@ -11,22 +11,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 from pernn.store import NUM_BEATS, lease_seconds, refuse_links, storing
 
-from .runner import BEAT, SIGNALS, STOP, TrialEvent, run_order
+from .runner import BEAT, SIGNALS, STOP, TrialEvent, run_request
 
 LOG = "workers.log"
 START_SECONDS = 120.0
 """Time that a child has to load what it needs, beyond a lease."""
 
+Content = dict[str, Any]
+Requests = SimpleQueue[Content]
 Events = SimpleQueue[tuple["Child", TrialEvent | None]]
 PROGRESS_SECONDS = 0.25
 """Least time between two progress events."""
@@ -38,17 +40,17 @@ class Child:
     def __init__(self, process: "subprocess.Popen[str]", events: Events) -> None:
         self.process = process
         # Both are pipes.
-        self._orders = cast(TextIOWrapper, process.stdin)
+        self._requests = cast(TextIOWrapper, process.stdin)
         self._heard = time.monotonic() + START_SECONDS
         lines = cast(TextIOWrapper, process.stdout)
         self._reader = threading.Thread(target=self._read, args=(lines, events), daemon=True)
         self._reader.start()
 
-    def order(self, content: dict[str, Any]) -> None:
+    def send(self, content: Content) -> None:
         """Send a line; a child that just died is noticed by its reader instead."""
         with suppress(OSError):
-            self._orders.write(json.dumps(content) + "\n")
-            self._orders.flush()
+            self._requests.write(json.dumps(content) + "\n")
+            self._requests.flush()
 
     @property
     def silent_seconds(self) -> float:
@@ -66,7 +68,7 @@ class Child:
     def close(self, patience: float = 10.0) -> int:
         """End a child that has nothing left to do, and its reader; return its exit status."""
         with suppress(OSError):
-            self._orders.close()
+            self._requests.close()
         try:
             return self.process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
@@ -108,84 +110,74 @@ def spawn(module: str, root: Path, events: Events, environment: Mapping[str, str
     return Child(process, events)
 
 
-def serve() -> TextIO:
-    """Return where a child's events go; whatever a library prints goes to the log instead."""
+def serve(on_stop: Callable[[], None] = lambda: None) -> tuple[Callable[[Content], None], Requests]:
+    """Return what sends lines to the parent, and what it asks for, `STOP` last.
+
+    Whatever a library prints goes to the log instead.
+
+    Args:
+        on_stop: Called, in a thread, as soon as the parent says to stop or is gone.
+    """
     # It is started with -P; a part of one's own may be a file in this folder, but hides nothing.
     sys.path.append("")
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return output
+    speaking, requests = threading.Lock(), Requests()
 
+    def say(content: Content) -> None:
+        # Nobody hears if the parent is gone, which ends the input, too.
+        with suppress(BrokenPipeError), speaking:
+            output.write(json.dumps(content) + "\n")
+            output.flush()
 
-class Worker:
-    """Runs the trials that its driver names."""
-
-    def __init__(self, output: TextIO) -> None:
-        self.output = output
-        self.orders: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self.stopping = threading.Event()
-        self.last_progress: dict[str, float] = {}
-        self._speaking = threading.Lock()
-
-    def listen(self, lines: TextIO) -> None:
-        """Take orders until the input ends; a stop order or the end stops the running trial."""
-        for line in lines:
-            order = json.loads(line)
-            if order == STOP:
+    def listen() -> None:
+        for line in sys.stdin:
+            request = json.loads(line)
+            if request == STOP:
                 break
-            self.orders.put(order)
-        self.leave()
+            requests.put(request)
+        on_stop()
+        requests.put(STOP)
 
-    def leave(self) -> None:
-        """Checkpoint the running trial and take no other."""
-        self.stopping.set()
-        self.orders.put(None)
-
-    def beat(self, seconds: float) -> None:
-        """Tell the driver at this period that this process lives, until it ends."""
-        while True:
-            self._say(BEAT)
-            time.sleep(seconds)
-
-    def tell(self, event: TrialEvent) -> None:
-        """Send an event; progress only now and then."""
-        now = time.monotonic()
-        if event.update and not (event.is_end or event.message):
-            if now - self.last_progress.get(event.run, 0.0) < PROGRESS_SECONDS:
-                return
-            self.last_progress[event.run] = now
-        self._say(asdict(event))
-
-    def _say(self, content: dict[str, Any]) -> None:
-        try:
-            with self._speaking:
-                self.output.write(json.dumps(content) + "\n")
-                self.output.flush()
-        except BrokenPipeError:
-            # The driver is gone.
-            self.leave()
-
-    def work(self) -> None:
-        """Carry out orders until there are no more."""
-        while (order := self.orders.get()) is not None and not self.stopping.is_set():
-            self.tell(run_order(order, self.tell, lambda: not self.stopping.is_set()))
+    threading.Thread(target=listen, daemon=True).start()
+    return say, requests
 
 
 def main() -> None:
-    """Serve the driver that started this process."""
-    output = serve()
+    """Serve the driver that started this process: run the trials that it names."""
+    stopping = threading.Event()
+    say, requests = serve(stopping.set)
     # Torch is needed anyway, and takes a second to load.
     from pernn.training import keep_freed_memory
 
     keep_freed_memory()
-    worker = Worker(output)
+
+    def leave(*_: object) -> None:
+        stopping.set()
+        requests.put(STOP)
+
+    def beat(seconds: float) -> None:
+        while True:
+            say(BEAT)
+            time.sleep(seconds)
+
+    said = 0.0
+
+    def tell(event: TrialEvent) -> None:
+        nonlocal said
+        if event.update and not (event.is_end or event.message):
+            if time.monotonic() - said < PROGRESS_SECONDS:
+                return
+            said = time.monotonic()
+        say(asdict(event))
+
     for number in SIGNALS:
         # Queues send them to every process of a job.
-        signal.signal(number, lambda *_: worker.leave())
-    threading.Thread(target=worker.listen, args=(sys.stdin,), daemon=True).start()
-    period = lease_seconds() / NUM_BEATS
-    threading.Thread(target=worker.beat, args=(period,), daemon=True).start()
-    worker.work()
+        signal.signal(number, leave)
+    threading.Thread(target=beat, args=(lease_seconds() / NUM_BEATS,), daemon=True).start()
+    while (request := requests.get()) != STOP and not stopping.is_set():
+        said = 0.0
+        tell(run_request(request, tell, lambda: not stopping.is_set()))
     # Everything is written, and torch takes a second to be taken down.
     sys.stderr.flush()
     os._exit(0)
