@@ -1,17 +1,17 @@
-"""A sweep: planned under a name, run to its end, reported; for notebooks, and for the verbs."""
+"""Plan, run and report a sweep; `pernn run` and `pernn.run` call the same function."""
 
 import hashlib
 import json
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import ConfigError, StoreError
+from pernn.errors import ConfigError, StoreError, one_line
 from pernn.experiments import (
     ADDED,
     SINGLE,
@@ -26,7 +26,7 @@ from pernn.experiments import (
     with_axes,
 )
 from pernn.parts import own_parts_off
-from pernn.runners import LocalRunner, OnEvent, Runner, TrialEvent
+from pernn.runners import Limits, LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts, with_stages
 from pernn.store import (
     Published,
@@ -39,6 +39,7 @@ from pernn.store import (
     gc_paused,
     in_words,
     is_done,
+    is_pause_requested,
     list_publications,
     list_runs,
     list_sweeps,
@@ -48,10 +49,12 @@ from pernn.store import (
     read_record,
     read_records,
     read_status,
+    require_writable,
     save_sweep,
     sweep_directory,
     thinned_curves,
     where_published,
+    withdraw_pause,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +65,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep came to.
+    """Result of a sweep.
 
     Attributes:
         name: The sweep's name, its folder below `sweeps/`.
@@ -70,6 +73,10 @@ class SweepResult:
         failures: Trials that failed, each with its message.
         page: The report's page.
         verdicts: On each claim of the experiment.
+        plan: What was run, with the trials that a tuned setting asked for.
+        report: The report; `None` if the one on disk was up to date and left as it is.
+        stopped: Why it stopped early; empty if it did not.
+        damage: Why damaged runs were left out of the report.
     """
 
     name: str
@@ -77,6 +84,10 @@ class SweepResult:
     failures: Sequence[TrialEvent]
     page: Path
     verdicts: "Sequence[Verdict]"
+    plan: "Plan"
+    report: "Report | None" = None
+    stopped: str = ""
+    damage: Sequence[str] = ()
 
     def load(self, table: str | None = None) -> "pd.DataFrame":
         """Return the finished trials, or the rows of one of their tables; see `load_results`."""
@@ -110,7 +121,7 @@ def run(
         results: Results directory.
         evidence: Folder of published trials, which count as done; `None` to run them all here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
-        on_event: Told of each trial's progress and end.
+        on_event: Called with each trial's progress and end.
 
     Raises:
         ConfigError: If there is no such experiment or scale, or an override fits no spec.
@@ -119,31 +130,124 @@ def run(
     Example:
         `pernn.run("vocabulary_size", overrides={"core.hidden_size": 32}).load()`
     """
-    plan, root = plan_sweep(experiment, scale, dict(overrides or {})), Path(results)
-    folder = Path(evidence) if evidence else None
-    plan = plan.with_published(folder, warnings.warn, root)
-    save_sweep(root, plan.sweep)
-    failures: list[TrialEvent] = []
+
+    @contextmanager
+    def watch(specs: Sequence[RunSpec]) -> Iterator[OnEvent]:
+        labels = {spec.fingerprint(): spec.label for spec in specs}
+
+        def listen(event: TrialEvent) -> None:
+            if event.is_warning:
+                warnings.warn(f"{labels[event.run]}: {event.message}", stacklevel=2)
+            on_event(event)
+
+        yield listen
+
+    return run_sweep(
+        plan_sweep(experiment, scale, dict(overrides or {})),
+        Path(results),
+        runner or LocalRunner(jobs=os.cpu_count() or 1),
+        evidence=Path(evidence) if evidence else None,
+        watch=watch,
+    )
+
+
+def run_sweep(
+    plan: "Plan",
+    root: Path,
+    runner: Runner,
+    *,
+    evidence: Path | None,
+    watch: Callable[[Sequence[RunSpec]], AbstractContextManager[OnEvent]],
+    only: Sequence[str] = (),
+    order: Literal["seed", "grid"] = "grid",
+    prepare: Callable[[Sequence[RunSpec]], None] = lambda specs: None,
+    say: Callable[[str], None] = lambda text: None,
+    on_warning: Callable[[str], None] = warnings.warn,
+    anew: bool = True,
+) -> SweepResult:
+    """Run the trials of a sweep that are missing, then write its report.
+
+    Args:
+        plan: The sweep.
+        root: Results directory.
+        runner: Where trials happen; it leaves if somebody asks for a pause.
+        evidence: Folder of published trials, which count as done, if there is one.
+        watch: Gives, for some trials, what is called with their events while they run.
+        only: If given, other trials are left alone.
+        order: `seed` for one seed of everything first.
+        prepare: Called with the trials to run before anything is written; may refuse them.
+        say: Called with a line about what is done or about to be done.
+        on_warning: Called with a line about what went wrong.
+        anew: Write the report also where it is up to date and nothing was run.
+    """
+    name, limits = plan.sweep.name, getattr(runner, "limits", Limits())
+    asked = limits.paused
+    limits.paused = lambda: asked() or is_pause_requested(root, name)
+    plan = plan.with_published(evidence, on_warning, root)
+    wanted = plan.missing(root, only, order)
+    # Any name will do: what a worker or a report would find too late is found now.
+    require_writable(root / name)
+    if wanted:
+        prepare(wanted)
+    save_plan(root, plan)
+    withdraw_pause(root, name)
     for change in plan.changes(root):
-        warnings.warn(change, stacklevel=2)
-
-    def listen(event: TrialEvent) -> None:
-        failures.extend([event] if event.state == "failed" else [])
-        if event.state == "failed" or event.is_warning:
-            name, state = plan.specs[event.run].label, " failed" * (event.state == "failed")
-            warnings.warn(f"{name}{state}: {event.message}", stacklevel=2)
-        on_event(event)
-
-    runner = runner or LocalRunner(jobs=os.cpu_count() or 1)
-    while missing := plan.missing(root):
-        runner.run(missing, root, listen)
-        more = plan.with_published(folder, warnings.warn, root)
-        if len(more.specs) == len(plan.specs):
+        on_warning(change)
+    if taken := sum(not is_done(root, run) for run in plan.published):
+        say(
+            f"{taken} of {len(plan.specs)} trials are published and count as finished "
+            "(--ignore-published runs them here)"
+        )
+    failures: list[TrialEvent] = []
+    page, told = sweep_directory(root, name) / "index.html", set[str]()
+    if not wanted:
+        say(f"All {len(plan.specs)} trials of {name} are finished: nothing to do.")
+        if not anew and plan.is_reported(root):
+            return SweepResult(name, root, (), page, (), plan)
+    while True:
+        column = plan.tuning.column if plan.tuning else ""
+        for condition, value in plan.chosen.items():
+            if condition not in told:
+                say(f"Chosen: {column} = {value:g} for {condition}")
+        told |= plan.chosen.keys()
+        if wanted:
+            kept = sum(plan.is_finished(root, run) for run in plan.specs)
+            finished = f" ({kept} are finished)" if kept else ""
+            say(
+                f"Running {len(wanted)} trials{finished}, {runner.describe()}; "
+                f"results in {one_line(str(root))}"
+            )
+            with watch(wanted) as on_event:
+                runner.run(wanted, root, _noting(failures, on_event))
+        more = plan.with_published(evidence, on_warning, root)
+        if limits.reason or failures or only or len(more.specs) == len(plan.specs):
             break
         plan = more
+        save_plan(root, plan)
+        wanted = plan.missing(root, (), order)
+    for failure in failures:
+        on_warning(f"{plan.specs[failure.run].label} {failure.state}: {failure.message}")
+    damage: list[str] = []
+    report = make_report(root, plan, damage.append)
+    return SweepResult(
+        name, root, failures, report.page, report.verdicts, plan, report, limits.reason, damage
+    )
+
+
+def _noting(failures: list[TrialEvent], on_event: OnEvent) -> OnEvent:
+    """Return what keeps the failures among events, and hands them all on."""
+
+    def note(event: TrialEvent) -> None:
+        failures.extend([event] if event.state == "failed" else [])
+        on_event(event)
+
+    return note
+
+
+def save_plan(root: Path, plan: "Plan") -> None:
+    """Write a sweep's list of runs, unless it is the one of trials that belong to none."""
+    if plan.sweep.experiment != SINGLE:
         save_sweep(root, plan.sweep)
-    report = make_report(root, plan, warnings.warn)
-    return SweepResult(plan.sweep.name, root, failures, report.page, report.verdicts)
 
 
 @dataclass(frozen=True)
@@ -237,6 +341,17 @@ class Plan:
     def find_failed(self, root: Path) -> list[str]:
         """Return the runs whose last attempt failed."""
         return [run for run in self.specs if read_status(root, run).state == "failed"]
+
+    def summary(self, root: Path, report: "Report") -> dict[str, Any]:
+        """Return how it stands, as plain values."""
+        return {
+            "sweep": self.sweep.name,
+            "num_trials": len(self.specs),
+            "num_finished": sum(self.is_finished(root, run) for run in self.specs),
+            "num_published": sum(not is_done(root, run) for run in self.published),
+            "page": str(report.page),
+            "verdicts": [verdict.dump() for verdict in report.verdicts],
+        }
 
     def is_reported(self, root: Path) -> bool:
         """Return whether the report on disk already has all trials."""

@@ -311,7 +311,7 @@ main()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-@pytest.mark.parametrize("module", ["pernn.cli.app", "typer", "pernn.cli.report", "pernn.sweeps"])
+@pytest.mark.parametrize("module", ["pernn.cli.app", "typer", "pernn.cli.results", "pernn.sweeps"])
 def test_a_signal_while_a_verb_is_loaded_is_an_interruption(module: str, number: int) -> None:
     code = AT_ONCE.format(module=module, number=int(number))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from cli.tiny import sweep
 from command_line import call
-from pernn.cli.status import overview
+from pernn.cli.look import overview
 from pernn.live import Live
 from pernn.progress import label_run, look_at_sweeps
 from pernn.store import RunDirectory, Sweep, save_sweep

@@ -1,18 +1,17 @@
 """Control of a sweep: limits, priorities, pause, what failed, and a grid that grows."""
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.tiny import TINY
 from pernn import sweeps
-from pernn.cli import launch as launching
-from pernn.cli.launch import RUNNERS_OF, Launch, check_cores
-from pernn.cli.options import read_duration
-from pernn.cli.resume import pause, retry
+from pernn.cli import options
+from pernn.cli.options import RUNNERS_OF, Launch, check_cores, command, read_duration
+from pernn.cli.run import carry_out, pause, retry
 from pernn.cli.statuses import LEFT_EARLY
-from pernn.cli.sweep import run_sweep
 from pernn.config import parse_assignment
 from pernn.errors import ConfigError, MachineError
 from pernn.reports import Report
@@ -41,8 +40,8 @@ class InThisProcess(LocalRunner):
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting processes and drawing take longer than these trials, and are tested elsewhere."""
-    monkeypatch.setattr(launching, "LocalRunner", InThisProcess)
-    monkeypatch.setattr("pernn.cli.sweep.make_report", without_drawing)
+    monkeypatch.setattr(options, "LocalRunner", InThisProcess)
+    monkeypatch.setattr("pernn.sweeps.make_report", without_drawing)
 
 
 def without_drawing(root: Path, plan: Plan, complain: object) -> Report:
@@ -91,14 +90,15 @@ def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(
     directory.path.mkdir(parents=True)
     directory.note("failed", reason="its worker died 3 times")
     assert read_status(tmp_path, plan.sweep.runs[0]).state == "failed"
-    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
+    assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
     assert counted(tmp_path, plan.sweep.runs) == 5
 
 
 def call(verb, **values: object) -> int:
     """Call a verb as the command line does, with the defaults of all options."""
-    options = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
-    return verb(**{**options, **values})
+    verb = command(verb)
+    given = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
+    return verb(**{**given, **values})
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_more_than_a_day_is_asked_for(
     monkeypatch.setattr("sys.stdin.isatty", lambda: tty, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with expected:
-        run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
+        carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True)
     assert not any(tmp_path.iterdir())
     launch = Launch(device="cpu", max_trials=1)
-    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
-    assert run_sweep(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
+    assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
+    assert carry_out(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
 
 
 @pytest.mark.parametrize(
@@ -144,13 +144,13 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
 ) -> None:
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     launch = Launch(device="cpu", max_trials=2)
-    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
+    assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     said = capsys.readouterr().err
     assert "2 of 5 trials are finished" in said
     assert f"pernn resume {plan.sweep.name}" in said
     pause(plan.sweep.name, results=tmp_path)
     assert is_pause_requested(tmp_path, plan.sweep.name)
-    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
+    assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     assert not is_pause_requested(tmp_path, plan.sweep.name)
     assert counted(tmp_path, plan.sweep.runs) == 4
 
@@ -159,8 +159,8 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
             pause(plan.sweep.name, results=tmp_path)
             super().run(specs, root, on_event)
 
-    monkeypatch.setattr(launching, "LocalRunner", Paused)
-    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
+    monkeypatch.setattr(options, "LocalRunner", Paused)
+    assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == LEFT_EARLY
     assert "a pause was asked for" in capsys.readouterr().err
     assert counted(tmp_path, plan.sweep.runs) == 4
 
@@ -169,10 +169,10 @@ def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path, measured: d
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     measured["checkpoint"] = 10**15
     with pytest.raises(MachineError, match=r"are free: [\d.]+ PB too little.*--force"):
-        run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True)
+        carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True)
     assert not (tmp_path / "runs").exists()
     launch = Launch(device="cpu", force=True, max_trials=1)
-    assert run_sweep(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
+    assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
 
 
 def test_one_seed_of_everything_comes_first(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_grid_that_grows_keeps_what_is_finished(
     monkeypatch.setattr(sweeps, "trials", lambda *words: whole(*words)[1::2])
     small = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     launch = Launch(device="cpu")
-    assert run_sweep(small, tmp_path, launch, as_json=True) == 0
+    assert carry_out(small, tmp_path, launch, as_json=True) == 0
     before = {
         path: (path.read_bytes(), path.stat().st_mtime_ns)
         for path in (tmp_path / "runs").rglob("*")
@@ -200,7 +200,7 @@ def test_a_grid_that_grows_keeps_what_is_finished(
     monkeypatch.setattr(sweeps, "trials", whole)
     large = plan_again(load_sweep(tmp_path, small.sweep.name))
     assert set(large.specs) > set(small.specs)
-    assert run_sweep(large, tmp_path, launch, as_json=True) == 0
+    assert carry_out(large, tmp_path, launch, as_json=True) == 0
     assert all(read_status(tmp_path, run).state == "finished" for run in large.specs)
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in before} == before
 
@@ -225,12 +225,12 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     launch = Launch(device="cpu", address="auto")
     with pytest.raises(ConfigError, match="--address applies only to --runner ray, not local"):
-        run_sweep(plan, tmp_path, launch, as_json=True)
+        carry_out(plan, tmp_path, launch, as_json=True)
     assert not list(tmp_path.iterdir())
     # Also where nothing is left to run.
-    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
+    assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
     with pytest.raises(ConfigError, match="--address applies only to --runner ray, not local"):
-        run_sweep(plan, tmp_path, launch, as_json=True)
+        carry_out(plan, tmp_path, launch, as_json=True)
 
 
 @pytest.mark.parametrize("launch", [Launch(device="cuda:99"), Launch(runner="ray")])
@@ -243,18 +243,19 @@ def test_what_the_machine_lacks_is_refused_before_anything_is_announced(
     monkeypatch.setattr("pernn.runners.ray.find_spec", lambda name: None)
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     with pytest.raises(MachineError, match=r"no device 'cuda:99'|ray is missing: .* install"):
-        run_sweep(plan, tmp_path, launch, as_json=False)
+        carry_out(plan, tmp_path, launch, as_json=False)
     assert capsys.readouterr() == ("", "")
     assert not list(tmp_path.iterdir())
     # Nothing is asked of a machine that has nothing to run.
-    assert run_sweep(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
-    assert run_sweep(plan, tmp_path, launch, as_json=True) == 0
+    assert carry_out(plan, tmp_path, Launch(device="cpu"), as_json=True) == 0
+    assert carry_out(plan, tmp_path, launch, as_json=True) == 0
 
 
 def make(runner: str, **given: object) -> Runner:
-    return Launch(runner=runner, threads=2, oversubscribe=runner in HERE, **given).make_runner(
-        LIMITS
-    )
+    launch = Launch(runner=runner, threads=2, oversubscribe=runner in HERE, **given)
+    made = launch.make_runner()
+    assert made.limits == Limits(begun=launch.begun)
+    return replace(made, limits=LIMITS)
 
 
 LIMITS, HERE = Limits(), ("local", "inline")
@@ -276,7 +277,7 @@ def test_an_option_of_another_runner_is_refused(runner: str) -> None:
         if runner not in runners:
             option = f"--{name.replace('_', '-')}"
             with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
-                Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner(LIMITS)
+                Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner()
 
 
 def test_no_more_threads_than_cores_unless_asked() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer import Typer
 from typer.testing import CliRunner
 
-from pernn.cli.export import export
+from pernn.cli.results import export
 from pernn.errors import ConfigError, CorruptError
 from pernn.experiments import (
     AtLeast,

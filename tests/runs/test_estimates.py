@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pernn.errors import MachineError
-from pernn.runs import RunSpec, estimate, estimates, execute, show_hours
+from pernn.runs import RunSpec, estimate, estimates, execute, show_time
 from pernn.runs.estimates import measure
 from pernn.store import RunDirectory
 
@@ -105,8 +105,14 @@ def test_what_does_not_fit_is_refused_by_how_much() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "said"),
-    [(0.001, "a minute"), (0.5, "30 minutes"), (3, "3.0 hours"), (480, "20 days")],
+    ("seconds", "said"),
+    [
+        (None, ""),
+        (3, "about 3 s"),
+        (1800, "about 30 min"),
+        (3 * 3600 + 300, "about 3 h 5 min"),
+        (480 * 3600, "about 20.0 days"),
+    ],
 )
-def test_hours_are_written_for_people(hours: float, said: str) -> None:
-    assert show_hours(hours) == said
+def test_times_are_written_for_people(seconds: float | None, said: str) -> None:
+    assert show_time(seconds) == said

@@ -9,9 +9,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from pernn.cli.launch import Launch
+from pernn.cli.options import Launch
 from pernn.errors import ConfigError, MachineError, StoreError
-from pernn.runners import Limits, LocalRunner
+from pernn.runners import LocalRunner
 from pernn.runs import SINKS_VARIABLE, RunSpec, choose_sinks, execute, sinks
 from pernn.store import RunDirectory
 
@@ -165,7 +165,7 @@ def test_a_missing_package_is_said_before_the_first_trial(
     monkeypatch.setenv(SINKS_VARIABLE, "")
     monkeypatch.setattr(sinks, "find_spec", lambda name: None)
     with pytest.raises(MachineError, match=r"--log-to wandb .*: .*pip install .*\[wandb\]'"):
-        Launch(log_to=["wandb"], jobs=1).make_runner(Limits())
+        Launch(log_to=["wandb"], jobs=1).make_runner()
     monkeypatch.setattr(sinks, "find_spec", lambda name: object())
     choose_sinks(["wandb", "tensorboard"])
     assert sinks.os.environ[SINKS_VARIABLE] == "wandb,tensorboard"

@@ -15,6 +15,7 @@ import typer
 import pernn
 from pernn.errors import PernnError, StoreError, one_line
 
+from .options import command
 from .statuses import EXIT_STATUSES, INTERRUPTED, exit_status
 
 # Typer ships its own Click and exports only some of its exceptions: this is BadParameter's base.
@@ -50,26 +51,26 @@ def options(
 
 
 VERBS = {
-    "list": "listing:list_experiments",
-    "show": "show:show",
-    "prepare": "prepare:prepare_data",
-    "register": "register:register",
+    "list": "look:list_experiments",
+    "show": "look:show",
+    "prepare": "data:prepare",
+    "register": "results:register",
     "run": "run:run",
-    "train": "train:train",
-    "status": "status:status",
-    "ui": "ui:ui",
-    "resume": "resume:resume",
-    "pause": "resume:pause",
-    "retry": "resume:retry",
-    "report": "report:report",
-    "compare": "compare:compare_sides",
-    "cite": "cite:cite_sources",
-    "analyze": "analyze:analyze",
-    "sample": "sample:sample_text",
-    "publish": "publish:publish",
-    "evidence": "evidence:evidence",
-    "export": "export:export",
-    "prune": "prune:prune",
+    "train": "run:train",
+    "status": "look:status",
+    "ui": "look:ui",
+    "resume": "run:resume",
+    "pause": "run:pause",
+    "retry": "run:retry",
+    "report": "results:report",
+    "compare": "results:compare",
+    "cite": "results:cite",
+    "analyze": "data:analyze",
+    "sample": "data:sample",
+    "publish": "results:publish",
+    "evidence": "results:evidence",
+    "export": "results:export",
+    "prune": "data:prune",
     "doctor": "doctor:doctor",
 }
 """Verb → file and function; a file is imported only when its verb may be needed."""
@@ -77,7 +78,7 @@ VERBS = {
 
 def help_of(verb: Callable[..., Any]) -> str:
     """Return a verb's help: its docstring, with each example whole on a line of its own."""
-    text = inspect.getdoc(verb) or ""
+    text = re.sub(r"\n\nArgs:\n(?: {4}.*(?:\n|$))+", "\n", inspect.getdoc(verb) or "")
     body, mark, examples = text.partition("\n\nExample")
     if not mark:
         return text
@@ -95,7 +96,7 @@ def register(arguments: Sequence[str]) -> None:
         module, _, function = VERBS[verb].partition(":")
         found = getattr(import_module(f".{module}", __package__), function)
         text = help_of(found)
-        app.command(verb, help=text, short_help=text.partition("\n")[0])(found)
+        app.command(verb, help=text, short_help=text.partition("\n")[0])(command(found))
 
 
 def run() -> int:

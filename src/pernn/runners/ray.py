@@ -162,7 +162,8 @@ class _Cluster:
         if event is None:
             raise self._lost()
         if not event.run and event.state == "failed":
-            raise MachineError(event.message)
+            is_known = self.is_connected or self.runner.address == "local"
+            raise MachineError(event.message) if is_known else self._lost(f" ({event.message})")
         if not event.run:
             self.is_connected = True
         elif event.error == DIED:
@@ -178,7 +179,7 @@ class _Cluster:
         """Have running trials checkpoint, and drop the tasks that have not begun."""
         self.child.send(STOP)
 
-    def _lost(self) -> MachineError:
+    def _lost(self, reason: str = "") -> MachineError:
         log = f"see {LOG} in the results directory"
         if self.is_connected:
             return MachineError(
@@ -186,8 +187,8 @@ class _Cluster:
                 f"{log}, then run the same command again"
             )
         return MachineError(
-            f"no Ray cluster answers at {self.runner.address}: is it one, of the same version; "
-            "does this machine belong to it and have its token, in ~/.ray/auth_token or "
+            f"no Ray cluster answers at {self.runner.address}{reason}: is it one, of the same "
+            "version; does this machine belong to it and have its token, in ~/.ray/auth_token or "
             f"RAY_AUTH_TOKEN? For Ray's own words {log}"
         )
 

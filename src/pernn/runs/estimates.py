@@ -53,8 +53,8 @@ class Estimate:
         """Return the estimate as half a sentence."""
         if self.hours is None:
             return "nothing that could be measured"
-        low, high = map(show_hours, self.hours)
-        span = low if low == high else f"{low} to {high}"
+        low, high = (show_time(3600 * hours) for hours in self.hours)
+        span = low if low == high else f"{low} to {high.removeprefix('about ')}"
         is_part = self.num_measured < self.num_kinds
         some = f" ({self.num_measured} of {self.num_kinds} kinds measured)" if is_part else ""
         return (
@@ -204,8 +204,13 @@ def _bytes_below(root: Path, run: str) -> int:
     return 0
 
 
-def show_hours(hours: float) -> str:
-    """Return a time as people write it."""
-    if hours < 1:
-        return f"{hours * 60:.0f} minutes" if hours > 1 / 60 else "a minute"
-    return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:,.0f} days"
+def show_time(seconds: float | None) -> str:
+    """Return a time in two units at most; nothing if it is unknown."""
+    if seconds is None:
+        return ""
+    minutes, hours = seconds / 60, seconds / 3600
+    if hours >= 48:
+        return f"about {hours / 24:.1f} days"
+    if hours >= 1:
+        return f"about {int(hours)} h {int(minutes % 60)} min"
+    return f"about {minutes:.0f} min" if minutes >= 10 else f"about {seconds:.0f} s"

@@ -186,7 +186,7 @@ class TrainingRun(Stage):
         return self._result(found, [self.update])
 
     def diverge(self, reason: str) -> dict[str, Any]:
-        """Give whatever would have been measured from here on its worst value."""
+        """Count what would have been measured from here on as the worst."""
         last, step = self.num_updates, self.spec.training.evaluation_interval
         lines = self.directory.read_metrics()
         measured = {line["update"] for line in lines if line["kind"] == "test"}
