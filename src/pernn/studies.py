@@ -208,6 +208,7 @@ def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter
         ],
         _versions([*environments, *(one.environment for one in taken)]),
         changes=sweep.changes,
+        is_restricted=sweep.is_restricted,
         curves=drawn.drawn["svg"].decode() if drawn.drawn else "",
         registered=read_registered(root, plan, taken),
     )

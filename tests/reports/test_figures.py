@@ -70,6 +70,25 @@ def test_panels_stand_in_a_grid() -> None:
     assert figure.axes[4].get_xlabel() == "Vocabulary size K"
 
 
+def test_panels_of_a_second_row_share_the_axis_of_their_column() -> None:
+    updates = {4: 10, 8: 20, 16: 30, 32: 40, 64: 50}
+    records = [
+        {**one, "training.iterations": updates[one["task.vocab_size"]]}
+        for one in trials(("gru",), tuple(updates))
+    ]
+    layout = FigureLayout(
+        x="training.iterations",
+        panels="task.vocab_size",
+        lines="encoding.kind",
+        metrics=("token_accuracy",),
+        form="bands",
+    )
+    figure = draw(experiment(figure=layout), records)
+    for axes, update in zip(figure.axes, updates.values(), strict=True):
+        low, high = axes.get_xlim()
+        assert low < update < high
+
+
 def test_lines_show_means_and_intervals() -> None:
     records = trials()
     first = usual().axes[0]

@@ -35,7 +35,7 @@ class Judged(Protocol):
 
     @property
     def is_restricted(self) -> bool:
-        """Whether it has settings of its own."""
+        """Whether it has settings of its own beside its seeds."""
 
     @property
     def is_finished(self) -> bool:
@@ -75,15 +75,14 @@ class Counted(Generic[J]):
 def planned_sweeps(sweeps: Iterable[J]) -> dict[str, J]:
     """Return for each experiment the sweep by which its claims are judged.
 
-    That is the registered one, whatever its seeds, else the one with the settings of its scale.
+    That is one with the settings of its scale, whatever its seeds; a registered one before others.
     """
 
     def is_registered(one: J) -> bool:
         return any(verdict.registration == "registered" for verdict in one.verdicts)
 
     found: dict[str, J] = {}
-    known = [one for one in sweeps if one.scale in SCALES]
-    whole = [one for one in known if not one.is_restricted or is_registered(one)]
+    whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
     for one in sorted(whole, key=lambda one: (SCALES.index(one.scale), not is_registered(one))):
         found.setdefault(one.experiment_name, one)
     return found

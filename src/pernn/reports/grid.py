@@ -78,7 +78,7 @@ class Grid:
             [
                 record
                 for record in found
-                if value_of(record, layout.panels) in panels[i::NUM_COLUMNS]
+                if value_of(record, layout.panels) in panels[i::width]
             ]
             for i in range(len(wrapped[0]))
         ]

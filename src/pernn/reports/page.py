@@ -60,6 +60,7 @@ class Chapter:
         notes: What ran where, and for how long.
         origin: Versions and commits that the trials ran with.
         changes: Settings that differ from the experiment's own, as text.
+        is_restricted: Whether these are more than its seeds.
         curves: Figure of training and test curves as SVG; empty if there is none.
         registered: What a plan registered of it; `None` without one.
     """
@@ -72,6 +73,7 @@ class Chapter:
     notes: Sequence[str] = ()
     origin: str = ""
     changes: str = ""
+    is_restricted: bool = False
     curves: str = ""
     registered: Registered | None = None
 

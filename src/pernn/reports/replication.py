@@ -59,8 +59,8 @@ class Study:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether it has settings of its own."""
-        return bool(self.sweep.overrides)
+        """Whether it has settings of its own beside its seeds."""
+        return self.sweep.is_restricted
 
     @property
     def is_finished(self) -> bool:
@@ -119,23 +119,29 @@ def _of_claims(claims: Sequence[Counted[Study]]) -> dict[str, str]:
     """Return effect and verdict of every claim and its cells, by the names of their marks."""
     parts: dict[str, str] = {}
     for one in claims:
-        name, found = f"{one.experiment}/{one.verdict.claim.name}", one.verdict.interval
-        parts[f"verdict {name}"] = one.verdict.verdict
-        parts[f"effect {name}"] = str(found or "–")
-        if found and one.verdict.detectable is not None:
-            parts[f"seen {name}"] = found.show(one.verdict.detectable)
-        for cell in one.verdict.cells:
-            parts[f"effect {name}@{cell.name.rpartition(' = ')[2]}"] = str(cell.interval)
+        parts |= _of_verdict(one.experiment, one.verdict)
+    return parts
+
+
+def _of_verdict(place: str, verdict: Verdict) -> dict[str, str]:
+    name, found = f"{place}/{verdict.claim.name}", verdict.interval
+    parts = {f"verdict {name}": verdict.verdict, f"effect {name}": str(found or "–")}
+    if found and verdict.detectable is not None:
+        parts[f"seen {name}"] = found.show(verdict.detectable)
+    for cell in verdict.cells:
+        parts[f"effect {name}@{cell.name.rpartition(' = ')[2]}"] = str(cell.interval)
     return parts
 
 
 def _of_sweeps(studies: Sequence[Study], pages: str) -> dict[str, str]:
-    """Return the tables of every sweep, by the names of their marks."""
+    """Return tables and verdicts of every sweep, by the names of their marks."""
     parts: dict[str, str] = {}
     for one in studies:
         found = findings(one.sweep, one.verdicts, _link(pages, one))
         parts[f"findings {one.sweep.name}"] = f"\n\n{found}\n\n"
         parts[f"means {one.sweep.name}"] = f"\n\n{means(one.sweep, one.trials)}\n\n"
+        for verdict in one.verdicts:
+            parts |= _of_verdict(one.sweep.name, verdict)
     return parts
 
 

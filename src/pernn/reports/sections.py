@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from pernn.experiments import find_experiment, names_of
+from pernn.experiments import find_experiment, names_of, tune
 from pernn.store import Published, Sweep
 
 from .claims import Verdict
@@ -51,7 +51,8 @@ def means(sweep: Sweep, trials: Sequence[Published]) -> str:
         sweep: Which.
         trials: Its published trials.
     """
-    experiment = find_experiment(sweep.experiment)
+    # Of what is tuned the values stand along the axis.
+    experiment, _ = tune(find_experiment(sweep.experiment), (), sweep.overrides)
     layout, label = experiment.figure, Labels(experiment.labels)
     metric, contrast, lines = layout.metrics[0], layout.contrast, names_of(layout.lines)
     named = [name for axis in (layout.rows, layout.panels, layout.x) for name in names_of(axis)]
@@ -77,6 +78,6 @@ def means(sweep: Sweep, trials: Sequence[Published]) -> str:
         shown = (student_interval(some).shown if some else "–" for some in values)
         row = [*map(label, cell), *shown]
         if contrast:
-            row.append(str(student_interval(differences[cell])))
+            row.append(str(student_interval(pairs)) if (pairs := differences[cell]) else "–")
         rows.append([escape_markdown(text) for text in row])
     return f"{label(metric)}:\n\n{markdown_table([*map(escape_markdown, head)], rows)}"

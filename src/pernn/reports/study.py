@@ -97,7 +97,7 @@ class _Part:
         self.chapter, self.id, self.experiment_name = chapter, anchor, experiment.name
         self.summary = Summary(chapter)
         self.scale, self.verdicts = scale, self.summary.verdicts
-        self.is_restricted = bool(chapter.changes)
+        self.is_restricted = chapter.is_restricted
         self.is_finished = len(records) == len(chapter.planned)
         self.figure = self._named(render(draw(experiment, records, scale), "svg").decode(), "f")
         self.further = [

@@ -51,6 +51,11 @@ class Sweep:
     runs: Sequence[Annotated[str, Field(pattern=rf"^{FINGERPRINT.pattern}$")]]
 
     @property
+    def is_restricted(self) -> bool:
+        """Whether it has settings of its own beside its seeds."""
+        return bool(self.overrides.keys() - {"seed"})
+
+    @property
     def changes(self) -> str:
         """Its overrides as one line, `core.kind=gru, seed=[111, 222]`; empty without any."""
         return ", ".join(f"{path}={in_words(value)}" for path, value in self.overrides.items())
