@@ -75,11 +75,7 @@ class Grid:
             for unused in some[len(row.panels) :]:
                 unused.remove()
         self.columns = [
-            [
-                record
-                for record in found
-                if value_of(record, layout.panels) in panels[i::width]
-            ]
+            [record for record in found if value_of(record, layout.panels) in panels[i::width]]
             for i in range(len(wrapped[0]))
         ]
         self.lowest = [
