@@ -45,6 +45,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def show_time(seconds: float | None) -> str:
+    """Return a time in two units at most; nothing if it is unknown."""
+    if seconds is None:
+        return ""
+    minutes, hours = seconds / 60, seconds / 3600
+    if hours >= 48:
+        return f"about {hours / 24:.1f} days"
+    if hours >= 1:
+        return f"about {int(hours)} h {int(minutes % 60)} min"
+    return f"about {minutes:.0f} min" if minutes >= 10 else f"about {seconds:.0f} s"
+
+
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this very installation of pernn.
 

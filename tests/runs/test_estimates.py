@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pernn.errors import MachineError
-from pernn.runs import RunSpec, estimate, estimates, execute, show_time
+from pernn.errors import MachineError, show_time
+from pernn.runs import RunSpec, estimate, estimates, execute
 from pernn.runs.estimates import measure
 from pernn.store import RunDirectory
 

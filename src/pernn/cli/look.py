@@ -22,10 +22,10 @@ from typer import Argument, Option
 from pernn.config import flatten
 from pernn.cores import CORES
 from pernn.encodings import ENCODINGS
-from pernn.errors import ConfigError, one_line
+from pernn.errors import ConfigError, one_line, show_time
 from pernn.experiments import CATALOGUE, experiment_names, registered
 from pernn.progress import label_run, label_trials, look_at_sweeps
-from pernn.runs import Estimate, RunSpec, estimate, show_time
+from pernn.runs import Estimate, RunSpec, estimate
 from pernn.store import (
     Progress,
     RunStatus,

@@ -19,11 +19,11 @@ from rich.progress import (
 )
 from typer import Argument, Option
 
-from pernn.errors import ConfigError, StoreError, one_line
+from pernn.errors import ConfigError, StoreError, one_line, show_time
 from pernn.experiments import SINGLE
 from pernn.kernels import may_compile_first
 from pernn.runners import TrialEvent
-from pernn.runs import RunSpec, estimate, show_time
+from pernn.runs import RunSpec, estimate
 from pernn.store import (
     RunDirectory,
     is_done,
@@ -298,7 +298,9 @@ class Tally:
         self.bars: dict[str, TaskID] = {}
         if progress is not None:
             label = f"[bold]all {len(specs)} trials"
-            self.bars[""] = progress.add_task(label, total=self.total, left="")
+            self.bars[""] = progress.add_task(
+                label, total=self.total, completed=self.first, left=""
+            )
 
     @property
     def failures(self) -> list[TrialEvent]:

@@ -26,7 +26,7 @@ from .ray import DIED, NOT_BEGUN, describe_code
 from .runner import SIGNALS, STOP, TrialEvent, deferred_interrupt, run_request
 from .worker import LOG, Requests, serve
 
-WAIT_SECONDS, LOOK_SECONDS = 0.2, 2.0
+WAIT_SECONDS, LOOK_SECONDS, WATCH_SECONDS = 0.2, 2.0, 0.5
 NUM_LOOKS = 10
 MAX_WATCHED = 50
 """Trials whose files are read at a time."""
@@ -85,7 +85,7 @@ class Tasks:
         self.updates: dict[str, int] = {}
         self.first = 0
         self.is_local = settings["address"] == "local"
-        self.looked = self.last_node = time.monotonic()
+        self.looked = self.last_node = self.watched = time.monotonic()
         self._connect()
 
     def _connect(self) -> None:
@@ -144,7 +144,9 @@ class Tasks:
 
     def _tell_progress(self) -> None:
         """Read the files of running trials, of some at a time if there are many."""
-        running = [*self.tasks.values()]
+        if time.monotonic() - self.watched < WATCH_SECONDS:
+            return
+        self.watched, running = time.monotonic(), [*self.tasks.values()]
         first, self.first = self.first % max(1, len(running)), self.first + MAX_WATCHED
         for request in (running[first:] + running[:first])[:MAX_WATCHED]:
             run, root = request["run"], Path(request["root"])

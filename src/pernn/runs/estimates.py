@@ -13,7 +13,7 @@ import numpy as np
 from rich.filesize import decimal
 
 from pernn.config import flatten
-from pernn.errors import MachineError, StoreError
+from pernn.errors import MachineError, StoreError, show_time
 from pernn.store import num_bytes_below
 
 from .environment import measure_free_memory, peak_memory
@@ -124,13 +124,18 @@ def estimate(
     kept = [size * len(stages[run].analysed_updates) for run, (_, size) in mine.items()]
     writing = num_slots * max((size for _, size in mine.values()), default=0)
     place = next(one for one in (root.absolute(), *root.absolute().parents) if one.exists())
+    free = shutil.disk_usage(place).free
+    for run in stages:
+        # A file may vanish meanwhile.
+        with suppress(StoreError):
+            free += num_bytes_below(root / "runs" / run)
     return Estimate(
         hours=_hours(stages, {run: taken for run, (taken, _) in mine.items()}, num_slots),
         num_kinds=len(examples),
         num_measured=len(found),
         disk=sum(kept) + writing,
         memory=num_slots * peak_memory(),
-        free_disk=shutil.disk_usage(place).free + sum(_bytes_below(root, run) for run in stages),
+        free_disk=free,
         free_memory=measure_free_memory(),
     )
 
@@ -161,8 +166,8 @@ def _kind(spec: RunSpec) -> str:
 
 def _size(spec: RunSpec) -> float:
     """Multiply all numbers of a spec: it only tells which kinds are likely to be the extremes."""
-    values = flatten(spec.dump()).values()
-    return math.fsum(math.log1p(abs(one)) for one in values if isinstance(one, int | float))
+    numbers = (one for one in flatten(spec.dump()).values() if isinstance(one, int | float))
+    return math.fsum(math.log1p(abs(one)) for one in numbers)
 
 
 def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]:
@@ -195,22 +200,3 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     # The first update sets everything up; of a very slow one there are no others.
     taken = np.diff(moments[1:] if len(moments) > 2 else moments)
     return taken.tolist(), sum(array.nbytes for array in state.dump().values())
-
-
-def _bytes_below(root: Path, run: str) -> int:
-    """Add up a run's files; nothing if one vanishes meanwhile."""
-    with suppress(StoreError):
-        return num_bytes_below(root / "runs" / run)
-    return 0
-
-
-def show_time(seconds: float | None) -> str:
-    """Return a time in two units at most; nothing if it is unknown."""
-    if seconds is None:
-        return ""
-    minutes, hours = seconds / 60, seconds / 3600
-    if hours >= 48:
-        return f"about {hours / 24:.1f} days"
-    if hours >= 1:
-        return f"about {int(hours)} h {int(minutes % 60)} min"
-    return f"about {minutes:.0f} min" if minutes >= 10 else f"about {seconds:.0f} s"
