@@ -10,12 +10,12 @@ from pernn.errors import ConfigError
 
 @dataclass(frozen=True)
 class RecallErrors:
-    """The wrong answers of some sequences, by the distance from the right token to the one given.
+    """Wrong answers, by the distance from the right token to the one given.
 
     A token that stands in the input several times counts where it is nearest to the right one.
 
     Attributes:
-        num_answers: Answers, right ones included.
+        num_answers: How many were given, right ones included.
         counts: Wrong answers that are a token `1, 2, … length − 1` steps before or after the right
             one; first, those that are no token of the input.
         expected: The same if every wrong answer were drawn uniformly from the other ids.

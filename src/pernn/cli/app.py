@@ -66,6 +66,7 @@ VERBS = {
     "compare": "results:compare",
     "cite": "results:cite",
     "analyze": "data:analyze",
+    "errors": "data:errors",
     "sample": "data:sample",
     "publish": "results:publish",
     "evidence": "results:evidence",

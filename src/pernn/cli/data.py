@@ -1,4 +1,4 @@
-"""`pernn prepare`, `prune`, `sample` and `analyze`: texts, checkpoints, and what is in them."""
+"""`pernn prepare`, `prune`, `sample`, `errors` and `analyze`: texts, and what runs hold."""
 
 import sys
 from collections.abc import Iterator
@@ -288,4 +288,36 @@ def _print_stability(table: dict[str, list[Any]]) -> None:
         rows.setdefault(update, []).append(f"{value:.4f}")
     for update, row in rows.items():
         shown.add_row(f"{update:,}", *row)
+    Console().print(shown)
+
+
+def errors(run: Path, device: Device = "auto", as_json: Json = False) -> None:
+    """Show where in the input the wrong answers of a run stand.
+
+    Each wrong answer to the held-out sequences is counted by how many steps its token is from the
+    right one in the input; beside it is what other ids would give by chance. The newest checkpoint
+    answers.
+
+    Args:
+        run: Directory of a run that reverses or copies.
+
+    Example: pernn errors results/runs/0123456789abcdef
+    """
+    # Only what computes loads torch.
+    from pernn.runs import find_errors, tabulate_errors
+
+    found = find_errors(run, device=device)
+    table, none = tabulate_errors(found), (float(found.shares[0]), float(found.chances[0]))
+    if as_json:
+        counts = {"num_answers": found.num_answers, "num_wrong": found.num_wrong}
+        print_json({**counts, **table, "no_token": none[0], "no_token_chance": none[1]})
+        return
+    title = f"{found.num_wrong:,} of {found.num_answers:,} answers are wrong"
+    shown = Table("Token given", "Share", "By chance", title=title)
+    rows = [
+        (f"{steps} step{'s' * (steps > 1)} off", share, chance)
+        for steps, share, chance in zip(*table.values(), strict=True)
+    ]
+    for name, share, chance in (*rows, ("not in the input", *none)):
+        shown.add_row(name, f"{share:.3f}", f"{chance:.3f}")
     Console().print(shown)
