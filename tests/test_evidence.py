@@ -8,7 +8,7 @@ import pytest
 import pernn
 from command_line import call
 from pernn.errors import ConfigError
-from pernn.evidence import publish_sweep, rebuild
+from pernn.evidence import rebuild
 from pernn.experiments import find_experiment, trials
 from pernn.reports import student_interval
 from pernn.runners import InlineRunner
@@ -16,12 +16,11 @@ from pernn.store import (
     Sweep,
     list_publications,
     load_sweep,
-    read_published,
-    read_records,
     save_sweep,
 )
 from pernn.studies import make_study
 from pernn.sweeps import name_sweep
+from pernn.trials import gather, publish, read_published
 
 pytest.importorskip("pyarrow")
 
@@ -71,7 +70,7 @@ def ran(tmp_path_factory, one_format):
     root = tmp_path_factory.mktemp("ran")
     found, seeds = run(root / "results", None, 111, 222)
     assert seeds == [111, 111, 222, 222]
-    publish_sweep(root / "results", load_sweep(root / "results", found.name), root / "evidence")
+    publish(root / "results", load_sweep(root / "results", found.name), root / "evidence")
     return root
 
 
@@ -154,7 +153,7 @@ def test_trials_that_their_grid_lacks_are_left_out_and_said(ran, tmp_path):
     specs = trials(find_experiment("vocabulary_size"), "demo", {**TINY, "seed": [111, 222]})
     runs = [spec.fingerprint() for spec in specs]
     sweep = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
-    publish_sweep(ran / "results", sweep, tmp_path / "evidence")
+    publish(ran / "results", sweep, tmp_path / "evidence")
     said: list[str] = []
     rebuild(tmp_path / "evidence", tmp_path / "pages", said.append)
     assert len(said) == 1
@@ -221,7 +220,7 @@ def test_published_trials_count_wherever_a_sweep_is_read(ran, tmp_path):
 def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeypatch):
     (tmp_path / f"{NAME}.parquet").write_bytes(b"none")
     said: list[str] = []
-    monkeypatch.setattr("pernn.studies.write_study", lambda chapters, path: len(chapters))
+    monkeypatch.setattr("pernn.studies.write_study", lambda reports, path: len(reports))
     assert make_study(ran / "results", tmp_path / "study.html", said.append, tmp_path) == 1
     assert len(said) == 1
     done = call("status", "-r", ran / "results", "--json", PERNN_EVIDENCE=str(tmp_path))
@@ -232,7 +231,6 @@ def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeyp
 def test_what_is_published_is_what_ran(ran):
     (path,) = list_publications(ran / "evidence")
     assert path.stem == NAME
-    found = [one.record() for one in read_published(ran / "evidence")]
-    assert found == sorted(
-        read_records(ran / "results", [one["run"] for one in found]), key=lambda one: one["run"]
-    )
+    found = [one.row() for one in read_published(ran / "evidence")]
+    own = gather(ran / "results", sorted(one["run"] for one in found))
+    assert found == [one.row() for one in own]

@@ -15,7 +15,7 @@ from scipy import stats
 
 from command_line import call
 from pernn.cores import CORES
-from pernn.evidence import judge_published, rebuild, write_pace
+from pernn.evidence import read_reports, rebuild, write_pace
 from pernn.reports import fill, predicted_and_found, replication_parts
 from pernn.reports.statistics import Interval
 from pernn.runs import RunSpec, describe_environment, execute
@@ -23,9 +23,9 @@ from pernn.store import (
     FOLDER,
     RunDirectory,
     list_publications,
-    read_published,
     read_registrations,
 )
+from pernn.trials import read_published
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
@@ -62,7 +62,7 @@ def test_it_is_small():
 @pytest.fixture
 def without_study(monkeypatch):
     """The page of all is not committed; tests/test_evidence.py has one made."""
-    monkeypatch.setattr("pernn.evidence.make_study", lambda *words: 0)
+    monkeypatch.setattr("pernn.evidence.write_study", lambda *words: 0)
 
 
 @pytest.mark.slow  # ten seconds a sweep: the next two compare all verdicts, and one sweep's pages
@@ -82,7 +82,7 @@ def test_pages_are_what_the_records_give(tmp_path):
 
 def test_verdicts_on_pages_are_what_the_records_give():
     """If this fails: make evidence."""
-    studies = judge_published(EVIDENCE, pytest.fail)
+    studies = read_reports(EVIDENCE, pytest.fail)
     paths = [PAGES / "report.md", *FILLED]
     folders = {path.parent for path in paths}
     parts = {one: replication_parts(studies, os.path.relpath(PAGES, one)) for one in folders}
@@ -127,7 +127,7 @@ def test_the_page_on_pace_is_what_the_records_give(tmp_path):
     text = (PAGES / "pace.md").read_text()
     (pages / "pace.md").write_text(re.sub(r"(?s)(<!-- (\w+) -->).*?(<!-- /\2 -->)", r"\1\3", text))
     assert len((pages / "pace.md").read_text()) < len(text) / 2
-    write_pace(judge_published(EVIDENCE, pytest.fail, lambda plan: ()), pages)
+    write_pace(read_reports(EVIDENCE, pytest.fail), pages)
     assert compare(tmp_path) == 2
 
 

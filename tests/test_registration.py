@@ -11,13 +11,14 @@ from scipy.stats import nct, t
 import pernn
 from command_line import call
 from pernn.errors import ConfigError, CorruptError
-from pernn.evidence import publish_sweep, rebuild
+from pernn.evidence import rebuild
 from pernn.experiments import Choice, Place, find_experiment
 from pernn.registration import register
 from pernn.reports import claim_digest
 from pernn.runners import InlineRunner
 from pernn.store import RunDirectory, load_sweep, read_registrations
-from pernn.sweeps import judge_sweep, plan_sweep, read_plan
+from pernn.sweeps import plan_sweep, read_plan, report_of
+from pernn.trials import publish
 
 TINY = {
     "core.hidden_size": 8,
@@ -86,7 +87,7 @@ def marks(root: Path, name: str, **changes: object) -> dict[str, tuple[str, str]
     found = replace(found, experiment=replace(found.experiment, **changes))
     return {
         one.claim.name: (one.registration, one.remark)
-        for one in judge_sweep(root, found, pytest.fail)
+        for one in report_of(root, found, pytest.fail).verdicts
         if one.verdict != "not run"
     }
 
@@ -110,7 +111,7 @@ def test_a_plan_is_run_and_every_verdict_is_registered(plan, tmp_path, one_forma
     dumped = json.loads((page / "claims.json").read_text())["claims"]
     assert {one.get("registration") for one in dumped} == {"registered", None}
     # Published, it stays registered, and the page of expectations has the plan's.
-    publish_sweep(tmp_path / "results", load_sweep(tmp_path / "results", name), tmp_path / "all")
+    publish(tmp_path / "results", load_sweep(tmp_path / "results", name), tmp_path / "all")
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "expectations.json").write_text("[]")
     rebuild(tmp_path / "all", tmp_path / "pages", pytest.fail)

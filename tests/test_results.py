@@ -1,17 +1,15 @@
 """A study in a notebook: a sweep run, its trials and curves as frames, its networks loaded."""
 
-import sys
-
 import pandas as pd
 import pytest
 import torch
 
 import pernn
-from pernn.errors import ConfigError, MachineError
-from pernn.evidence import publish_sweep
+from pernn.errors import ConfigError
 from pernn.runners import InlineRunner
 from pernn.runs import weights_digest
 from pernn.store import RunDirectory, load_sweep
+from pernn.trials import publish
 
 TINY = {
     "core.hidden_size": 8,
@@ -89,7 +87,7 @@ def test_curves_have_what_differs_between_trials(ran):
 
 def test_published_trials_are_loaded_alike(ran, tmp_path):
     sweep = load_sweep(ran.results, ran.name)
-    publish_sweep(ran.results, sweep, tmp_path)
+    publish(ran.results, sweep, tmp_path)
     for table in (None, "by_update"):
         found = pernn.load_results(tmp_path, ran.name, table=table)
         own = ran.load(table).sort_values("run", kind="stable", ignore_index=True)
@@ -114,13 +112,6 @@ def test_a_trained_network_is_loaded(ran):
             pernn.load_model(directory.path, update=3)
     with pytest.raises(ConfigError, match="is not a run directory"):
         pernn.load_model(ran.results)
-
-
-def test_without_pandas_it_is_named(ran, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    for load in (pernn.load_results, pernn.load_curves):
-        with pytest.raises(MachineError, match=r"pip install .*\[pandas\]'"):
-            load(ran.results)
 
 
 def test_a_misspelt_directory_is_no_empty_frame(tmp_path):

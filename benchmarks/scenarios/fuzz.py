@@ -28,11 +28,11 @@ from pernn.store import (
     RunDirectory,
     Sweep,
     load_sweep,
-    read_record,
     read_status,
     save_sweep,
 )
 from pernn.tasks import TASKS
+from pernn.trials import read_trial
 
 from .commands import require
 
@@ -227,7 +227,7 @@ class Loaders:
         try:
             for read in (
                 run.read_spec, run.read_result, run.read_environment, run.read_metrics,
-                run.read_journal, lambda: read_record(run),
+                run.read_journal, lambda: read_trial(self.directory, run.fingerprint),
                 lambda: read_status(self.directory, run.fingerprint),
                 lambda: run.restore_metrics(self.checkpoint.state),
             ):  # fmt: skip

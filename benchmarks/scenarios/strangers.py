@@ -20,7 +20,8 @@ from torch import Tensor, int8
 from pernn import PositionEncodedRNN, from_pretrained, save_pretrained
 from pernn.config import fingerprint
 from pernn.errors import PernnError
-from pernn.store import load_sweep, publish, save_sweep
+from pernn.store import load_sweep, save_sweep
+from pernn.trials import publish
 
 from .commands import pernn, require, run_sweep
 from .every_call import REFUSED, await_end, start
@@ -69,7 +70,7 @@ def _name_code(root: Path, sweep: str, place: str, work: Path) -> None:
     stored = load_sweep(root, sweep)
     overrides = {**stored.overrides, "core.kind": NAMED}
     if place == "published":
-        publish(root, replace(stored, overrides=overrides), work / "evidence", lambda run: [run])
+        publish(root, replace(stored, overrides=overrides), work / "evidence")
     elif place == "spec.json":
         spec = json.loads((run / "spec.json").read_text())["spec"]
         spec |= {"core": {**spec["core"], "kind": NAMED}, "analysis": {}}

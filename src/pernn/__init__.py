@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         PositionEncoded as PositionEncoded,
         PositionEncodedRNN as PositionEncodedRNN,
     )
-    from pernn.reports import load_curves as load_curves, load_results as load_results
     from pernn.runs import RunSpec as RunSpec, execute as execute, load_model as load_model
     from pernn.sweeps import run as run
+    from pernn.trials import load_curves as load_curves, load_results as load_results
 
 __version__ = "0.1.0"
 

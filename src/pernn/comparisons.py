@@ -6,20 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.experiments import experiment_names, find_experiment
-from pernn.reports import Comparison, Side, compare, compare_pace, select, with_pace
+from pernn.experiments import LEVELS, experiment_names, find_experiment
+from pernn.reports import Comparison, Side, compare, compare_pace, select
 from pernn.store import (
-    Published,
     describe_publication,
     list_publications,
     list_runs,
     list_sweeps,
     load_sweep,
-    read_published,
-    read_records,
-    thinned_curves,
 )
-from pernn.sweeps import find_plan, read_finished
+from pernn.sweeps import find_plan
+from pernn.trials import gather, read_published
 
 Records = list[dict[str, Any]]
 
@@ -91,20 +88,21 @@ class _Pool:
     ) -> None:
         self.results, self.scale, self.published = results, scale, published
         self.complain, self.left_out = complain, left_out
-        self.levels = () if until is None else (until,)
+        self.levels = (*LEVELS, *([] if until is None else [until]))
         self.metrics: list[set[str]] = []
 
     def read_sweep(self, name: str) -> Records:
         """Return a sweep's finished trials; of an experiment that was not run, published ones."""
         plan = find_plan(self.results, name, self.scale, self.published, self.complain)
         self._read(plan.experiment.name)
-        found = read_finished(self.results, plan.sweep.runs, plan.published, self.left_out)
-        return self._paced(self.results, *found)
+        found = gather(self.results, plan.sweep.runs, plan.published, self.left_out)
+        return [one.row(self.levels) for one in found]
 
     def read_all(self, folder: Path) -> Records:
         """Return all finished trials of a folder."""
         self._read(*(load_sweep(folder, one).experiment for one in list_sweeps(folder)))
-        return self._paced(folder, read_records(folder, list_runs(folder), self.left_out), ())
+        found = gather(folder, list_runs(folder), on_warning=self.left_out)
+        return [one.row(self.levels) for one in found]
 
     def read_side(self, text: str) -> Side:
         """Return the trials of a folder, of results or of published ones, else of a sweep."""
@@ -113,8 +111,7 @@ class _Pool:
             return Side(text, self.read_all(folder), place=folder.resolve())
         if files := list_publications(folder):
             self._read(*(describe_publication(one).experiment for one in files))
-            trials = read_published(folder)
-            records = self._paced(folder, [one.record() for one in trials], trials)
+            records = [one.row(self.levels) for one in read_published(folder)]
             return Side(text, records, place=folder.resolve())
         return Side(text, self.read_sweep(text), place=self.results.resolve())
 
@@ -127,12 +124,6 @@ class _Pool:
             return "token_accuracy"
         known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
         raise ConfigError(f"--metric is missing: expected one of {known}")
-
-    def _paced(self, folder: Path, records: Records, taken: Sequence[Published]) -> Records:
-        """Return the records with the updates to the level that is asked for, if one is."""
-        if not self.levels:
-            return records
-        return with_pace(records, thinned_curves(folder, taken, self.left_out), self.levels)
 
     def _read(self, *experiments: str) -> None:
         known = {name for name in experiments if name in experiment_names()}

@@ -1,29 +1,16 @@
 """A whole study, of a results directory and of what is published: one page, or one data set."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import ConfigError, PernnError, StoreError
+from pernn.errors import ConfigError, PernnError
 from pernn.experiments import SINGLE
-from pernn.reports import (
-    Chapter,
-    chart_library,
-    draw_curves,
-    export_records,
-    judge_experiment,
-    write_study,
-)
+from pernn.reports import chart_library, export_records, write_study
 from pernn.store import (
-    Published,
-    RunDirectory,
-    describe_machines,
     describe_publication,
-    describe_published,
-    find_published,
     gc_paused,
     list_publications,
     list_sweeps,
@@ -36,13 +23,12 @@ from pernn.sweeps import (
     Plan,
     list_single_runs,
     plan_again,
-    read_curves,
-    read_finished,
     read_plan,
-    read_registered,
     repeat_command,
+    report_of,
     restrict,
 )
+from pernn.trials import curves_of, find_published, records_of
 
 CARD = """\
 ---
@@ -86,7 +72,7 @@ def make_study(
     chart_library()
     with gc_paused():
         plans = list(_plans(root, folder, complain))
-        write_study([_chapter(root, plan, complain) for plan in plans], path)
+        write_study([report_of(root, plan, complain, ("svg",)) for plan in plans], path)
     return len(plans)
 
 
@@ -124,20 +110,17 @@ def write_dataset(
     claims: list[dict[str, Any]] = []
     count = 0
     for plan in _plans(root, folder, complain, only):
-        sweep, experiment = plan.sweep, plan.experiment
-        records, taken = read_finished(root, sweep.runs, plan.published, complain)
-        if not records:
+        sweep, report = plan.sweep, report_of(root, plan, complain)
+        if not (records := report.records):
             continue
         tables = {name: records for one in records for name in one["tables"] if name.isidentifier()}
-        curves = read_curves(root, records, taken, thin=False)
-        for name, found in {"": records, **tables, "curves": curves}.items():
+        curves = records_of(curves_of(report.trials))
+        for name, rows_of in {"": records, **tables, "curves": curves}.items():
             config = f"{sweep.name}.{name}" if name else sweep.name
             path = f"data/{config}.parquet"
-            if found and export_records(found, place / path, name if name in tables else None):
+            if rows_of and export_records(rows_of, place / path, name if name in tables else None):
                 configs.append({"config_name": config, "data_files": path})
-        specs, registered = list(plan.specs.values()), read_registered(root, plan, taken)
-        verdicts = judge_experiment(experiment, sweep.scale, records, specs, registered)
-        claims += [{"sweep": sweep.name, **one.dump()} for one in verdicts]
+        claims += [{"sweep": sweep.name, **one.dump()} for one in report.verdicts]
         cells = [sweep.name, len(records), len(sweep.runs), len({one["seed"] for one in records})]
         command = repeat_command(sweep).replace("|", "\\|")
         rows.append(f"| {' | '.join(map(str, cells))} | `{command}` |")
@@ -183,55 +166,3 @@ def _plans(
 
 def _plan_published(file: Path) -> Plan:
     return plan_again(describe_publication(file))
-
-
-def _chapter(root: Path, plan: Plan, complain: Callable[[str], None]) -> Chapter:
-    sweep, experiment = plan.sweep, plan.experiment
-    records, taken = read_finished(root, sweep.runs, plan.published, complain)
-    here = [record["run"] for record in records[: len(records) - len(taken)]]
-    drawn = draw_curves(experiment, read_curves(root, records, taken), sweep.scale, ("svg",))
-    environments = []
-    for run in here:
-        # `describe_machines` names what is damaged.
-        with suppress(StoreError):
-            environments.append(RunDirectory(root, run).read_environment() or {})
-    return Chapter(
-        experiment,
-        sweep.scale,
-        records,
-        list(plan.specs.values()),
-        repeat_command(sweep),
-        [
-            *describe_machines(root, here, complain),
-            *describe_published(taken),
-            *_describe_time(root, here, taken),
-        ],
-        _versions([*environments, *(one.environment for one in taken)]),
-        changes=sweep.changes,
-        is_restricted=sweep.is_restricted,
-        curves=drawn.drawn["svg"].decode() if drawn.drawn else "",
-        registered=read_registered(root, plan, taken),
-    )
-
-
-def _versions(environments: Sequence[Mapping[str, Any]]) -> str:
-    """Return with what versions and commits trials were made, each once."""
-    found: dict[str, None] = {}
-    for about in environments:
-        packages, commit = about.get("packages"), about.get("commit")
-        version = packages.get("pernn") if isinstance(packages, dict) else None
-        found[f"{version or 'unknown'}{f' ({str(commit)[:10]})' if commit else ''}"] = None
-    return ", ".join(found)
-
-
-def _describe_time(root: Path, here: Sequence[str], taken: Sequence[Published]) -> list[str]:
-    """Return how long trials took that ran here, and how long the published ones did."""
-    events = [event for run in here for event in RunDirectory(root, run).read_journal()]
-    seconds = [event.get("seconds") for event in events]
-    own = sum(one for one in seconds if isinstance(one, int | float))
-    theirs: dict[str, float] = {}
-    for one in taken:
-        theirs |= one.core_seconds
-    lines = [f"They computed for {own / 3600:,.2f} hours in all, one after another."]
-    other = f"The published ones took {sum(theirs.values()) / 3600:,.1f} core-hours."
-    return [*(lines if here else []), *([other] if taken else [])]

@@ -29,13 +29,9 @@ from pernn.parts import own_parts_off
 from pernn.runners import Limits, LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.runs import RunSpec, changed_parts, with_stages
 from pernn.store import (
-    Published,
     RunDirectory,
     Sweep,
-    describe_machines,
     describe_publication,
-    describe_published,
-    find_published,
     gc_paused,
     in_words,
     is_done,
@@ -46,21 +42,25 @@ from pernn.store import (
     load_sweep,
     naming_damage,
     read_json,
-    read_record,
-    read_records,
     read_status,
     require_writable,
     save_sweep,
     sweep_directory,
-    thinned_curves,
     where_published,
     withdraw_pause,
+)
+from pernn.trials import (
+    Trial,
+    find_published,
+    gather,
+    load_results,
+    read_trial,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from pernn.reports import Format, Registered, Report, Verdict
+    from pernn.reports import Format, Report, Verdict
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,6 @@ class SweepResult:
 
     def load(self, table: str | None = None) -> "pd.DataFrame":
         """Return the finished trials, or the rows of one of their tables; see `load_results`."""
-        from pernn.reports import load_results
-
         return load_results(self.results, self.name, table=table)
 
 
@@ -267,7 +265,7 @@ class Plan:
     sweep: Sweep
     experiment: Experiment
     specs: Mapping[str, RunSpec]
-    published: Mapping[str, Published] = field(default_factory=dict)
+    published: Mapping[str, Trial] = field(default_factory=dict)
     tuning: Tuning | None = None
     chosen: Mapping[str, float] = field(default_factory=dict)
 
@@ -283,7 +281,7 @@ class Plan:
         """
         return self.taking(lambda runs: find_published(folder, runs, complain), root)
 
-    def taking(self, find: Callable[[Iterable[str]], dict[str, Published]], root: Path) -> "Plan":
+    def taking(self, find: Callable[[Iterable[str]], dict[str, Trial]], root: Path) -> "Plan":
         """Return the plan with published trials, and what finished ones ask for if it is tuned.
 
         Args:
@@ -302,10 +300,8 @@ class Plan:
 
         def score(spec: RunSpec) -> float | None:
             run = spec.fingerprint()
-            if run in self.published:
-                return self.published[run].record().get(metric)
-            record = read_record(RunDirectory(root, run))
-            return None if record is None else record.get(metric)
+            one = self.published.get(run) or read_trial(root, run, lambda reason: None)
+            return None if one is None else one.row().get(metric)
 
         trials, chosen = self.tuning.trials(score)
         specs = {spec.fingerprint(): spec for spec in trials}
@@ -362,7 +358,7 @@ class Plan:
             return False
 
 
-def restrict(published: Mapping[str, Published], runs: Iterable[str]) -> dict[str, Published]:
+def restrict(published: Mapping[str, Trial], runs: Iterable[str]) -> dict[str, Trial]:
     """Return those of some runs that are published; for `Plan.taking`."""
     return {run: published[run] for run in runs if run in published}
 
@@ -525,109 +521,48 @@ def repeat_command(sweep: Sweep) -> str:
     return shlex.join(words)
 
 
-def read_finished(
-    root: Path,
-    runs: Sequence[str],
-    published: Mapping[str, Published],
-    complain: Callable[[str], None],
-) -> tuple[list[dict[str, Any]], list[Published]]:
-    """Return finished trials' records with their pace, and which are only published."""
-    from pernn.reports import with_pace  # see `make_report`
-
-    here = {record["run"]: record for record in read_records(root, runs, complain)}
-    taken = [one for run, one in published.items() if run not in here]
-    records = [*here.values(), *(one.record() for one in taken)]
-    return with_pace(records, thinned_curves(root, taken, complain)), taken
-
-
-def make_report(
+def report_of(
     root: Path,
     plan: Plan,
     complain: Callable[[str], None],
-    folder: Path | None = None,
     formats: "Sequence[Format] | None" = None,
 ) -> "Report":
-    """Write a sweep's figure, tables, verdicts and page.
+    """Return the report of a sweep, of which nothing is made before it is asked for.
 
     Args:
         root: Results directory.
         plan: What is reported.
         complain: Told of each damaged run, which is left out.
-        folder: Where the files go; the sweep's own if absent.
-        formats: As for `write_report`; all if absent.
-    """
-    # Drawing takes longer to import than a sweep that is done takes to check.
-    from pernn.reports import FORMATS, write_report
-
-    sweep = plan.sweep
-    with gc_paused():
-        records, taken = read_finished(root, plan.sweep.runs, plan.published, complain)
-        return write_report(
-            plan.experiment,
-            sweep.scale,
-            records,
-            list(plan.specs.values()),
-            folder or sweep_directory(root, sweep.name),
-            repeat_command(sweep),
-            [*describe_machines(root, sweep.runs, complain), *describe_published(taken)],
-            curves=read_curves(root, records, taken),
-            formats=formats or FORMATS,
-            registered=read_registered(root, plan, taken),
-        )
-
-
-def judge_sweep(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Sequence[Verdict]":
-    """Return the verdicts on a sweep's claims, without writing anything."""
-    from pernn.reports import judge_experiment
-
-    records, taken = read_finished(root, plan.sweep.runs, plan.published, complain)
-    specs, registered = list(plan.specs.values()), read_registered(root, plan, taken)
-    return judge_experiment(plan.experiment, plan.sweep.scale, records, specs, registered)
-
-
-def read_registered(root: Path, plan: Plan, taken: Sequence[Published]) -> "Registered | None":
-    """Return what was registered of a sweep, with when its trials were run; see `pernn register`.
-
-    Args:
-        root: Results directory.
-        plan: The sweep.
-        taken: Its trials that are only published.
+        formats: Those of its figures; all if absent.
 
     Raises:
         CorruptError: If a registered plan is damaged.
     """
-    from pernn.reports import find_registered
+    # Drawing takes longer to import than a sweep that is done takes to check.
+    from pernn.reports import FORMATS, Report, find_registered
 
-    def environments() -> dict[str, Mapping[str, Any]]:
-        published = {one.run: one.environment for one in taken}
-        here = (run for run in plan.sweep.runs if run not in published)
-        return published | {run: RunDirectory(root, run).read_environment() or {} for run in here}
+    sweep = plan.sweep
+    with gc_paused():
+        found = gather(root, sweep.runs, plan.published, complain)
+        environments = {one.run: one.environment for one in found}
+        return Report(
+            plan.experiment,
+            sweep.scale,
+            [one.row() for one in found],
+            list(plan.specs.values()),
+            repeat_command(sweep),
+            trials=found,
+            name=sweep.name,
+            changes=sweep.changes,
+            is_restricted=sweep.is_restricted,
+            registered=find_registered(sweep, list(plan.specs), environments),
+            formats=formats or FORMATS,
+        )
 
-    return find_registered(plan.sweep, list(plan.specs), environments)
 
-
-def read_curves(
-    root: Path,
-    records: Sequence[dict[str, Any]],
-    taken: Sequence[Published] = (),
-    *,
-    thin: bool = True,
-) -> list[dict[str, Any]]:
-    """Return the learning curves of finished trials, by default thinned to what is drawn.
-
-    Published ones are among them; those were thinned when they were published. A damaged curve,
-    which `read_finished` names, has no lines.
-    """
-    from pernn.reports import NUM_POINTS, curve_rows
-
-    published = {one.run: one for one in taken}
-
-    def lines(run: str) -> list[dict[str, Any]]:
-        one = published.get(run)
-        if one is not None:
-            return one.metric_lines()
-        with suppress(StoreError):
-            return RunDirectory(root, run).read_metrics()
-        return []
-
-    return curve_rows(records, lines, NUM_POINTS if thin else None)
+def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Report":
+    """Write a sweep's figures, tables, verdicts and page into its folder; as for `report_of`."""
+    report = report_of(root, plan, complain)
+    with gc_paused():
+        report.write(sweep_directory(root, plan.sweep.name))
+    return report

@@ -143,7 +143,7 @@ def test_there_are_no_more_dependencies_than_agreed():
     needed = {requirement.split(">")[0] for requirement in PROJECT["project"]["dependencies"]}
     assert needed == {
         "torch", "numpy", "pydantic", "typer", "rich", "safetensors", "rapidfuzz", "scipy",
-        "matplotlib", "jinja2", "jaxtyping",
+        "matplotlib", "jinja2", "jaxtyping", "pandas",
     }  # fmt: skip
 
 

@@ -11,7 +11,8 @@ import pytest
 from cli.tiny import sweep
 from command_line import call
 from pernn.config import fingerprint
-from pernn.store import list_sweeps, load_sweep, publish, save_sweep
+from pernn.store import list_sweeps, load_sweep, save_sweep
+from pernn.trials import publish
 
 EVIL = """
 from pathlib import Path
@@ -37,7 +38,7 @@ def folder(finished, tmp_path):
     results = shutil.copytree(finished, tmp_path / "results")
     stored = load_sweep(results, list_sweeps(results)[0])
     hostile = replace(stored, overrides={**stored.overrides, "core.kind": PLACE})
-    publish(results, hostile, tmp_path / "evidence", lambda run: [run])
+    publish(results, hostile, tmp_path / "evidence")
     save_sweep(results, hostile)
     (results / "runs" / stored.runs[0] / "result.json").unlink()
     return tmp_path

@@ -3,6 +3,7 @@
 import inspect
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from pernn.store import (
     save_sweep,
     sweep_directory,
 )
-from pernn.sweeps import Plan, plan_again, plan_sweep
+from pernn.sweeps import Plan, plan_again, plan_sweep, report_of
 
 OVERRIDES = dict(
     parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]
@@ -44,10 +45,12 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pernn.sweeps.make_report", without_drawing)
 
 
-def without_drawing(root: Path, plan: Plan, complain: object) -> Report:
+def without_drawing(root: Path, plan: Plan, complain: Any) -> Report:
     page = sweep_directory(root, plan.sweep.name) / "index.html"
     page.write_text("")
-    return Report(page, (page,), ())
+    report = report_of(root, plan, complain)
+    vars(report).update(paths=(page,), verdicts=())
+    return report
 
 
 @pytest.fixture(autouse=True)

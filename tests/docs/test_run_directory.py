@@ -17,8 +17,9 @@ from pernn.interfaces import Predictions
 from pernn.reports import write_report
 from pernn.runners.worker import LOG
 from pernn.runs import RunSpec, execute
-from pernn.store import FORMAT, RunDirectory, Sweep, read_records, request_pause, save_sweep
+from pernn.store import FORMAT, RunDirectory, Sweep, request_pause, save_sweep
 from pernn.tasks import TASKS
+from pernn.trials import gather
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run_directory.md").read_text(encoding="utf-8")
 SPEC = RunSpec.load(
@@ -69,7 +70,8 @@ def results(tmp_path_factory):
     experiment = find_experiment("vocabulary_size")
     over_time = replace(experiment.figure, x="update", x_base=None, table="by_update")
     experiment = replace(experiment, more_figures={"over_time": over_time})
-    write_report(experiment, "demo", read_records(root, sweep.runs), [SPEC], folder, "pernn run")
+    records = [one.row() for one in gather(root, sweep.runs)]
+    write_report(experiment, "demo", records, [SPEC], folder, "pernn run")
     request_pause(root, sweep.name)
     (root / LOG).touch()  # by the runner of processes, which is not needed here
     # By the runner of Ray, likewise.

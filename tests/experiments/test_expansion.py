@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pernn.cli.options import grid_changes
@@ -155,7 +156,7 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
         assert one.claim.statement.endswith(f"(Frequencies {words}).")
     # The vanilla network has no frequencies: its claims are judged once.
     assert found["vanilla_degrades_lstm"].verdict == "contradicted"
-    curves = [{**one, "update": 5, "kind": "test"} for one in records]
+    curves = pd.DataFrame([{**one, "update": 5, "kind": "test"} for one in records], dtype=object)
     assert draw_curves(plan.experiment, curves, "demo", ("svg",)).drawn
 
 

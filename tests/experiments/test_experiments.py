@@ -18,7 +18,7 @@ from pernn.experiments import CATALOGUE, PLANNED, find_experiment, names_of, tri
 from pernn.reports import write_report
 from pernn.runners import InlineRunner
 from pernn.runs import build
-from pernn.sweeps import read_finished
+from pernn.trials import gather
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"
@@ -305,7 +305,8 @@ def test_a_miniature_goes_from_specs_to_figure_and_verdicts(experiment, tmp_path
         if all(settings.get(column) in values for column, values in allowed.items())
     ]
     InlineRunner(device="cpu").run(chosen, tmp_path, lambda event: None)
-    records, _ = read_finished(tmp_path, [spec.fingerprint() for spec in chosen], {}, pytest.fail)
+    runs = [spec.fingerprint() for spec in chosen]
+    records = [one.row() for one in gather(tmp_path, runs, on_warning=pytest.fail)]
     assert len(records) == len(chosen)
     report = write_report(
         experiment, "demo", records, chosen, tmp_path / "report", "command", formats=("svg",)

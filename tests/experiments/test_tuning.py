@@ -9,15 +9,15 @@ import pytest
 import pernn
 from command_line import call
 from pernn.errors import ConfigError
-from pernn.evidence import judge_published, publish_sweep
+from pernn.evidence import read_reports
 from pernn.experiments import Tuning, find_experiment, read_grid, trials
 from pernn.experiments.grids import VALIDATION_SEEDS
 from pernn.registration import register
-from pernn.reports import load_results
 from pernn.runners import InlineRunner
 from pernn.runs import RunSpec
 from pernn.store import load_sweep
 from pernn.sweeps import plan_sweep, read_plan
+from pernn.trials import load_results, publish
 
 RATE, PATH = "training.learning_rate", "~training.learning_rate"
 TINY = {
@@ -190,8 +190,8 @@ def test_published_it_is_the_same(ran, tmp_path):
     pytest.importorskip("pyarrow")
     root, name, _, _ = ran
     results = root / "results"
-    publish_sweep(results, load_sweep(results, name), tmp_path / "evidence")
-    (study,) = judge_published(tmp_path / "evidence", pytest.fail)
+    publish(results, load_sweep(results, name), tmp_path / "evidence")
+    (study,) = read_reports(tmp_path / "evidence", pytest.fail)
     plan = read_plan(results, name)
     assert study.is_finished
     assert {one.run for one in study.trials} == {*plan.specs}

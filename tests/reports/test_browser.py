@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pernn.reports import curve_rows, draw_curves, write_report, write_study
+from pernn.reports import draw_curves, write_report, write_study
 from pernn.store import Sweep, save_sweep
 from reports.test_study import chapter
-from reports.trials import experiment, planned, trials
+from reports.trials import curves, experiment, planned, trials
 from store.finished import finish, spec
 
 pytestmark = pytest.mark.browser
@@ -36,10 +36,11 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     def lines(run: str) -> list[dict[str, Any]]:
         return [{"update": u, "kind": "test", "loss": 9.0 / u} for u in range(100, 1100, 100)]
 
-    rows = curve_rows(trials(), lines)
-    curves = draw_curves(experiment(), rows, "demo", ("svg",)).drawn["svg"].decode()
+    drawn = draw_curves(experiment(), curves(trials(), lines), "demo", ("svg",))
     path = tmp_path_factory.mktemp("browser") / "study.html"
-    return write_study([chapter(curves=curves)], path).as_uri()
+    found = chapter()
+    found.further.append(drawn)
+    return write_study([found], path).as_uri()
 
 
 @pytest.fixture(params=["light", "dark"])

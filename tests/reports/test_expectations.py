@@ -7,29 +7,19 @@ from typing import Any
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.reports import Study, judge, predicted_and_found
-from pernn.store import Published, Registration, Sweep
+from pernn.reports import Report, judge, predicted_and_found
+from pernn.store import Registration
 from reports.cases import around, differs, pairs
+from reports.trials import experiment
 
 
-class Trial(Published):
-    """A published trial whose record is at hand."""
-
-    def __init__(self, record: dict[str, Any]) -> None:
-        object.__setattr__(self, "found", record)
-        super().__init__(record["run"], {}, {}, {}, {}, {})
-
-    def record(self) -> dict[str, Any]:
-        """Return it."""
-        return self.found  # type: ignore[attr-defined]
-
-
-def study(values: list[float], name: str = "sweep-small") -> Study:
+def study(values: list[float], name: str = "sweep-small") -> Report:
     records = pairs({4: values})
-    sweep = Sweep(name, "vocabulary_size", "small", {}, [])
     verdicts = [judge(differs(), records), replace(judge(differs(), []), claim=differs())]
     verdicts[1] = replace(verdicts[1], claim=replace(differs(), name="never"))
-    return Study(sweep, len(records), [Trial(one) for one in records], verdicts)
+    found = Report(experiment(), "small", records, [], "command", name=name)
+    vars(found)["verdicts"] = tuple(verdicts)
+    return found
 
 
 def number(expected: str, **more: Any) -> dict[str, Any]:
@@ -105,7 +95,7 @@ def test_a_registered_sweep_is_known_by_its_trials() -> None:
     expected = claims("supported", claims=["sweep-small-1234: name"])
     plan = {"title": "Plan", "date": "2026-11-24", "version": None, "commit": None, "pilots": []}
     plan["expectations"] = [expected]
-    for runs, outcome in (([one.run for one in found.trials], "held"), (["other"], "not run")):
+    for runs, outcome in (([one["run"] for one in found.records], "held"), (["other"], "not run")):
         plan["sweeps"] = [{**sweep, "runs": runs}]
         text = predicted_and_found("[]", [found], plans={"plan": Registration.load(plan)})
         assert f"1 rows: 1 {outcome}." in text

@@ -12,7 +12,6 @@ from pernn.experiments import FigureLayout
 from pernn.experiments.comparisons import LABELS, labels
 from pernn.reports import Report, write_report
 from pernn.reports.more_figures import draw_extra_figures
-from pernn.reports.page import Chapter, Summary
 from reports.test_page import NAMES, read
 from reports.trials import experiment, planned, stability, trials
 
@@ -102,7 +101,7 @@ def test_a_figure_without_its_table_is_visibly_left_out(tmp_path: Path) -> None:
 
 def test_a_scatter_plot_may_be_the_main_figure() -> None:
     about = experiment(figure=FIGURES["loss_and_accuracy"])
-    summary = Summary(Chapter(about, "demo", trials(("gru",), (32,)), planned(), "command"))
+    summary = Report(about, "demo", trials(("gru",), (32,)), planned(), "command")
     assert summary.by == ("core.kind", "encoding.kind")
     assert summary.metrics == ("token_accuracy", "loss")
     assert [row.num_seeds for row in summary.rows] == [5, 5]

@@ -24,10 +24,9 @@ from pernn.experiments import (
     Sooner,
     pace_column,
 )
-from pernn.reports import Side, compare_pace, draw, judge, select, with_pace
-from pernn.reports.pace import Pace, updates_to
-from pernn.store import Sweep, publish, read_published
-from pernn.sweeps import read_finished
+from pernn.reports import Side, compare_pace, draw, judge, select
+from pernn.store import Sweep
+from pernn.trials import Pace, Trial, gather, publish, read_published, updates_to
 from reports.trials import ENCODING, SEEDS, experiment, trial
 from store.finished import finish, spec
 
@@ -86,6 +85,14 @@ def test_the_first_crossing_counts_and_nothing_is_smoothed():
     assert updates_to(0.5, [], [], 800) == (800, True)
 
 
+def with_pace(about, curves, levels=LEVELS):
+    """A record with the columns that a trial of such a curve has."""
+    spec = {key: value for key, value in about.items() if key.startswith("training.")}
+    lost = {"diverged": {"update": about["diverged"]}} if "diverged" in about else {}
+    made = Trial(about["run"], spec, {"metrics": {}, **lost}, {}, curves).row(levels)
+    return about | {key: value for key, value in made.items() if key.startswith("updates_to_")}
+
+
 def record(seed, kind, factor, **more):
     """A trial with the pace of a log-linear curve that ends after 1,024 updates."""
     updates = [2**n for n in range(11)]
@@ -98,8 +105,7 @@ def record(seed, kind, factor, **more):
         training__iterations=1024,
     )
     curves = {"update": updates, "token_accuracy": curve}
-    (found,) = with_pace([{**about, **more}], lambda run: curves)
-    return found
+    return with_pace({**about, **more}, curves)
 
 
 def test_records_have_columns_that_say_what_is_censored():
@@ -112,9 +118,9 @@ def test_records_have_columns_that_say_what_is_censored():
     assert slow["updates_to_0.8_censored"] is False
     lost = record(1, "none", 1.25, diverged=1000)
     assert (lost["updates_to_0.5"], lost["updates_to_0.5_censored"]) == (1024, True)
-    assert with_pace([{"run": "a"}], lambda run: {"update": [1, 2]}) == [{"run": "a"}]
+    assert with_pace({"run": "a"}, {"update": [1, 2]}) == {"run": "a"}
     holes = {"update": [1, 2, 4], "token_accuracy": [0.1, None, 0.9]}
-    (found,) = with_pace([{"run": "a"}], lambda run: holes, [0.5])
+    found = with_pace({"run": "a"}, holes, [0.5])
     assert found["updates_to_0.5"] == pytest.approx(2)
 
 
@@ -287,16 +293,16 @@ def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
         (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
         runs.append(run.fingerprint)
     sweep = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
-    publish(tmp_path / "results", sweep, tmp_path / "evidence", lambda run: [run])
+    publish(tmp_path / "results", sweep, tmp_path / "evidence")
     published = {one.run: one for one in read_published(tmp_path / "evidence")}
-    own, _ = read_finished(tmp_path / "results", runs, {}, pytest.fail)
-    theirs, _ = read_finished(tmp_path / "none", runs, published, pytest.fail)
+    own = [one.row() for one in gather(tmp_path / "results", runs, {}, pytest.fail)]
+    theirs = [one.row() for one in gather(tmp_path / "none", runs, published, pytest.fail)]
     assert {one["run"]: one for one in own} == {one["run"]: one for one in theirs}
     assert all(one["updates_to_0.9_censored"] is False for one in own)
     (run, *_) = runs
     (tmp_path / "results" / "runs" / run / "metrics.jsonl").write_text("none\n")
     said: list[str] = []
-    found, _ = read_finished(tmp_path / "results", runs, {}, said.append)
+    found = [one.row() for one in gather(tmp_path / "results", runs, {}, said.append)]
     assert [one["run"] for one in found if "updates_to_0.9" not in one] == [run]
     assert len(said) == 1
 

@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from pernn.experiments import experiment_names, find_experiment
-from pernn.reports import Chapter, Labels, curve_rows, draw_curves, write_study
+from pernn.reports import Labels, Report, draw_curves, write_study
 from pernn.reports.charts import chart, chart_library
 from pernn.reports.tables import summarise
+from pernn.trials import Trial
 from reports.test_page import CLAIMS, HOSTILE, Reader
-from reports.trials import experiment, planned, trials
+from reports.trials import curves, experiment, planned, trials
 
 LONG = "x" * 10_000
 RIGHT_TO_LEFT = "\u202egnp.exe"
@@ -37,7 +39,10 @@ class Page(Reader):
         kept.append(data)
 
 
-def chapter(**changes: Any) -> Chapter:
+MADE_BY = {"packages": {"pernn": "0.1.0"}, "commit": "abcdef"}
+
+
+def chapter(**changes: Any) -> Report:
     about = {
         "experiment": experiment(claims=CLAIMS),
         "scale": "demo",
@@ -45,9 +50,10 @@ def chapter(**changes: Any) -> Chapter:
         "planned": planned(),
         "command": "pernn run it",
         "notes": ["Two cores."],
-        "origin": "0.1.0 (abcdef)",
+        "trials": [Trial("a", {}, {"metrics": {}}, {**MADE_BY}, {})],
+        "formats": ("svg",),
     }
-    return Chapter(**{**about, **changes})
+    return Report(**{**about, **changes})
 
 
 def read(path: Path) -> Page:
@@ -100,7 +106,13 @@ def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path, monkeypatch: A
     chapters = [
         chapter(),
         chapter(scale="small"),
-        chapter(scale="small", records=few, planned=asked, changes="core.hidden_size=96"),
+        chapter(
+            scale="small",
+            records=few,
+            planned=asked,
+            changes="core.hidden_size=96",
+            is_restricted=True,
+        ),
     ]
     page = write_study(chapters, tmp_path / "study.html")
     whole = len(CLAIMS)
@@ -147,9 +159,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         for place, one in enumerate(trials(("gru",), (4,)))
     ]
     about = experiment(name=HOSTILE, question=HOSTILE, source=LONG, claims=CLAIMS)
-    hostile = chapter(
-        experiment=about, scale=HOSTILE, records=records, command=LONG, notes=names, origin=HOSTILE
-    )
+    hostile = chapter(experiment=about, scale=HOSTILE, records=records, command=LONG, notes=names)
     path = write_study([hostile], tmp_path / "study.html")
     page, text = read(path), path.read_text()
     assert "img" not in page.tags
@@ -212,7 +222,7 @@ def test_a_panic_of_vl_convert_is_an_error_of_ours() -> None:
     )
 
 
-def test_curves_are_thinned_and_drawn() -> None:
+def test_curves_are_drawn() -> None:
     records = trials(("gru",), (4, 8, 16, 32), (111, 222))
 
     def lines(run: str) -> list[dict[str, Any]]:
@@ -222,18 +232,11 @@ def test_curves_are_thinned_and_drawn() -> None:
             for kind in (["train", "test"] if u % 100 == 0 else ["train"])
         ]
 
-    every = curve_rows(records, lines)
-    assert len(every) == len(records) * 220
-    rows = curve_rows(records, lines, 10)
-    assert len(rows) == len(records) * 20
-    assert {row["update"] for row in rows if row["run"] == records[0]["run"]} >= {10, 2000}
-    assert "loss" in rows[0]
-    assert "damerau_levenshtein" not in rows[0]
-    found = draw_curves(experiment(), rows, "demo", ("svg",))
+    found = draw_curves(experiment(), curves(records, lines), "demo", ("svg",))
     assert found.contents.keys() == {"learning_curves.svg"}
     assert "scale demo" in found.footer
     assert "n = 2 seeds" in found.footer
-    assert draw_curves(experiment(), [], "demo", ("svg",)).missing
+    assert draw_curves(experiment(), pd.DataFrame(), "demo", ("svg",)).missing
 
 
 def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
@@ -259,7 +262,7 @@ def test_steep_training_losses_fall_without_a_jump(monkeypatch: pytest.MonkeyPat
             for kind in (["train", "test"] if u % 50 == 0 else ["train"])
         ]
 
-    figure = _drawn(monkeypatch, curve_rows(records, lines))
+    figure = _drawn(monkeypatch, curves(records, lines))
     training, tests, accuracy = figure.axes
     for axes, updates in ((training, range(10, 210, 10)), (tests, (50, 100, 150, 200))):
         for line in axes.lines:
@@ -280,12 +283,9 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.Monkey
         }.items()
         for one in trials((core,), sizes, (111, 222))
     ]
-    rows = [
-        {**record, "run": f"{place}", "update": update, "kind": kind, "loss": 1.0}
-        for place, record in enumerate(records)
-        for update in (5, 10)
-        for kind in ("train", "test")
-    ]
+    records = [{**record, "run": f"{place}"} for place, record in enumerate(records)]
+    lines = [{"update": u, "kind": k, "loss": 1.0} for u in (5, 10) for k in ("train", "test")]
+    rows = curves(records, lambda run: lines)
     figure = _drawn(monkeypatch, rows)
     assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 2"] * 3 * 8
     assert figure.get_size_inches()[1] <= 15
@@ -317,7 +317,8 @@ def test_curves_tell_banks_of_oscillators_apart() -> None:
         {**record, "run": str(place), "update": 5, "kind": "test"}
         for place, record in enumerate(records)
     ]
-    assert draw_curves(about, rows, "demo", ("svg",)).drawn
+    frame = pd.DataFrame(rows, dtype=object)
+    assert draw_curves(about, frame, "demo", ("svg",)).drawn
 
 
 def test_the_label_of_a_missing_name_is_its_own() -> None:

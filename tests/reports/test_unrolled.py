@@ -24,9 +24,10 @@ from pernn.experiments import (
     Place,
     Predicate,
 )
-from pernn.reports import export_records, judge, unroll, write_report
+from pernn.reports import export_records, judge, write_report
 from pernn.store import RunDirectory, Sweep, save_sweep
 from pernn.store.files import checksum
+from pernn.trials import unroll
 from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])

@@ -1,8 +1,11 @@
 """Plausible finished trials, made up."""
 
 import random
+from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+import pandas as pd
 
 from pernn.experiments import Contrast, Experiment, FigureLayout
 from pernn.runs import RunSpec
@@ -159,3 +162,11 @@ def stability(seeds: tuple[int, ...] = SEEDS, shift: float = 0.0) -> list[dict[s
             }
         }
     return records
+
+
+def curves(
+    records: list[dict[str, Any]], lines: Callable[[str], list[dict[str, Any]]]
+) -> pd.DataFrame:
+    """The lines of trials beside their settings."""
+    rows = [{**record, **line} for record in records for line in lines(record["run"])]
+    return pd.DataFrame(rows, dtype=object)

@@ -11,8 +11,9 @@ import torch
 from pernn.errors import CorruptError, MachineError, StoreError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.runs import RunSpec, execute, stages
-from pernn.store import CheckpointFolder, RunDirectory, read_records, read_status
+from pernn.store import CheckpointFolder, RunDirectory, read_status
 from pernn.training import advance
+from pernn.trials import gather
 
 SPEC = RunSpec.load(
     {
@@ -208,7 +209,7 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     curve = result["tables"]["by_update"]
     assert (curve["update"], curve["percent"]) == ([7, 14, 20], [35, 70, 100])
     assert curve["token_accuracy"] == [0.0] * 3
-    (record,) = read_records(tmp_path, [wild.fingerprint()])
+    record = gather(tmp_path, [wild.fingerprint()])[0].row()
     assert (record["diverged"], record["token_accuracy"]) == (3, 0.0)
     status = read_status(tmp_path, wild.fingerprint())
     assert (status.state, status.reason[:10]) == ("finished", "diverged: ")

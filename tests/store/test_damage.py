@@ -13,14 +13,13 @@ from pernn.store import (
     Sweep,
     load_sweep,
     parse_json,
-    read_record,
-    read_records,
     read_status,
     save_sweep,
     sealed,
 )
 from pernn.store import run_directory as module
 from pernn.store.files import checksum, read_whole
+from pernn.trials import gather, read_trial
 
 SPEC = {"seed": 1}
 RUN = checksum(SPEC)[:16]
@@ -65,13 +64,13 @@ def test_files_of_an_earlier_version_have_no_checksum(run: RunDirectory) -> None
     assert run.read_result() == values
 
 
-def test_a_finished_runs_edited_spec_reaches_no_report(run: RunDirectory) -> None:
+def test_a_finished_runs_edited_spec_reaches_no_report(run: RunDirectory, tmp_path: Path) -> None:
     change(run.path / "spec.json", '"seed": 1', '"seed": 2')
     with pytest.raises(CorruptError, match="was changed"):
-        read_record(run)
+        read_trial(tmp_path, RUN)
     (run.path / "result.json").unlink()
     # Without a result it gives no record, and is no reason to refuse those of others.
-    assert read_record(run) is None
+    assert read_trial(tmp_path, RUN) is None
 
 
 @pytest.mark.parametrize(
@@ -214,10 +213,10 @@ def test_a_large_environment_is_not_read(run: RunDirectory) -> None:
         run.read_environment()
 
 
-def test_no_metric_takes_the_place_of_another_column(run: RunDirectory) -> None:
+def test_no_metric_takes_the_place_of_another_column(run: RunDirectory, tmp_path: Path) -> None:
     metrics = {"run": 1.0, "seed": 2.0, "tables": 3.0, "loss": 0.5}
     run.write_result({"fingerprint": RUN, "metrics": metrics})
-    assert read_record(run) == {
+    assert gather(tmp_path, [RUN])[0].row() == {
         "run": RUN,
         "seed": 1,
         "num_parameters": None,
@@ -235,11 +234,11 @@ def test_the_others_of_a_damaged_run_are_read(run: RunDirectory, tmp_path: Path)
         other.write_spec({"seed": 2})
         other.write_result({"fingerprint": other.fingerprint, "metrics": {"loss": 0.25}})
     runs = [run.fingerprint, other.fingerprint, "f" * 16]
-    assert len(read_records(tmp_path, runs)) == 2
+    assert len(gather(tmp_path, runs)) == 2
     change(run.path / "result.json", "0.5", "0.6")
     with pytest.raises(CorruptError, match="changed since"):
-        read_records(tmp_path, runs)
+        gather(tmp_path, runs)
     said: list[str] = []
-    assert [one["run"] for one in read_records(tmp_path, runs, said.append)] == runs[1:2]
+    assert [one.run for one in gather(tmp_path, runs, on_warning=said.append)] == runs[1:2]
     assert len(said) == 1
     assert run.fingerprint in said[0]

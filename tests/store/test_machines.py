@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pernn.store import describe_machines
 from pernn.store.files import MAX_SMALL_BYTES
+from pernn.trials import describe, gather
 from store.finished import finish, spec
 
 
@@ -14,7 +14,7 @@ def test_a_record_of_a_machine_is_read_within_a_bound(tmp_path: Path) -> None:
     run = finish(tmp_path, spec(1), random.Random(1)).fingerprint
     (tmp_path / "runs" / run / "environment.json").write_bytes(b" " * (MAX_SMALL_BYTES + 1))
     said: list[str] = []
-    assert describe_machines(tmp_path, [run], said.append) == []
+    assert describe(gather(tmp_path, [run], on_warning=said.append)) == []
     assert len(said) == 1
     assert "bytes, nothing that pernn wrote" in said[0]
 
@@ -22,4 +22,4 @@ def test_a_record_of_a_machine_is_read_within_a_bound(tmp_path: Path) -> None:
 def test_a_run_without_the_record_is_left_out(tmp_path: Path) -> None:
     run = finish(tmp_path, spec(1), random.Random(1))
     (run.path / "environment.json").unlink(missing_ok=True)
-    assert describe_machines(tmp_path, [run.fingerprint], pytest.fail) == []
+    assert describe(gather(tmp_path, [run.fingerprint], on_warning=pytest.fail)) == []

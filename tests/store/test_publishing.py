@@ -17,14 +17,10 @@ from pernn.store import (
     RunDirectory,
     Sweep,
     describe_publication,
-    find_published,
-    publish,
-    read_published,
-    read_records,
     save_sweep,
 )
 from pernn.store.columns import from_table, open_parquet, read_table, to_parquet
-from pernn.store.publishing import MAX_POINTS
+from pernn.trials import MAX_POINTS, find_published, gather, publish, read_published
 from store.finished import begin, finish, spec
 
 pytest.importorskip("pyarrow")
@@ -49,21 +45,17 @@ def results(root: Path, *, noise: int = 0, machine: str = "one", seeds=SEEDS) ->
     return sweep_of(root, [*seeds, 99])
 
 
-def alone(run: str) -> list[str]:
-    return [run]
-
-
 @pytest.fixture
 def published(tmp_path: Path) -> Path:
-    publish(tmp_path / "r", results(tmp_path / "r"), tmp_path / "evidence", alone)
+    publish(tmp_path / "r", results(tmp_path / "r"), tmp_path / "evidence")
     return tmp_path / "evidence"
 
 
 def test_records_are_those_of_the_results_directory(tmp_path: Path, published: Path) -> None:
-    found = {one.run: one.record() for one in read_published(published)}
+    found = {one.run: one.row() for one in read_published(published)}
     runs = [spec(seed).fingerprint() for seed in SEEDS]
     assert list(found) == sorted(runs)
-    assert [found[run] for run in runs] == read_records(tmp_path / "r", runs)
+    assert [found[run] for run in runs] == [one.row() for one in gather(tmp_path / "r", runs)]
     assert [one.run for one in read_published(published, [runs[1], "0" * 16])] == [runs[1]]
     one = read_published(published, runs[:1])[0]
     assert one.environment["processor"] == "one"
@@ -75,7 +67,8 @@ def test_records_are_those_of_the_results_directory(tmp_path: Path, published: P
 def test_reading_starts_no_thread_that_could_abort_the_end_of_a_process(published: Path) -> None:
     code = """
 import os, pathlib, sys
-from pernn.store import load_pyarrow, read_published
+from pernn.store import load_pyarrow
+from pernn.trials import read_published
 load_pyarrow()
 before = os.listdir("/proc/self/task")
 found = read_published(pathlib.Path(sys.argv[1]))
@@ -93,18 +86,18 @@ def test_again_changes_nothing_and_order_plays_no_part(tmp_path: Path, published
     (file,) = published.iterdir()
     before = file.read_bytes()
     root = tmp_path / "r"
-    fates = publish(root, sweep_of(root), published, alone).fates
+    fates = publish(root, sweep_of(root), published).fates
     assert (set(fates.values()), file.read_bytes()) == ({"identical"}, before)
     late = tmp_path / "late"
     for seeds in ([2], [1, 0]):
-        publish(root, sweep_of(root, seeds), late, alone)
+        publish(root, sweep_of(root, seeds), late)
     assert (late / file.name).read_bytes() == before
 
 
 def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path: Path, published: Path) -> None:
     other = tmp_path / "other"
     sweep = results(other, noise=1, machine="two", seeds=(2, 3))
-    made = publish(other, sweep, published, alone)
+    made = publish(other, sweep, published)
     assert list(made.fates.values()) == ["kept the first", "published"]
     machines = {one.spec["seed"]: one.environment["processor"] for one in read_published(published)}
     assert machines == {0: "one", 1: "one", 2: "one", 3: "two"}
@@ -116,7 +109,7 @@ def test_what_is_damaged_is_left_out(tmp_path: Path) -> None:
     bad = RunDirectory(root, sweep.runs[0]).path / "result.json"
     bad.write_text(bad.read_text().replace('"token_accuracy": 0.', '"token_accuracy": 1.', 1))
     (RunDirectory(root, sweep.runs[1]).path / "metrics.jsonl").write_text("{\n")
-    made = publish(root, sweep, tmp_path / "evidence", alone)
+    made = publish(root, sweep, tmp_path / "evidence")
     assert list(made.left_out) == list(sweep.runs[:2])
     assert made.fates == {sweep.runs[2]: "published"}
 
@@ -124,7 +117,7 @@ def test_what_is_damaged_is_left_out(tmp_path: Path) -> None:
 def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path: Path, published: Path) -> None:
     other = Sweep("vocabulary_size-demo", "sorting", "demo", {}, [])
     with pytest.raises(CorruptError, match="holds vocabulary_size demo"):
-        publish(tmp_path / "r", other, published, alone)
+        publish(tmp_path / "r", other, published)
 
 
 def rewrite(folder: Path, change: Callable[[Any], Any], **about: Any) -> None:
@@ -189,7 +182,7 @@ def test_a_description_of_wrong_types_is_refused(published: Path, about: dict[st
 
 def test_older_and_newer_files_are_named_as_such(tmp_path: Path, published: Path) -> None:
     rewrite(published, lambda table: table, format=1)
-    for use in (read_published, lambda to: publish(tmp_path, sweep_of(tmp_path), to, alone)):
+    for use in (read_published, lambda to: publish(tmp_path, sweep_of(tmp_path), to)):
         with pytest.raises(CorruptError, match="published by an older version"):
             use(published)
     rewrite(published, lambda table: table, format=3)
@@ -212,19 +205,22 @@ def test_a_small_file_that_would_fill_the_memory_is_refused(published: Path) -> 
         read_table(parquet.ParquetFile(pa.BufferReader(sink.getvalue())))
 
 
-def test_two_that_publish_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_two_that_publish_at_once_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, to = tmp_path / "r", tmp_path / "evidence"
     results(root)
-    other = Thread(target=publish, args=(root, sweep_of(root, [2]), to, alone))
+    other = Thread(target=publish, args=(root, sweep_of(root, [2]), to))
 
-    def interrupted(run: str) -> list[str]:
+    def interrupted(root: Path, runs: list[str]) -> list[str]:
         # By now the first has read what is published.
         if not other.ident:
             other.start()
             other.join(0.5)
-        return [run]
+        return runs
 
-    publish(root, sweep_of(root, [0, 1]), to, interrupted)
+    monkeypatch.setattr("pernn.trials.with_stages", interrupted)
+    publish(root, sweep_of(root, [0, 1]), to)
     other.join()
     assert {one.spec["seed"] for one in read_published(to)} == {0, 1, 2}
 
@@ -263,7 +259,7 @@ def test_any_tool_can_use_the_columns(published: Path) -> None:
         "int64",
         "float64",
     ]
-    assert list(frame.token_accuracy) == [one.record()["token_accuracy"] for one in trials]
+    assert list(frame.token_accuracy) == [one.row()["token_accuracy"] for one in trials]
     assert list(frame["environment.processor"]) == ["one"] * 3
     assert [list(curve) for curve in frame["curves.loss"]] == [one.curves["loss"] for one in trials]
 

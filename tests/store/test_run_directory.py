@@ -15,13 +15,13 @@ from pernn.store import (
     Checkpoint,
     RunDirectory,
     Sweep,
-    read_record,
     read_status,
     read_statuses,
     save_sweep,
     status,
 )
 from pernn.store.files import FORMAT, checksum
+from pernn.trials import gather
 
 SPEC = {"task": {"kind": "reverse_ordering"}, "seed": 1}
 RUN = checksum(SPEC)[:16]
@@ -214,11 +214,11 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> N
     assert "\n" not in str(caught.value)
 
 
-def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory) -> None:
-    assert read_record(run) is None
+def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory, tmp_path: Path) -> None:
+    assert gather(tmp_path, [RUN]) == []
     result = {"fingerprint": RUN, "metrics": {"loss": 0.5}, "num_parameters": 7}
     run.write_result(result)
-    assert read_record(run) == {
+    assert gather(tmp_path, [RUN])[0].row() == {
         "run": RUN,
         "task.kind": "reverse_ordering",
         "seed": 1,
@@ -228,9 +228,8 @@ def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory) -> None:
     }
     table = {"length": [1, 2], "token_accuracy": [0.5, 0.25]}
     run.write_result({**result, "tables": {"by_length": table}})
-    record = read_record(run)
-    assert record is not None
-    assert record["tables"] == {"by_length": table}
+    (found,) = gather(tmp_path, [RUN])
+    assert found.row()["tables"] == {"by_length": table}
 
 
 def test_states(run: RunDirectory, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from pernn.store import (
     FOLDER,
     VARIABLE_OF_PLANS,
     evidence_folder,
-    find_published,
     list_publications,
     load_sweep,
     plan_folders,
@@ -31,13 +30,13 @@ from pernn.sweeps import (
     find_plan,
     find_sweep,
     full_name,
-    judge_sweep,
     make_report,
     plan_sweep,
-    read_curves,
-    read_finished,
     repeat_command,
+    report_of,
 )
+from pernn.trials import curves_of, find_published, gather, records_of
+from pernn.trials import publish as publish_sweep
 
 from .options import (
     RESULTS,
@@ -100,7 +99,7 @@ def report(
         raise ConfigError("expected a sweep, or --all (and then --out FILE) for a page of all")
     plan = find_plan(results, sweep, scale, published, warn)
     if claims:
-        _print_claims(judge_sweep(results, plan, damage.append), as_json=as_json)
+        _print_claims(report_of(results, plan, damage.append).verdicts, as_json=as_json)
         return left_out(damage)
     require_writable(sweep_directory(results, plan.sweep.name) / "index.html")
     made = make_report(results, plan, damage.append)
@@ -235,10 +234,9 @@ def export(
     if curves and table is not None:
         raise ConfigError("--curves and --table are two things: give one of them")
     found = find_published(published, runs, warn)
-    rows, taken = read_finished(results, runs, found, damage.append)
-    what = f"{len(rows)} of {len(runs)} trials"
-    if curves:
-        rows = read_curves(results, rows, taken, thin=False)
+    trials = gather(results, runs, found, damage.append)
+    what = f"{len(trials)} of {len(runs)} trials"
+    rows = records_of(curves_of(trials)) if curves else [one.row() for one in trials]
     num_rows = export_records(rows, output, table)
     what = f"{num_rows} rows of {what}" if table or curves else what
     typer.echo(f"{what} written to {output}")
@@ -267,7 +265,6 @@ def publish(
 
     Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
-    from pernn.evidence import publish_sweep
     from pernn.progress import name_run
 
     changes = grid_changes(assignments, seeds, additions)

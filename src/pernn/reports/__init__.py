@@ -14,11 +14,7 @@ if TYPE_CHECKING:
         smallest_effect as smallest_effect,
     )
     from .comparing import Comparison as Comparison, compare as compare
-    from .curves import (
-        NUM_POINTS as NUM_POINTS,
-        curve_rows as curve_rows,
-        draw_curves as draw_curves,
-    )
+    from .curves import NUM_POINTS as NUM_POINTS, draw_curves as draw_curves
     from .escaping import clean as clean, csv_cell as csv_cell
     from .expectations import predicted_and_found as predicted_and_found
     from .exports import (
@@ -27,14 +23,15 @@ if TYPE_CHECKING:
     )
     from .figures import Format as Format, draw as draw, render as render
     from .findings import Cell as Cell
-    from .frames import load_curves as load_curves, load_results as load_results
     from .labels import Labels as Labels
     from .more_figures import FORMATS as FORMATS
     from .pace_page import pace_figure as pace_figure, pace_parts as pace_parts
-    from .page import Chapter as Chapter, Report as Report, write_report as write_report
-    from .pace import updates_to as updates_to, with_pace as with_pace
     from .pairs import Side as Side, select as select
-    from .records import matches as matches, paired_differences as paired_differences
+    from .records import (
+        matches as matches,
+        paired_differences as paired_differences,
+        settings_of as settings_of,
+    )
     from .registered import (
         Registered as Registered,
         claim_digest as claim_digest,
@@ -42,7 +39,8 @@ if TYPE_CHECKING:
         judge_experiment as judge_experiment,
         rule_of as rule_of,
     )
-    from .replication import Study as Study, fill as fill, replication_parts as replication_parts
+    from .replication import fill as fill, replication_parts as replication_parts
+    from .report import Report as Report, write_report as write_report
     from .rules import Outcome as Outcome
     from .sooner import compare_pace as compare_pace
     from .statistics import (
@@ -58,6 +56,5 @@ if TYPE_CHECKING:
         to_csv as to_csv,
         to_markdown as to_markdown,
     )
-    from .unrolled import settings_of as settings_of, unroll as unroll
 
 __getattr__ = exports(__name__)

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pernn.experiments import Choice, Claim
+from pernn.trials import is_setting
 
-from .records import Record, matches, number, sort_key
+from .records import Record, matches, number, settings_of, sort_key
 from .samples import Label, NotRunError
-from .unrolled import is_setting, settings_of
 
 Condition = frozenset[tuple[str, Any]]
 """All settings of a trial but its seed and what is chosen."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from pernn.experiments import find_experiment
 
 from .claims import Verdict
 from .registered import judge_experiment
+from .report import Report
 from .rules import Outcome
 from .statistics import ROUNDING
 
@@ -21,36 +21,8 @@ NOT_ASKED = "not asked here"
 """Of a claim that the trials of a sweep that stands apart are not about."""
 
 
-@runtime_checkable
-class Judged(Protocol):
-    """A sweep with its verdicts."""
-
-    @property
-    def experiment_name(self) -> str:
-        """What was asked."""
-
-    @property
-    def scale(self) -> str:
-        """At which of the experiment's scales."""
-
-    @property
-    def is_restricted(self) -> bool:
-        """Whether it has settings of its own beside its seeds."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether it has all of its trials."""
-
-    @property
-    def verdicts(self) -> Sequence[Verdict]:
-        """One per claim."""
-
-
-J = TypeVar("J", bound=Judged)
-
-
 @dataclass(frozen=True)
-class Counted(Generic[J]):
+class Counted:
     """A claim of the paper with the verdict that counts.
 
     Attributes:
@@ -63,7 +35,7 @@ class Counted(Generic[J]):
 
     experiment: str
     verdict: Verdict
-    sweep: J | None
+    sweep: Report | None
     same_as: str
 
     @property
@@ -72,23 +44,23 @@ class Counted(Generic[J]):
         return "same numbers" if self.same_as else self.verdict.verdict
 
 
-def planned_sweeps(sweeps: Iterable[J]) -> dict[str, J]:
+def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
     """Return for each experiment the sweep by which its claims are judged.
 
     That is one with the settings of its scale, whatever its seeds; a registered one before others.
     """
 
-    def is_registered(one: J) -> bool:
+    def is_registered(one: Report) -> bool:
         return any(verdict.registration == "registered" for verdict in one.verdicts)
 
-    found: dict[str, J] = {}
+    found: dict[str, Report] = {}
     whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
     for one in sorted(whole, key=lambda one: (SCALES.index(one.scale), not is_registered(one))):
-        found.setdefault(one.experiment_name, one)
+        found.setdefault(one.experiment.name, one)
     return found
 
 
-def count_claims(sweeps: Iterable[J], experiments: Sequence[str]) -> list[Counted[J]]:
+def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
     """Return every claim once, in the order of the experiments.
 
     Args:
@@ -109,7 +81,7 @@ def count_claims(sweeps: Iterable[J], experiments: Sequence[str]) -> list[Counte
     return found
 
 
-def outcome_apart(sweep: Judged, verdict: Verdict) -> Outcome | str:
+def outcome_apart(sweep: Report, verdict: Verdict) -> Outcome | str:
     """Return the verdict of a sweep that stands apart, or that it does not ask for one."""
     return NOT_ASKED if sweep.is_finished and verdict.verdict == "not run" else verdict.verdict
 

@@ -1,16 +1,17 @@
 """Learning curves of a sweep: training and test, thinned, as rows and as a further figure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
+
 from pernn.experiments import Experiment, FigureLayout, names_of
+from pernn.trials import is_missing, is_setting, records_of
 
 from .figures import Format, draw, render
-from .labels import Labels, footer, value_of
+from .labels import Labels, footer
 from .more_figures import ExtraFigure
-from .records import Record
-from .unrolled import is_setting
 
 STEM = "learning_curves"
 CAPTION = "How the networks learnt"
@@ -21,64 +22,33 @@ NUM_PANELS = 8
 
 TESTS = ("token_accuracy", "perplexity")
 """Metrics of the tests that are drawn, beside the loss."""
-NAMED = ("run", "seed", "update")
-
-Metrics = Callable[[str], Sequence[Mapping[str, Any]]]
-"""Run → the lines of its `metrics.jsonl`."""
-
-
-def curve_rows(
-    records: Iterable[Record], read: Metrics, num_points: int | None = None
-) -> list[Record]:
-    """Return one row per line of each trial's metrics, beside the trial's settings.
-
-    Args:
-        records: Trials; of their columns the settings and `run` are kept.
-        read: Where the lines come from.
-        num_points: If given, at most this many lines of each kind per trial, evenly spread, the
-            last one among them.
-    """
-    rows: list[Record] = []
-    for record in records:
-        about = {name: value for name, value in record.items() if is_setting(name)}
-        lines = read(record["run"])
-        for kind in ("train", "test"):
-            own = [line for line in lines if line.get("kind") == kind]
-            if num_points is not None and len(own) > num_points:
-                step = (len(own) - 1) / (num_points - 1)
-                own = [own[round(place * step)] for place in range(num_points)]
-            rows += [{"run": record["run"], **about, **line} for line in own]
-    return rows
+NAMED = ["run", "update"]
 
 
 def draw_curves(
-    experiment: Experiment, rows: Sequence[Record], scale: str, formats: Sequence[Format]
+    experiment: Experiment, rows: pd.DataFrame, scale: str, formats: Sequence[Format]
 ) -> ExtraFigure:
     """Draw training and test curves: a panel per panel of the figure, mean, interval and trials.
 
     Args:
         experiment: Its labels and its figure's conditions are taken.
-        rows: From `curve_rows`.
+        rows: From `curves_of`.
         scale: Of the sweep.
         formats: Which files are drawn.
     """
-    if not rows:
+    if rows.empty:
         return ExtraFigure(STEM, CAPTION, "", {}, "no trial has curves here")
     panels, lines = _conditions(experiment.figure, rows)
     kept, note = _kept(rows, panels, Labels(experiment.labels))
     # A record per update: the training's own lines and the tests', each under names of its own. A
     # test's line also has a `train_loss`, the mean since the test before: not what is drawn.
-    merged: dict[tuple[str, Any], Record] = {}
-    for row in kept:
-        about = {name: value for name, value in row.items() if is_setting(name) or name in NAMED}
-        if row["kind"] == "test":
-            measured = {name: row[name] for name in TESTS if name in row}
-        else:
-            measured = {}
-        measured[f"{row['kind']}_loss"] = row.get("loss")
-        merged.setdefault((row["run"], row["update"]), {}).update({**about, **measured})
-    records = list(merged.values())
-    tests = [name for name in TESTS if any(name in record for record in records)]
+    is_test = kept["kind"] == "test"
+    tests = [name for name in TESTS if name in kept and kept.loc[is_test, name].notna().any()]
+    trained = kept.loc[~is_test, [*NAMED, "loss"]].rename(columns={"loss": "train_loss"})
+    tested = kept.loc[is_test, [*NAMED, "loss", *tests]].rename(columns={"loss": "test_loss"})
+    measured = trained.merge(tested, on=NAMED, how="outer")
+    settings = kept[[name for name in kept if is_setting(name) or name == "run"]]
+    records = records_of(measured.merge(settings.drop_duplicates("run"), on="run"))
     layout = FigureLayout(
         x="update",
         panels=panels,
@@ -92,17 +62,19 @@ def draw_curves(
     return ExtraFigure(STEM, CAPTION + note, footer(asked, records, scale), drawn, "")
 
 
-def _conditions(layout: FigureLayout, rows: Sequence[Record]) -> tuple[tuple[str, ...], str]:
+def _conditions(layout: FigureLayout, rows: pd.DataFrame) -> tuple[tuple[str, ...], str]:
     """Return what tells panels apart and what lines: all settings in which trials differ."""
-    keys = dict.fromkeys(key for row in rows for key in row if is_setting(key) and key != "seed")
-    varied = [key for key in keys if len({str(row.get(key)) for row in rows}) > 1]
+    keys = [key for key in rows if is_setting(key) and key != "seed"]
+    # Settings are those of whole trials.
+    trials = rows[["run", *keys]].drop_duplicates("run")
+    varied = [key for key in keys if trials[key].map(_text).nunique() > 1]
     figures = [
         name
         for some in (layout.lines, layout.panels, layout.rows, layout.x)
         for name in names_of(some)
     ]
-    # Widths of a code and the like come with its kind, unless the grid is about them.
-    varied = [key for key in varied if key in figures or all(key in row for row in rows)]
+    # Widths of an encoding and the like come with its kind, unless the grid is about them.
+    varied = [key for key in varied if key in figures or not trials[key].map(is_missing).any()]
     varied = varied or ["core.kind"]
     named = [name for name in figures if name in varied]
     order = list(dict.fromkeys([*named, *varied]))
@@ -110,11 +82,10 @@ def _conditions(layout: FigureLayout, rows: Sequence[Record]) -> tuple[tuple[str
     return tuple(name for name in order if name != lines) or ("core.kind",), lines
 
 
-def _kept(
-    rows: Sequence[Record], panels: tuple[str, ...], label: Labels
-) -> tuple[Sequence[Record], str]:
+def _kept(rows: pd.DataFrame, panels: tuple[str, ...], label: Labels) -> tuple[pd.DataFrame, str]:
     """Return the rows of a few of the panels, and a note if some were left out."""
-    values = label.order(value_of(row, panels) for row in rows)
+    shown = [tuple(None if is_missing(x) else x for x in row) for row in _columns(rows, panels)]
+    values = label.order(shown)
     if len(values) <= NUM_PANELS:
         return rows, ""
     blocks: dict[Any, list[Any]] = {}
@@ -123,8 +94,16 @@ def _kept(
     each = max(1, NUM_PANELS // len(blocks))
     found = [value for some in blocks.values() for value in _spread(some, each)]
     chosen = set(_spread(found, NUM_PANELS))
-    kept = [row for row in rows if value_of(row, panels) in chosen]
+    kept = rows[[value in chosen for value in shown]]
     return kept, f" ({len(chosen)} of {len(values)} conditions)"
+
+
+def _columns(rows: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(rows[name] if name in rows else [None] * len(rows) for name in names), strict=True)
+
+
+def _text(value: Any) -> str:
+    return str(None if is_missing(value) else value)
 
 
 def _spread(values: Sequence[Any], count: int) -> list[Any]:

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 from pernn.errors import ConfigError, counted
 from pernn.store import Registration
+from pernn.trials import unroll
 
 from .claims import Verdict
 from .escaping import escape_markdown, markdown_table
 from .records import Record, matches, number, sort_key
-from .replication import Study
+from .report import Report
 from .statistics import Interval, student_interval
-from .unrolled import unroll
 
 Outcome = Literal["held", "missed", "not decided", "open", "not run"]
 OUTCOMES: tuple[Outcome, ...] = ("held", "missed", "not decided", "not run", "open")
@@ -47,7 +47,7 @@ class _Row:
 
 def predicted_and_found(
     content: str,
-    studies: Sequence[Study],
+    reports: Sequence[Report],
     pages: str = ".",
     plans: Mapping[str, Registration] | None = None,
 ) -> str:
@@ -58,16 +58,16 @@ def predicted_and_found(
             `text`, `expected` (`supported`, `contradicted`, `not supported`, `open`; of a number
             `above`, `below`, `at least` with `bound`), `failure` if anything else is one, and
             either `claims`, as "sweep: claim", or `terms` of a number: `weight`, `sweep`, `where`.
-        studies: All published sweeps.
+        reports: All published sweeps.
         pages: Folder of the sweeps' pages, as seen from this one.
         plans: Registered plans by name, a section each.
 
     Raises:
         ConfigError: If the content is not as it should be.
     """
-    by_name = {one.sweep.name: one for one in studies}
+    by_name = {one.name: one for one in reports}
     # A registered name spells out the seeds; a whole grid is published under the experiment's name.
-    by_runs = {frozenset(trial.run for trial in one.trials): one for one in studies}
+    by_runs = {frozenset(trial["run"] for trial in one.records): one for one in reports}
     for own in (sweep for plan in (plans or {}).values() for sweep in plan.sweeps):
         if found := by_runs.get(frozenset(own.runs)):
             by_name[own.name] = found
@@ -108,10 +108,10 @@ def _table(rows: Sequence[_Row]) -> str:
     return markdown_table(("no.", "expected", "found", "outcome"), lines)
 
 
-def _of_claims(one: Mapping[str, Any], studies: Mapping[str, Study], pages: str) -> list[_Row]:
+def _of_claims(one: Mapping[str, Any], reports: Mapping[str, Report], pages: str) -> list[_Row]:
     rows = []
     text = f"{one['text']}: {one['expected']}"
-    missing = [title for title in one["claims"] if title.partition(": ")[0] not in studies]
+    missing = [title for title in one["claims"] if title.partition(": ")[0] not in reports]
     if missing:
         found = f"no trial is published ({counted(len(missing), 'claim')})"
         rows.append(_Row(one["number"], text, found, "not run", fails=False))
@@ -119,15 +119,15 @@ def _of_claims(one: Mapping[str, Any], studies: Mapping[str, Study], pages: str)
         if title in missing:
             continue
         sweep, _, name = title.partition(": ")
-        study = studies[sweep]
-        verdicts = {verdict.claim.name: verdict for verdict in study.verdicts}
+        report = reports[sweep]
+        verdicts = {verdict.claim.name: verdict for verdict in report.verdicts}
         if name not in verdicts:
             raise ConfigError(f"expectations.json: {sweep} has no claim {name!r}")
         verdict = verdicts[name]
         outcome = _judge_claim(one["expected"], verdict)
         is_met = outcome == "held" if one["expected"] == NOT else verdict.verdict == "supported"
         fails = outcome != "not run" and _fails(one, is_met=is_met)
-        link = posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
+        link = posixpath.normpath(f"{pages}/{report.name}/report.md")
         found = f"[`{name}`]({link}): {_told(verdict)}"
         rows.append(_Row(one["number"], text, found, outcome, fails))
     return rows
@@ -158,12 +158,12 @@ def _fails(one: Mapping[str, Any], *, is_met: bool) -> bool:
     return bool(one.get("failure")) and not is_met
 
 
-def _of_number(one: Mapping[str, Any], studies: Mapping[str, Study]) -> list[_Row]:
+def _of_number(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[_Row]:
     expected, bound = one["expected"], one.get("bound", 0.0)
     text = one["text"] if expected == "open" else f"{one['text']}: {expected} {bound:g}"
-    if any(term["sweep"] not in studies for term in one["terms"]):
+    if any(term["sweep"] not in reports for term in one["terms"]):
         return [_Row(one["number"], text, "no trial is published", "not run", fails=False)]
-    values = _values(one, studies)
+    values = _values(one, reports)
     interval = student_interval(values)
     outcome = _judge_number(expected, bound, interval)
     found = f"{escape_markdown(str(interval))}, n = {len(values)}"
@@ -184,11 +184,11 @@ def _judge_number(expected: str, bound: float, found: Interval) -> Outcome:
     return "held" if is_above == (expected == "above") else "missed"
 
 
-def _values(one: Mapping[str, Any], studies: Mapping[str, Study]) -> list[float]:
+def _values(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[float]:
     """Return the weighted sum of the terms' means for each seed that has them all."""
     sums: list[dict[Any, float]] = []
     for term in one["terms"]:
-        rows = unroll([trial.record() for trial in studies[term["sweep"]].trials], one.get("table"))
+        rows = unroll(reports[term["sweep"]].records, one.get("table"))
         sums.append(
             {
                 seed: term["weight"] * math.fsum(some) / len(some)

@@ -9,9 +9,9 @@ from typing import Any
 
 from pernn.errors import ConfigError
 from pernn.store import load_pyarrow, require_writable, storing, write_atomically
+from pernn.trials import require_table, unroll
 
 from .escaping import csv_cell
-from .unrolled import require_table, unroll
 
 Records = Sequence[dict[str, Any]]
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pernn.experiments import Experiment
+from pernn.trials import unroll
 
 from .escaping import shorten
 from .factors import draw_factors
@@ -23,7 +24,6 @@ from .records import Record
 from .scales import Scale, begins_far_away, fit_metric, fit_settled, is_share, late_values
 from .scatter import collect_pairs, draw_scatter, fit_number
 from .series import Series, collect, differences, line_order
-from .unrolled import unroll
 
 Format = Literal["svg", "pdf", "png"]
 METADATA: dict[Format, dict[str, None]] = {

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pernn.experiments import Experiment
+from pernn.trials import unroll
 
 from .escaping import escape_markdown
 from .figures import Format, draw, render
 from .labels import Labels, footer
 from .records import Record, matches
-from .unrolled import unroll
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
 

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pernn.errors import ConfigError
-from pernn.experiments import LEVELS, FigureLayout, find_experiment, pace_column
+from pernn.experiments import LEVELS, FigureLayout, pace_column
 
 from .escaping import escape_markdown, markdown_table
 from .figures import draw, render
-from .pace import as_factor, with_pace
+from .pace import as_factor
 from .pairs import Side
 from .records import Record
-from .replication import Study
+from .report import Report
 from .sooner import Sooner, compare_pace
 
 PACE_FIGURE = "vocabulary_size-small"
@@ -20,28 +20,28 @@ QUESTION = "How many times as many updates do networks without the encoding need
 HEAD = ("cell", "n", *map(str, LEVELS))
 
 
-def pace_parts(studies: Sequence[Study]) -> dict[str, str]:
+def pace_parts(reports: Sequence[Report]) -> dict[str, str]:
     """Return the generated parts of the page on pace as Markdown, by the name of their mark.
 
     Args:
-        studies: All published sweeps.
+        reports: All published sweeps.
     """
     tables, without = [], []
-    for study in studies:
-        found = _tables(study)
+    for report in reports:
+        found = _tables(report)
         tables += found
-        without += [] if found else [escape_markdown(study.sweep.title)]
+        without += [] if found else [escape_markdown(report.title)]
     return {
         "factors": "\n\n".join(tables),
         "without": "\n".join(f"- {title}" for title in without),
     }
 
 
-def pace_figure(studies: Sequence[Study]) -> bytes | None:
+def pace_figure(reports: Sequence[Report]) -> bytes | None:
     """Return the page's figure as SVG; `None` if its sweep is not published."""
-    for study in studies:
-        if study.sweep.name == PACE_FIGURE:
-            experiment = find_experiment(study.sweep.experiment)
+    for report in reports:
+        if report.name == PACE_FIGURE:
+            experiment = report.experiment
             layout = FigureLayout(
                 x=experiment.figure.x,
                 panels=experiment.figure.panels,
@@ -52,19 +52,14 @@ def pace_figure(studies: Sequence[Study]) -> bytes | None:
                 form="factors",
             )
             about = replace(experiment, question=QUESTION, figure=layout)
-            return render(draw(about, _records(study), study.sweep.scale), "svg")
+            return render(draw(about, report.records, report.scale), "svg")
     return None
 
 
-def _records(study: Study) -> list[Record]:
-    curves = {one.run: one.curves for one in study.trials}
-    return with_pace([one.record() for one in study.trials], curves.__getitem__)
-
-
-def _tables(study: Study) -> list[str]:
+def _tables(report: Report) -> list[str]:
     """Return a table for each encoding of a sweep that has networks without one."""
     by_kind: dict[str, list[Record]] = {}
-    for record in _records(study):
+    for record in report.records:
         by_kind.setdefault(record["encoding.kind"], []).append(record)
     baseline, tables = by_kind.pop("none", []), []
     for kind, treated in sorted(by_kind.items()):
@@ -73,7 +68,7 @@ def _tables(study: Study) -> list[str]:
         alike = [one for one in baseline if one["task.kind"] in tasks]
         rows = _rows(_side("none", alike), _side(kind, treated))
         if rows:
-            title = f"### {escape_markdown(study.sweep.title)}: {escape_markdown(kind)}"
+            title = f"### {escape_markdown(report.title)}: {escape_markdown(kind)}"
             tables.append(f"{title}\n\n{markdown_table(HEAD, rows)}")
     return tables
 

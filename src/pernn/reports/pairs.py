@@ -13,9 +13,9 @@ from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
 from pernn.parts import own_parts_off
 from pernn.tasks import TASKS
+from pernn.trials import is_setting
 
 from .records import Record, combine, matches, sort_key
-from .unrolled import is_setting
 
 FOLLOWING = ("embedding_size", "encoding.size")
 """Widths that follow `core.hidden_size`, unless they are set."""

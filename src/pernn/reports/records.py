@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.experiments import Contrast, Where, pace_column
+from pernn.experiments import Claim, Contrast, Where, pace_column
+from pernn.trials import is_setting
 
 Record = dict[str, Any]
 """One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
@@ -26,6 +27,11 @@ def matches(record: Record, where: Where) -> bool:
         record.get(column) in (allowed if isinstance(allowed, tuple) else (allowed,))
         for column, allowed in where.items()
     )
+
+
+def settings_of(claim: Claim) -> Where:
+    """Return what the settings of the trials that a claim is about must match."""
+    return {k: v for k, v in claim.predicate.where.items() if is_setting(k)}
 
 
 def sides(contrast: Contrast) -> list[Arm]:

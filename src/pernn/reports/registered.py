@@ -1,6 +1,6 @@
 """Whether a verdict is what a plan registered, and how it departs from it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -12,8 +12,7 @@ from pernn.store import RegisteredSweep, Registration, Sweep, read_registrations
 
 from .claims import Verdict, judge_all
 from .labels import Labels
-from .records import Record, matches
-from .unrolled import settings_of
+from .records import Record, matches, settings_of
 
 Environments = Mapping[str, Mapping[str, Any]]
 """Run → content of its `environment.json`."""
@@ -40,7 +39,7 @@ class Registered:
 
 
 def find_registered(
-    sweep: Sweep, runs: Sequence[str], environments: Callable[[], Environments]
+    sweep: Sweep, runs: Sequence[str], environments: Environments
 ) -> Registered | None:
     """Return what was registered of a sweep; of several plans, the one with most of its trials.
 
@@ -58,12 +57,11 @@ def find_registered(
         for one in plan.sweeps
         if about(one) == about(sweep)
     ]
-    known = environments() if found else {}
-    if not any("date" in one for one in known.values()):
+    if not found or not any("date" in one for one in environments.values()):
         return None
     name, plan, own = max(found, key=lambda one: len({*runs}.intersection(one[2].runs)))
     tuned = any(path.startswith(TUNED) for path in own.overrides)
-    return Registered(name, plan, own, known, tuned and own.overrides == sweep.overrides)
+    return Registered(name, plan, own, environments, tuned and own.overrides == sweep.overrides)
 
 
 def judge_experiment(

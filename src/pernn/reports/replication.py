@@ -2,19 +2,22 @@
 
 import posixpath
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-from pernn.experiments import CATALOGUE
-from pernn.store import Published, Sweep, count_machines
+from pernn.experiments import CATALOGUE, names_of
+from pernn.trials import count_machines, unroll
 
 from .claims import Verdict
 from .counting import NOT_ASKED, Counted, count_claims, outcome_apart, planned_sweeps
 from .escaping import escape_markdown, markdown_table
+from .records import number, paired_differences
+from .report import Report
 from .rules import Outcome
-from .sections import findings, means
+from .statistics import student_interval
 
+HEAD = ("claim", "quantity", "found", "n", "verdict")
 DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "too few seeds")
 COUNTED = (*DECIDED, "same numbers", "not run")
 OTHER = (*DECIDED, "not run", NOT_ASKED)
@@ -31,58 +34,21 @@ OF_ONE = re.compile(
 """
 
 
-@dataclass(frozen=True)
-class Study:
-    """A sweep of published trials, judged.
-
-    Attributes:
-        sweep: Which.
-        num_planned: Trials that its grid has.
-        trials: Those that are published.
-        verdicts: One per claim of its experiment.
-    """
-
-    sweep: Sweep
-    num_planned: int
-    trials: Sequence[Published]
-    verdicts: Sequence[Verdict]
-
-    @property
-    def experiment_name(self) -> str:
-        """What was asked."""
-        return self.sweep.experiment
-
-    @property
-    def scale(self) -> str:
-        """At which of the experiment's scales."""
-        return self.sweep.scale
-
-    @property
-    def is_restricted(self) -> bool:
-        """Whether it has settings of its own beside its seeds."""
-        return self.sweep.is_restricted
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether it has all of its trials."""
-        return len(self.trials) == self.num_planned
-
-
-def replication_parts(studies: Sequence[Study], pages: str = ".") -> dict[str, str]:
+def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, str]:
     """Return the generated parts of the report as Markdown, by the name of their mark.
 
     Args:
-        studies: All published sweeps.
+        reports: All published sweeps.
         pages: Folder of the sweeps' pages, as seen from the page that is filled.
     """
-    claims = count_claims(studies, list(CATALOGUE))
+    claims = count_claims(reports, list(CATALOGUE))
     return {
         **_of_claims(claims),
-        **_of_sweeps(studies, pages),
+        **_of_sweeps(reports, pages),
         "counts": _counts(claims),
-        "scorecard": _scorecard(studies, claims, pages),
-        "cost": _cost(studies),
-        "machines": _machines(studies),
+        "scorecard": _scorecard(reports, claims, pages),
+        "cost": _cost(reports),
+        "machines": _machines(reports),
     }
 
 
@@ -115,7 +81,7 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     return page
 
 
-def _of_claims(claims: Sequence[Counted[Study]]) -> dict[str, str]:
+def _of_claims(claims: Sequence[Counted]) -> dict[str, str]:
     """Return effect and verdict of every claim and its cells, by the names of their marks."""
     parts: dict[str, str] = {}
     for one in claims:
@@ -133,25 +99,25 @@ def _of_verdict(place: str, verdict: Verdict) -> dict[str, str]:
     return parts
 
 
-def _of_sweeps(studies: Sequence[Study], pages: str) -> dict[str, str]:
+def _of_sweeps(reports: Sequence[Report], pages: str) -> dict[str, str]:
     """Return tables and verdicts of every sweep, by the names of their marks."""
     parts: dict[str, str] = {}
-    for one in studies:
-        found = findings(one.sweep, one.verdicts, _link(pages, one))
-        parts[f"findings {one.sweep.name}"] = f"\n\n{found}\n\n"
-        parts[f"means {one.sweep.name}"] = f"\n\n{means(one.sweep, one.trials)}\n\n"
+    for one in reports:
+        found = findings(one, _link(pages, one))
+        parts[f"findings {one.name}"] = f"\n\n{found}\n\n"
+        parts[f"means {one.name}"] = f"\n\n{means(one)}\n\n"
         for verdict in one.verdicts:
-            parts |= _of_verdict(one.sweep.name, verdict)
+            parts |= _of_verdict(one.name, verdict)
     return parts
 
 
-def _link(pages: str, study: Study) -> str:
-    return posixpath.normpath(f"{pages}/{study.sweep.name}/report.md")
+def _link(pages: str, report: Report) -> str:
+    return posixpath.normpath(f"{pages}/{report.name}/report.md")
 
 
-def _scorecard(studies: Sequence[Study], claims: Sequence[Counted[Study]], pages: str) -> str:
+def _scorecard(reports: Sequence[Report], claims: Sequence[Counted], pages: str) -> str:
     """Return one row per experiment, each claim counted once; then the sweeps that stand apart."""
-    planned = planned_sweeps(studies)
+    planned = planned_sweeps(reports)
     rows, total = [], Counter[str]()
     for name in CATALOGUE:
         count = Counter(one.outcome for one in claims if one.experiment == name)
@@ -163,12 +129,12 @@ def _scorecard(studies: Sequence[Study], claims: Sequence[Counted[Study]], pages
     rows.append(("**all**", "", "", *(f"**{text}**" for text in counts)))
     head = ("experiment", "trials", "n", "claims", *COUNTED)
     parts = [_table(head, rows), *_same(claims)]
-    if others := [one for one in studies if one not in planned.values()]:
+    if others := [one for one in reports if one not in planned.values()]:
         parts += [APART, _table(("sweep", "trials", "n", *OTHER), _apart(others, pages))]
     return "\n\n".join(parts)
 
 
-def _same(claims: Sequence[Counted[Study]]) -> list[str]:
+def _same(claims: Sequence[Counted]) -> list[str]:
     pairs = [
         f"`{one.experiment}: {one.verdict.claim.name}` with `{one.same_as}`"
         for one in claims
@@ -179,24 +145,24 @@ def _same(claims: Sequence[Counted[Study]]) -> list[str]:
     return [f"Claims judged by the very same numbers are counted once: {', '.join(pairs)}."]
 
 
-def _apart(studies: Sequence[Study], pages: str) -> list[tuple[str, ...]]:
+def _apart(reports: Sequence[Report], pages: str) -> list[tuple[str, ...]]:
     rows = []
-    for study in studies:
-        count = Counter(outcome_apart(study, one) for one in study.verdicts)
-        title = escape_markdown(study.sweep.title)
-        rows.append((*_about(study, pages, title), *(str(count[kind]) for kind in OTHER)))
+    for report in reports:
+        count = Counter(outcome_apart(report, one) for one in report.verdicts)
+        title = escape_markdown(report.title)
+        rows.append((*_about(report, pages, title), *(str(count[kind]) for kind in OTHER)))
     return rows
 
 
-def _about(study: Study, pages: str, name: str) -> tuple[str, str, str]:
+def _about(report: Report, pages: str, name: str) -> tuple[str, str, str]:
     """Return a link to a sweep's page, its trials, and the number of seeds."""
-    seeds = sorted({one.num_seeds for one in study.verdicts if one.interval is not None})
+    seeds = sorted({one.num_seeds for one in report.verdicts if one.interval is not None})
     num_seeds = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
-    done = f"{len(study.trials):,} of {study.num_planned:,}"
-    return f"[{name}]({_link(pages, study)})", done, num_seeds
+    done = f"{len(report.trials):,} of {len(report.planned):,}"
+    return f"[{name}]({_link(pages, report)})", done, num_seeds
 
 
-def _counts(claims: Sequence[Counted[Study]]) -> str:
+def _counts(claims: Sequence[Counted]) -> str:
     """Return the totals in one sentence, for a page that has no room for the table."""
     count = Counter(one.outcome for one in claims)
     words = {"same numbers": "judged by the numbers of another", "not run": "not run"}
@@ -204,25 +170,23 @@ def _counts(claims: Sequence[Counted[Study]]) -> str:
     return f"Of the {len(claims)} claims, our own checks of them among them: {', '.join(found)}."
 
 
-def _cost(studies: Sequence[Study]) -> str:
+def _cost(reports: Sequence[Report]) -> str:
     """Return what the trials took; what several sweeps share counts once in the sum."""
     every: dict[str, float] = {}
     rows = []
-    for study in studies:
-        own = {run: cost for one in study.trials for run, cost in one.core_seconds.items()}
+    for report in reports:
+        own = {run: cost for one in report.trials for run, cost in one.core_seconds.items()}
         every |= own
         rows.append(
-            (escape_markdown(study.sweep.title), f"{len(study.trials):,}", _hours(own.values()))
+            (escape_markdown(report.title), f"{len(report.trials):,}", _hours(own.values()))
         )
     rows.append(("all, each run once", f"{len(every):,} runs", _hours(every.values())))
     return _table(("sweep", "trials", "core-hours"), rows)
 
 
-def _machines(studies: Sequence[Study]) -> str:
-    once = {one.run: dict(one.environment) for study in studies for one in study.trials}
-    found = [
-        (str(n), escape_markdown(text)) for text, n in count_machines([*once.values()]).items()
-    ]
+def _machines(reports: Sequence[Report]) -> str:
+    once = {one.run: dict(one.environment) for report in reports for one in report.trials}
+    found = [(str(n), escape_markdown(text)) for text, n in count_machines(once.values()).items()]
     return _table(("trials", "ran on"), found)
 
 
@@ -232,3 +196,54 @@ def _hours(seconds: Iterable[float]) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return markdown_table(head, rows) if rows else ""
+
+
+def findings(report: Report, page: str) -> str:
+    """Return a row per claim that a sweep judges, as Markdown, with a link to its report."""
+    rows = [
+        (
+            escape_markdown(one.claim.statement),
+            escape_markdown(one.quantity),
+            escape_markdown(str(one.interval)),
+            str(one.num_seeds),
+            one.verdict,
+        )
+        for one in report.verdicts
+        if one.interval is not None
+    ]
+    link = f"Every cell and remark: [{escape_markdown(report.title)}]({page})."
+    return f"{markdown_table(HEAD, rows)}\n\n{link}"
+
+
+def means(report: Report) -> str:
+    """Return a row per cell of an experiment's figure, as Markdown.
+
+    Columns are the means of the figure's lines, by its first metric, and its paired difference with
+    a 95 % interval by Student's t if it shows one.
+    """
+    layout, label = report.experiment.figure, report.label
+    metric, contrast, lines = layout.metrics[0], layout.contrast, names_of(layout.lines)
+    named = [name for axis in (layout.rows, layout.panels, layout.x) for name in names_of(axis)]
+    by = [name for name in dict.fromkeys(named) if name not in lines]
+    found: dict[tuple[Any, ...], dict[tuple[Any, ...], list[float]]] = defaultdict(dict)
+    records = unroll(report.records, layout.table)
+    for one in records:
+        if (value := number(one, metric)) is not None:
+            cell, line = (tuple(map(one.get, names)) for names in (by, lines))
+            found[cell].setdefault(line, []).append(value)
+    columns = label.order(line for some in found.values() for line in some)
+    head = [*map(label, by), *map(label, columns)]
+    differences: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    if contrast:
+        head.append(f"{label(contrast.treated)} − {label(contrast.baseline)}")
+        for key, value in paired_differences(records, metric, contrast, by).items():
+            differences[key[1:]].append(value)
+    rows = []
+    for cell in label.order(found):
+        values = (found[cell].get(line) for line in columns)
+        shown = (student_interval(some).shown if some else "–" for some in values)
+        row = [*map(label, cell), *shown]
+        if contrast:
+            row.append(str(student_interval(pairs)) if (pairs := differences[cell]) else "–")
+        rows.append([escape_markdown(text) for text in row])
+    return f"{label(metric)}:\n\n{markdown_table([*map(escape_markdown, head)], rows)}"

@@ -6,9 +6,9 @@ from typing import Any
 
 from pernn.errors import counted
 from pernn.experiments import Cells, Claim, Contrast, Where
+from pernn.trials import unroll
 
 from .records import Arm, Record, combine, matches, sides, sort_key
-from .unrolled import unroll
 
 Label = Callable[[Any], str]
 """Column or value → how it is displayed."""

@@ -70,7 +70,7 @@ def compare_pace(first: Side, second: Side, level: float) -> Paced:
     trained for; what never gets there counts as getting there at the end.
 
     Args:
-        first: Side A, whose records have the columns of `with_pace` for this level.
+        first: Side A, whose records have the columns of this level.
         second: Side B.
         level: Share of right tokens.
 

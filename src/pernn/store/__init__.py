@@ -36,31 +36,22 @@ from .plans import (
     read_registrations as read_registrations,
 )
 from .published import (
+    ENDING as ENDING,
     FOLDER as FOLDER,
-    Published as Published,
+    IDENTITY as IDENTITY,
     describe_publication as describe_publication,
-    describe_published as describe_published,
     evidence_folder as evidence_folder,
-    find_published as find_published,
-    list_published as list_published,
     list_publications as list_publications,
-    read_published as read_published,
+    list_published as list_published,
+    read_publication as read_publication,
     where_published as where_published,
-)
-from .publishing import (
-    Publication as Publication,
-    publish as publish,
-    thinned_curves as thinned_curves,
+    write_publication as write_publication,
 )
 from .run_directory import RunDirectory as RunDirectory, is_done as is_done, list_runs as list_runs
 from .status import (
     Progress as Progress,
     RunStatus as RunStatus,
-    count_machines as count_machines,
-    describe_machines as describe_machines,
     read_progress as read_progress,
-    read_record as read_record,
-    read_records as read_records,
     read_status as read_status,
     read_statuses as read_statuses,
     read_update as read_update,

@@ -143,7 +143,7 @@ class CheckpointFolder:
                 found = self.load(update)
                 # A log that was damaged before it was kept has a right digest, too.
                 metrics = str(found.state.get("metrics", "")).encode()
-                parse_lines(self._folder(update) / STATE, metrics)
+                list(parse_lines(self._folder(update) / STATE, metrics))
             except CorruptError as error:
                 complaints.append(str(error))
                 self.set_aside(update)

@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import io
 import json
 import os
 import re
@@ -291,25 +292,32 @@ def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]
 
 
 def read_lines(path: Path, *, strict: bool = True) -> list[dict[str, Any]]:
-    """Read JSON lines; a last line cut short by a kill is left out.
+    """Read JSON lines as `iterate_lines` does."""
+    return list(iterate_lines(path, strict=strict))
+
+
+def iterate_lines(path: Path, *, strict: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield JSON lines; a last line cut short by a kill is left out.
 
     Args:
         path: The file; no lines if there is none.
         strict: Whether a damaged line is an error; else it is left out.
     """
-    return parse_lines(path, read_whole(path), strict=strict) if path.exists() else []
+    if path.exists():
+        yield from parse_lines(path, read_whole(path), strict=strict)
 
 
-def parse_lines(path: Path, content: bytes, *, strict: bool = True) -> list[dict[str, Any]]:
-    """Read the JSON lines of a file's content as `read_lines` does."""
-    records = []
-    for number, line in enumerate(content.split(b"\n")[:-1], start=1):
-        try:
-            records.append(parse_json(line))
-        except ValueError as error:
-            if strict:
-                raise CorruptError(f"{path}, line {number}: {error}") from None
-    return records
+def parse_lines(path: Path, content: bytes, *, strict: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield the JSON lines of a file's content as `iterate_lines` does."""
+    for number, line in enumerate(io.BytesIO(content), start=1):
+        if line.endswith(b"\n"):
+            try:
+                values = parse_json(line)
+            except ValueError as error:
+                if strict:
+                    raise CorruptError(f"{path}, line {number}: {error}") from None
+            else:
+                yield values
 
 
 @contextmanager

@@ -1,21 +1,19 @@
-"""Published trials: a Parquet file per sweep with a record per finished trial.
+"""Files of published trials: a Parquet file per sweep with a row per finished trial.
 
 A column per value; nothing is unpickled. The contract is docs/evidence/README.md.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pernn.errors import CorruptError, MachineError, StoreError, counted
 
-from .columns import RUN, from_table, load_pyarrow, open_parquet, read_table
-from .files import check_format, checksum, read_whole
-from .records import TrialValues, check_values, flat_record
-from .status import count_machines
+from .columns import RUN, from_table, load_pyarrow, open_parquet, read_table, to_parquet
+from .files import check_format, checksum, read_whole, write_atomically
+from .records import TrialValues, check_values
 from .sweeps import NAME, Sweep, as_sweep
 
 FOLDER, VARIABLE = "evidence", "PERNN_EVIDENCE"
@@ -24,56 +22,8 @@ SHIPPED = Path(__file__).parents[1] / "published"
 ENDING = ".parquet"
 PUBLISHED_FORMAT = 2
 """Version of a file of published trials: in the first, values were JSON in six columns."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """A finished trial as it is published.
-
-    Attributes:
-        run: Its fingerprint.
-        spec: All that decides its numbers.
-        result: The content of `result.json`.
-        environment: The machine.
-        curves: Columns of the thinned learning curve: `update`, and means since the line
-            before: `loss`, `gradient_norm`, `token_accuracy`.
-        core_seconds: Run → seconds × threads, of the trial itself and of the runs that it went on
-            from; what a killed process did is not in.
-    """
-
-    run: str
-    spec: Mapping[str, Any]
-    result: Mapping[str, Any]
-    environment: Mapping[str, Any]
-    curves: Mapping[str, Sequence[float]]
-    core_seconds: Mapping[str, float]
-
-    def values(self) -> dict[str, Any]:
-        """Return what is written of the trial."""
-        seconds = sorted(self.core_seconds.items())
-        return {
-            "spec": self.spec,
-            "result": self.result,
-            "environment": self.environment,
-            "curves": self.curves,
-            "core_seconds": {
-                "runs": [run for run, _ in seconds],
-                "seconds": [number for _, number in seconds],
-            },
-        }
-
-    def record(self) -> dict[str, Any]:
-        """Return the trial as `read_records` does."""
-        return flat_record(self.run, self.spec, self.result)
-
-    def metric_lines(self) -> list[dict[str, Any]]:
-        """Return the learning curve, thinned, as lines of `metrics.jsonl`."""
-        tests = self.result.get("tables", {}).get("by_update", {})
-        return [
-            {"kind": kind, **dict(zip(columns, row, strict=True))}
-            for kind, columns in (("train", self.curves), ("test", tests))
-            for row in zip(*columns.values(), strict=True)
-        ]
+IDENTITY = ("experiment", "scale", "overrides")
+"""What says which sweep a file is of."""
 
 
 def evidence_folder() -> Path:
@@ -102,6 +52,16 @@ def list_publications(folder: Path) -> list[Path]:
     return [path for path in found if NAME.fullmatch(path.stem)]
 
 
+def list_published(folder: Path | None, on_warning: Callable[[str], None]) -> set[str]:
+    """Return which runs are published; none, with a warning, if that cannot be told."""
+    try:
+        files = list_publications(folder) if folder else []
+        return {run for path in files for run in describe_publication(path).runs}
+    except (MachineError, StoreError) as error:
+        on_warning(f"published trials do not count: {error}")
+        return set()
+
+
 def describe_publication(path: Path) -> Sweep:
     """Return the sweep that a file is of, with the trials that it holds.
 
@@ -114,101 +74,44 @@ def describe_publication(path: Path) -> Sweep:
         return _sweep_of(path, about, read_table(file, [RUN]))
 
 
-def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Published]:
-    """Return published trials, each once, those of the first file first.
-
-    Args:
-        folder: Where the files are.
-        runs: Only these; all if absent.
-
-    Raises:
-        CorruptError: If a file is damaged.
-        MachineError: If pyarrow is missing.
-        VersionError: If a newer pernn wrote one.
-    """
-    wanted = None if runs is None else set(runs)
-    found: dict[str, Published] = {}
-    for path in list_publications(folder):
-        if wanted is None or wanted & {*describe_publication(path).runs} - found.keys():
-            for one in read_file(path, wanted):
-                found.setdefault(one.run, one)
-    return list(found.values())
-
-
-def find_published(
-    folder: Path | None, runs: Iterable[str] | None, complain: Callable[[str], None]
-) -> dict[str, Published]:
-    """Return those of some runs that are published, by name; none if that cannot be told.
-
-    Args:
-        folder: Where the files are; `None` if nothing published counts.
-        runs: Which runs; all if absent.
-        complain: Told why nothing could be told.
-    """
-    if folder is None or not list_publications(folder):
-        return {}
-    try:
-        return {one.run: one for one in read_published(folder, runs)}
-    except (MachineError, StoreError) as error:
-        complain(f"published trials do not count: {error}")
-        return {}
-
-
-def list_published(folder: Path | None, complain: Callable[[str], None]) -> set[str]:
-    """Return which runs are published; args as for `find_published`."""
-    try:
-        files = list_publications(folder) if folder else []
-        return {run for path in files for run in describe_publication(path).runs}
-    except (MachineError, StoreError) as error:
-        complain(f"published trials do not count: {error}")
-        return set()
-
-
-def describe_published(found: Sequence[Published]) -> list[str]:
-    """Return how many trials were taken from the publication, and on what they ran."""
-    if not found:
-        return []
-    head = f"{len(found)} trials were not run here but taken from the published ones."
-    machines = count_machines([dict(one.environment) for one in found])
-    return [head, *(f"{n} published trials ran on: {machine}." for machine, n in machines.items())]
-
-
-def read_file(path: Path, wanted: set[str] | None = None) -> list[Published]:
-    """Read a file of published trials, each one checked."""
+def read_publication(path: Path, wanted: set[str] | None = None) -> list[dict[str, Any]]:
+    """Return the trials of a file, all or some, as nested values, each one checked."""
     with _reading(path) as (file, about):
         table = read_table(file)
         runs = _sweep_of(path, about, table).runs
         rows = [number for number, run in enumerate(runs) if wanted is None or run in wanted]
-        return [
-            _published(values) for values in from_table(table.take(rows), dict(about["columns"]))
-        ]
+        trials = from_table(table.take(rows), dict(about["columns"]))
+        for one in trials:
+            check_values(TrialValues, one)
+            run, seconds = one["result"]["fingerprint"], one["core_seconds"]
+            if not checksum(one["spec"]).startswith(run):
+                raise ValueError(f"trial {run}: the spec is that of another run")
+            one["core_seconds"] = dict(zip(seconds["runs"], seconds["seconds"], strict=True))
+        return trials
+
+
+def write_publication(path: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> None:
+    """Write the trials of a sweep, as `read_publication` returns them, in one step."""
+    about = {"format": PUBLISHED_FORMAT, **{key: getattr(sweep, key) for key in IDENTITY}}
+    rows = []
+    for one in trials:
+        runs = sorted(one["core_seconds"])
+        seconds = {"runs": runs, "seconds": [one["core_seconds"][run] for run in runs]}
+        rows.append({**one, "core_seconds": seconds})
+    write_atomically(path, to_parquet(rows, about))
 
 
 def _sweep_of(path: Path, about: Mapping[str, Any], table: Any) -> Sweep:
     runs = table.column(RUN).to_pylist()
     if len({*runs}) < len(runs):
         raise ValueError("a trial stands in it twice")
-    own = {key: about[key] for key in ("experiment", "scale", "overrides")}
+    own = {key: about[key] for key in IDENTITY}
     return as_sweep({"name": path.stem, **own, "runs": runs})
-
-
-def _published(values: Mapping[str, Any]) -> Published:
-    check_values(TrialValues, values)
-    run, seconds = values["result"]["fingerprint"], values["core_seconds"]
-    if not checksum(values["spec"]).startswith(run):
-        raise ValueError(f"trial {run}: the spec is that of another run")
-    seconds = dict(zip(seconds["runs"], seconds["seconds"], strict=True))
-    return Published(run, **{**values, "core_seconds": seconds})
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Open a file of published trials, with its description.
-
-    Raises:
-        CorruptError: If it is none, by then or later in the block.
-        VersionError: If a newer pernn wrote it.
-    """
+    """Open a file of published trials, with its description; name whatever is wrong in it."""
     pa, _ = load_pyarrow()
     content = read_whole(path)
     try:

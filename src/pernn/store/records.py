@@ -1,12 +1,10 @@
-"""What the values of a result must be, and a trial as one flat record."""
+"""What the values of a result and of a published trial must be."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
-
-from pernn.config import flatten
 
 Table = dict[str, list[str | int | float | None]]
 
@@ -70,13 +68,3 @@ def check_values(model: type[BaseModel], values: Mapping[str, Any]) -> None:
             for part in first["loc"]:
                 found, key = found[part], f"{key}.{part}"
         raise ValueError(f"{key[1:]}: {first['msg']}, got {found!r:.40}") from None
-
-
-def flat_record(run: str, spec: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a spec and its result as one flat record; see `read_record`."""
-    extra = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
-    if lost := result.get("diverged"):
-        extra["diverged"] = lost["update"]
-    record = {"run": run, **flatten(spec), **extra}
-    metrics = result["metrics"].items()
-    return record | {f"metric.{k}" if k in record else k: value for k, value in metrics}

@@ -20,6 +20,7 @@ from .files import (
     MAX_RESULT_BYTES,
     check_format,
     checksum,
+    iterate_lines,
     make_directory,
     read_json_if_any,
     read_lines,
@@ -271,13 +272,16 @@ class RunDirectory:
             finally:
                 os.close(descriptor)
 
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """Read all lines of metrics."""
-        lines = read_lines(self.path / METRICS)
-        for number, line in enumerate(lines, 1):
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines of metrics, one in memory at a time."""
+        for number, line in enumerate(iterate_lines(self.path / METRICS), 1):
             if type(line.get("update")) is not int:
                 raise CorruptError(f"{self.path / METRICS}, line {number}: has no update")
-        return lines
+            yield line
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Read all lines of metrics."""
+        return list(self.metrics())
 
     def note(self, event: str, **details: Any) -> None:
         """Add a line to the journal: what happened when; never part of a result."""

@@ -1,9 +1,8 @@
-"""Where a run stands, how fast it goes and what it ended in, from its files alone."""
+"""Where a run stands and how fast it goes, from its files alone."""
 
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,10 +11,9 @@ from typing import Any, Literal
 
 from pernn.errors import StoreError, one_line
 
-from .files import MAX_SMALL_BYTES, gc_paused, naming_damage, read_whole
+from .files import gc_paused
 from .lease import LOCK, lock_state, newest_lease, this_boot_id
-from .records import flat_record
-from .run_directory import ENVIRONMENT, METRICS, RESULT, RunDirectory, is_done
+from .run_directory import METRICS, RunDirectory, is_done
 
 TAIL = 2**16
 """Bytes at the end of `metrics.jsonl` in which its last whole line stands."""
@@ -88,90 +86,6 @@ def read_statuses(
             else read_status(root, run)
             for run in runs
         }
-
-
-def read_record(run: RunDirectory) -> dict[str, Any] | None:
-    """Return a finished run as one flat record: its spec beside its metrics.
-
-    Only `tables` is not flat: name → column → values. A metric that has the name of another column
-    stands as `metric.<name>`. `diverged`, after which update, is there if the run did.
-    """
-    # An unfinished run gives no record, whatever became of its spec.
-    result = run.read_result()
-    spec = None if result is None else run.read_spec()
-    if spec is None or result is None:
-        return None
-    return flat_record(run.fingerprint, spec, result)
-
-
-def read_records(
-    root: Path, runs: Sequence[str], complain: Callable[[str], None] | None = None
-) -> list[dict[str, Any]]:
-    """Return the finished ones of these runs as flat records, in their order.
-
-    Args:
-        root: Results directory.
-        runs: Which runs.
-        complain: Told of each run that is damaged, which is then left out.
-
-    Raises:
-        CorruptError: If a run is damaged and nobody is told.
-    """
-    records = []
-    with gc_paused():
-        for run in runs:
-            with naming_damage(complain):
-                record = read_record(RunDirectory(root, run))
-                records += [] if record is None else [record]
-    return records
-
-
-def describe_machines(
-    root: Path, runs: Sequence[str], complain: Callable[[str], None]
-) -> list[str]:
-    """Return on what the finished ones of these runs ran, a sentence per kind of machine.
-
-    Args:
-        root: Results directory.
-        runs: Which runs.
-        complain: Told of each damaged record of a machine, which is then left out.
-    """
-    # Most files are alike, and one of each kind is enough to be read.
-    kinds: dict[bytes, list[RunDirectory]] = {}
-    for run in runs:
-        directory = RunDirectory(root, run)
-        path = directory.path / ENVIRONMENT
-        if (directory.path / RESULT).exists() and path.exists():
-            with naming_damage(complain):
-                kinds.setdefault(read_whole(path, MAX_SMALL_BYTES), []).append(directory)
-    environments, times = [], []
-    for alike in kinds.values():
-        with naming_damage(complain):
-            environments.append(alike[0].read_environment() or {})
-            times.append(len(alike))
-    count = count_machines(environments, times)
-    return [f"{number} trials ran on: {machine}." for machine, number in count.items()]
-
-
-def count_machines(
-    environments: Sequence[Mapping[str, Any]], times: Sequence[int] | None = None
-) -> Counter[str]:
-    """Count environments by what they say of their machine.
-
-    Args:
-        environments: Contents of `environment.json`.
-        times: How often each counts; once if absent.
-    """
-    count: Counter[str] = Counter()
-    for found, number in zip(environments, times or [1] * len(environments), strict=True):
-        device = found.get("device_name") if found.get("device") != "cpu" else "CPU"
-        packages, threads = found.get("packages"), found.get("threads")
-        torch = packages.get("torch") if isinstance(packages, dict) else None
-        count[
-            f"{device} of {found.get('processor')}, {threads} thread{'s' * (threads != 1)}, "
-            f"torch {torch}, Python {found.get('python')}"
-        ] += number
-    return count
 
 
 @dataclass(frozen=True)

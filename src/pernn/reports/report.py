@@ -1,7 +1,7 @@
-"""The report of a sweep: figure, tables, verdicts, and one page that shows them all."""
+"""The report of a sweep: figures, tables, verdicts, and one page that shows them all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ from markupsafe import Markup
 from pernn.experiments import Experiment, names_of
 from pernn.runs import RunSpec
 from pernn.store import storing, to_json, write_atomically
+from pernn.trials import NAMING, Trial, curves_of, describe, is_setting, unroll
 
 from .claims import Verdict
-from .curves import draw_curves
+from .curves import NUM_POINTS, draw_curves
 from .escaping import clean, escape_markdown
 from .figures import Format, draw, render
 from .labels import Labels, footer, preset_of
@@ -23,7 +24,6 @@ from .registered import Registered, judge_experiment
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .templates import fill_template
-from .unrolled import NAMING, is_setting, table_columns, unroll
 
 MARKS: dict[Outcome, str] = {
     "supported": "✔",
@@ -47,124 +47,51 @@ LONG = 60
 """Tables with more rows are folded on the page."""
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """One sweep, as pages show it.
+class Report:
+    """A sweep's finished trials as tables, verdicts and figures, each made once, when asked for.
 
-    Attributes:
+    Args:
         experiment: What was asked.
         scale: Its scale.
-        records: Finished trials.
+        records: Finished trials, as `Trial.row` has them.
         planned: All trials of the sweep, finished or not.
-        command: What repeats it.
-        notes: What ran where, and for how long.
-        origin: Versions and commits that the trials ran with.
+        command: What repeats the sweep.
+        notes: Sentences for the end of the page.
+        trials: The same finished trials: machines, time, versions and curves are told of these.
+        name: The sweep's.
         changes: Settings that differ from the experiment's own, as text.
         is_restricted: Whether these are more than its seeds.
-        curves: Figure of training and test curves as SVG; empty if there is none.
-        registered: What a plan registered of it; `None` without one.
-    """
-
-    experiment: Experiment
-    scale: str
-    records: Sequence[Record]
-    planned: Sequence[RunSpec]
-    command: str
-    notes: Sequence[str] = ()
-    origin: str = ""
-    changes: str = ""
-    is_restricted: bool = False
-    curves: str = ""
-    registered: Registered | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """What was written.
-
-    Attributes:
-        page: The page to open.
-        paths: All files, the page first.
-        verdicts: One per claim, in the experiment's order.
-    """
-
-    page: Path
-    paths: tuple[Path, ...]
-    verdicts: tuple[Verdict, ...]
-
-
-def write_report(
-    experiment: Experiment,
-    scale: str,
-    records: list[Record],
-    planned: Sequence[RunSpec],
-    directory: Path,
-    command: str,
-    notes: Sequence[str] = (),
-    curves: Sequence[Record] = (),
-    formats: Sequence[Format] = FORMATS,
-    registered: Registered | None = None,
-) -> Report:
-    """Write the report of a sweep, finished or not; equal records give equal bytes.
-
-    Args:
-        experiment: What was asked.
-        scale: Its scale.
-        records: Finished trials.
-        planned: All trials of the sweep, finished or not.
-        directory: Where the files go; made if it is missing.
-        command: What repeats the sweep.
-        notes: Sentences for the end of the page, for example on which machines it ran.
-        curves: Thinned lines of the trials' metrics, from `curve_rows`; no figure of them if empty.
+        registered: What a plan registered of the sweep; `None` without one.
         formats: Those of the figures, `svg` first; the last one is shown in Markdown.
-        registered: What a plan registered of the sweep.
-
-    Returns:
-        The files and the verdicts.
 
     Raises:
-        ConfigError: If two trials compete for one place in the figure, a table or a claim.
-        StoreError: If a file cannot be written.
-    """
-    records = sorted(records, key=_place(experiment))
-    further = draw_extra_figures(experiment, records, scale, formats)
-    if curves:
-        further.append(draw_curves(experiment, curves, scale, formats))
-    chapter = Chapter(experiment, scale, records, planned, command, notes, registered=registered)
-    summary = Summary(chapter, further)
-    figure = draw(experiment, records, scale)
-    drawn: dict[Format, bytes] = {form: render(figure, form) for form in formats}
-    contents = {
-        "index.html": summary.html(drawn["svg"].decode()).encode(),
-        "report.md": summary.markdown(formats[-1]).encode(),
-        **{f"figure.{form}": content for form, content in drawn.items()},
-        **{name: content for one in further for name, content in one.contents.items()},
-        "table.csv": to_csv(summary.rows, summary.all_metrics).encode(),
-        "table.md": summary.table().encode(),
-        "claims.json": to_json(summary.dump()),
-    }
-    with storing(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        write_atomically(directory / name, content)
-    paths = tuple(directory / name for name in contents)
-    return Report(paths[0], paths, summary.verdicts)
-
-
-class Summary:
-    """Everything that the page and its Markdown twin say.
-
-    Args:
-        chapter: What is reported, its records in the order of the tables.
-        further: Figures below the main one.
+        ConfigError: Here or later, if two trials compete for one place in a figure, a table or a
+            claim.
     """
 
-    def __init__(self, chapter: Chapter, further: Sequence[ExtraFigure] = ()) -> None:
-        experiment, records, planned = chapter.experiment, chapter.records, chapter.planned
-        self.experiment, self.scale, self.records = experiment, chapter.scale, records
-        self.num_planned, self.further = len(planned), further
-        self.command = clean(chapter.command)
-        self.notes = [clean(note) for note in chapter.notes]
+    def __init__(
+        self,
+        experiment: Experiment,
+        scale: str,
+        records: Sequence[Record],
+        planned: Sequence[RunSpec],
+        command: str,
+        notes: Sequence[str] = (),
+        *,
+        trials: Sequence[Trial] = (),
+        name: str = "",
+        changes: str = "",
+        is_restricted: bool = False,
+        registered: Registered | None = None,
+        formats: Sequence[Format] = FORMATS,
+    ) -> None:
+        self.experiment, self.scale, self.planned, self.name = experiment, scale, planned, name
+        self.records = sorted(records, key=_place(experiment))
+        self.trials, self.changes, self.formats = trials, changes, formats
+        self.is_restricted = is_restricted
+        self.command, self._registered = clean(command), registered
+        self.notes = [clean(note) for note in (*notes, *describe(trials))]
+        self.paths: tuple[Path, ...] = ()
         layout = experiment.figure
         self.label = Labels(experiment.labels)
         # Both axes of a scatter plot are measured.
@@ -172,20 +99,90 @@ class Summary:
         named = (layout.rows, layout.panels, layout.lines, None if both else layout.x)
         self.by = tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
         self.metrics = (*layout.metrics, *names_of(layout.x)) if both else layout.metrics
-        found = unroll(records, layout.table)
-        others = [metric for metric in self._measured() if metric not in self.by]
-        self.all_metrics = tuple(dict.fromkeys([*self.metrics, *others]))
-        self.rows: list[Row] = summarise(found, self.by, self.all_metrics)
-        self.preset = preset_of(records, self.label)
-        self.verdicts = judge_experiment(
-            experiment, self.scale, records, planned, chapter.registered
-        )
-        self.progress = f"{len(records):,} of {len(planned):,} trials finished"
+        self.preset = preset_of(self.records, self.label)
         lost = sum("diverged" in record for record in records)
+        self.progress = f"{len(records):,} of {len(planned):,} trials finished"
         if lost:
             self.progress += f", {lost:,} of them diverged and counted as the worst"
-        if len(records) < len(planned):
+        if not self.is_finished:
             self.progress += ": this report is incomplete"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has all of its trials."""
+        return len(self.records) == len(self.planned)
+
+    @property
+    def title(self) -> str:
+        """Its experiment, its scale and its overrides, for people."""
+        return " · ".join(filter(None, (f"{self.experiment.name}-{self.scale}", self.changes)))
+
+    @property
+    def page(self) -> Path:
+        """The page to open, once it is written."""
+        return self.paths[0]
+
+    @cached_property
+    def all_metrics(self) -> tuple[str, ...]:
+        """The metrics of `table.csv`: those of the figure, then all others."""
+        others = [metric for metric in self._measured() if metric not in self.by]
+        return tuple(dict.fromkeys([*self.metrics, *others]))
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The means over seeds, a row per condition of the figure."""
+        found = unroll(self.records, self.experiment.figure.table)
+        return summarise(found, self.by, self.all_metrics)
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the trials say of each claim, in the experiment's order."""
+        return judge_experiment(
+            self.experiment, self.scale, self.records, self.planned, self._registered
+        )
+
+    @cached_property
+    def figure(self) -> dict[Format, bytes]:
+        """The main figure, by format."""
+        figure = draw(self.experiment, self.records, self.scale)
+        return {form: render(figure, form) for form in self.formats}
+
+    @cached_property
+    def further(self) -> list[ExtraFigure]:
+        """The figures below the main one, that of the learning curves last."""
+        about = self.experiment, self.scale, self.formats
+        found = draw_extra_figures(about[0], self.records, *about[1:])
+        curves = curves_of(self.trials, NUM_POINTS)
+        return found if curves.empty else [*found, draw_curves(about[0], curves, *about[1:])]
+
+    @property
+    def footer(self) -> str:
+        """How the trials were run and what the signs of the figure are, in one line."""
+        return footer(self.experiment, self.records, self.scale)
+
+    def write(self, directory: Path) -> None:
+        """Write page, tables, verdicts and figures; equal trials give equal bytes.
+
+        Args:
+            directory: Where the files go; made if it is missing.
+
+        Raises:
+            StoreError: If a file cannot be written.
+        """
+        contents = {
+            "index.html": self.html().encode(),
+            "report.md": self.markdown(self.formats[-1]).encode(),
+            **{f"figure.{form}": content for form, content in self.figure.items()},
+            **{name: content for one in self.further for name, content in one.contents.items()},
+            "table.csv": to_csv(self.rows, self.all_metrics).encode(),
+            "table.md": self.table().encode(),
+            "claims.json": to_json(self.dump()),
+        }
+        with storing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            write_atomically(directory / name, content)
+        self.paths = tuple(directory / name for name in contents)
 
     def _measured(self) -> list[str]:
         """List what has numbers: in the layout's table if there is one, else of whole trials."""
@@ -199,8 +196,8 @@ class Summary:
             ]
             numbers = [name for name in names if any(_is_number(r.get(name)) for r in self.records)]
         else:
-            names = table_columns(self.records, table)
             tables = [record.get("tables", {}).get(table, {}) for record in self.records]
+            names = list(dict.fromkeys(column for found in tables for column in found))
             numbers = [
                 name
                 for name in names
@@ -223,8 +220,9 @@ class Summary:
         blank = dict.fromkeys([*columns, *metrics, "run", "num_parameters"])
         return [{**blank, **record} for record in self.records]
 
-    def html(self, figure: str) -> str:
-        """Fill the page's template; everything but the figure is escaped."""
+    def html(self) -> str:
+        """Fill the page's template; everything but the figures is escaped."""
+        figure = self.figure["svg"].decode()
         return fill_template(
             "page.html.jinja",
             sum=self,
@@ -232,7 +230,7 @@ class Summary:
             long=LONG,
             # The figure is our own, and matplotlib escapes the texts in it.
             figure=Markup(figure[figure.index("<svg") :]),  # noqa: S704
-            footer=footer(self.experiment, self.records, self.scale),
+            footer=self.footer,
             further=[(one, Markup(one.inline()) if one.drawn else "") for one in self.further],  # noqa: S704
             records=self.listed_records(),
         )
@@ -243,7 +241,7 @@ class Summary:
             "experiment": self.experiment.name,
             "scale": self.scale,
             "num_finished": len(self.records),
-            "num_planned": self.num_planned,
+            "num_planned": len(self.planned),
             "claims": [verdict.dump() for verdict in self.verdicts],
         }
 
@@ -263,7 +261,7 @@ class Summary:
             *(one.markdown(form) for one in self.further),
             "## How to repeat this",
             f"    {self.command}",
-            safe(footer(self.experiment, self.records, self.scale)),
+            safe(self.footer),
             *(safe(note) for note in self.notes),
         ]
         return "\n\n".join(lines) + "\n"
@@ -317,6 +315,33 @@ def _bullet(verdict: Verdict) -> str:
             line += f", bootstrap {cell.bootstrap.bounds}, n = {cell.num_seeds}"
         text += f"\n    - {escape_markdown(line)}"
     return text
+
+
+def write_report(
+    experiment: Experiment,
+    scale: str,
+    records: Sequence[Record],
+    planned: Sequence[RunSpec],
+    directory: Path,
+    command: str,
+    notes: Sequence[str] = (),
+    **how: Any,
+) -> Report:
+    """Write the report of records that are at hand; arguments and errors as for `Report`.
+
+    Args:
+        experiment: What was asked.
+        scale: Its scale.
+        records: Finished trials.
+        planned: All trials of the sweep, finished or not.
+        directory: Where the files go; made if it is missing.
+        command: What repeats the sweep.
+        notes: Sentences for the end of the page.
+        how: Further arguments of `Report`.
+    """
+    report = Report(experiment, scale, records, planned, command, notes, **how)
+    report.write(directory)
+    return report
 
 
 def _place(experiment: Experiment) -> Any:

@@ -1,0 +1,72 @@
+"""Finished trials as one table, and their curves as another, whatever is damaged of them."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from pernn.errors import CorruptError
+from pernn.trials import Trial, curves_of, describe, gather
+from store.finished import finish, spec
+
+UPDATES = range(10, 2010, 10)
+
+
+def trial(root: Path, seed: int) -> str:
+    run = finish(root, spec(seed), random.Random(seed))
+    run.write_environment({"processor": "one", "threads": 2, "device": "cpu"})
+    lines = [
+        {"update": update, "kind": kind, "loss": 1 / update, "token_accuracy": 0.5}
+        for update in UPDATES
+        for kind in (["train", "test"] if update % 100 == 0 else ["train"])
+    ]
+    (run.path / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    return run.fingerprint
+
+
+def test_curves_are_thinned_evenly_with_both_ends(tmp_path: Path) -> None:
+    found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
+    assert len(curves_of(found)) == 2 * 220
+    frame = curves_of(found, 10)
+    assert len(frame) == 2 * 20
+    own = frame[(frame["seed"] == 1) & (frame["kind"] == "train")]
+    assert (own["update"].min(), own["update"].max()) == (10, 2000)
+    assert own["loss"].tolist() == [1 / update for update in own["update"]]
+    assert own["core.hidden_size"].tolist() == [8] * 10
+
+
+def test_a_long_log_gives_the_lines_of_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = gather(tmp_path, [trial(tmp_path, 1)])
+    short = [curves_of(found), curves_of(found, 10)]
+    monkeypatch.setattr("pernn.trials.CHUNK", 7)
+    for one, other in zip(short, [curves_of(found), curves_of(found, 10)], strict=True):
+        assert one.equals(other)
+
+
+@pytest.mark.parametrize("name", ["environment.json", "metrics.jsonl"])
+def test_what_is_damaged_beside_a_result_is_named_and_unknown(tmp_path: Path, name: str) -> None:
+    runs = [trial(tmp_path, seed) for seed in (1, 2)]
+    (tmp_path / "runs" / runs[0] / name).write_text("{\n")
+    said: list[str] = []
+    found = gather(tmp_path, runs, on_warning=said.append)
+    assert [one.run for one in found] == runs
+    assert len(said) == 1
+    assert name in said[0]
+    count = 2 - (name == "environment.json")
+    machine = "CPU of one, 2 threads, torch None, Python None"
+    assert describe(found) == [f"{count} trials ran on: {machine}."]
+    assert set(curves_of(found)["run"]) == ({*runs} if name == "environment.json" else {runs[1]})
+    with pytest.raises(CorruptError, match=name):
+        gather(tmp_path, runs)
+
+
+def test_what_is_finished_here_comes_before_what_is_published(tmp_path: Path) -> None:
+    runs = [trial(tmp_path, seed) for seed in (1, 2)]
+    other = Trial("f" * 16, {"seed": 9}, {"metrics": {"loss": 0.5}}, {}, {})
+    published = {runs[1]: other, other.run: other}
+    found = gather(tmp_path, [*runs, other.run], published)
+    assert [one.run for one in found] == [*runs, other.run]
+    assert [one.root for one in found] == [tmp_path, tmp_path, None]
