@@ -56,13 +56,14 @@ class DeviceBatch:
             num_targets: Targets of the whole batch, if this is a piece.
         """
         mask, targets, rows, weights = find_scored(batch.targets), batch.targets, None, None
-        total = num_targets or count_targets(targets)
-        share = count_targets(targets) / total if total else 1.0
+        count = _count(targets, mask)
+        share = count / num_targets if num_targets else 1.0
         if mask is not None and device.type == "cpu":
             sequences, steps = np.nonzero(mask)
             rows, targets = _move(steps * len(mask) + sequences, device), targets[mask]
         elif mask is not None:
-            weights, share = _move(mask.astype(np.float32) / np.float32(max(1, total)), device), 1.0
+            total = np.float32(max(1, num_targets or count))
+            weights, share = _move(mask.astype(np.float32) / total, device), 1.0
             targets = np.where(mask, targets, 0)
         return cls(
             _move(batch.tokens, device),
@@ -99,10 +100,12 @@ class DeviceBatch:
 
 def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[DeviceBatch]:
     """Return a batch on the device, in pieces of `micro_batch` sequences; in one by default."""
-    size = micro_batch or max(1, len(batch.tokens))
+    size = micro_batch or len(batch.tokens)
+    if size >= len(batch.tokens):
+        return [DeviceBatch.of(batch, device)]
     total = count_targets(batch.targets)
     pieces = []
-    for start in range(0, max(1, len(batch.tokens)), size):
+    for start in range(0, len(batch.tokens), size):
         tokens, targets = batch.tokens[start : start + size], batch.targets[start : start + size]
         if device.type == "cpu" and total and not count_targets(targets):
             continue  # the mean of nothing is no number
@@ -112,7 +115,10 @@ def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> 
 
 def count_targets(targets: Shaped[np.ndarray, "batch scored ..."]) -> int:
     """Return the number of scored steps."""
-    mask = find_scored(targets)
+    return _count(targets, find_scored(targets))
+
+
+def _count(targets: Shaped[np.ndarray, "batch scored ..."], mask: BoolArray | None) -> int:
     return targets.shape[0] * targets.shape[1] if mask is None else int(mask.sum())
 
 
