@@ -40,6 +40,8 @@ STOPS = ("stop before", "stop after")
 LEASE_SECONDS = 0.4
 PAUSES = (0, 1, 2, 4)
 """Updates that the next holder has done when the stopped one goes on; all if 0."""
+DELETED = 0.3
+"""Share of stopped holders whose directory is deleted before the next one begins."""
 SIGNALS_BEFORE = {"kill before": signal.SIGKILL, "stop before": signal.SIGSTOP}
 SIGNALS_AFTER = {"kill after": signal.SIGKILL, "stop after": signal.SIGSTOP}
 REFUSED = 4
@@ -225,7 +227,8 @@ def stopped_at_every_call(
 ) -> dict[str, int | float | str]:
     """Stop a holder on another host at every call beyond its lease; `most` takes a sample.
 
-    Another process takes the run over, and the first one goes on while that is under way or done.
+    Another process takes the run over, or begins it anew where its directory was deleted, as advised
+    for damage; the first one goes on while that is under way or done.
     """
     os.environ[VARIABLE] = str(LEASE_SECONDS)
     spec = make_trials(1, 6)[0].override(TINY)
@@ -238,11 +241,14 @@ def stopped_at_every_call(
     chosen = cases if most is None else chance.sample(cases, most)
     count: Counter[str] = Counter()
     for number, harm in chosen:
-        pause = chance.choice(PAUSES)
+        pause, is_deleted = chance.choice(PAUSES), chance.random() < DELETED
         what = f"{harm}, call {number} ({made[number - 1]}), the next {pause or 'all'} updates"
         shutil.rmtree(root, ignore_errors=True)
         first = start(victim, spec, root, None, number, harm)
         await_stop(first)
+        if is_deleted:
+            what += ", its directory deleted"
+            shutil.rmtree(folder_of(root, spec), ignore_errors=True)
         second = start(follow, spec, root, pause)
         await_stop(second)
         status = None
@@ -258,4 +264,5 @@ def stopped_at_every_call(
         differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
         require(not differ, f"{what}: other files: {differ}")
         count["left" if status == REFUSED else "found it done"] += 1
+        count["deleted"] += is_deleted
     return {"num_calls": len(made), "num_cases": len(chosen), **count}
