@@ -20,7 +20,7 @@ CUDA_VENV := .venv-cuda
 CUDA_TORCH := torch===2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo evidence evidence-pdf notebooks check check-newest site test test-all test-browser test-evidence test-processors test-cuda-build format clean
+.PHONY: help demo evidence article notebooks check check-newest site test test-all test-browser test-evidence test-processors test-cuda-build format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -29,15 +29,15 @@ demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
 	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2 --ignore-published
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
-	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md docs/evidence/mechanism.md $(wildcard docs/reproduce/[a-z]*.md))
+	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md docs/article/article.md docs/evidence/mechanism.md $(wildcard docs/reproduce/[a-z]*.md))
 
 notebooks: $(DEV) ## Execute the notebooks in Jupyter; what they showed stays in them
 	$(INSTALL) -e '.[dev,notebooks]'
 	$(BIN)/python docs/notebooks.py
 
-evidence-pdf: evidence ## The replication report as PDF, by pandoc and typst
+article: evidence ## The article of four pages as PDF, by pandoc and typst
 	$(INSTALL) -e '.[pdf]'
-	$(BIN)/python docs/evidence/pdf.py
+	$(BIN)/python docs/article/pdf.py
 
 check: $(DEV) ## Check format, lint, types and architecture
 	$(BIN)/ruff format --check .

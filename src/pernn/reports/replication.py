@@ -48,6 +48,7 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
         "counts": _counts(claims),
         "scorecard": _scorecard(reports, claims, pages),
         "cost": _cost(reports),
+        "spent": _spent(reports),
         "machines": _machines(reports),
     }
 
@@ -172,16 +173,28 @@ def _counts(claims: Sequence[Counted]) -> str:
 
 def _cost(reports: Sequence[Report]) -> str:
     """Return what the trials took; what several sweeps share counts once in the sum."""
-    every: dict[str, float] = {}
-    rows = []
-    for report in reports:
-        own = {run: cost for one in report.trials for run, cost in one.core_seconds.items()}
-        every |= own
-        rows.append(
-            (escape_markdown(report.title), f"{len(report.trials):,}", _hours(own.values()))
+    rows = [
+        (
+            escape_markdown(report.title),
+            f"{len(report.trials):,}",
+            _hours(_core_seconds([report]).values()),
         )
+        for report in reports
+    ]
+    every = _core_seconds(reports)
     rows.append(("all, each run once", f"{len(every):,} runs", _hours(every.values())))
     return _table(("sweep", "trials", "core-hours"), rows)
+
+
+def _spent(reports: Sequence[Report]) -> str:
+    every = _core_seconds(reports)
+    return f"{len(every):,} runs took {_hours(every.values())} core-hours of CPUs."
+
+
+def _core_seconds(reports: Sequence[Report]) -> dict[str, float]:
+    """Return what each run took, those that several sweeps share once."""
+    trials = [one for report in reports for one in report.trials]
+    return {run: cost for one in trials for run, cost in one.core_seconds.items()}
 
 
 def _machines(reports: Sequence[Report]) -> str:
