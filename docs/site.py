@@ -39,7 +39,12 @@ NAVIGATION = {
         "docs/sweeps.md",
         "docs/analysis.md",
     ],
-    "What is found": ["docs/article/*.md", "docs/evidence/*.md", "docs/claims.md", "docs/reproduce/*.md"],
+    "What is found": [
+        "docs/article/*.md",
+        "docs/evidence/*.md",
+        "docs/claims.md",
+        "docs/reproduce/*.md",
+    ],
     "Trust it": ["docs/statistics.md", "docs/reliability.md", "docs/performance.md"],
     "API": ["api/*.md"],
     "Reference": ["docs/run_directory.md", "docs/glossary.md", "CHANGELOG.md", "docs/roadmap.md"],

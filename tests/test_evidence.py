@@ -37,7 +37,7 @@ TINY = {
 }
 NAME = name_sweep("vocabulary_size", "demo", {**TINY, "seed": [111, 222]})
 MARKS = "".join(
-    f"<!-- {name} --><!-- /{name} -->\n\n" for name in ("scorecard", "cost", "machines")
+    f"<!-- {name} --><!-- /{name} -->\n\n" for name in ("scorecard", "cost", "spent", "machines")
 )
 
 

@@ -227,8 +227,8 @@ def stopped_at_every_call(
 ) -> dict[str, int | float | str]:
     """Stop a holder on another host at every call beyond its lease; `most` takes a sample.
 
-    Another process takes the run over, or begins it anew where its directory was deleted, as advised
-    for damage; the first one goes on while that is under way or done.
+    Another process takes the run over, or begins it anew where its directory was deleted, as
+    advised for damage; the first one goes on while that is under way or done.
     """
     os.environ[VARIABLE] = str(LEASE_SECONDS)
     spec = make_trials(1, 6)[0].override(TINY)

@@ -9,7 +9,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/reproduce").glob("*.md"))
 FINDINGS = [
     ROOT / f"{page}.md"
-    for page in ("README", "docs/evidence/report", "docs/evidence/mechanism", "docs/article/article")
+    for page in (
+        "README",
+        "docs/evidence/report",
+        "docs/evidence/mechanism",
+        "docs/article/article",
+    )
 ]
 NOT_COUNTED = (
     re.compile(r"<!-- (\w+) \S+ -->.*?<!-- /\1 -->", re.DOTALL),
