@@ -25,8 +25,8 @@ CUDA_TORCH := torch===2.13.0
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-demo: $(CORE) ## Reproduce the vocabulary-size experiment at demo scale
-	$(BIN)/pernn run vocabulary_size --scale demo --jobs 2 --ignore-published
+demo: $(CORE) ## Train small GRUs with and without the encoding, to figure and verdicts
+	$(BIN)/pernn run vocabulary_size --scale small --set core.kind=gru --set 'task.vocab_size=[16, 32]' --set training.iterations=4000 --jobs 2 --ignore-published
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
 	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md docs/article/article.md docs/evidence/mechanism.md $(wildcard docs/reproduce/[a-z]*.md))
