@@ -60,10 +60,6 @@ struct Matrix {
 bool multiply_by_units(const Matrix& left, const Matrix& right, float* out, int64_t stride, int64_t parts,
                        bool add);
 
-// Numbers from one row to the next: whole cache lines, an odd number of them. Columns of rows an even
-// number apart, let alone a power of two, would share few places in the first cache.
-inline int64_t row_pitch(int64_t count) { return ((count + 15) / 16 | 1) * 16; }
-
 // Where a part of rows or columns ends: whole panels for all but the last.
 inline int64_t cut(int64_t size, int64_t panel, int64_t part, int64_t parts) {
   return std::min(size, (size + panel - 1) / panel * part / parts * panel);

@@ -34,10 +34,9 @@ float cross_entropy_row(float* logits, const float* bias, int64_t size, int64_t 
   Vec sums(0.f);
   const Vec shift(largest);
   for (int64_t at = 0; at < whole; at += kWidth) {
-    Vec value[] = {Vec::loadu(logits + at) - shift};
-    exponential(value);
-    sums = sums + value[0];
-    if (gradient) value[0].store(logits + at);
+    const Vec value = exponential(Vec::loadu(logits + at) - shift);
+    sums = sums + value;
+    if (gradient) value.store(logits + at);
   }
   float sum =
       at::vec::vec_reduce_all<float>([](const Vec& one, const Vec& other) { return one + other; }, sums);

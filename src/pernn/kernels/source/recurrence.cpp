@@ -112,13 +112,13 @@ struct Forward {
         const float* source = table + table_row(sizes, tokens, step, first + row) * width;
         for (int64_t unit = 0; unit < H; unit += kWidth) {
           const int64_t old = row * H + unit, start = unit / U * U;
-          const Place<float> places[] = {
+          step_forward(
+              Cell{},
               {H, U, U, source + unit, offset(code, unit),
                left ? product.data() + row * width + start * Cell::kGates + unit - start : nullptr,
                offset(late, unit), step ? outputs + before + old : offset(hidden, state + old),
                step ? offset(cells, before + old) : offset(cell, state + old), outputs + now + old,
-               offset(cells, now + old), nullptr, saved + (place + start) * Cell::kSaved + unit - start}};
-          step_forward(Cell{}, places);
+               offset(cells, now + old), nullptr, saved + (place + start) * Cell::kSaved + unit - start});
           if constexpr (kRounds<T>) store(rounded.data() + old, Vec::loadu(outputs + now + old));
         }
       }

@@ -15,7 +15,6 @@ struct Elman {
   static constexpr int64_t kGates = 1;
   static constexpr int64_t kSaved = 0;
   static constexpr bool kCell = false;
-  static constexpr int64_t kAbreast = 4;
   static constexpr bool kLate = false;
 };
 
@@ -24,7 +23,6 @@ struct GRU {
   static constexpr int64_t kGates = 3;
   static constexpr int64_t kSaved = 4;
   static constexpr bool kCell = false;
-  static constexpr int64_t kAbreast = 4;
   static constexpr bool kLate = true;
 };
 
@@ -33,7 +31,6 @@ struct LSTM {
   static constexpr int64_t kGates = 4;
   static constexpr int64_t kSaved = 4;
   static constexpr bool kCell = true;
-  static constexpr int64_t kAbreast = 2;
   static constexpr bool kLate = false;
 };
 
@@ -73,50 +70,27 @@ struct Place {
   }
 };
 
-// Steps of several places, abreast.
-template <int64_t kCount>
-inline void step_forward(Elman, const Place<float> (&places)[kCount]) {
-  Vec states[kCount];
-  each<kCount>([&](int64_t at) { states[at] = places[at].activation(0); });
-  squash<0>(states);
-  each<kCount>([&](int64_t at) { states[at].store(places[at].state); });
+inline void step_forward(Elman, const Place<float>& place) {
+  tanh(place.activation(0)).store(place.state);
 }
 
-template <int64_t kCount>
-inline void step_forward(GRU, const Place<float> (&places)[kCount]) {
-  Vec gates[2 * kCount], fresh[kCount];
-  each<2 * kCount>([&](int64_t at) { gates[at] = places[at % kCount].activation(at / kCount); });
-  squash<2 * kCount>(gates);
-  const auto raw = [](const Place<float>& place) { return load(place.sums, 2 * place.sum) + Vec::loadu(place.late); };
-  each<kCount>([&](int64_t at) {
-    fresh[at] = at::vec::fmadd(gates[at], raw(places[at]), places[at].entering(2));
-  });
-  squash<0>(fresh);
-  each<kCount>([&](int64_t at) {
-    const auto& place = places[at];
-    at::vec::fmadd(gates[kCount + at], load(place.before, 0) - fresh[at], fresh[at]).store(place.state);
-    place.template keep<4>({gates[at], gates[kCount + at], fresh[at], raw(place)});
-  });
+inline void step_forward(GRU, const Place<float>& place) {
+  const Vec reset = sigmoid(place.activation(0)), keep = sigmoid(place.activation(1));
+  const Vec raw = load(place.sums, 2 * place.sum) + Vec::loadu(place.late);
+  const Vec fresh = tanh(at::vec::fmadd(reset, raw, place.entering(2)));
+  at::vec::fmadd(keep, load(place.before, 0) - fresh, fresh).store(place.state);
+  place.keep<4>({reset, keep, fresh, raw});
 }
 
-template <int64_t kCount>
-inline void step_forward(LSTM, const Place<float> (&places)[kCount]) {
-  Vec gates[4 * kCount], cells[kCount], flats[kCount];
-  each<4 * kCount>([&](int64_t at) { gates[at] = places[at % kCount].activation(at < 2 * kCount ? at / kCount : at < 3 * kCount ? 3 : 2); });
-  squash<3 * kCount>(gates);  // entry, forget, exit; then what is entered
-  const Vec *forget = gates + kCount, *exit = forget + kCount, *update = exit + kCount;
-  each<kCount>([&](int64_t at) {
-    cells[at] = at::vec::fmadd(forget[at], load(places[at].old_cell, 0), gates[at] * update[at]);
-    flats[at] = cells[at];
-  });
-  squash<0>(flats);
-  each<kCount>([&](int64_t at) {
-    const auto& place = places[at];
-    cells[at].store(place.cell);
-    if (place.flat) flats[at].store(place.flat);
-    (exit[at] * flats[at]).store(place.state);
-    place.template keep<4>({gates[at], forget[at], update[at], exit[at]});
-  });
+inline void step_forward(LSTM, const Place<float>& place) {
+  const Vec entry = sigmoid(place.activation(0)), forget = sigmoid(place.activation(1));
+  const Vec update = tanh(place.activation(2)), exit = sigmoid(place.activation(3));
+  const Vec cell = at::vec::fmadd(forget, load(place.old_cell, 0), entry * update);
+  const Vec flat = tanh(cell);
+  cell.store(place.cell);
+  if (place.flat) flat.store(place.flat);
+  (exit * flat).store(place.state);
+  place.keep<4>({entry, forget, update, exit});
 }
 
 // Adjoints of the gates of one vector of units. `inner` belongs to the recurrent product, `outer`
@@ -144,17 +118,15 @@ inline Adjoints<GRU> step_back(GRU, const Place<const float>& place, const Vec& 
 }
 
 inline Adjoints<LSTM> step_back(LSTM, const Place<const float>& place, const Vec& grad, float* carry) {
-  const Vec one(1.f);
-  Vec flat[] = {Vec::loadu(place.flat ? place.flat : place.cell)};
-  if (!place.flat) squash<0>(flat);
+  const Vec one(1.f), flat = place.flat ? Vec::loadu(place.flat) : tanh(Vec::loadu(place.cell));
   const Vec entry = place.kept_at(0), forget = place.kept_at(1), update = place.kept_at(2);
   const Vec exit = place.kept_at(3);
-  const Vec cell = at::vec::fmadd(grad * exit, one - flat[0] * flat[0], Vec::loadu(carry));
+  const Vec cell = at::vec::fmadd(grad * exit, one - flat * flat, Vec::loadu(carry));
   (cell * forget).store(carry);
   const Vec a = cell * update * entry * (one - entry);
   const Vec b = cell * load(place.old_cell, 0) * forget * (one - forget);
   const Vec c = cell * entry * (one - update * update);
-  const Vec d = grad * flat[0] * exit * (one - exit);
+  const Vec d = grad * flat * exit * (one - exit);
   return {{a, b, c, d}, {a, b, c, d}};
 }
 

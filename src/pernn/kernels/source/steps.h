@@ -9,7 +9,6 @@
 namespace pernn {
 
 constexpr int64_t kPanelDepth = 128;
-constexpr int64_t kSmall = 1 << 20;  // numbers kept of a batch
 
 // Transposed recurrent weights in panels of one vector of units, gates side by side; beyond h zeros.
 inline void pack_ahead(const float* weight, int64_t h, int64_t H, int64_t gates, float* to) {
@@ -49,7 +48,7 @@ inline void pack_back(const float* weight, int64_t h, int64_t H, int64_t gates, 
 // The recurrence of one layer over all steps, time first.
 struct Layer {
   int64_t batch, steps, inputs, scored, H, num_rows;
-  int64_t pitch, width, stride;  // from row to row of states, of tables, and of what is kept
+  int64_t stride;  // of a sequence among what is kept
   const float *table, *codes, *bias_hn;
   const int32_t* rows;  // of the table: what a sequence is fed, step by step
   const float *ahead, *back;  // recurrent weights in panels, for either way
@@ -60,8 +59,8 @@ struct Layer {
 
   template <typename Cell, typename Number>
   Place<Number> place(int64_t step, int64_t row, int64_t unit, const float* sums) const {
-    const int64_t at = (step * batch + row) * pitch + unit;
-    const auto before = [&](float* from) { return step ? offset(from, at - batch * pitch) : nullptr; };
+    const int64_t at = (step * batch + row) * H + unit, width = Cell::kGates * H;
+    const auto before = [&](float* from) { return step ? offset(from, at - batch * H) : nullptr; };
     return {H, H, kWidth, table + rows[step * batch + row] * width + unit, codes + step * width + unit,
             sums, bias_hn + unit, before(states), before(cells), states + at, offset(cells, at),
             offset(flats, at), kept + (step * batch + row) * stride + unit};
@@ -78,7 +77,7 @@ struct Layer {
     for (int64_t begin = 0; begin < depth; begin += kPanelDepth)
       in_tiles<kTileRowsOf<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
         multiply_rows<kRows, kVectors>(left + row * stride + begin, stride, 1, panel + begin * kColumns,
-                                       kColumns, std::min(kPanelDepth, depth - begin), begin > 0,
+                                       std::min(kPanelDepth, depth - begin), begin > 0,
                                        sums + (row - first) * kColumns, kColumns);
       });
     return sums;
@@ -88,33 +87,25 @@ struct Layer {
   template <typename Cell>
   void run_forward(int64_t first, int64_t last) const {
     constexpr int64_t kGates = Cell::kGates;
-    // Where stores have to wait for memory, sequences abreast were slower.
-    const bool is_small = batch * steps * stride < kSmall;
     for (int64_t step = 0; step < steps; ++step)
       for (int64_t unit = 0; unit < H; unit += kWidth) {
-        const float* sums = step ? multiply_panel<kGates>(states + (step - 1) * batch * pitch, pitch,
+        const float* sums = step ? multiply_panel<kGates>(states + (step - 1) * batch * H, H,
                                                           ahead + unit * H * kGates, H, first, last)
                                  : nullptr;
-        const auto go = [&]<int64_t kRows>(int64_t row) {
-          Place<float> places[kRows];
-          each<kRows>([&](int64_t at) {
-            places[at] = place<Cell, float>(step, row + at, unit,
-                                            offset(sums, (row + at - first) * kGates * kWidth));
-          });
-          step_forward(Cell{}, places);
-        };
-        is_small ? in_tiles<Cell::kAbreast>(first, last, go) : in_tiles<1>(first, last, go);
+        for (int64_t row = first; row < last; ++row)
+          step_forward(Cell{}, place<Cell, float>(step, row, unit,
+                                                  offset(sums, (row - first) * kGates * kWidth)));
       }
   }
 
   template <typename Cell, int64_t kVectors>
   void run_back(int64_t first, int64_t last, int64_t block) const {
+    const int64_t width = Cell::kGates * H;
     for (int64_t step = steps - 1; step >= 0; --step)
       for (int64_t panel = 0; panel < H; panel += kVectors * kWidth) {
         const float* sums = step < steps - 1
                                 ? multiply_panel<kVectors>(kept + (step + 1) * batch * stride, stride,
-                                                           back + panel * Cell::kGates * H, Cell::kGates * H,
-                                                           first, last)
+                                                           back + panel * width, width, first, last)
                                 : nullptr;
         for (int64_t at = 0; at < kVectors * kWidth; at += kWidth)
           add_adjoints<Cell>(step, first, last, panel + at, block, offset(sums, at), kVectors * kWidth);
@@ -126,13 +117,13 @@ struct Layer {
   void add_adjoints(int64_t step, int64_t first, int64_t last, int64_t unit, int64_t block,
                     const float* sums, int64_t next) const {
     constexpr int64_t kGates = Cell::kGates;
-    const int64_t output = step - (steps - scored);
+    const int64_t width = kGates * H, output = step - (steps - scored);
     float* entries = grad_table + block * num_rows * width + unit;
     Vec totals[kGates], total_hn(0.f);
     for (auto& total : totals) total = Vec(0.f);
     for (int64_t row = first; row < last; ++row) {
       Vec grad = load(sums, (row - first) * next);
-      if (output >= 0) grad = grad + Vec::loadu(grad_states + (output * batch + row) * pitch + unit);
+      if (output >= 0) grad = grad + Vec::loadu(grad_states + (output * batch + row) * H + unit);
       if (Cell::kLate) grad = grad + Vec::loadu(carry + row * H + unit);
       const auto found = step_back(Cell{}, place<Cell, const float>(step, row, unit, nullptr), grad,
                                    carry + row * H + unit);

@@ -52,21 +52,20 @@ void multiply(float* out, int64_t stride, const Matrix& left, const Matrix& righ
   if (left.by_rows() || left.columns < kLeastTurned) return share({left, right, out, stride, add});
   // Columns of a wide left side are far apart, its rows in one piece: it serves better as right side.
   static thread_local Buffer buffer;
-  const int64_t pitch = row_pitch(rows);
-  auto* turned = buffer.take<float>(pitch * columns);
-  share({right.t(), left.t(), turned, pitch, false});
+  auto* turned = buffer.take<float>(rows * columns);
+  share({right.t(), left.t(), turned, rows, false});
   at::parallel_for(0, rows, 1 + (1 << 14) / columns, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; row += kWidth)
       for (int64_t column = 0; column < columns; column += kWidth) {
         const int64_t tall = std::min(kWidth, end - row), wide = std::min(kWidth, columns - column);
         float* to = out + row * stride + column;
         if (!add && tall == kWidth && wide == kWidth) {
-          at::vec::transpose_mxn<float, kWidth, kWidth>(turned + column * pitch + row, pitch, to, stride);
+          at::vec::transpose_mxn<float, kWidth, kWidth>(turned + column * rows + row, rows, to, stride);
           continue;
         }
         for (int64_t one = 0; one < tall; ++one)
           for (int64_t at = 0; at < wide; ++at) {
-            const float found = turned[(column + at) * pitch + row + one];
+            const float found = turned[(column + at) * rows + row + one];
             to[one * stride + at] = add ? to[one * stride + at] + found : found;
           }
       }
@@ -97,8 +96,7 @@ struct Update {
 
   int64_t K = weights[kOutput].size(0), E = weights[kEmbedding].size(1), ids = weights[kEmbedding].size(0);
   int64_t h = weights[kRecurrent].size(1), H = (h + 15) / 16 * 16, gates = weights[kRecurrent].size(0) / h;
-  int64_t columns = weights[kInput].size(1), D = columns - copies * E, width = row_pitch(gates * H);
-  int64_t pitch = row_pitch(H), vector_pitch = row_pitch(E), logits_pitch = row_pitch(K);
+  int64_t columns = weights[kInput].size(1), D = columns - copies * E, width = gates * H;
   int64_t B = tokens.size(0), L = tokens.size(1), T = L + queries, S = targets.size(1);
   int64_t blocks = at::get_num_threads(), num_rows = 0, chunk = 0;
   bool has_bias = weights.size() > kInputBias;
@@ -160,18 +158,19 @@ struct Update {
     Arena arena{space};
     const bool lstm = gates == 4;
     const int64_t places = T * B;
-    layer.stride = row_pitch((gates == 1 ? 1 : 4) * H);
+    // Rows a power of two apart would share few lines of the first cache.
+    layer.stride = (gates == 1 ? 1 : 4) * H + 16;
     chunk = std::clamp(kLogits / K, int64_t{1}, B * S);
     row_of = arena.take<int32_t>(ids), rows = arena.take<int32_t>(places);
-    shown_vectors = arena.take(num_rows < ids ? num_rows * vector_pitch : 0);
+    shown_vectors = arena.take(num_rows < ids ? num_rows * E : 0);
     table = arena.take(num_rows * width), codes = arena.take(T * width), bias_hn = arena.take(H);
-    ahead = arena.take(gates * H * H), back = arena.take(gates * H * H);
-    layer.states = arena.take(places * pitch);
-    layer.cells = lstm ? arena.take(places * pitch) : nullptr;
-    layer.flats = lstm ? arena.take(places * pitch) : nullptr;
+    ahead = arena.take(width * H), back = arena.take(width * H);
+    layer.states = arena.take(places * H);
+    layer.cells = lstm ? arena.take(places * H) : nullptr;
+    layer.flats = lstm ? arena.take(places * H) : nullptr;
     layer.kept = arena.take(places * layer.stride);
     layer.carry = arena.take(B * H);
-    grad_states = arena.take(B * S * pitch), logits = arena.take(chunk * logits_pitch), losses = arena.take(B * S);
+    grad_states = arena.take(B * S * H), logits = arena.take(chunk * K), losses = arena.take(B * S);
     hits = reinterpret_cast<bool*>(arena.take(B * S));
     layer.grad_table = arena.take(blocks * num_rows * width);
     layer.grad_codes = arena.take(blocks * T * width), layer.grad_bias_hn = arena.take(blocks * H);
@@ -182,10 +181,9 @@ struct Update {
 
   void project() {
     const int64_t* shown = tokens.const_data_ptr<int64_t>();
-    if (num_rows == ids) vector_pitch = E;
     vectors = num_rows < ids ? shown_vectors : weight(kEmbedding);
     for (int64_t place = 0; num_rows < ids && place < num_rows; ++place)
-      std::copy_n(weight(kEmbedding) + used[place] * E, E, shown_vectors + place * vector_pitch);
+      std::copy_n(weight(kEmbedding) + used[place] * E, E, shown_vectors + place * E);
     for (int64_t step = 0; step < T; ++step)
       for (int64_t row = 0; row < B; ++row)
         rows[step * B + row] = row_of[step < L ? shown[row * L + step] : K];
@@ -202,7 +200,7 @@ struct Update {
     }
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(table + column, width, {vectors, num_rows, E, vector_pitch}, inputs_of(row, count, copy).t(),
+        multiply(table + column, width, {vectors, num_rows, E, E}, inputs_of(row, count, copy).t(),
                  copy > 0);
       if (D)
         multiply(codes + column, width, Matrix(*encodings), inputs_of(row, count, copies).t(), true);
@@ -224,7 +222,7 @@ struct Update {
     pack_ahead(weight(kRecurrent), h, H, gates, ahead);
     pack_back(weight(kRecurrent), h, H, gates, abreast * kWidth, back);
     const auto [states, cells, flats, kept] = std::tie(layer.states, layer.cells, layer.flats, layer.kept);
-    layer = {B, T, L, S, H, num_rows, pitch, width, layer.stride, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
+    layer = {B, T, L, S, H, num_rows, layer.stride, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
              grad_states, layer.grad_table, layer.grad_codes, layer.grad_bias_hn, layer.carry};
     share_batch([&](int64_t first, int64_t last, int64_t) { layer.run_forward<Cell>(first, last); });
     read_out();
@@ -250,27 +248,27 @@ struct Update {
 
   // Logits, some at a time, become their own gradient, and that the gradients of what made them.
   void read_out() {
-    const float* states = layer.states + (T - S) * B * pitch;
+    const float* states = layer.states + (T - S) * B * H;
     const Matrix output(weight(kOutput), K, h, h);
     const int64_t* wanted = targets.const_data_ptr<int64_t>();
-    if (H > h) std::fill_n(grad_states, B * S * pitch, 0.f);
+    if (H > h) std::fill_n(grad_states, B * S * H, 0.f);
     std::fill_n(grads[kOutputBias], K, 0.f);
     for (int64_t start = 0; start < B * S; start += chunk) {
       const int64_t count = std::min(chunk, B * S - start);
-      const Matrix values(logits, count, K, logits_pitch), read(states + start * pitch, count, h, pitch);
-      multiply(logits, logits_pitch, read, output.t());
+      const Matrix values(logits, count, K, K), read(states + start * H, count, h, H);
+      multiply(logits, K, read, output.t());
       at::parallel_for(0, count, 1 + (1 << 14) / K, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const int64_t place = start + row, target = wanted[place % B * S + place / B];
-          losses[place] = cross_entropy_row(logits + row * logits_pitch, weight(kOutputBias), K, target,
+          losses[place] = cross_entropy_row(logits + row * K, weight(kOutputBias), K, target,
                                             1.f / (B * S), true, hits + place);
         }
       });
       at::parallel_for(0, K, 1 << 10, [&](int64_t begin, int64_t end) {
         for (int64_t row = 0; row < count; ++row)
-          for (int64_t id = begin; id < end; ++id) grads[kOutputBias][id] += logits[row * logits_pitch + id];
+          for (int64_t id = begin; id < end; ++id) grads[kOutputBias][id] += logits[row * K + id];
       });
-      multiply(grad_states + start * pitch, pitch, values, output);
+      multiply(grad_states + start * H, H, values, output);
       multiply(grads[kOutput], h, values.t(), read, start > 0);
     }
   }
@@ -283,23 +281,23 @@ struct Update {
       const Matrix found(layer.grad_table + column, num_rows, count, width);
       multiply(grads[kRecurrent] + row * h, h,
                Matrix(layer.kept + B * stride + column, rest, count, stride).t(),
-               {layer.states, rest, h, pitch});
+               {layer.states, rest, h, H});
       float* to = grads[kInput] + row * columns;
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(to + copy * E, columns, found.t(), {vectors, num_rows, E, vector_pitch});
+        multiply(to + copy * E, columns, found.t(), {vectors, num_rows, E, E});
       if (D)
         multiply(to + copies * E, columns, Matrix(layer.grad_codes + column, T, count, width).t(),
                  Matrix(*encodings));
     });
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       for (int64_t copy = 0; copy < copies; ++copy)
-        multiply(vector_grads, vector_pitch, {layer.grad_table + column, num_rows, count, width},
+        multiply(vector_grads, E, {layer.grad_table + column, num_rows, count, width},
                  inputs_of(row, count, copy), row || copy);
     });
     if (num_rows < ids) {
       std::fill_n(grads[kEmbedding], ids * E, 0.f);
       for (int64_t place = 0; place < num_rows; ++place)
-        std::copy_n(shown_vectors + place * vector_pitch, E, grads[kEmbedding] + used[place] * E);
+        std::copy_n(shown_vectors + place * E, E, grads[kEmbedding] + used[place] * E);
     }
     for (int64_t row = 0; has_bias && row < gates * h; ++row) {
       float sum = 0;

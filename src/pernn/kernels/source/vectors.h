@@ -27,15 +27,15 @@ template <int64_t kVectors>
 constexpr int64_t kTileRowsOf =
     kWidth == 16 ? (kVectors > 3 ? 6 : 8) : (kVectors > 3 ? 2 : kVectors > 1 ? 4 : 8);
 
-// out = left · right, or added to it. Numbers of a row of the left side lie `next_inner` apart, rows of
-// the right one `next_right`.
+// out = left · right, or added to it; the right side lies in one piece. Numbers of a row of the left
+// side lie `next_inner` apart.
 template <int64_t kRows, int64_t kVectors>
 inline void multiply_rows(const float* left, int64_t next_row, int64_t next_inner, const float* right,
-                          int64_t next_right, int64_t depth, bool add, float* out, int64_t stride) {
+                          int64_t depth, bool add, float* out, int64_t stride) {
   Vec sums[kRows][kVectors];
   for (auto& row : sums)
     for (auto& sum : row) sum = Vec(0.f);
-  for (int64_t inner = 0; inner < depth; ++inner, left += next_inner, right += next_right) {
+  for (int64_t inner = 0; inner < depth; ++inner, left += next_inner, right += kVectors * kWidth) {
     Vec numbers[kVectors];
 #pragma GCC unroll 4
     for (int64_t at = 0; at < kVectors; ++at) numbers[at] = Vec::loadu(right + at * kWidth);
@@ -54,6 +54,14 @@ inline void multiply_rows(const float* left, int64_t next_row, int64_t next_inne
       float* to = out + row * stride + at * kWidth;
       (add ? Vec::loadu(to) + sums[row][at] : sums[row][at]).store(to);
     }
+}
+
+// Call with tiles of at most `kMost` of the rows first … last.
+template <int64_t kMost, typename Call>
+inline void in_tiles(int64_t first, int64_t last, const Call& call) {
+  for (; last - first >= kMost; first += kMost) call.template operator()<kMost>(first);
+  if constexpr (kMost > 1)
+    if (first < last) in_tiles<kMost - 1>(first, last, call);
 }
 
 // Numbers of a tile to their place, or added to what is there.
@@ -151,7 +159,7 @@ struct VectorProduct {
            int64_t column, int64_t num_columns, bool more) const {
     float* place = out + row * stride + column;
     const auto multiply = [&](bool to_add, float* to, int64_t next) {
-      multiply_rows<kTileRows, kTileVectors>(rows, 1, kTileRows, columns, kTileColumns, depth, to_add, to, next);
+      multiply_rows<kTileRows, kTileVectors>(rows, 1, kTileRows, columns, depth, to_add, to, next);
     };
     if (num_rows == kTileRows && num_columns == kTileColumns) {
       // The sums before are needed last; their way from the second cache is long.
@@ -195,20 +203,13 @@ struct RowProduct {
     // Long sums are added up piece by piece, which is more exact than all in a row.
     for (int64_t begin = 0; begin < left.columns; begin += kRowDepth) {
       const int64_t depth = std::min(kRowDepth, left.columns - begin);
-      // What lies well is read where it is: aligned, and spread over the first cache.
-      const float* place = right.at(begin, column);
-      const bool lies_well = right.column_stride == 1 && count == kColumns &&
-                             (right.row_stride == kColumns || right.row_stride % 32 == 16) &&
-                             reinterpret_cast<uintptr_t>(place) % 64 == 0;
-      if (!lies_well) lines.pack<kColumns>(column, column + kColumns, begin, depth, numbers);
-      const float* rows = lies_well ? place : numbers;
-      const int64_t next = lies_well ? right.row_stride : kColumns;
+      lines.pack<kColumns>(column, column + kColumns, begin, depth, numbers);
       in_tiles<kTileRowsOf<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
         const bool more = add || begin;
         float* to = out + row * stride + column;
-        const auto multiply = [&](bool to_add, float* place, int64_t pitch) {
-          multiply_rows<kRows, kVectors>(left.at(row, begin), left.row_stride, left.column_stride, rows,
-                                         next, depth, to_add, place, pitch);
+        const auto multiply = [&](bool to_add, float* place, int64_t next) {
+          multiply_rows<kRows, kVectors>(left.at(row, begin), left.row_stride, left.column_stride,
+                                         numbers, depth, to_add, place, next);
         };
         if (count == kColumns) return multiply(more, to, stride);
         alignas(64) float tile[kRows * kColumns];
