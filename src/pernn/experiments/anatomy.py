@@ -177,7 +177,7 @@ EXPERIMENT = Experiment(
     figure=FIGURE,
     more_figures={"state": STATE},
     labels={
-        "distance": "Steps between the right token and the one given",
+        "distance": "Steps off",
         "share": "Share of wrong answers",
         "level": "Training accuracy",
         "state": "How the state holds the tokens",
