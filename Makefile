@@ -82,11 +82,11 @@ $(BIN)/python:
 
 # Order-only: the interpreter's own date must not make a finished install look old.
 $(CORE): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e .
+	$(INSTALL) -e '.[lab]'
 	touch $@
 
 $(EVIDENCE): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[parquet,report]'
+	$(INSTALL) -e '.[lab,parquet,report]'
 	touch $(CORE) $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

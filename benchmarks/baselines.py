@@ -16,9 +16,9 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from pernn.cores import Core
 from pernn.errors import ConfigError
+from pernn.lab.runs import Trial
+from pernn.lab.training import Preset
 from pernn.models import PositionEncodedRNN
-from pernn.runs import Trial
-from pernn.training import Preset
 
 LEARNING_RATE = 1e-4
 

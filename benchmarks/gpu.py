@@ -22,8 +22,8 @@ from torch import nn
 from updates import make_spec, make_update_of
 
 from pernn.kernels import without_kernels
-from pernn.runs import RunSpec, Trial, build
-from pernn.training import (
+from pernn.lab.runs import RunSpec, Trial, build
+from pernn.lab.training import (
     Measured,
     Precision,
     TrainState,

@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from pernn.analysis import compare_jacobians, similarity
 from pernn.cores import GRU, LSTM, Elman, RecurrentCore
-from pernn.runs import peak_memory
+from pernn.lab.runs import peak_memory
 
 CORES: dict[str, type[RecurrentCore]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
 PRODUCTS = {"elman": 1, "gru": 1, "lstm": 2}

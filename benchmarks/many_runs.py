@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 
-from pernn.experiments import find_experiment
-from pernn.runs import RunSpec
-from pernn.store import RunDirectory, Sweep, save_sweep
+from pernn.lab.experiments import find_experiment
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import RunDirectory, Sweep, save_sweep
 
 EXPERIMENT, SCALE = "vocabulary_size", "paper"
 SWEEP = f"{EXPERIMENT}-{SCALE}"

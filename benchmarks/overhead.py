@@ -16,10 +16,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from pernn.runners import LocalRunner, TrialEvent
-from pernn.runs import RunSpec
-from pernn.runs.estimates import measure
-from pernn.store import RunDirectory
+from pernn.lab.runners import LocalRunner, TrialEvent
+from pernn.lab.runs import RunSpec
+from pernn.lab.runs.estimates import measure
+from pernn.lab.store import RunDirectory
 
 GOAL = 0.03
 

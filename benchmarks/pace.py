@@ -16,8 +16,8 @@ import numpy as np
 from scipy import stats
 from verdicts import write_between
 
+from pernn.lab.reports.rules import ALPHA, MIN_SEEDS, exceeds
 from pernn.randomness import RandomStream, Split
-from pernn.reports.rules import ALPHA, MIN_SEEDS, exceeds
 
 NUM_DRAWS = 4_000
 COUNT = 8

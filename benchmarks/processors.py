@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from pernn.kernels import describe_arithmetic, set_variables
-from pernn.runs import RunSpec, Trial, build
-from pernn.training import Measured, TrainState, advance, computing, evaluate
+from pernn.lab.runs import RunSpec, Trial, build
+from pernn.lab.training import Measured, TrainState, advance, computing, evaluate
 
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", "runs", "metrics")

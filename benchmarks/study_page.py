@@ -21,9 +21,9 @@ from typing import Any
 
 from many_runs import finish
 
-from pernn.store import list_runs, save_sweep
-from pernn.studies import make_study
-from pernn.sweeps import plan_sweep
+from pernn.lab.store import list_runs, save_sweep
+from pernn.lab.studies import make_study
+from pernn.lab.sweeps import plan_sweep
 
 SWEEPS = {
     ("vocabulary_size", "paper"): 560,

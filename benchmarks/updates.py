@@ -26,8 +26,8 @@ from torch import Tensor
 from torch.utils.benchmark import Timer
 
 from pernn.kernels import describe_arithmetic
-from pernn.runs import RunSpec, build, peak_memory
-from pernn.training import (
+from pernn.lab.runs import RunSpec, build, peak_memory
+from pernn.lab.training import (
     Precision,
     TrainState,
     computing,

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ttest_ind
 
-from pernn.experiments import Rule
-from pernn.randomness import RandomStream, Split
-from pernn.reports.rules import (
+from pernn.lab.experiments import Rule
+from pernn.lab.reports.rules import (
     ALPHA,
     Evidence,
     correct,
@@ -27,6 +26,7 @@ from pernn.reports.rules import (
     lies_within,
     trials_near,
 )
+from pernn.randomness import RandomStream, Split
 
 NUM_DRAWS = 20_000
 SPREAD = 0.01

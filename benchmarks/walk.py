@@ -18,7 +18,7 @@ from types import FrameType
 os.environ["PERNN_KERNELS"] = "off"
 
 import pernn
-from pernn.cli.app import app, register
+from pernn.lab.cli.app import app, register
 
 ROOT = Path(pernn.__file__).parent
 TINY = ["task.vocab_size=4", "task.length=3", "task.num_held_out=8", "core.hidden_size=4",

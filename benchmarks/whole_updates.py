@@ -16,8 +16,8 @@ from baselines import good_update
 from updates import make_spec
 
 from pernn.kernels import describe_arithmetic, whole_updates
-from pernn.runs import RunSpec, build
-from pernn.training import TrainState, computing, keep_freed_memory, make_update
+from pernn.lab.runs import RunSpec, build
+from pernn.lab.training import TrainState, computing, keep_freed_memory, make_update
 
 SHAPES = ((64, 64, 8, 192), (128, 64, 16, 256), (64, 128, 8, 256), (128, 64, 32, 32))
 """Hidden size, batch, length, vocabulary."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from pernn.experiments import (
+from pernn.lab.experiments import (
     CATALOGUE,
     PLANNED,
     AtLeast,

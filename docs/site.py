@@ -19,15 +19,16 @@ PACKAGES = {
     "cores": "Recurrent cores",
     "encodings": "Encodings",
     "models": "Models",
-    "tasks": "Tasks",
-    "corpora": "Text",
-    "metrics": "Metrics",
     "analysis": "Gradient analysis",
-    "training": "Training",
-    "experiments": "Experiments and claims",
-    "runs": "Runs",
-    "runners": "Runners",
-    "reports": "Reports",
+    "lab": "The laboratory",
+    "lab.tasks": "Tasks",
+    "lab.corpora": "Text",
+    "lab.metrics": "Metrics",
+    "lab.training": "Training",
+    "lab.experiments": "Experiments and claims",
+    "lab.runs": "Runs",
+    "lab.runners": "Runners",
+    "lab.reports": "Reports",
 }
 NAVIGATION = {
     "Notebooks": ["notebooks/*.md"],
@@ -89,12 +90,17 @@ def public_names(package: Path) -> list[str]:
     return sorted(names, key=str.lower)
 
 
+def source_of(package: str) -> Path:
+    """Return the folder of a package of `PACKAGES`."""
+    return ROOT.joinpath("src", "pernn", *package.split("."))
+
+
 def write_api(folder: Path) -> None:
     """Write a page per package, which the generator fills from docstrings."""
     folder.mkdir()
     for place, (package, title) in enumerate(PACKAGES.items()):
         module = f"pernn.{package}" if package else "pernn"
-        parts = [f"::: {module}.{name}" for name in public_names(ROOT / "src" / "pernn" / package)]
+        parts = [f"::: {module}.{name}" for name in public_names(source_of(package))]
         text = "\n\n".join([f"# {title}: `{module}`", *parts])
         (folder / f"{place:02}-{module}.md").write_text(text + "\n", encoding="utf-8")
 

@@ -26,7 +26,7 @@ from subprocess import PIPE, CompletedProcess, Popen
 from typing import Any, NoReturn
 
 TIMEOUT_SECONDS = 240
-FORKED = ("pernn.runners.worker",)
+FORKED = ("pernn.lab.runners.worker",)
 """Modules that a command starts as processes, and that need what the server has imported."""
 
 
@@ -122,16 +122,16 @@ def _serve() -> None:
     import torch.optim  # noqa: F401
     import typer.rich_utils  # noqa: F401
 
-    import pernn.runners.local  # noqa: F401
-    from pernn import experiments, reports, runs
-    from pernn.cli.app import VERBS
-    from pernn.reports import study
+    import pernn.lab.runners.local  # noqa: F401
+    from pernn.lab import experiments, reports, runs
+    from pernn.lab.cli.app import VERBS
+    from pernn.lab.reports import study
 
     _ = runs.execute  # imported on its first use, as are experiments and verbs
     for name in experiments.CATALOGUE:
         experiments.find_experiment(name)
     for place in VERBS.values():
-        import_module(f"pernn.cli.{place.partition(':')[0]}")
+        import_module(f"pernn.lab.cli.{place.partition(':')[0]}")
     with suppress(ImportError):
         import pyarrow.parquet  # noqa: F401
 
@@ -151,7 +151,7 @@ def _serve() -> None:
 
 
 def _become(request: dict[str, Any]) -> NoReturn:
-    from pernn.cli import main
+    from pernn.lab.cli import main
 
     os.setpgid(0, 0)
     os.chdir(request["cwd"])

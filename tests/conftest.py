@@ -51,8 +51,8 @@ def one_format() -> Iterator[None]:
     Both have tests of their own.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pernn.reports.FORMATS", ("svg",))
-        patch.setattr("pernn.reports.study.chart_library", lambda: "")
+        patch.setattr("pernn.lab.reports.FORMATS", ("svg",))
+        patch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
         yield
 
 

@@ -8,10 +8,10 @@ import pytest
 
 import pernn
 from command_line import call
-from pernn.citing import STATISTICS, cite, entries
-from pernn.config import Registry
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec
+from pernn.lab.citing import STATISTICS, cite, entries
+from pernn.lab.config import Registry
+from pernn.lab.runs import RunSpec
 
 ROOT = Path(__file__).parents[1]
 BUILTIN = [(one, kind) for one in Registry.all for kind in one.builtin]

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from pernn.config import Config, Part, Registry, parse_assignment, read_file
-from pernn.cores import CORES, AnyCore, GRUConfig, LSTMConfig
-from pernn.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
 from pernn.errors import ConfigError, MachineError
-from pernn.parts import own_parts_off
+from pernn.lab.config import Config, Part, Registry, parse_assignment, read_file
+from pernn.lab.cores import CORES, AnyCore, GRUConfig, LSTMConfig
+from pernn.lab.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
+from pernn.lab.parts import own_parts_off
 
 
 class Whole(Config):
@@ -59,7 +59,7 @@ def test_fingerprints_agree_exactly_when_specs_do(one, other):
 
 
 def test_the_fingerprint_is_the_same_in_another_process_and_forever():
-    code = "from pernn.cores import GRUConfig; print(GRUConfig(hidden_size=7).fingerprint())"
+    code = "from pernn.lab.cores import GRUConfig; print(GRUConfig(hidden_size=7).fingerprint())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == GRUConfig(hidden_size=7).fingerprint() == "e249e93f592c9baf"
 
@@ -240,7 +240,7 @@ def install(monkeypatch):
         def installed(group):
             return {"theirs": Point(target)} if group == "test.parts" else {}
 
-        monkeypatch.setattr("pernn.config.installed", installed)
+        monkeypatch.setattr("pernn.lab.config.installed", installed)
         return Registry("test.parts", {}, Part)
 
     return register
@@ -322,7 +322,7 @@ def test_a_module_that_ends_the_process_is_a_part_that_cannot_be_imported(tmp_pa
 
 def test_while_own_parts_are_off_only_what_is_loaded_is_found(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    source = "from pernn.cores import GRUConfig\n\n\nclass OwnConfig(GRUConfig):\n    pass\n"
+    source = "from pernn.lab.cores import GRUConfig\n\n\nclass OwnConfig(GRUConfig):\n    pass\n"
     (tmp_path / "read_later.py").write_text(source)
     (tmp_path / "lazy_later.py").write_text("def __getattr__(name):\n    import read_later\n")
     place = "read_later:OwnConfig"

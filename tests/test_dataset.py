@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import call
-from pernn.store import Sweep, save_sweep
+from pernn.lab.store import Sweep, save_sweep
 from store.finished import finish, spec
 
 card_of = pytest.importorskip("huggingface_hub").DatasetCard

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-import pernn
+import pernn.lab
 from command_line import call
 from pernn.errors import ConfigError
-from pernn.evidence import rebuild
-from pernn.experiments import find_experiment, trials
-from pernn.reports import student_interval
-from pernn.runners import InlineRunner
-from pernn.store import (
+from pernn.lab.evidence import rebuild
+from pernn.lab.experiments import find_experiment, trials
+from pernn.lab.reports import student_interval
+from pernn.lab.runners import InlineRunner
+from pernn.lab.store import (
     Sweep,
     list_publications,
     load_sweep,
     save_sweep,
 )
-from pernn.studies import make_study
-from pernn.sweeps import name_sweep
-from pernn.trials import gather, publish, read_published
+from pernn.lab.studies import make_study
+from pernn.lab.sweeps import name_sweep
+from pernn.lab.trials import gather, publish, read_published
 
 pytest.importorskip("pyarrow")
 
@@ -58,7 +58,7 @@ class Noting:
 def run(root: Path, evidence: Path | None, *seeds: int):
     runner = Noting()
     changes = {**TINY, "seed": [*seeds]}
-    found = pernn.run(
+    found = pernn.lab.run(
         "vocabulary_size", overrides=changes, results=root, evidence=evidence, runner=runner
     )
     return found, runner.seeds
@@ -144,7 +144,7 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
     readme = written[0]["README.md"].decode()
     assert f"](pages/{NAME}/report.md) | 4 of 4 | 2 |" in readme
     assert readme.count(f"](pages/{NAME}/report.md).\n\n<!-- /findings -->") == 1
-    cell = pernn.load_results(ran / "evidence", NAME).groupby("encoding.kind")["token_accuracy"]
+    cell = pernn.lab.load_results(ran / "evidence", NAME).groupby("encoding.kind")["token_accuracy"]
     vanilla, encoded = (student_interval([*cell.get_group(k)]) for k in ("none", "sinusoidal"))
     assert f"| LSTM | 4 | {vanilla.shown} | {encoded.shown} | " in readme
 
@@ -220,7 +220,7 @@ def test_published_trials_count_wherever_a_sweep_is_read(ran, tmp_path):
 def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeypatch):
     (tmp_path / f"{NAME}.parquet").write_bytes(b"none")
     said: list[str] = []
-    monkeypatch.setattr("pernn.studies.write_study", lambda reports, path: len(reports))
+    monkeypatch.setattr("pernn.lab.studies.write_study", lambda reports, path: len(reports))
     assert make_study(ran / "results", tmp_path / "study.html", said.append, tmp_path) == 1
     assert len(said) == 1
     done = call("status", "-r", ran / "results", "--json", PERNN_EVIDENCE=str(tmp_path))

@@ -11,12 +11,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import pernn
-from pernn.cores import CORES
-from pernn.encodings import ENCODINGS
+import pernn.lab
 from pernn.errors import ConfigError, CorruptError, install_command
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
+from pernn.lab.runs import RunSpec, load_model
 from pernn.models import AutoregressiveRNN
-from pernn.runs import RunSpec, load_model
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +35,18 @@ def run(tmp_path_factory):
             "training.checkpoint_interval": 2,
         }
     )
-    pernn.execute(spec, root, device="cpu")
+    pernn.lab.execute(spec, root, device="cpu")
     return root / "runs" / spec.fingerprint()
 
 
 @pytest.fixture(scope="module")
 def folder(run, tmp_path_factory):
-    return pernn.save_pretrained(run, tmp_path_factory.mktemp("folder") / "net")
+    return pernn.lab.save_pretrained(run, tmp_path_factory.mktemp("folder") / "net")
 
 
 def test_a_network_comes_back_from_its_folder_alone(run, folder, tmp_path):
     moved = shutil.copytree(folder, tmp_path / "elsewhere")
-    network = pernn.from_pretrained(moved)
+    network = pernn.lab.from_pretrained(moved)
     tokens = torch.randint(4, (3, 5))
     expected = load_model(run)
     assert torch.equal(network(tokens, num_queries=5), expected(tokens, num_queries=5))
@@ -63,15 +63,15 @@ def test_the_card_tells_what_it_is(run, folder):
     assert "library_name: pernn" in card
     assert "4 updates" in card
     assert f"| token_accuracy | {result['metrics']['token_accuracy']} |" in card
-    assert 'pernn.from_pretrained("net")' in card
+    assert 'pernn.lab.from_pretrained("net")' in card
     assert json.loads((folder / "config.json").read_text())["update"] == 4
 
 
 def test_another_checkpoint_has_no_metrics_of_the_end(run, tmp_path):
-    folder = pernn.save_pretrained(run, tmp_path / "early", update=2)
+    folder = pernn.lab.save_pretrained(run, tmp_path / "early", update=2)
     assert "token_accuracy" not in (folder / "README.md").read_text()
     with pytest.raises(ConfigError, match="no checkpoint of update 3"):
-        pernn.save_pretrained(run, tmp_path / "none", update=3)
+        pernn.lab.save_pretrained(run, tmp_path / "none", update=3)
 
 
 def _changed(folder, target, change):
@@ -88,21 +88,21 @@ def test_what_is_damaged_or_strange_is_refused(folder, tmp_path):
         folder, tmp_path / "own", lambda v: v["spec"]["core"].update(kind="antigravity:Config")
     )
     with pytest.raises(ConfigError, match="made with a part that is not loaded"):
-        pernn.from_pretrained(own)
+        pernn.lab.from_pretrained(own)
     assert "antigravity" not in sys.modules
     wide = _changed(folder, tmp_path / "wide", lambda v: v["spec"]["core"].update(hidden_size=16))
     with pytest.raises(CorruptError, match="do not fit"):
-        pernn.from_pretrained(wide)
+        pernn.lab.from_pretrained(wide)
     cut = shutil.copytree(folder, tmp_path / "cut")
     (cut / "model.safetensors").write_bytes(b"\x08")
     with pytest.raises(CorruptError, match="do not fit"):
-        pernn.from_pretrained(cut)
+        pernn.lab.from_pretrained(cut)
     (cut / "model.safetensors").rename(cut / "pytorch_model.bin")
     with pytest.raises((ConfigError, CorruptError)):
-        pernn.from_pretrained(cut)
+        pernn.lab.from_pretrained(cut)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="no folder of save_pretrained"):
-        pernn.from_pretrained(tmp_path / "empty")
+        pernn.lab.from_pretrained(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS.builtin)
@@ -110,15 +110,15 @@ def test_what_is_damaged_or_strange_is_refused(folder, tmp_path):
 def test_a_model_comes_back_from_its_folder(core, encoding, tmp_path, generator):
     sizes = {"embedding_size": 6, "hidden_size": 8, "num_positions": 9, "generator": generator}
     network = pernn.PositionEncodedRNN(5, core, encoding, num_layers=2, **sizes)
-    folder = pernn.save_pretrained(network, tmp_path / "net")
-    found = pernn.from_pretrained(folder)
+    folder = pernn.lab.save_pretrained(network, tmp_path / "net")
+    found = pernn.lab.from_pretrained(folder)
     tokens = torch.randint(5, (3, 4), generator=generator)
     assert torch.equal(found(tokens, num_queries=4), network(tokens, num_queries=4))
     assert "core " + core in (folder / "README.md").read_text()
     (folder / "README.md").write_text("mine")
-    pernn.save_pretrained(network.double(), folder)
+    pernn.lab.save_pretrained(network.double(), folder)
     assert (folder / "README.md").read_text() == "mine"
-    weights = pernn.from_pretrained(folder).state_dict()
+    weights = pernn.lab.from_pretrained(folder).state_dict()
     assert all(torch.equal(one, weights[name]) for name, one in network.state_dict().items())
 
 
@@ -140,9 +140,9 @@ def test_networks_of_other_classes_come_back_from_their_runs(kind, name, tmp_pat
             "training": {"iterations": 2, "batch_size": 4},
         }
     )
-    pernn.execute(spec, tmp_path, device="cpu")
+    pernn.lab.execute(spec, tmp_path, device="cpu")
     run = tmp_path / "runs" / spec.fingerprint()
-    found = pernn.from_pretrained(pernn.save_pretrained(run, tmp_path / "net"))
+    found = pernn.lab.from_pretrained(pernn.lab.save_pretrained(run, tmp_path / "net"))
     expected = load_model(run)
     assert type(found).__name__ == type(expected).__name__ == name
     assert found.state_dict().keys() == expected.state_dict().keys()
@@ -165,7 +165,7 @@ def test_networks_of_other_classes_come_back_from_their_runs(kind, name, tmp_pat
 )
 def test_a_network_that_its_folder_could_not_tell_is_refused(network, tmp_path):
     with pytest.raises(ConfigError, match="whose core and encoding were given by kind"):
-        pernn.save_pretrained(network, tmp_path / "net")
+        pernn.lab.save_pretrained(network, tmp_path / "net")
     assert not (tmp_path / "net").exists()
 
 
@@ -176,22 +176,22 @@ def test_a_folder_of_an_earlier_pernn_is_read(folder, run, tmp_path):
     config = json.dumps(json.loads((folder / "config.json").read_text()), sort_keys=True)
     (old / "config.json").write_text(config)
     tokens = torch.randint(4, (3, 5))
-    network = pernn.from_pretrained(old)
+    network = pernn.lab.from_pretrained(old)
     assert torch.equal(network(tokens, num_queries=5), load_model(run)(tokens, num_queries=5))
 
 
 def test_without_the_hubs_package_a_folder_is_read(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert pernn.from_pretrained(folder)
+    assert pernn.lab.from_pretrained(folder)
     with pytest.raises(pernn.PernnError, match=re.escape(install_command("hub"))):
-        pernn.from_pretrained("owner/name")
+        pernn.lab.from_pretrained("owner/name")
 
 
 def test_what_is_not_on_the_hub_is_said_in_one_line(tmp_path):
     pytest.importorskip("huggingface_hub")
     for place in ("owner/name", str(tmp_path / "gone"), "a/b/c"):
         with pytest.raises(ConfigError, match="is no folder of save_pretrained"):
-            pernn.from_pretrained(place, local_files_only=True, cache_dir=tmp_path)
+            pernn.lab.from_pretrained(place, local_files_only=True, cache_dir=tmp_path)
 
 
 EVIL = "from pathlib import Path\n\nPath(__file__).with_name('executed').touch()\n"
@@ -217,7 +217,7 @@ def test_no_module_that_a_folder_names_is_imported(folder, tmp_path, monkeypatch
         values["spec"][place] = name
     (hostile / "config.json").write_text(json.dumps(values))
     with pytest.raises(ConfigError) as refused:
-        pernn.from_pretrained(Path())
+        pernn.lab.from_pretrained(Path())
     assert "\n" not in str(refused.value)
     assert not (hostile / "executed").exists()
     assert "weights_util" not in sys.modules
@@ -235,7 +235,7 @@ def test_what_is_no_file_is_refused_at_once(folder, tmp_path, name, kind):
     elif kind == "folder":
         (odd / name).mkdir()
     with pytest.raises((ConfigError, CorruptError)):
-        pernn.from_pretrained(odd)
+        pernn.lab.from_pretrained(odd)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_another_config_is_refused_in_one_line(folder, tmp_path, text):
     odd = shutil.copytree(folder, tmp_path / "odd")
     (odd / "config.json").write_text(text)
     with pytest.raises((ConfigError, CorruptError)) as refused:
-        pernn.from_pretrained(odd)
+        pernn.lab.from_pretrained(odd)
     assert "\n" not in str(refused.value)
 
 
@@ -265,7 +265,7 @@ def test_weights_that_are_none_are_refused(folder, tmp_path, change, said):
     weights = load_file(odd / "model.safetensors")
     save_file({name: change(one) for name, one in weights.items()}, odd / "model.safetensors")
     with pytest.raises(CorruptError, match=said) as refused:
-        pernn.from_pretrained(odd)
+        pernn.lab.from_pretrained(odd)
     assert "\n" not in str(refused.value)
 
 
@@ -273,4 +273,4 @@ def test_no_weights_at_all_are_refused(folder, tmp_path):
     odd = shutil.copytree(folder, tmp_path / "odd")
     save_file({}, odd / "model.safetensors")
     with pytest.raises(CorruptError, match="got none"):
-        pernn.from_pretrained(odd)
+        pernn.lab.from_pretrained(odd)

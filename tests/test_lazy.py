@@ -7,7 +7,7 @@ import pytest
 import pernn.cores
 from pernn.errors import PernnError
 
-LIGHT = ["pernn", "pernn.errors", "pernn.config", "pernn.encodings", "pernn.cores"]
+LIGHT = ["pernn", "pernn.errors", "pernn.lab.config", "pernn.encodings", "pernn.cores"]
 
 
 def test_importing_loads_no_torch():

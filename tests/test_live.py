@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pernn.store import Sweep, save_sweep
+from pernn.lab.store import Sweep, save_sweep
 from store.finished import begin, finish, spec
 
 pytest.importorskip("starlette")

@@ -8,18 +8,23 @@ import sys
 
 import pytest
 
-import pernn
+import pernn.lab
 
 PACKAGES = sorted(
     module.name
-    for module in pkgutil.iter_modules(pernn.__path__, "pernn.")
+    for module in [
+        *pkgutil.iter_modules(pernn.__path__, "pernn."),
+        *pkgutil.iter_modules(pernn.lab.__path__, "pernn.lab."),
+    ]
     if module.name != "pernn.__main__"
 )
 EXPECTED = {
-    "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
-    "PositionEncodedRNN", "Random", "RepeatedEmbedding", "RunSpec", "S4D", "Sinusoidal",
-    "__version__", "execute", "from_pretrained", "load_curves", "load_model", "load_results",
-    "run", "save_pretrained",
+    "Constant", "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
+    "PositionEncodedRNN", "Random", "RepeatedEmbedding", "S4D", "Sinusoidal", "__version__",
+}  # fmt: skip
+LAB = {
+    "RunSpec", "execute", "from_pretrained", "load_curves", "load_model", "load_results", "run",
+    "save_pretrained",
 }  # fmt: skip
 
 
@@ -31,11 +36,13 @@ def run(code):
 def test_the_names_are_those_promised():
     assert set(pernn.__all__) == EXPECTED
     assert dir(pernn) == sorted(EXPECTED)
+    assert set(pernn.lab.__all__) == LAB
+    assert dir(pernn.lab) == sorted(LAB)
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+@pytest.mark.parametrize("name", sorted(EXPECTED | LAB))
 def test_every_name_resolves(name):
-    value = getattr(pernn, name)
+    value = getattr(pernn if name in EXPECTED else pernn.lab, name)
     assert name == "__version__" or value.__name__ == name
     assert name == "__version__" or value.__doc__
 
@@ -54,12 +61,12 @@ def test_star_import_brings_all_names():
 
 
 def test_importing_loads_neither_torch_nor_numpy():
-    code = "import sys, pernn; print(sorted({'torch', 'numpy', 'pydantic'} & set(sys.modules)))"
+    code = "import sys, pernn.lab; print(sorted({'torch', 'numpy', 'pydantic'} & set(sys.modules)))"
     assert run(code) == "[]"
 
 
 def test_listing_names_loads_nothing_either():
-    assert run("import sys, pernn; dir(pernn); print('torch' in sys.modules)") == "False"
+    assert run("import sys, pernn.lab; dir(pernn.lab); print('torch' in sys.modules)") == "False"
 
 
 def test_the_version_is_the_installed_one():

@@ -14,18 +14,18 @@ import pytest
 from scipy import stats
 
 from command_line import call
-from pernn.cores import CORES
-from pernn.evidence import read_reports, rebuild, write_pace
-from pernn.reports import fill, predicted_and_found, replication_parts
-from pernn.reports.statistics import Interval
-from pernn.runs import RunSpec, describe_environment, execute
-from pernn.store import (
+from pernn.lab.cores import CORES
+from pernn.lab.evidence import read_reports, rebuild, write_pace
+from pernn.lab.reports import fill, predicted_and_found, replication_parts
+from pernn.lab.reports.statistics import Interval
+from pernn.lab.runs import RunSpec, describe_environment, execute
+from pernn.lab.store import (
     FOLDER,
     RunDirectory,
     list_publications,
     read_registrations,
 )
-from pernn.trials import read_published
+from pernn.lab.trials import read_published
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE, PAGES = ROOT / FOLDER, ROOT / "docs" / "evidence"
@@ -62,7 +62,7 @@ def test_it_is_small():
 @pytest.fixture
 def without_study(monkeypatch):
     """The page of all is not committed; tests/test_evidence.py has one made."""
-    monkeypatch.setattr("pernn.evidence.write_study", lambda *words: 0)
+    monkeypatch.setattr("pernn.lab.evidence.write_study", lambda *words: 0)
 
 
 @pytest.mark.slow  # ten seconds a sweep: the next two compare all verdicts, and one sweep's pages

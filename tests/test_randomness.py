@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
+from pernn.lab.tasks import TASKS
 from pernn.randomness import MAX_SEED, RandomStream, Split, integers, uniform
-from pernn.tasks import TASKS
 
 GOLDEN = Path(__file__).parent / "golden" / "streams.json"
 

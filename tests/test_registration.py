@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from scipy.stats import nct, t
 
-import pernn
+import pernn.lab
 from command_line import call
 from pernn.errors import ConfigError, CorruptError
-from pernn.evidence import rebuild
-from pernn.experiments import Choice, Place, find_experiment
-from pernn.registration import register
-from pernn.reports import claim_digest
-from pernn.runners import InlineRunner
-from pernn.store import RunDirectory, load_sweep, read_registrations
-from pernn.sweeps import plan_sweep, read_plan, report_of
-from pernn.trials import publish
+from pernn.lab.evidence import rebuild
+from pernn.lab.experiments import Choice, Place, find_experiment
+from pernn.lab.registration import register
+from pernn.lab.reports import claim_digest
+from pernn.lab.runners import InlineRunner
+from pernn.lab.store import RunDirectory, load_sweep, read_registrations
+from pernn.lab.sweeps import plan_sweep, read_plan, report_of
+from pernn.lab.trials import publish
 
 TINY = {
     "core.hidden_size": 8,
@@ -64,7 +64,7 @@ def plan(tmp_path, monkeypatch):
 
 
 def run(root: Path, *seeds: int) -> str:
-    found = pernn.run(
+    found = pernn.lab.run(
         "vocabulary_size",
         overrides={**TINY, "seed": list(seeds or SEEDS)},
         results=root,
@@ -249,7 +249,9 @@ def test_primary_claims_are_those_of_the_code(plan):
     later = replace(older, name="later", rules={"demo": "2026-12"}, claims=claims)
     known = plan_sweep(later, "demo", {**TINY, "seed": SEEDS})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pernn.registration.plan_sweep", lambda *words: plan_sweep(later, *words[1:]))
+        patch.setattr(
+            "pernn.lab.registration.plan_sweep", lambda *words: plan_sweep(later, *words[1:])
+        )
         with pytest.raises(ConfigError, match=f"at scale demo: {CLAIM}; the plan must name"):
             register(plan)
         plan.write_text(plan.read_text().replace("set =", f'primary = ["{CLAIM}"]\nset ='))

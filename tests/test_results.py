@@ -4,12 +4,12 @@ import pandas as pd
 import pytest
 import torch
 
-import pernn
+import pernn.lab
 from pernn.errors import ConfigError
-from pernn.runners import InlineRunner
-from pernn.runs import weights_digest
-from pernn.store import RunDirectory, load_sweep
-from pernn.trials import publish
+from pernn.lab.runners import InlineRunner
+from pernn.lab.runs import weights_digest
+from pernn.lab.store import RunDirectory, load_sweep
+from pernn.lab.trials import publish
 
 TINY = {
     "core.hidden_size": 8,
@@ -29,7 +29,7 @@ TINY = {
 def ran(tmp_path_factory, one_format):
     root, ends = tmp_path_factory.mktemp("results"), []
     runner = InlineRunner(device="cpu")
-    found = pernn.run(
+    found = pernn.lab.run(
         "vocabulary_size",
         overrides=TINY,
         results=root,
@@ -37,7 +37,7 @@ def ran(tmp_path_factory, one_format):
         on_event=lambda event: ends.append(event.state),
     )
     assert ends.count("finished") == 2
-    again = pernn.run("vocabulary_size", overrides=TINY, results=str(root), runner=runner)
+    again = pernn.lab.run("vocabulary_size", overrides=TINY, results=str(root), runner=runner)
     assert (again.name, again.page, again.failures) == (found.name, found.page, [])
     return found
 
@@ -58,18 +58,18 @@ def test_trials_are_rows(ran):
     for level in (0.5, 0.8, 0.9, 0.95):
         assert frame[f"updates_to_{level}"].between(2, 4).all()
         assert frame[f"updates_to_{level}_censored"].dtype == bool
-    every = pernn.load_results(ran.results)
+    every = pernn.lab.load_results(ran.results)
     assert every.equals(frame.sort_values("run", ignore_index=True)[every.columns])
     rows = ran.load("by_update")
     assert sorted(rows["update"]) == [2, 2, 4, 4]
     with pytest.raises(ConfigError, match="no finished trial has a table 'by_updat'"):
         ran.load("by_updat")
     with pytest.raises(ConfigError, match="no sweep 'other'"):
-        pernn.load_results(ran.results, "other")
+        pernn.lab.load_results(ran.results, "other")
 
 
 def test_curves_have_what_differs_between_trials(ran):
-    frame = pernn.load_curves(ran.results, ran.name)
+    frame = pernn.lab.load_curves(ran.results, ran.name)
     lines = [
         {"run": run, **line}
         for run in load_sweep(ran.results, ran.name).runs
@@ -89,32 +89,32 @@ def test_published_trials_are_loaded_alike(ran, tmp_path):
     sweep = load_sweep(ran.results, ran.name)
     publish(ran.results, sweep, tmp_path)
     for table in (None, "by_update"):
-        found = pernn.load_results(tmp_path, ran.name, table=table)
+        found = pernn.lab.load_results(tmp_path, ran.name, table=table)
         own = ran.load(table).sort_values("run", kind="stable", ignore_index=True)
         assert found.sort_values("run", kind="stable", ignore_index=True).equals(own[found.columns])
-        assert len(pernn.load_results(tmp_path, table=table)) == len(found)
-    curves = pernn.load_curves(tmp_path)
+        assert len(pernn.lab.load_results(tmp_path, table=table)) == len(found)
+    curves = pernn.lab.load_curves(tmp_path)
     assert set(curves["kind"]) == {"train", "test"}
     assert set(curves["encoding.kind"]) == {"none", "sinusoidal"}
     with pytest.raises(ConfigError, match=f"has no sweep 'other' .published: {ran.name}"):
-        pernn.load_results(tmp_path, "other")
+        pernn.lab.load_results(tmp_path, "other")
 
 
 def test_a_trained_network_is_loaded(ran):
     for run in ran.load()["run"]:
         directory = RunDirectory(ran.results, run)
-        model = pernn.load_model(directory.path)
+        model = pernn.lab.load_model(directory.path)
         weights = {f"model.{key}": value.numpy() for key, value in model.state_dict().items()}
         assert weights_digest(weights) == directory.read_result()["weights_sha256"]
-        earlier = pernn.load_model(directory.path, update=2)
+        earlier = pernn.lab.load_model(directory.path, update=2)
         assert not torch.equal(earlier.output_layer.weight, model.output_layer.weight)
         with pytest.raises(ConfigError, match=r"no checkpoint of update 3: expected one of \[2, 4"):
-            pernn.load_model(directory.path, update=3)
+            pernn.lab.load_model(directory.path, update=3)
     with pytest.raises(ConfigError, match="is not a run directory"):
-        pernn.load_model(ran.results)
+        pernn.lab.load_model(ran.results)
 
 
 def test_a_misspelt_directory_is_no_empty_frame(tmp_path):
-    for load in (pernn.load_results, pernn.load_curves):
+    for load in (pernn.lab.load_results, pernn.lab.load_curves):
         with pytest.raises(ConfigError, match="nowhere is not a directory"):
             load(tmp_path / "nowhere")

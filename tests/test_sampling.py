@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 
-import pernn
+import pernn.lab
 from command_line import call
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec, load_model
-from pernn.sampling import sample
+from pernn.lab.runs import RunSpec, load_model
+from pernn.lab.sampling import sample
 
 
 def spec(rules="as-written"):
@@ -36,7 +36,7 @@ def root(tmp_path_factory):
 def run(request, root, monkeypatch):
     monkeypatch.setenv("PERNN_DATA", str(root / "data"))
     made = spec(request.param)
-    pernn.execute(made, root, device="cpu")
+    pernn.lab.execute(made, root, device="cpu")
     return root / "runs" / made.fingerprint()
 
 

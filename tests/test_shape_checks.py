@@ -6,8 +6,8 @@ from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
 from pernn.errors import one_line
-from pernn.metrics import token_accuracy
-from pernn.store import RunStatus
+from pernn.lab.metrics import token_accuracy
+from pernn.lab.store import RunStatus
 
 
 def test_wrong_types_are_noticed_in_functions_and_dataclasses() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import CorruptError
-from pernn.trials import Trial, curves_of, describe, gather
+from pernn.lab.trials import Trial, curves_of, describe, gather
 from store.finished import finish, spec
 
 UPDATES = range(10, 2010, 10)
@@ -41,7 +41,7 @@ def test_a_long_log_gives_the_lines_of_a_short_one(
 ) -> None:
     found = gather(tmp_path, [trial(tmp_path, 1)])
     short = [curves_of(found), curves_of(found, 10)]
-    monkeypatch.setattr("pernn.trials.CHUNK", 7)
+    monkeypatch.setattr("pernn.lab.trials.CHUNK", 7)
     for one, other in zip(short, [curves_of(found), curves_of(found, 10)], strict=True):
         assert one.equals(other)
 

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 from updates import make_spec
 
 from pernn.errors import ConfigError
+from pernn.lab.runs import RunSpec, build
+from pernn.lab.training.objective import DeviceBatch, batch_loss
 from pernn.models import PlainRNN
-from pernn.runs import RunSpec, build
-from pernn.training.objective import DeviceBatch, batch_loss
 
 CPU = torch.device("cpu")
 SHAPE = (16, 6, 5, 9)

@@ -8,8 +8,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from pernn.runners import InlineRunner, LocalRunner, TrialEvent
-from pernn.runs import RunSpec
+from pernn.lab.runners import InlineRunner, LocalRunner, TrialEvent
+from pernn.lab.runs import RunSpec
 
 
 def tell(event: TrialEvent) -> None:

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from pernn.errors import PernnError
-from pernn.runs import RunSpec, execute
-from pernn.store import LeaseWatch, lease
-from pernn.store.lease import VARIABLE
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.store import LeaseWatch, lease
+from pernn.lab.store.lease import VARIABLE
 
 from .commands import require
 from .trials import PATIENCE, contents, folder_of, make_trials
@@ -160,7 +160,7 @@ def follow(spec: RunSpec, root: Path, pause: int) -> None:
 def start(task: Callable[..., None], *words: object) -> BaseProcess:
     """Start a function in a process of its own that has imported torch."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pernn.runs.stages", "pernn.hub", "torch.optim"])
+    context.set_forkserver_preload(["pernn.lab.runs.stages", "pernn.lab.hub", "torch.optim"])
     process = context.Process(target=task, args=words)
     process.start()
     return process

@@ -18,12 +18,12 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pernn.config import flatten, parse_assignment
 from pernn.errors import PernnError
-from pernn.experiments import experiment_names, find_experiment, trials
-from pernn.runners import TrialEvent
-from pernn.runs import RunSpec
-from pernn.store import (
+from pernn.lab.config import flatten, parse_assignment
+from pernn.lab.experiments import experiment_names, find_experiment, trials
+from pernn.lab.runners import TrialEvent
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import (
     Checkpoint,
     RunDirectory,
     Sweep,
@@ -31,8 +31,8 @@ from pernn.store import (
     read_status,
     save_sweep,
 )
-from pernn.tasks import TASKS
-from pernn.trials import read_trial
+from pernn.lab.tasks import TASKS
+from pernn.lab.trials import read_trial
 
 from .commands import require
 

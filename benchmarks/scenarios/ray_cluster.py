@@ -7,9 +7,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from pernn.runners import LocalRunner, RayRunner, TrialEvent
-from pernn.runs import RunSpec
-from pernn.store import RunDirectory
+from pernn.lab.runners import LocalRunner, RayRunner, TrialEvent
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import RunDirectory
 
 from .ray_nodes import RayNodes, ray_nodes
 

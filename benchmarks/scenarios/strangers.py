@@ -17,11 +17,12 @@ from pathlib import Path
 from safetensors.torch import load_file, save
 from torch import Tensor, int8
 
-from pernn import PositionEncodedRNN, from_pretrained, save_pretrained
-from pernn.config import fingerprint
+from pernn import PositionEncodedRNN
 from pernn.errors import PernnError
-from pernn.store import load_sweep, save_sweep
-from pernn.trials import publish
+from pernn.lab import from_pretrained, save_pretrained
+from pernn.lab.config import fingerprint
+from pernn.lab.store import load_sweep, save_sweep
+from pernn.lab.trials import publish
 
 from .commands import pernn, require, run_sweep
 from .every_call import REFUSED, await_end, start

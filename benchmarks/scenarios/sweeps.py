@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from pernn.runs import RunSpec
-from pernn.store import RunDirectory
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import RunDirectory
 
 from .trials import (
     Driver,
@@ -52,7 +52,7 @@ import fcntl
 
 fcntl.flock = lambda *words: None
 
-from pernn.store import lease
+from pernn.lab.store import lease
 
 lease.this_boot_id = lambda: "another kernel"
 """

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pernn.runners import InlineRunner, LocalRunner
-from pernn.runs import RunSpec
-from pernn.store import RunDirectory
+from pernn.lab.runners import InlineRunner, LocalRunner
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import RunDirectory
 
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE = 300.0

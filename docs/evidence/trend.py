@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import pernn
-from pernn.reports import student_interval
+import pernn.lab
+from pernn.lab.reports import student_interval
 
 EVIDENCE = Path(__file__).parents[2] / "evidence"
 SERIES = (
@@ -49,7 +49,7 @@ KEYS = ["core.kind", *CELL, "seed", "encoding.kind"]
 
 def main() -> None:
     """Print a table for each series and difference."""
-    rows = pernn.load_results(EVIDENCE, table="gradient_stability")
+    rows = pernn.lab.load_results(EVIDENCE, table="gradient_stability")
     # The accuracy of an analysis is that of the training that it is of.
     trials = rows.drop_duplicates("run").set_index(KEYS)["token_accuracy"].unstack("encoding.kind")
     gains = trials["sinusoidal"] - trials["none"]

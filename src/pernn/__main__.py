@@ -1,6 +1,6 @@
 """`python -m pernn`."""
 
-from pernn.cli import main
+from pernn.lab.cli import main
 
 if __name__ == "__main__":
     main()

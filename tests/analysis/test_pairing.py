@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pernn.analysis import Pairs, dual_frequency_pairs
+from pernn.analysis import Pairs
 from pernn.errors import ConfigError
-from pernn.tasks import (
+from pernn.lab.pairing import dual_frequency_pairs
+from pernn.lab.tasks import (
     AutoregressiveConfig,
     CopyingMemoryConfig,
     DelayedAdditionConfig,

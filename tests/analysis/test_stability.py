@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from pernn.analysis import KINDS, dual_frequency_pairs, gradient_stability, jacobian, stability_map
+from pernn.analysis import KINDS, gradient_stability, jacobian
+from pernn.lab.pairing import dual_frequency_pairs, stability_map
+from pernn.lab.tasks import DualFrequencyConfig, ReverseOrderingConfig
+from pernn.lab.training import computing
 from pernn.models import PositionEncodedRNN
-from pernn.tasks import DualFrequencyConfig, ReverseOrderingConfig
-from pernn.training import computing
 
 TASK = DualFrequencyConfig(vocab_size=16, length=5).build()
 CORES = ("elman", "gru", "lstm", "s4d")

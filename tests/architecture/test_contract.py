@@ -17,6 +17,10 @@ FILES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 BANNED = {"utils", "helpers", "common", "misc", "manager", "data2"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONTRACTS = {
+    contract["containers"][0]: contract for contract in PROJECT["tool"]["importlinter"]["contracts"]
+}
+PACKAGES = {"pernn": SOURCE, "pernn.lab": SOURCE / "lab"}
 name = {"ids": lambda path: str(path.relative_to(ROOT))}
 
 
@@ -29,14 +33,21 @@ def test_imports_go_downwards():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_contract_lists_every_package():
-    (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
+@pytest.mark.parametrize("container", PACKAGES)
+def test_the_contract_lists_every_package(container):
+    contract, folder = CONTRACTS[container], PACKAGES[container]
     assert contract["exhaustive"] is True
     assert "ignore_imports" not in contract
     listed = {package for row in contract["layers"] for package in row.split(" | ")}
-    packages = {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
-    packages |= {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    packages = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    packages |= {path.parent.name for path in folder.glob("*/__init__.py")}
     assert packages == listed
+
+
+def room_of(path):
+    """Return the dotted name of the package, or single module, that a file belongs to."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(["pernn", *parts[: 2 if parts[0] == "lab" else 1]])
 
 
 def imported(path):
@@ -50,37 +61,41 @@ def imported(path):
 # Of all files in one test: to begin a test for each takes longer than to read them.
 def test_across_rooms_only_the_package_itself_is_imported():
     for path in FILES:
-        package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        own = room_of(path)
         for module in imported(path):
             parts = module.split(".")
             assert not module.startswith(".."), path
             if parts[0] == "pernn" and len(parts) > 1:
-                assert len(parts) == 2, f"{path}: {module}: import pernn.{parts[1]} instead"
-                assert parts[1] != package, f"{path}: {module}: inside a package, from .file import"
+                room = ".".join(parts[: 3 if parts[1] == "lab" else 2])
+                assert module == room, f"{path}: {module}: import {room} instead"
+                assert room != own, f"{path}: {module}: inside a package, from .file import"
 
 
-PLACE = re.compile(r"pernn\.(\w+)[.:][\w.:]*")
+PLACE = re.compile(r"pernn\.(?:lab\.)?\w+[.:][\w.:]*")
 
 
 def rows_of_rooms():
-    (contract,) = PROJECT["tool"]["importlinter"]["contracts"]
-    return {
-        package: row
-        for row, packages in enumerate(contract["layers"])
-        for package in packages.split(" | ")
-    }
+    layers = [[f"pernn.{one}" for one in row.split(" | ")] for row in CONTRACTS["pernn"]["layers"]]
+    lab = [
+        [f"pernn.lab.{one}" for one in row.split(" | ")] for row in CONTRACTS["pernn.lab"]["layers"]
+    ]
+    at = layers.index(["pernn.lab"])
+    rows = [*layers[:at], *lab, *layers[at + 1 :]]
+    return {room: number for number, row in enumerate(rows) for room in row}
 
 
 def test_no_string_names_a_module_of_a_higher_package():
     # An import by name would pass the contract unseen.
     rows, upwards = rows_of_rooms(), []
     for path in FILES:
-        package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        own = room_of(path)
         for node in ast.walk(ast.parse(path.read_text())):
             text = node.value if isinstance(node, ast.Constant) else None
-            found = PLACE.fullmatch(text) if isinstance(text, str) else None
-            if found and package in rows and rows.get(found[1], -1) < rows[package]:
-                upwards.append(f"{path.relative_to(ROOT)}: {text}")
+            if own in rows and isinstance(text, str) and PLACE.fullmatch(text):
+                parts = re.split("[.:]", text)
+                found = ".".join(parts[: 3 if parts[1] == "lab" else 2])
+                if rows.get(found, rows[own]) < rows[own]:
+                    upwards.append(f"{path.relative_to(ROOT)}: {text}")
     assert not upwards
 
 
@@ -114,11 +129,12 @@ def test_annotations_are_live():
         assert "Self" not in names, path
 
 
-@pytest.mark.parametrize("package", sorted(SOURCE.glob("*/__init__.py")), **name)
+@pytest.mark.parametrize("package", sorted(SOURCE.glob("**/__init__.py")), **name)
 def test_no_public_name_is_also_a_file_of_its_package(package):
     # Importing the file would put the module where the name was promised.
     files = {path.stem for path in package.parent.glob("*.py")}
-    public = getattr(import_module(f"pernn.{package.parent.name}"), "__all__", ())
+    parts = package.parent.relative_to(SOURCE.parent).parts
+    public = getattr(import_module(".".join(parts)), "__all__", ())
     assert public or package.parent.name == "cli"
     assert not files & set(public)
 
@@ -141,9 +157,11 @@ def test_a_public_name_is_declared_once(path):
 
 def test_there_are_no_more_dependencies_than_agreed():
     needed = {requirement.split(">")[0] for requirement in PROJECT["project"]["dependencies"]}
-    assert needed == {
-        "torch", "numpy", "pydantic", "typer", "rich", "safetensors", "rapidfuzz", "scipy",
-        "matplotlib", "jinja2", "jaxtyping", "pandas",
+    assert needed == {"torch", "numpy", "jaxtyping"}
+    lab = PROJECT["project"]["optional-dependencies"]["lab"]
+    assert {requirement.split(">")[0] for requirement in lab} == {
+        "pydantic", "typer", "rich", "safetensors", "rapidfuzz", "scipy", "matplotlib", "jinja2",
+        "pandas",
     }  # fmt: skip
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from cli.tiny import TINY, sweep, tiny_run
 from command_line import call as pernn
-from pernn.cli.app import VERBS
 from pernn.errors import install_command
-from pernn.runs import RunSpec
+from pernn.lab.cli.app import VERBS
+from pernn.lab.runs import RunSpec
 from store.finished import begin
 
 TRIAL = """
@@ -164,7 +164,7 @@ def test_trials_of_no_sweep_are_resumed_by_name(tmp_path: Path) -> None:
 
 NO_TORCH = """
 import sys
-from pernn.cli import main
+from pernn.lab.cli import main
 for words in {}:
     sys.argv = ["pernn", *words.split()]
     try: main()
@@ -304,14 +304,16 @@ class Signal:
 
 sys.meta_path.insert(0, Signal())
 sys.argv = ["pernn", "report", "x"]
-from pernn.cli import main
+from pernn.lab.cli import main
 
 main()
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-@pytest.mark.parametrize("module", ["pernn.cli.app", "typer", "pernn.cli.results", "pernn.sweeps"])
+@pytest.mark.parametrize(
+    "module", ["pernn.lab.cli.app", "typer", "pernn.lab.cli.results", "pernn.lab.sweeps"]
+)
 def test_a_signal_while_a_verb_is_loaded_is_an_interruption(module: str, number: int) -> None:
     code = AT_ONCE.format(module=module, number=int(number))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -354,7 +356,7 @@ def test_few_open_files_end_the_page_of_all_in_a_line(
 def test_doctor_names_extras_with_their_brackets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from pernn.cli import doctor
+    from pernn.lab.cli import doctor
 
     def absent(name: str) -> str:
         raise doctor.PackageNotFoundError(name)

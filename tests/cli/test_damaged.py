@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from command_line import call as pernn
-from pernn.live import Live
-from pernn.store import Sweep, save_sweep, sealed
+from pernn.lab.live import Live
+from pernn.lab.store import Sweep, save_sweep, sealed
 from store.finished import finish, spec
 
 NAME = "vocabulary_size-demo"

@@ -10,14 +10,14 @@ import pytest
 
 from cli.tiny import sweep
 from command_line import call
-from pernn.config import fingerprint
-from pernn.store import list_sweeps, load_sweep, save_sweep
-from pernn.trials import publish
+from pernn.lab.config import fingerprint
+from pernn.lab.store import list_sweeps, load_sweep, save_sweep
+from pernn.lab.trials import publish
 
 EVIL = """
 from pathlib import Path
 
-from pernn.cores import CoreConfig
+from pernn.lab.cores import CoreConfig
 
 Path(__file__).with_name("executed").touch()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import call
-from pernn.runs import RunSpec
+from pernn.lab.runs import RunSpec
 
 LITTLE = (
     "--scale=demo",

@@ -19,12 +19,12 @@ from rich.console import Console
 
 from cli.tiny import sweep
 from command_line import call
-from pernn.cli.look import overview
-from pernn.live import Live
-from pernn.progress import label_run, look_at_sweeps
-from pernn.store import RunDirectory, Sweep, save_sweep
-from pernn.studies import make_study
-from pernn.sweeps import list_single_runs, make_report, read_plan
+from pernn.lab.cli.look import overview
+from pernn.lab.live import Live
+from pernn.lab.progress import label_run, look_at_sweeps
+from pernn.lab.store import RunDirectory, Sweep, save_sweep
+from pernn.lab.studies import make_study
+from pernn.lab.sweeps import list_single_runs, make_report, read_plan
 from store.finished import begin, finish, spec
 
 EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"

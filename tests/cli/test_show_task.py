@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from command_line import call
-from pernn.interfaces import UNSCORED
-from pernn.tasks import TASKS
+from pernn.lab.interfaces import UNSCORED
+from pernn.lab.tasks import TASKS
 
 
 def show(*words: object) -> subprocess.CompletedProcess[str]:

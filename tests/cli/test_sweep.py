@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from cli.tiny import TINY
-from pernn import sweeps
-from pernn.cli import options
-from pernn.cli.options import RUNNERS_OF, Launch, check_cores, command, read_duration
-from pernn.cli.run import carry_out, pause, retry
-from pernn.cli.statuses import LEFT_EARLY
-from pernn.config import parse_assignment
 from pernn.errors import ConfigError, MachineError
-from pernn.reports import Report
-from pernn.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner
-from pernn.store import (
+from pernn.lab import sweeps
+from pernn.lab.cli import options
+from pernn.lab.cli.options import RUNNERS_OF, Launch, check_cores, command, read_duration
+from pernn.lab.cli.run import carry_out, pause, retry
+from pernn.lab.cli.statuses import LEFT_EARLY
+from pernn.lab.config import parse_assignment
+from pernn.lab.reports import Report
+from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner
+from pernn.lab.store import (
     RunDirectory,
     is_done,
     is_pause_requested,
@@ -26,7 +26,7 @@ from pernn.store import (
     save_sweep,
     sweep_directory,
 )
-from pernn.sweeps import Plan, plan_again, plan_sweep, report_of
+from pernn.lab.sweeps import Plan, plan_again, plan_sweep, report_of
 
 OVERRIDES = dict(
     parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]
@@ -42,7 +42,7 @@ class InThisProcess(LocalRunner):
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting processes and drawing take longer than these trials, and are tested elsewhere."""
     monkeypatch.setattr(options, "LocalRunner", InThisProcess)
-    monkeypatch.setattr("pernn.sweeps.make_report", without_drawing)
+    monkeypatch.setattr("pernn.lab.sweeps.make_report", without_drawing)
 
 
 def without_drawing(root: Path, plan: Plan, complain: Any) -> Report:
@@ -58,7 +58,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict:
     """What measuring would find; it is tested with the estimates."""
     found = {"seconds": [0.001, 0.002], "checkpoint": 10}
     monkeypatch.setattr(
-        "pernn.runs.estimates.measure", lambda *_: (found["seconds"], found["checkpoint"])
+        "pernn.lab.runs.estimates.measure", lambda *_: (found["seconds"], found["checkpoint"])
     )
     return found
 
@@ -243,7 +243,7 @@ def test_what_the_machine_lacks_is_refused_before_anything_is_announced(
     capsys: pytest.CaptureFixture[str],
     launch: Launch,
 ) -> None:
-    monkeypatch.setattr("pernn.runners.ray.find_spec", lambda name: None)
+    monkeypatch.setattr("pernn.lab.runners.ray.find_spec", lambda name: None)
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     with pytest.raises(MachineError, match=r"no device 'cuda:99'|ray is missing: .* install"):
         carry_out(plan, tmp_path, launch, as_json=False)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pairs import pairwise
 from pernn.cores import GRU, LSTM, Elman, Projected
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
-from pernn.training import computing
+from pernn.lab.training import computing
 
 CORES = {"elman": Elman, "gru": GRU, "lstm": LSTM}
 CPU = torch.device("cpu")

@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 import torch
 
-from pernn.cores import CORES
+from pernn.cores import Recurrence
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
+from pernn.lab.cores import CORES
 
 KINDS = CORES.names()
 INPUT, HIDDEN, BATCH, TIME = 3, 4, 2, 6

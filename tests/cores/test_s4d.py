@@ -8,9 +8,10 @@ import torch
 from torch.nn import functional as F
 
 from pairs import pairwise
-from pernn.cores import CORES, S4D, Projected
+from pernn.cores import S4D, Projected
 from pernn.cores.s4d import TOEPLITZ_STEPS
 from pernn.errors import ConfigError
+from pernn.lab.cores import CORES
 
 METHODS = ["toeplitz", "fft", "recurrence"]
 INPUT, HIDDEN, BATCH = 3, 4, 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pernn.corpora import GrammarConfig, LanguageModellingConfig, prepare
+from pernn.lab.corpora import GrammarConfig, LanguageModellingConfig, prepare
 
 MORE_WORDS = {"rules": "as-run", "corpus.num_words": 400}
 """Without pieces for bytes, few words make too few pieces."""

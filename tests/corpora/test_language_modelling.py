@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pernn.corpora import GrammarConfig, LanguageModelling, LanguageModellingConfig, WikitextConfig
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, BatchStream, Predictions, Task
-from pernn.runs import RunSpec
-from pernn.tasks import TASKS
+from pernn.lab.corpora import (
+    GrammarConfig,
+    LanguageModelling,
+    LanguageModellingConfig,
+    WikitextConfig,
+)
+from pernn.lab.interfaces import UNSCORED, BatchStream, Predictions, Task
+from pernn.lab.runs import RunSpec
+from pernn.lab.tasks import TASKS
 
 
 @pytest.fixture
@@ -148,7 +153,7 @@ def test_guessing_has_the_perplexity_of_the_vocabulary(task):
 
 @given(st.integers(0, 2**32 - 1))
 def test_the_mean_is_over_tokens(seed):
-    from pernn.corpora.language_modelling import by_position, perplexity
+    from pernn.lab.corpora.language_modelling import by_position, perplexity
 
     generator = np.random.default_rng(seed)
     scored = generator.random((5, 8)) < 0.5
@@ -195,7 +200,7 @@ def test_a_kind_is_enough():
 
 def test_the_package_loads_neither_torch_nor_sentencepiece():
     program = (
-        "import sys; import pernn.corpora as package; package.LanguageModellingConfig();"
+        "import sys; import pernn.lab.corpora as package; package.LanguageModellingConfig();"
         "[getattr(package, name) for name in package.__all__];"
         "print({'torch', 'sentencepiece', 'pyarrow'} & set(sys.modules))"
     )

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from corpora.conftest import MORE_WORDS, SMALL
-from pernn.corpora import (
+from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
+from pernn.lab.corpora import (
     EncodedCorpus,
     Grammar,
     LanguageModellingConfig,
@@ -26,9 +27,8 @@ from pernn.corpora import (
     raw_folder,
     train_pieces,
 )
-from pernn.corpora.encoded import FILES, MANIFEST, seal
-from pernn.corpora.text import SPLITS, read_lines
-from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
+from pernn.lab.corpora.encoded import FILES, MANIFEST, seal
+from pernn.lab.corpora.text import SPLITS, read_lines
 
 LITTLE = Grammar(num_paragraphs=120, num_held_out=20, num_words=64)
 TRAIN_TEXT = list(paragraphs(LITTLE.lines("train")))
@@ -235,7 +235,7 @@ def test_other_parameters_have_another_folder(root):
 
 PROGRAM = """
 import sys, time
-from pernn.corpora import LanguageModellingConfig, prepare
+from pernn.lab.corpora import LanguageModellingConfig, prepare
 def hear(stage, done, total):
     print(stage, flush=True)
     if stage == sys.argv[2]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pernn.corpora import Grammar, Wikitext, heading_level, paragraphs
-from pernn.corpora.text import SPLITS, read_lines
 from pernn.errors import ConfigError, CorruptError
+from pernn.lab.corpora import Grammar, Wikitext, heading_level, paragraphs
+from pernn.lab.corpora.text import SPLITS, read_lines
 
 LITTLE = Grammar(num_paragraphs=200, num_held_out=60, num_words=64)
 

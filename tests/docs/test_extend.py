@@ -16,10 +16,11 @@ import torch
 from command_line import call
 from cores import test_laws as core_laws
 from pernn.analysis import jacobian
-from pernn.cores import CORES
-from pernn.encodings import ENCODINGS, Sinusoidal
+from pernn.encodings import Sinusoidal
 from pernn.errors import ConfigError
-from pernn.experiments import (
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
+from pernn.lab.experiments import (
     CATALOGUE,
     LABELS,
     experiment_names,
@@ -27,10 +28,10 @@ from pernn.experiments import (
     registered,
     trials,
 )
-from pernn.interfaces import BatchStream
+from pernn.lab.interfaces import BatchStream
+from pernn.lab.reports import judge
+from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
-from pernn.reports import judge
-from pernn.tasks import TASKS, Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -359,7 +360,7 @@ class Point:
 
 
 def test_a_registered_experiment_is_checked(pasted, monkeypatch):
-    where = "pernn.experiments.experiment.registered"
+    where = "pernn.lab.experiments.experiment.registered"
     experiment = pasted("experiment").EXPERIMENT
     monkeypatch.setattr(where, lambda: {"binary_length": Point(experiment)})
     assert find_experiment("binary_length") is experiment

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pytest
 import torch
 
-from pernn.runners import InlineRunner
+from pernn.lab.runners import InlineRunner
 
 ROOT = Path(__file__).parents[2]
 SIZES = {

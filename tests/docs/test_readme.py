@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from command_line import call
-from pernn.cli.app import EXIT_STATUSES, VERBS
-from pernn.experiments import find_experiment
+from pernn.lab.cli.app import EXIT_STATUSES, VERBS
+from pernn.lab.experiments import find_experiment
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -117,13 +117,15 @@ def test_the_options_that_the_page_names_exist():
 
 def test_the_architectures_table_has_the_contracts_rows():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    listed = {}
-    for row, package in re.findall(r"^\| (\d+) \| `(\w+)` \|", text, flags=re.MULTILINE):
-        listed.setdefault(int(row), []).append(package)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    (contract,) = project["tool"]["importlinter"]["contracts"]
-    layers = [sorted(row.split(" | ")) for row in contract["layers"]]
-    assert [sorted(listed[row]) for row in sorted(listed)] == layers
+    contracts = project["tool"]["importlinter"]["contracts"]
+    tables = re.split(r"^\| row \|", text, flags=re.MULTILINE)[1:]
+    for table, contract in zip(tables, contracts, strict=True):
+        listed = {}
+        for row, package in re.findall(r"^\| (\d+) \| `(\w+)` \|", table, flags=re.MULTILINE):
+            listed.setdefault(int(row), []).append(package)
+        layers = [sorted(row.split(" | ")) for row in contract["layers"]]
+        assert [sorted(listed[row]) for row in sorted(listed)] == layers
 
 
 @pytest.mark.parametrize("page", PAGES, **name)

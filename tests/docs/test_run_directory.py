@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from pernn import runs
 from pernn.errors import BusyError, TrialError
-from pernn.experiments import find_experiment
-from pernn.interfaces import Predictions
-from pernn.reports import write_report
-from pernn.runners.worker import LOG
-from pernn.runs import RunSpec, execute
-from pernn.store import FORMAT, RunDirectory, Sweep, request_pause, save_sweep
-from pernn.tasks import TASKS
-from pernn.trials import gather
+from pernn.lab import runs
+from pernn.lab.experiments import find_experiment
+from pernn.lab.interfaces import Predictions
+from pernn.lab.reports import write_report
+from pernn.lab.runners.worker import LOG
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.store import FORMAT, RunDirectory, Sweep, request_pause, save_sweep
+from pernn.lab.tasks import TASKS
+from pernn.lab.trials import gather
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run_directory.md").read_text(encoding="utf-8")
 SPEC = RunSpec.load(

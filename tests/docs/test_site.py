@@ -35,7 +35,7 @@ def test_every_page_has_a_place(site):
 def test_the_reference_has_every_public_name(site):
     for package in site.PACKAGES:
         module = importlib.import_module(f"pernn.{package}" if package else "pernn")
-        names = site.public_names(ROOT / "src" / "pernn" / package)
+        names = site.public_names(site.source_of(package))
         assert set(names) == set(module.__all__) - {"__version__"}
 
 

@@ -9,20 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn import PositionEncoded
-from pernn.encodings import (
+from pernn.encodings import Learned, NoEncoding, Random, Sinusoidal
+from pernn.errors import ConfigError
+from pernn.lab.encodings import (
     ENCODINGS,
     ConstantConfig,
-    Learned,
     LearnedConfig,
-    NoEncoding,
     PositionalEncodingConfig,
-    Random,
     RandomConfig,
-    Sinusoidal,
     SinusoidalConfig,
 )
-from pernn.errors import ConfigError
-from pernn.runs import RunSpec
+from pernn.lab.runs import RunSpec
 
 STEPS = 24
 ENCODING_KINDS = [

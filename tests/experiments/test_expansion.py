@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pernn.cli.options import grid_changes
-from pernn.config import flatten
-from pernn.cores import GRUConfig
 from pernn.errors import ConfigError
-from pernn.experiments import find_experiment, trials
-from pernn.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
-from pernn.reports import judge_all
-from pernn.reports.curves import draw_curves
-from pernn.reports.series import differences, line_order
-from pernn.store import load_sweep, save_sweep
-from pernn.sweeps import plan_again, plan_sweep, repeat_command
+from pernn.lab.cli.options import grid_changes
+from pernn.lab.config import flatten
+from pernn.lab.cores import GRUConfig
+from pernn.lab.experiments import find_experiment, trials
+from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
+from pernn.lab.reports import judge_all
+from pernn.lab.reports.curves import draw_curves
+from pernn.lab.reports.series import differences, line_order
+from pernn.lab.store import load_sweep, save_sweep
+from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
 
 DOCS = Path(__file__).parents[2] / "docs"
 OPTIONS = ("--set", "--seeds", "--add")

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from experiments.grids_of_the_paper import COMMON, PAPER
-from pernn.config import flatten
 from pernn.errors import ConfigError
-from pernn.experiments import CATALOGUE, PLANNED, find_experiment, names_of, trials
-from pernn.reports import write_report
-from pernn.runners import InlineRunner
-from pernn.runs import build
-from pernn.trials import gather
+from pernn.lab.config import flatten
+from pernn.lab.experiments import CATALOGUE, PLANNED, find_experiment, names_of, trials
+from pernn.lab.reports import write_report
+from pernn.lab.runners import InlineRunner
+from pernn.lab.runs import build
+from pernn.lab.trials import gather
 
 DOCS = Path(__file__).parents[2] / "docs"
 GOLDEN = Path(__file__).parents[1] / "golden" / "experiments.json"

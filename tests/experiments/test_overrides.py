@@ -3,7 +3,7 @@
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.experiments import find_experiment, trials
+from pernn.lab.experiments import find_experiment, trials
 
 
 def test_a_value_that_only_some_have_is_overridden_in_those():

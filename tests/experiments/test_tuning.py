@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-import pernn
+import pernn.lab
 from command_line import call
 from pernn.errors import ConfigError
-from pernn.evidence import read_reports
-from pernn.experiments import Tuning, find_experiment, read_grid, trials
-from pernn.experiments.grids import VALIDATION_SEEDS
-from pernn.registration import register
-from pernn.runners import InlineRunner
-from pernn.runs import RunSpec
-from pernn.store import load_sweep
-from pernn.sweeps import plan_sweep, read_plan
-from pernn.trials import load_results, publish
+from pernn.lab.evidence import read_reports
+from pernn.lab.experiments import Tuning, find_experiment, read_grid, trials
+from pernn.lab.experiments.grids import VALIDATION_SEEDS
+from pernn.lab.registration import register
+from pernn.lab.runners import InlineRunner
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import load_sweep
+from pernn.lab.sweeps import plan_sweep, read_plan
+from pernn.lab.trials import load_results, publish
 
 RATE, PATH = "training.learning_rate", "~training.learning_rate"
 TINY = {
@@ -196,7 +196,7 @@ def test_published_it_is_the_same(ran, tmp_path):
     assert study.is_finished
     assert {one.run for one in study.trials} == {*plan.specs}
     # Somebody else's run finds them, stage by stage, and trains nothing.
-    found = pernn.run(
+    found = pernn.lab.run(
         "vocabulary_size",
         overrides=dict(plan.sweep.overrides),
         results=tmp_path / "own",
@@ -219,7 +219,7 @@ def test_in_a_notebook_it_is_run_to_its_end(ran, tmp_path, one_format):
     root, name, _, _ = ran
     plan = read_plan(root / "results", name)
     overrides = {**plan.sweep.overrides, "seed": [111, 222], "training.iterations": 4}
-    found = pernn.run(
+    found = pernn.lab.run(
         "vocabulary_size",
         overrides=overrides,
         results=tmp_path,

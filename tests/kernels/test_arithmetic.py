@@ -10,7 +10,7 @@ from pernn.kernels import (
     without_kernels,
 )
 from pernn.kernels.loading import VARIABLES
-from pernn.runs import describe_environment
+from pernn.lab.runs import describe_environment
 
 CPU = torch.device("cpu")
 

@@ -132,7 +132,8 @@ def test_another_compiler_flag_or_source_is_another_library(monkeypatch, tmp_pat
 
 def test_importing_the_modules_compiles_nothing(tmp_path):
     script = (
-        "import pernn.cores, pernn.models, pernn.training; pernn.cores.LSTM, pernn.models.VectorRNN"
+        "import pernn.cores, pernn.models, pernn.lab.training; "
+        "pernn.cores.LSTM, pernn.models.VectorRNN"
     )
     done = run(script, XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr

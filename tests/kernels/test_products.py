@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from pernn.kernels import find_kernels, linear, product, rounds_products, without_kernels
 from pernn.kernels.products import LEAST
-from pernn.training import computing
+from pernn.lab.training import computing
 
 CPU = torch.device("cpu")
 WAYS = {"compiled": nullcontext, "torch": without_kernels}

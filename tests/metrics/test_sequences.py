@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pernn import metrics
 from pernn.errors import ConfigError
-from pernn.metrics import (
+from pernn.lab import metrics
+from pernn.lab.metrics import (
     ascending_pair_share,
     ascending_sequence_share,
     damerau_levenshtein,

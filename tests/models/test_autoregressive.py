@@ -5,12 +5,12 @@ import torch
 from torch.nn import functional as F
 
 from pairs import pairwise
-from pernn.cores import CORES
-from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
-from pernn.interfaces import Decoder, SequenceModel
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
+from pernn.lab.interfaces import Decoder, SequenceModel
+from pernn.lab.tasks import TASKS
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
-from pernn.tasks import TASKS
 
 WIDTH, PHASE, HIDDEN, BATCH, TIME = 6, 4, 5, 3, 4
 PLACES = [("none", {}), ("repeated_embedding", {})] + [

@@ -6,9 +6,9 @@ from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
 from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
-from pernn.cores import CORES
-from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
 from pernn.models import AutoregressiveRNN, VectorRNN
 
 CORE_KINDS, ENCODING_KINDS = CORES.names(), ENCODINGS.names()

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from pairs import pairwise
-from pernn.cores import CORES
 from pernn.errors import ConfigError
-from pernn.interfaces import SequenceModel
+from pernn.lab.cores import CORES
+from pernn.lab.interfaces import SequenceModel
 from pernn.models import CodedRNN
 
 VOCAB, WIDTH, CODE, STEPS = 5, 6, 4, 7

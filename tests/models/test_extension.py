@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pernn.errors import ConfigError
+from pernn.lab.training import PRESETS, TrainState
 from pernn.models import PlainRNN, PositionEncodedRNN, extend_vocabulary
-from pernn.training import PRESETS, TrainState
 
 CORES = ("elman", "gru", "lstm", "s4d")
 SIZES = {"embedding_size": 6, "hidden_size": 6, "num_positions": 20}

@@ -7,8 +7,8 @@ from torch.nn import functional as F
 from pairs import pairwise
 from pernn import PositionEncodedRNN
 from pernn.errors import ConfigError
+from pernn.lab.tasks import TASKS
 from pernn.models import PlainRNN
-from pernn.tasks import TASKS
 
 # Networks of another class have tests of their own; language modelling needs a corpus.
 ELSEWHERE = {"autoregressive", "coded_reversal", "infinite_vocabulary", "language_modelling"}

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pernn.cores import CORES
-from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
 from pernn.models import AutoregressiveRNN, PositionEncodedRNN
 
 SIZES = {"embedding_size": 8, "hidden_size": 8}

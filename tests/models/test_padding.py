@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from pernn import PositionEncodedRNN
-from pernn.interfaces import UNSCORED, Batch
-from pernn.tasks import VariableLengthConfig
-from pernn.training.evaluation import predict
-from pernn.training.objective import mean_loss
+from pernn.lab.interfaces import UNSCORED, Batch
+from pernn.lab.tasks import VariableLengthConfig
+from pernn.lab.training.evaluation import predict
+from pernn.lab.training.objective import mean_loss
 
 CORES = ["elman", "gru", "lstm", "s4d"]
 TASK = VariableLengthConfig(vocab_size=9, length=7, min_length=3, num_held_out=12).build()

@@ -9,11 +9,12 @@ from torch.nn import functional as F
 
 from pairs import pairwise
 from pernn import GRU, LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
-from pernn.cores import CORES
-from pernn.encodings import ENCODINGS, Learned, NoEncoding
+from pernn.encodings import Learned, NoEncoding
 from pernn.errors import ConfigError
-from pernn.interfaces import SequenceModel
 from pernn.kernels import describe_kernels, find_kernels
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
+from pernn.lab.interfaces import SequenceModel
 from pernn.models import PlainRNN
 
 WIDTH, HIDDEN, BATCH, TIME, QUERIES = 6, 5, 3, 4, 3

@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional as F
 
 from pairs import pairwise
-from pernn.cores import CORES
-from pernn.encodings import ENCODINGS
 from pernn.errors import ConfigError
-from pernn.interfaces import SequenceModel
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
+from pernn.lab.interfaces import SequenceModel
 from pernn.models import PlainRNN, VectorRNN
 
 DIMENSION, WIDTH, HIDDEN, BATCH, TIME, QUERIES = 3, 6, 5, 2, 4, 3

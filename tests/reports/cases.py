@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pernn.experiments import (
+from pernn.lab.experiments import (
     PLANNED,
     AtLeast,
     Claim,

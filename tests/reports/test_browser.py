@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pernn.reports import draw_curves, write_report, write_study
-from pernn.store import Sweep, save_sweep
+from pernn.lab.reports import draw_curves, write_report, write_study
+from pernn.lab.store import Sweep, save_sweep
 from reports.test_study import chapter
 from reports.trials import curves, experiment, planned, trials
 from store.finished import finish, spec

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from pernn.config import flatten
-from pernn.experiments import Choice, Claim, Contrast, Differs, Place, find_experiment, trials
-from pernn.experiments.grids import VALIDATION_SEEDS
-from pernn.experiments.learning_rate import COLUMN, RATES, tuned
-from pernn.reports import judge
+from pernn.lab.config import flatten
+from pernn.lab.experiments import Choice, Claim, Contrast, Differs, Place, find_experiment, trials
+from pernn.lab.experiments.grids import VALIDATION_SEEDS
+from pernn.lab.experiments.learning_rate import COLUMN, RATES, tuned
+from pernn.lab.reports import judge
 from reports.trials import ENCODING, SEEDS, trial
 
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
 from pernn.errors import ConfigError
-from pernn.experiments import PLANNED, Claim, Differs, Equivalent, EveryTrial, Place
-from pernn.experiments.predicates import with_primary
-from pernn.reports import (
+from pernn.lab.experiments import PLANNED, Claim, Differs, Equivalent, EveryTrial, Place
+from pernn.lab.experiments.predicates import with_primary
+from pernn.lab.reports import (
     bootstrap_interval,
     judge,
     judge_all,
     judge_experiment,
     student_interval,
 )
-from pernn.runs import RunSpec
+from pernn.lab.runs import RunSpec
 from reports.cases import (
     NOISE,
     around,

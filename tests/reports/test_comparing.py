@@ -12,9 +12,9 @@ from scipy.stats import ttest_rel
 
 from cli.test_reading import pernn
 from pernn.errors import ConfigError
-from pernn.reports import Side, compare, select
-from pernn.reports.statistics import effect_size, sign_flip_test
-from pernn.store import Sweep, save_sweep
+from pernn.lab.reports import Side, compare, select
+from pernn.lab.reports.statistics import effect_size, sign_flip_test
+from pernn.lab.store import Sweep, save_sweep
 from reports.trials import trials
 from store.finished import finish, spec
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.reports import Report, judge, predicted_and_found
-from pernn.store import Registration
+from pernn.lab.reports import Report, judge, predicted_and_found
+from pernn.lab.store import Registration
 from reports.cases import around, differs, pairs
 from reports.trials import experiment
 

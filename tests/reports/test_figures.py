@@ -10,11 +10,11 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 
 from pernn.errors import ConfigError
-from pernn.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
-from pernn.reports import draw, render, student_interval
-from pernn.reports.figures import CHANCE
-from pernn.reports.labels import Labels, footer, names_of
-from pernn.reports.series import looks
+from pernn.lab.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
+from pernn.lab.reports import draw, render, student_interval
+from pernn.lab.reports.figures import CHANCE
+from pernn.lab.reports.labels import Labels, footer, names_of
+from pernn.lab.reports.series import looks
 from reports.trials import ENCODING, experiment, trials
 
 FEW = trials(("gru",), (4, 8))

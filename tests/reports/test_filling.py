@@ -2,7 +2,7 @@
 
 import pytest
 
-from pernn.reports import fill
+from pernn.lab.reports import fill
 
 PARTS = {
     "counts": "two claims",

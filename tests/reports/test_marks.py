@@ -8,11 +8,11 @@ import pytest
 from matplotlib.collections import PolyCollection
 
 from pernn.errors import ConfigError
-from pernn.experiments import Contrast, FigureLayout
-from pernn.reports import draw, render, student_interval
-from pernn.reports.labels import Labels, footer
-from pernn.reports.marks import outline
-from pernn.reports.series import Quantiles
+from pernn.lab.experiments import Contrast, FigureLayout
+from pernn.lab.reports import draw, render, student_interval
+from pernn.lab.reports.labels import Labels, footer
+from pernn.lab.reports.marks import outline
+from pernn.lab.reports.series import Quantiles
 from reports.trials import (
     ENCODING,
     SEEDS,

@@ -9,10 +9,10 @@ from matplotlib.collections import QuadMesh
 from scipy.stats import spearmanr
 
 from pernn.errors import ConfigError
-from pernn.experiments import FigureLayout
-from pernn.reports import draw, render
-from pernn.reports.labels import Labels, footer
-from pernn.reports.scales import Scale, log_ticks
+from pernn.lab.experiments import FigureLayout
+from pernn.lab.reports import draw, render
+from pernn.lab.reports.labels import Labels, footer
+from pernn.lab.reports.scales import Scale, log_ticks
 from reports.trials import CONDITIONS, ENCODING, SEEDS, experiment, stability, trial, trials
 
 HEAT = FigureLayout(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.experiments import FigureLayout
-from pernn.experiments.comparisons import LABELS, labels
-from pernn.reports import Report, write_report
-from pernn.reports.more_figures import draw_extra_figures
+from pernn.lab.experiments import FigureLayout
+from pernn.lab.experiments.comparisons import LABELS, labels
+from pernn.lab.reports import Report, write_report
+from pernn.lab.reports.more_figures import draw_extra_figures
 from reports.test_page import NAMES, read
 from reports.trials import experiment, planned, stability, trials
 
@@ -114,7 +114,7 @@ def test_names_of_other_files_are_refused(stem: str) -> None:
 
 
 def test_labels_of_joint_columns_and_of_numbers() -> None:
-    from pernn.experiments import Contrast
+    from pernn.lab.experiments import Contrast
 
     contrast = Contrast("training.batch_size", treated=64, baseline=None)
     layout = FigureLayout(

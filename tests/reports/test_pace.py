@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.experiments import (
+from pernn.lab.experiments import (
     LEVELS,
     PLANNED,
     Claim,
@@ -24,9 +24,9 @@ from pernn.experiments import (
     Sooner,
     pace_column,
 )
-from pernn.reports import Side, compare_pace, draw, judge, select
-from pernn.store import Sweep
-from pernn.trials import Pace, Trial, gather, publish, read_published, updates_to
+from pernn.lab.reports import Side, compare_pace, draw, judge, select
+from pernn.lab.store import Sweep
+from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
 from reports.trials import ENCODING, SEEDS, experiment, trial
 from store.finished import finish, spec
 

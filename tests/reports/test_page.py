@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pernn.errors import StoreError
-from pernn.experiments import AtLeast, Claim, Differs, Place
-from pernn.reports import Report, write_report
+from pernn.lab.experiments import AtLeast, Claim, Differs, Place
+from pernn.lab.reports import Report, write_report
 from reports.trials import ENCODING, experiment, planned, trials
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil/ onerror=1>|\n\x1b[31m{{ 7*7 }}'
@@ -250,9 +250,9 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_reports_load_neither_torch_nor_pyplot_and_nothing_before_use() -> None:
     code = (
-        "import sys, pernn.reports\n"
+        "import sys, pernn.lab.reports\n"
         "assert 'matplotlib' not in sys.modules and 'jinja2' not in sys.modules\n"
-        "pernn.reports.write_report, pernn.reports.judge\n"
+        "pernn.lab.reports.write_report, pernn.lab.reports.judge\n"
         "assert 'matplotlib' in sys.modules\n"
         "assert 'torch' not in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -3,8 +3,8 @@
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.experiments import Contrast, DiffersMore, Grows
-from pernn.reports import judge, student_interval
+from pernn.lab.experiments import Contrast, DiffersMore, Grows
+from pernn.lab.reports import judge, student_interval
 from reports.cases import (
     BAD,
     GOOD,

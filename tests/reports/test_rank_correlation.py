@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from pernn.errors import ConfigError
-from pernn.reports.statistics import rank_correlation
+from pernn.lab.reports.statistics import rank_correlation
 
 NUMBERS = st.integers(-3, 3) | st.floats(-1e6, 1e6)
 POINTS = st.lists(st.tuples(NUMBERS, NUMBERS, st.integers(1, 4)), min_size=2, max_size=30)

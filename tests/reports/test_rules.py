@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 from verdicts import SCENARIOS, Scenario, family
 
-from pernn.reports.rules import ALPHA, correct, exceeds
+from pernn.lab.reports.rules import ALPHA, correct, exceeds
 
 NUM_DRAWS = 4_000
 BOUND = binom.ppf(1 - 1e-4, NUM_DRAWS, ALPHA) / NUM_DRAWS

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn.errors import ConfigError
-from pernn.reports import bootstrap_interval, paired_differences, student_interval
-from pernn.reports.records import number, sort_key
-from pernn.reports.rules import detectable, exceeds, holm, lies_within
-from pernn.reports.statistics import EXACT, Interval, p_above, share_interval
+from pernn.lab.reports import bootstrap_interval, paired_differences, student_interval
+from pernn.lab.reports.records import number, sort_key
+from pernn.lab.reports.rules import detectable, exceeds, holm, lies_within
+from pernn.lab.reports.statistics import EXACT, Interval, p_above, share_interval
 from reports.trials import ENCODING, trial, trials
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)

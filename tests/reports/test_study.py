@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pernn.experiments import experiment_names, find_experiment
-from pernn.reports import Labels, Report, draw_curves, write_study
-from pernn.reports.charts import chart, chart_library
-from pernn.reports.tables import summarise
-from pernn.trials import Trial
+from pernn.lab.experiments import experiment_names, find_experiment
+from pernn.lab.reports import Labels, Report, draw_curves, write_study
+from pernn.lab.reports.charts import chart, chart_library
+from pernn.lab.reports.tables import summarise
+from pernn.lab.trials import Trial
 from reports.test_page import CLAIMS, HOSTILE, Reader
 from reports.trials import curves, experiment, planned, trials
 
@@ -69,7 +69,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One sweep's page, without the charts, which tests of their own look at."""
     path = tmp_path_factory.mktemp("study") / "study.html"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pernn.reports.study.chart_library", lambda: "")
+        patch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
         return write_study([chapter()], path)
 
 
@@ -100,7 +100,7 @@ def _rows(page: Path, table: int) -> list[tuple[str, str]]:
 
 def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path, monkeypatch: Any) -> None:
     """Of one experiment: the demo, its whole grid at `small`, and a cell with other widths."""
-    monkeypatch.setattr("pernn.reports.study.chart_library", lambda: "")
+    monkeypatch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
     few = [one for one in trials() if one["core.kind"] == "lstm"]
     asked = [spec for spec in planned() if spec.core.kind == "lstm"]
     chapters = [
@@ -131,7 +131,7 @@ def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path, monkeypatch: A
 
 
 def test_claims_on_the_same_numbers_count_once(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("pernn.reports.study.chart_library", lambda: "")
+    monkeypatch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
     first = CLAIMS[0]
     opposite = replace(first, name="again", predicate=replace(first.predicate, sign=-1))
     about = experiment(claims=(first, opposite))
@@ -174,7 +174,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 
 def test_equal_records_are_equal_bytes(study: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pernn.reports.study.chart_library", lambda: "")
+        patch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
         again = write_study([chapter()], tmp_path / "again.html")
     assert again.read_bytes() == study.read_bytes()
 
@@ -199,7 +199,7 @@ PANIC = """
 import os, resource
 import vl_convert
 from pernn.errors import MachineError
-from pernn.reports import charts
+from pernn.lab.reports import charts
 charts.NUM_FILES = 0
 free = os.open(os.devnull, os.O_RDONLY)
 os.close(free)
@@ -243,7 +243,7 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
     """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
     monkeypatch.setattr(
-        "pernn.reports.curves.render", lambda figure, form: figures.append(figure) or b""
+        "pernn.lab.reports.curves.render", lambda figure, form: figures.append(figure) or b""
     )
     draw_curves(experiment(), rows, "demo", ("svg",))
     return figures[0]

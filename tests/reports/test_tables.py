@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn.errors import ConfigError
-from pernn.reports import bootstrap_interval, student_interval, summarise, to_csv, to_markdown
-from pernn.reports.escaping import clean, escape_markdown
+from pernn.lab.reports import bootstrap_interval, student_interval, summarise, to_csv, to_markdown
+from pernn.lab.reports.escaping import clean, escape_markdown
 from reports.trials import SEEDS, trial, trials
 
 BY = ("core.kind", "encoding.kind", "task.vocab_size")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from typer import Typer
 from typer.testing import CliRunner
 
-from pernn.cli.results import export
 from pernn.errors import ConfigError, CorruptError
-from pernn.experiments import (
+from pernn.lab.cli.results import export
+from pernn.lab.experiments import (
     AtLeast,
     AtMost,
     Claim,
@@ -24,10 +24,10 @@ from pernn.experiments import (
     Place,
     Predicate,
 )
-from pernn.reports import export_records, judge, write_report
-from pernn.store import RunDirectory, Sweep, save_sweep
-from pernn.store.files import checksum
-from pernn.trials import unroll
+from pernn.lab.reports import export_records, judge, write_report
+from pernn.lab.store import RunDirectory, Sweep, save_sweep
+from pernn.lab.store.files import checksum
+from pernn.lab.trials import unroll
 from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from pernn.experiments import Contrast, Experiment, FigureLayout
-from pernn.runs import RunSpec
+from pernn.lab.experiments import Contrast, Experiment, FigureLayout
+from pernn.lab.runs import RunSpec
 
 ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 SEEDS = (111, 222, 333, 444, 555)

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import MachineError
-from pernn.runners.ray import describe_code
-from pernn.runners.runner import make_request, run_request
-from pernn.runs import execute
-from pernn.store import RunDirectory
+from pernn.lab.runners.ray import describe_code
+from pernn.lab.runners.runner import make_request, run_request
+from pernn.lab.runs import execute
+from pernn.lab.store import RunDirectory
 from runners.test_runners import SPEC, Ear
 
 pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
 
-from pernn.runners import ray_child
-from pernn.runners.ray_child import require_same, task
+from pernn.lab.runners import ray_child
+from pernn.lab.runners.ray_child import require_same, task
 
 WHERE = {"device": "cpu", "threads": 1, "expired": {}}
 

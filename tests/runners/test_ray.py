@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import RayRunner, TrialEvent
-from pernn.runners import ray as ray_runner
-from pernn.runners.schedule import MAX_DEATHS
+from pernn.lab.runners import RayRunner, TrialEvent
+from pernn.lab.runners import ray as ray_runner
+from pernn.lab.runners.schedule import MAX_DEATHS
 from runners.test_runners import LONG, SPECS, Ear
 
 NEEDS_RAY = "ray is not installed: pip install -e '.[ray]'"

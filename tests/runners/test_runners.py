@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
-from pernn.runners.worker import Child, Events
-from pernn.runs import RunSpec, execute
-from pernn.store import RunDirectory, read_status
+from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
+from pernn.lab.runners.worker import Child, Events
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.store import RunDirectory, read_status
 
 SPEC = RunSpec.load(
     {
@@ -78,7 +78,7 @@ def inline(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 def test_what_nobody_foresaw_ends_one_trial_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from pernn import runs
+    from pernn.lab import runs
 
     def broken(spec: RunSpec, *words: object, **more: object) -> object:
         if spec.seed == 1:
@@ -143,7 +143,7 @@ def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner])
 STAND_IN = """
 import os, torch
 from pathlib import Path
-from pernn.training import precision
+from pernn.lab.training import precision
 
 torch.cuda.device_count = lambda: 2
 
@@ -244,7 +244,7 @@ def test_signals_checkpoint_and_leave(tmp_path: Path, number: signal.Signals) ->
 
 def workers_of(process: int) -> list[int]:
     found = subprocess.run(
-        ["pgrep", "--parent", str(process), "--full", "pernn.runners.worker"],
+        ["pgrep", "--parent", str(process), "--full", "pernn.lab.runners.worker"],
         capture_output=True,
         text=True,
         check=False,
@@ -255,8 +255,8 @@ def workers_of(process: int) -> list[int]:
 DRIVER = """
 import sys
 from pathlib import Path
-from pernn.runners import LocalRunner
-from pernn.runs import RunSpec
+from pernn.lab.runners import LocalRunner
+from pernn.lab.runs import RunSpec
 specs = [RunSpec.read(Path(name)) for name in sys.argv[2:]]
 LocalRunner(jobs=2, device="cpu").run(specs, Path(sys.argv[1]), lambda event: None)
 """
@@ -285,7 +285,7 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The number itself is tested with the schedule; a worker takes seconds to start.
-    monkeypatch.setattr("pernn.runners.schedule.MAX_DEATHS", 2)
+    monkeypatch.setattr("pernn.lab.runners.schedule.MAX_DEATHS", 2)
     ear = Ear()
     killed: list[int] = []
 

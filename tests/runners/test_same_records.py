@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from scenarios.trials import contents
 
-from pernn.runners import InlineRunner, LocalRunner, RayRunner, Runner, TrialEvent
-from pernn.store import RunDirectory, is_done
+from pernn.lab.runners import InlineRunner, LocalRunner, RayRunner, Runner, TrialEvent
+from pernn.lab.store import RunDirectory, is_done
 from runners.test_ray import nodes  # noqa: F401  # a fixture
 from runners.test_runners import LONG, SPECS, Ear
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pernn.runners import Limits
-from pernn.runners.runner import run_trial
-from pernn.runners.schedule import MAX_DEATHS, Schedule, drive
-from pernn.runs import RunSpec, execute
-from pernn.store import RunDirectory, lease, read_status
+from pernn.lab.runners import Limits
+from pernn.lab.runners.runner import run_trial
+from pernn.lab.runners.schedule import MAX_DEATHS, Schedule, drive
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.store import RunDirectory, lease, read_status
 from runners.test_runners import LONG, SPEC, SPECS, Ear
 from store.test_lease import OtherHost, silence
 
@@ -65,7 +65,7 @@ def test_what_somebody_else_finished_is_not_started(tmp_path: Path) -> None:
 def test_a_held_trial_is_passed_over_at_once_and_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pernn.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("pernn.lab.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
     schedule, ear = make([SPEC, SPECS[1]], tmp_path)
     with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
         assert start(schedule) == SPECS[1]
@@ -90,7 +90,7 @@ def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(lease.VARIABLE, "2")
-    monkeypatch.setattr("pernn.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("pernn.lab.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
     schedule, _ = make([SPEC], tmp_path)
     monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
     with OtherHost(RunDirectory(tmp_path, SPEC.fingerprint()), monkeypatch) as other:

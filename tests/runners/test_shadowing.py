@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pernn.runners import LocalRunner
+from pernn.lab.runners import LocalRunner
 from runners.test_runners import SPEC, Ear
 
 PART = """
 from typing import Literal
 
-from pernn.encodings.config import NoneConfig
+from pernn.lab.encodings import NoneConfig
 
 
 class OwnConfig(NoneConfig):

@@ -9,9 +9,9 @@ import torch
 
 from command_line import call
 from pernn.errors import ConfigError, CorruptError, TrialError
-from pernn.runs import RunSpec, execute, stages
-from pernn.store import RunDirectory
-from pernn.training import advance
+from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.store import RunDirectory
+from pernn.lab.training import advance
 from runs.test_tasks import tiny
 
 TRAINING = tiny("dual_frequency").override(

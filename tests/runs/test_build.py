@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from pernn.interfaces import BatchStream, SequenceModel
-from pernn.runs import RunSpec, build, execute
-from pernn.tasks import ReverseOrderingConfig
+from pernn.lab.interfaces import BatchStream, SequenceModel
+from pernn.lab.runs import RunSpec, build, execute
+from pernn.lab.tasks import ReverseOrderingConfig
 
 CPU = torch.device("cpu")
 SMALL = {"embedding_size": 16, "core.hidden_size": 16, "encoding.size": 16, "task.vocab_size": 8}

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import StoreError
-from pernn.runs import execute
-from pernn.store import RunDirectory
+from pernn.lab.runs import execute
+from pernn.lab.store import RunDirectory
 from runs.test_tasks import tiny
 
 
@@ -19,7 +19,7 @@ def test_a_run_is_not_resumed_on_another_corpus(
     assert environment is not None
     assert len(environment["data_sha256"]) == 64
     with monkeypatch.context() as patch:
-        patch.setattr("pernn.corpora.language_modelling.ParagraphStream.digest", "another")
+        patch.setattr("pernn.lab.corpora.language_modelling.ParagraphStream.digest", "another")
         with pytest.raises(StoreError, match=r"began on data with SHA-256 .* now it is another"):
             execute(spec, tmp_path, device="cpu")
     assert execute(spec, tmp_path, device="cpu").state == "finished"

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from pernn.errors import MachineError, show_time
-from pernn.runs import RunSpec, estimate, estimates, execute
-from pernn.runs.estimates import measure
-from pernn.store import RunDirectory
+from pernn.lab.runs import RunSpec, estimate, estimates, execute
+from pernn.lab.runs.estimates import measure
+from pernn.lab.store import RunDirectory
 
 SPEC = RunSpec.load(
     {

@@ -10,10 +10,10 @@ import torch
 
 from pernn.errors import CorruptError, MachineError, StoreError
 from pernn.kernels import find_kernels, without_kernels
-from pernn.runs import RunSpec, execute, stages
-from pernn.store import CheckpointFolder, RunDirectory, read_status
-from pernn.training import advance
-from pernn.trials import gather
+from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.store import CheckpointFolder, RunDirectory, read_status
+from pernn.lab.training import advance
+from pernn.lab.trials import gather
 
 SPEC = RunSpec.load(
     {

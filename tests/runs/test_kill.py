@@ -11,9 +11,9 @@ import pytest
 from scenarios.trials import contents as deterministic_files
 from scenarios.trials import folder_of
 
-from pernn.runs import RunSpec, execute
-from pernn.store import RunDirectory
-from pernn.tasks import TASKS
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.store import RunDirectory
+from pernn.lab.tasks import TASKS
 from runs.test_tasks import tiny
 
 NUM_KILLS = 30
@@ -51,7 +51,7 @@ def run_and_kill(spec: RunSpec, root: Path, num_kills: int) -> int:
     """Run to the end, killed so many times on the way; gives how often it worked."""
     context = multiprocessing.get_context("forkserver")
     # Starting torch costs seconds: the server does it once and each victim is forked from it.
-    context.set_forkserver_preload(["pernn.runs.stages", "torch.optim"])
+    context.set_forkserver_preload(["pernn.lab.runs.stages", "torch.optim"])
     moments = random.Random(7)
     stages = [stage for stage in (spec.first_stage(), spec) if stage is not None]
     directories = [RunDirectory(root, stage.fingerprint()) for stage in stages]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
-from pernn.runs import RunSpec, execute
-from pernn.runs.execution import least_bytes
-from pernn.store import RunDirectory
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.runs.execution import least_bytes
+from pernn.lab.store import RunDirectory
 from runs.test_execute import SPEC
 
 HUGE = [

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from pernn.cores import CORES, GRUConfig
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec, build, building, changed_parts, execute
-from pernn.store import RunDirectory
+from pernn.lab.cores import CORES, GRUConfig
+from pernn.lab.runs import RunSpec, build, building, changed_parts, execute
+from pernn.lab.store import RunDirectory
 
 CPU = torch.device("cpu")
 SOURCE = """
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pernn.cores import CoreConfig
+from pernn.lab.cores import CoreConfig
 
 
 class Plain(nn.Module):
@@ -86,7 +86,7 @@ def test_a_part_by_place_is_spelt_out_and_loads_again(module):
 
 
 def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
-    named = CORES.validate({"kind": "pernn.cores.config:GRUConfig", "hidden_size": 3})
+    named = CORES.validate({"kind": "pernn.lab.cores:GRUConfig", "hidden_size": 3})
     assert named.dump() == {**GRUConfig(hidden_size=3).dump(), "kind": named.kind}
     assert CORES.validate(named.dump()) == named
 
@@ -95,8 +95,8 @@ def test_a_part_that_has_a_kind_keeps_the_place_that_named_it():
     ("place", "said"),
     [
         ("nowhere_at_all:X", "No module named .*; its folder must be the current one"),
-        ("pernn.cores.config:X", "no attribute 'X'"),
-        ("pernn.config:Config", "must be a subclass of CoreConfig"),
+        ("pernn.lab.cores:X", "no attribute 'X'"),
+        ("pernn.lab.config:Config", "must be a subclass of CoreConfig"),
         ("plainparts:PlainConfig", "cannot be imported: SyntaxError: "),
         (":", "Empty module name"),
     ],

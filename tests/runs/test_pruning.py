@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import CorruptError, PernnError
-from pernn.runs import (
+from pernn.lab.runs import (
     RunSpec,
     analyse,
     delete_leftovers,
@@ -13,7 +13,7 @@ from pernn.runs import (
     find_leftovers,
     with_stages,
 )
-from pernn.store import RunDirectory, list_runs
+from pernn.lab.store import RunDirectory, list_runs
 
 TRAINING = RunSpec.load(
     {

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pernn.runs import RunSpec, execute
-from pernn.store import RunDirectory
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.store import RunDirectory
 
 SPEC = RunSpec.load(
     {

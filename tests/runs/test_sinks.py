@@ -9,11 +9,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from pernn.cli.options import Launch
 from pernn.errors import ConfigError, MachineError, StoreError
-from pernn.runners import LocalRunner
-from pernn.runs import SINKS_VARIABLE, RunSpec, choose_sinks, execute, sinks
-from pernn.store import RunDirectory
+from pernn.lab.cli.options import Launch
+from pernn.lab.runners import LocalRunner
+from pernn.lab.runs import SINKS_VARIABLE, RunSpec, choose_sinks, execute, sinks
+from pernn.lab.store import RunDirectory
 
 SPEC = RunSpec.load(
     {

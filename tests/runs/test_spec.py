@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec
+from pernn.lab.runs import RunSpec
 
 CORES = st.sampled_from(["elman", "gru", "lstm", "s4d"])
 ENCODING_KINDS = st.sampled_from(["none", "repeated_embedding", "sinusoidal", "learned", "random"])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
-from pernn.runs import RunSpec, execute, stages
-from pernn.store import RunDirectory
+from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.store import RunDirectory
 
 TRAINING = {
     "batch_size": 4,

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec, build, execute
-from pernn.store import RunDirectory
-from pernn.tasks import TASKS
+from pernn.lab.runs import RunSpec, build, execute
+from pernn.lab.store import RunDirectory
+from pernn.lab.tasks import TASKS
 
 DETERMINISTIC = ("spec.json", "metrics.jsonl", "result.json")
 

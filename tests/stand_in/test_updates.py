@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from pernn.lab.runs import RunSpec, build
+from pernn.lab.training import TrainState, evaluate
+from pernn.lab.training.update import RecordedUpdate
 from pernn.models import PositionEncodedRNN
-from pernn.runs import RunSpec, build
-from pernn.training import TrainState, evaluate
-from pernn.training.update import RecordedUpdate
 from stand_in.device import META, RefusedError, StandIn, stand_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
@@ -156,7 +156,8 @@ def test_planted_faults_are_found(monkeypatch, kind):
 
 def test_batches_must_come_from_pinned_memory(monkeypatch):
     monkeypatch.setattr(
-        "pernn.training.objective._move", lambda array, device: torch.from_numpy(array).to(device)
+        "pernn.lab.training.objective._move",
+        lambda array, device: torch.from_numpy(array).to(device),
     )
     with pytest.raises(RefusedError, match="not pinned"):
         update_and_evaluate(monkeypatch, make_spec("gru", "none", "reverse_ordering", "fp32"))

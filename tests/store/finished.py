@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from pernn.runs import RunSpec
-from pernn.store import RunDirectory
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import RunDirectory
 
 
 def spec(seed: int, core: str = "gru") -> RunSpec:

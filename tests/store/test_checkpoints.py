@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pernn.errors import CorruptError, StoreError
-from pernn.store import Checkpoint, CheckpointFolder
-from pernn.store.checkpoints import MANIFEST, STATE, TENSORS
+from pernn.lab.store import Checkpoint, CheckpointFolder
+from pernn.lab.store.checkpoints import MANIFEST, STATE, TENSORS
 
 ARRAYS = {
     "model.weight": np.arange(6, dtype=np.float32).reshape(2, 3),

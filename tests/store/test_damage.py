@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import CorruptError, StoreError
-from pernn.store import (
+from pernn.lab.store import (
     CheckpointFolder,
     RunDirectory,
     Sweep,
@@ -17,9 +17,9 @@ from pernn.store import (
     save_sweep,
     sealed,
 )
-from pernn.store import run_directory as module
-from pernn.store.files import checksum, read_whole
-from pernn.trials import gather, read_trial
+from pernn.lab.store import run_directory as module
+from pernn.lab.store.files import checksum, read_whole
+from pernn.lab.trials import gather, read_trial
 
 SPEC = {"seed": 1}
 RUN = checksum(SPEC)[:16]

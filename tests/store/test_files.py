@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from pernn.store import gc_paused
+from pernn.lab.store import gc_paused
 
 
 @pytest.mark.parametrize("collecting", [True, False])

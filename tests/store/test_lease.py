@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError
-from pernn.store import Checkpoint, LeaseWatch, RunDirectory, lease, read_status
-from pernn.store.files import checksum
+from pernn.lab.store import Checkpoint, LeaseWatch, RunDirectory, lease, read_status
+from pernn.lab.store.files import checksum
 
 SPEC = {"seed": 1}
 RUN = checksum(SPEC)[:16]
@@ -35,7 +35,7 @@ class OtherHost:
     def __enter__(self) -> RunDirectory:
         with self.patch.context() as patch:
             patch.setattr(lease, "this_boot_id", lambda: self.boot_id)
-            patch.setattr("pernn.store.run_directory.fcntl.flock", lambda *_: None)
+            patch.setattr("pernn.lab.store.run_directory.fcntl.flock", lambda *_: None)
             self.lock = self.run.locked()
             self.lock.__enter__()
         return self.run
@@ -302,7 +302,7 @@ def test_without_links_a_term_is_still_claimed_once(
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr("pernn.store.lease.os.link", refuse)
+    monkeypatch.setattr("pernn.lab.store.lease.os.link", refuse)
     with run.locked():
         assert json.loads((run.path / "lease-000001.json").read_bytes())["term"] == 1
         holding = lease.Holding(1)

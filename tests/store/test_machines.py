@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pernn.store.files import MAX_SMALL_BYTES
-from pernn.trials import describe, gather
+from pernn.lab.store.files import MAX_SMALL_BYTES
+from pernn.lab.trials import describe, gather
 from store.finished import finish, spec
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pernn.store import Progress, RunStatus, read_progress, seconds_left
+from pernn.lab.store import Progress, RunStatus, read_progress, seconds_left
 from store.finished import begin, spec
 
 

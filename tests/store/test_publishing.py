@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from pernn.errors import CorruptError, VersionError
-from pernn.store import (
+from pernn.lab.store import (
     RunDirectory,
     Sweep,
     describe_publication,
     save_sweep,
 )
-from pernn.store.columns import from_table, open_parquet, read_table, to_parquet
-from pernn.trials import MAX_POINTS, find_published, gather, publish, read_published
+from pernn.lab.store.columns import from_table, open_parquet, read_table, to_parquet
+from pernn.lab.trials import MAX_POINTS, find_published, gather, publish, read_published
 from store.finished import begin, finish, spec
 
 pytest.importorskip("pyarrow")
@@ -67,8 +67,8 @@ def test_records_are_those_of_the_results_directory(tmp_path: Path, published: P
 def test_reading_starts_no_thread_that_could_abort_the_end_of_a_process(published: Path) -> None:
     code = """
 import os, pathlib, sys
-from pernn.store import load_pyarrow
-from pernn.trials import read_published
+from pernn.lab.store import load_pyarrow
+from pernn.lab.trials import read_published
 load_pyarrow()
 before = os.listdir("/proc/self/task")
 found = read_published(pathlib.Path(sys.argv[1]))
@@ -219,7 +219,7 @@ def test_two_that_publish_at_once_lose_nothing(
             other.join(0.5)
         return runs
 
-    monkeypatch.setattr("pernn.trials.with_stages", interrupted)
+    monkeypatch.setattr("pernn.lab.trials.with_stages", interrupted)
     publish(root, sweep_of(root, [0, 1]), to)
     other.join()
     assert {one.spec["seed"] for one in read_published(to)} == {0, 1, 2}

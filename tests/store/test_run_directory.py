@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError, VersionError
-from pernn.store import (
+from pernn.lab.store import (
     Checkpoint,
     RunDirectory,
     Sweep,
@@ -20,8 +20,8 @@ from pernn.store import (
     save_sweep,
     status,
 )
-from pernn.store.files import FORMAT, checksum
-from pernn.trials import gather
+from pernn.lab.store.files import FORMAT, checksum
+from pernn.lab.trials import gather
 
 SPEC = {"task": {"kind": "reverse_ordering"}, "seed": 1}
 RUN = checksum(SPEC)[:16]
@@ -45,7 +45,7 @@ def test_one_writer_at_a_time(run: RunDirectory) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from pernn.store import RunDirectory
+from pernn.lab.store import RunDirectory
 with RunDirectory(Path({str(run.path.parents[1])!r}), {RUN!r}).locked():
     print("held", flush=True)
     sys.stdin.read()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pernn.errors import ConfigError, CorruptError, VersionError
-from pernn.store import Sweep, list_sweeps, load_sweep, save_sweep
+from pernn.lab.store import Sweep, list_sweeps, load_sweep, save_sweep
 
 SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from pernn.interfaces import UNSCORED
-from pernn.tasks import TASKS
+from pernn.lab.interfaces import UNSCORED
+from pernn.lab.tasks import TASKS
 
 
 def naive_reverse(config, tokens):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pernn.encodings import Sinusoidal
 from pernn.errors import ConfigError
-from pernn.interfaces import BatchStream, Task
-from pernn.tasks import CodedReversalConfig, ReverseOrderingConfig
+from pernn.lab.interfaces import BatchStream, Task
+from pernn.lab.tasks import CodedReversalConfig, ReverseOrderingConfig
 
 KINDS = ("noise", "shared_noise", "keys", "unmirrored_keys", "onset")
 LENGTH, SIZE = 4, 6

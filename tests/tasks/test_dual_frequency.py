@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Predictions
-from pernn.runs import RunSpec
-from pernn.tasks import (
+from pernn.lab.interfaces import UNSCORED, Predictions
+from pernn.lab.runs import RunSpec
+from pernn.lab.tasks import (
     Distinct,
     DualFrequency,
     DualFrequencyConfig,

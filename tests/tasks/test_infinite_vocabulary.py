@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.interfaces import BatchStream, Predictions, Task
-from pernn.metrics import cosine_similarities
+from pernn.lab.interfaces import BatchStream, Predictions, Task
+from pernn.lab.metrics import cosine_similarities
+from pernn.lab.tasks import InfiniteVocabularyConfig, Spherical
 from pernn.randomness import RandomStream, Split
-from pernn.tasks import InfiniteVocabularyConfig, Spherical
 
 configs = st.builds(
     InfiniteVocabularyConfig,
@@ -137,7 +137,7 @@ def test_vectors_are_uniform_on_the_hypersphere(dimension):
 
 
 def test_deviates_come_in_independent_normal_pairs():
-    from pernn.tasks.hypersphere import normals
+    from pernn.lab.tasks.hypersphere import normals
 
     drawn = words(2, 200_000)
     first, second = normals(drawn).T

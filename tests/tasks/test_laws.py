@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, BatchStream
-from pernn.tasks import TASKS, ReverseOrderingConfig
+from pernn.lab.interfaces import UNSCORED, BatchStream
+from pernn.lab.tasks import TASKS, ReverseOrderingConfig
 from tasks.kinds import (
     ELSEWHERE,
     NAIVE,

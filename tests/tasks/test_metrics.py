@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Batch, Predictions
-from pernn.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
-from pernn.tasks.metrics import measure_all
+from pernn.lab.interfaces import UNSCORED, Batch, Predictions
+from pernn.lab.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
+from pernn.lab.tasks.metrics import measure_all
 
 U = UNSCORED
 

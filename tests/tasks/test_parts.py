@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED
-from pernn.tasks import (
+from pernn.lab.interfaces import UNSCORED
+from pernn.lab.tasks import (
     Cued,
     DelayedAddition,
     Distinct,

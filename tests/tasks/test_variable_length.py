@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from pernn.errors import ConfigError
-from pernn.runs import RunSpec
-from pernn.tasks import VariableLengthConfig
+from pernn.lab.runs import RunSpec
+from pernn.lab.tasks import VariableLengthConfig
 
 
 def test_lengths_are_uniform_and_say_nothing_of_the_tokens():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.interfaces import Predictions
-from pernn.tasks import VocabularyExtensionConfig
+from pernn.lab.interfaces import Predictions
+from pernn.lab.tasks import VocabularyExtensionConfig
 
 CONFIG = VocabularyExtensionConfig(vocab_size=12, num_known=8, length=5, num_held_out=100)
 

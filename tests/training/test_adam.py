@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from pernn.training.state import FusedAdam
+from pernn.lab.training.state import FusedAdam
 
 BETAS, EPS = (0.9, 0.98), 1e-9
 ON_GPU = (
@@ -62,7 +62,7 @@ def test_a_trial_loads_no_compiler() -> None:
 import sys
 from pathlib import Path
 from tempfile import mkdtemp
-from pernn.runs import RunSpec, execute
+from pernn.lab.runs import RunSpec, execute
 for core in ("elman", "gru", "lstm", "s4d"):
     execute(
         RunSpec.load({

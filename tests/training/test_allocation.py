@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import resource, torch
-from pernn.training import keep_freed_memory
+from pernn.lab.training import keep_freed_memory
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(10):

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from pernn import PositionEncodedRNN
+from pernn.cross_entropy import CHUNK_SIZES, linear_cross_entropy
 from pernn.errors import ConfigError
-from pernn.interfaces import UNSCORED, Batch
 from pernn.kernels import product, without_kernels
+from pernn.lab.interfaces import UNSCORED, Batch
+from pernn.lab.training.objective import DeviceBatch, batch_loss
 from pernn.models import PlainRNN
-from pernn.training.cross_entropy import CHUNK_SIZES, linear_cross_entropy
-from pernn.training.objective import DeviceBatch, batch_loss
 
 WAYS = {"compiled": nullcontext, "torch": without_kernels}
 each_way = pytest.mark.parametrize("way", WAYS)
@@ -98,7 +98,7 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
         sizes.append(out.numel())
         return product(left, right, out, **options)
 
-    monkeypatch.setattr("pernn.training.cross_entropy.product", spy)
+    monkeypatch.setattr("pernn.cross_entropy.product", spy)
     monkeypatch.setitem(CHUNK_SIZES, "cpu", 64)
     for rows in (10, 1000):
         linear_cross_entropy(*leaves(rows, 3, 16, 3))

@@ -8,9 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from pernn.errors import CorruptError, TrialError
-from pernn.models import PlainRNN
-from pernn.runs import RunSpec, Trial, build
-from pernn.training import (
+from pernn.lab.runs import RunSpec, Trial, build
+from pernn.lab.training import (
     CheckpointDue,
     Event,
     Measured,
@@ -20,6 +19,7 @@ from pernn.training import (
     evaluate,
     predict,
 )
+from pernn.models import PlainRNN
 
 CPU = torch.device("cpu")
 SPEC = RunSpec.load(
@@ -165,7 +165,7 @@ def test_evaluation_in_chunks_equals_evaluation_at_once(monkeypatch: pytest.Monk
     trial, _ = start()
     batch = trial.stream.test()
     whole = predict(trial.model, batch, CPU)
-    monkeypatch.setattr("pernn.training.evaluation.CHUNK_SIZE", 7)
+    monkeypatch.setattr("pernn.lab.training.evaluation.CHUNK_SIZE", 7)
     parts = predict(trial.model, batch, CPU)
     assert np.array_equal(whole.values, parts.values)
     np.testing.assert_allclose(whole.losses, parts.losses, rtol=1e-5)

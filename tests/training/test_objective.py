@@ -6,10 +6,10 @@ import torch
 from torch.nn import functional as F
 
 from pernn import PositionEncodedRNN
-from pernn.interfaces import UNSCORED, Batch
+from pernn.lab.interfaces import UNSCORED, Batch
+from pernn.lab.training import decode, predict
+from pernn.lab.training.objective import find_scored, losses, mean_loss, predictions
 from pernn.models import AutoregressiveRNN, PlainRNN
-from pernn.training import decode, predict
-from pernn.training.objective import find_scored, losses, mean_loss, predictions
 
 CPU = torch.device("cpu")
 
@@ -53,7 +53,7 @@ def test_a_mask_is_made_only_where_one_is_needed():
 
 @pytest.mark.parametrize("chunk", [2, 256])
 def test_padding_is_neither_answered_nor_counted(monkeypatch, chunk):
-    monkeypatch.setattr("pernn.training.evaluation.CHUNK_SIZE", chunk)
+    monkeypatch.setattr("pernn.lab.training.evaluation.CHUNK_SIZE", chunk)
     model = PositionEncodedRNN(5, "gru", embedding_size=6, hidden_size=6)
     tokens = torch.randint(5, (4, 7)).numpy()
     targets = torch.randint(5, (4, 7)).numpy()
@@ -85,8 +85,8 @@ def test_few_outputs_at_a_time_where_the_vocabulary_is_large(monkeypatch, masked
         read.append(len(rows))
         return F.linear(rows, weight, bias)
 
-    monkeypatch.setattr("pernn.training.evaluation.linear", spy)
-    monkeypatch.setattr("pernn.training.evaluation.MAX_LOGITS", 3 * 4 * 5)
+    monkeypatch.setattr("pernn.lab.training.evaluation.linear", spy)
+    monkeypatch.setattr("pernn.lab.training.evaluation.MAX_LOGITS", 3 * 4 * 5)
     for network in (model, plain):
         parts = predict(network, batch, CPU)
         assert np.array_equal(whole.values, parts.values)

@@ -13,9 +13,8 @@ from command_line import call
 from pernn.cores import Elman
 from pernn.errors import MachineError
 from pernn.kernels import rounded, rounds_products, without_kernels
-from pernn.models import PositionEncodedRNN
-from pernn.runs import RunSpec, build
-from pernn.training import (
+from pernn.lab.runs import RunSpec, build
+from pernn.lab.training import (
     TrainState,
     advance,
     choose_device,
@@ -24,6 +23,7 @@ from pernn.training import (
     rounding,
     share_devices,
 )
+from pernn.models import PositionEncodedRNN
 
 CPU = torch.device("cpu")
 
@@ -132,7 +132,7 @@ def test_the_memory_of_a_gpu_is_limited_and_that_of_a_cpu_is_not(monkeypatch) ->
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *of: told.append(of))
     limit_gpu_memory("cpu", 0.5)
     assert not told
-    monkeypatch.setattr("pernn.training.precision.choose_device", torch.device)
+    monkeypatch.setattr("pernn.lab.training.precision.choose_device", torch.device)
     limit_gpu_memory("cuda:1", 0.25)
     assert told == [(0.25, 1)]
 

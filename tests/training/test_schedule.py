@@ -7,9 +7,9 @@ import pytest
 
 from pernn.errors import ConfigError
 from pernn.kernels import whole_updates
-from pernn.runs import RunSpec, execute, load_model
-from pernn.store import RunDirectory
-from pernn.training import TrainingConfig, advance, encoding_strength, evaluate, learning_rate
+from pernn.lab.runs import RunSpec, execute, load_model
+from pernn.lab.store import RunDirectory
+from pernn.lab.training import TrainingConfig, advance, encoding_strength, evaluate, learning_rate
 from training.test_loop import CPU, SPEC, start
 
 PAPER = TrainingConfig()

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from pernn.errors import ConfigError, MachineError
-from pernn.interfaces import UNSCORED, Batch
 from pernn.kernels import whole_updates
-from pernn.runs import RunSpec, build
-from pernn.training import TrainState, advance
-from pernn.training.objective import show
-from pernn.training.update import RecordedUpdate, Update, clip_gradients, make_update
+from pernn.lab.interfaces import UNSCORED, Batch
+from pernn.lab.runs import RunSpec, build
+from pernn.lab.training import TrainState, advance
+from pernn.lab.training.objective import show
+from pernn.lab.training.update import RecordedUpdate, Update, clip_gradients, make_update
 from training.test_loop import SPEC, start
 
 CPU = torch.device("cpu")

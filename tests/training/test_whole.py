@@ -11,14 +11,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pairs import pairwise
-from pernn.interfaces import Batch
 from pernn.kernels import has_whole_updates, whole_updates, without_kernels
+from pernn.lab.interfaces import Batch
+from pernn.lab.runs import RunSpec, execute
+from pernn.lab.store import RunDirectory
+from pernn.lab.training import PRESETS, TrainingConfig, TrainState, advance, learning_rate
+from pernn.lab.training.objective import batch_loss, show
+from pernn.lab.training.update import Update
 from pernn.models import PositionEncodedRNN
-from pernn.runs import RunSpec, execute
-from pernn.store import RunDirectory
-from pernn.training import PRESETS, TrainingConfig, TrainState, advance, learning_rate
-from pernn.training.objective import batch_loss, show
-from pernn.training.update import Update
 from training.test_loop import SPEC, start
 
 CPU = torch.device("cpu")
@@ -305,7 +305,7 @@ def test_a_run_goes_on_as_it_began_and_says_so(begun, tmp_path):
 @contextmanager
 def without_whole_updates():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pernn.training.update.has_whole_updates", lambda device: False)
+        patch.setattr("pernn.lab.training.update.has_whole_updates", lambda device: False)
         yield
 
 

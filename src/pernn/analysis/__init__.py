@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
 
-from .pairing import Pairs as Pairs, dual_frequency_pairs as dual_frequency_pairs
+from .pairing import ALL as ALL, Pairs as Pairs
 from .recall import RecallErrors as RecallErrors, recall_errors as recall_errors
 from .similarities import KINDS as KINDS
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     )
     from .jacobians import jacobian as jacobian, linearise as linearise
     from .linearisation import Linearisation as Linearisation, Projecting as Projecting
-    from .maps import stability_map as stability_map
     from .memory import (
         input_gradients as input_gradients,
         latent_states as latent_states,

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from pernn.cores import Recurrence
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
 from .jacobians import choose_form, linearise
 from .linearisation import Linearisation, divide_work, even_blocks, exact_products

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pernn.cores import Recurrence
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
 
 class AutogradJacobian:

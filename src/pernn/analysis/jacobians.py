@@ -4,9 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pernn.cores import Core
+from pernn.cores import Core, Recurrence
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
 from .fallback import AutogradJacobian
 from .linearisation import Form, Linearisation, divide_work, even_blocks, exact_products

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pernn.interfaces import Recurrence
+from pernn.cores import Recurrence
 from pernn.kernels import library_products, rounding_products
 
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pernn.interfaces import Recurrence
+from pernn.cores import Recurrence
 
 from .fallback import batch_axes, flatten_state
 from .linearisation import exact_products

@@ -72,13 +72,13 @@ def gradient_stability(
 
     Examples:
         >>> from pernn.models import PositionEncodedRNN
-        >>> from pernn.tasks import DualFrequencyConfig
-        >>> from pernn.analysis import dual_frequency_pairs
-        >>> task = DualFrequencyConfig(vocab_size=8, length=4).build()
         >>> model = PositionEncodedRNN(8, "gru", embedding_size=4, hidden_size=6)
-        >>> pairs = dual_frequency_pairs(task, seed=111, num_per_condition=2)
+        >>> ids = np.arange(24).reshape(2, 3, 4) % 8
+        >>> ids[1, :, 0] = ids[0, :, 0]  # both sequences of a pair share the target
+        >>> pairs = Pairs(first=ids[0], second=ids[1], num_queries=4, source=1, target=8,
+        ...     conditions=(("all", "all"),), condition=np.zeros(3, np.int64))
         >>> gradient_stability(model, pairs).table()["num_pairs"]
-        [2, 2, 2, 2]
+        [3]
 
     Source: Morita (2024), section 4.3 and figure 5.
 

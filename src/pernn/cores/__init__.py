@@ -1,24 +1,15 @@
-"""Cores: vectors → states. Adding one: a module with its config, and a line in `CORES`."""
+"""Cores: vectors → states."""
 
 from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
-
-from .config import (
-    CORES as CORES,
-    AnyCore as AnyCore,
-    CoreConfig as CoreConfig,
-    ElmanConfig as ElmanConfig,
-    GRUConfig as GRUConfig,
-    LSTMConfig as LSTMConfig,
-    S4DConfig as S4DConfig,
-)
 
 if TYPE_CHECKING:
     from .adapted import Adapted as Adapted
     from .core import (
         Core as Core,
         Linear as Linear,
+        Recurrence as Recurrence,
         map_state as map_state,
         pack_as as pack_as,
     )

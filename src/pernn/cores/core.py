@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -18,6 +18,26 @@ from .projected import Projected
 
 FOREIGN = ("bidirectional", "dropout", "proj_size")
 """Options of PyTorch's layers that our cores lack."""
+
+
+@runtime_checkable
+class Recurrence(Protocol):
+    """A core: vectors → states, the input projection apart from the recurrence."""
+
+    input_size: int
+    hidden_size: int
+
+    def project(
+        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
+    ) -> Float[Tensor, "*rows gate"]:
+        """Apply the input weights of features `offset …`; linear but for the bias."""
+        ...
+
+    def recur(
+        self, gates: Float[Tensor, "batch time gate"], state: Any = None
+    ) -> tuple[Float[Tensor, "batch time hidden"], Any]:
+        """Run over time from projected inputs; gives the outputs and the final state."""
+        ...
 
 
 class Core(nn.Module):

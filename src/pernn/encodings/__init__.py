@@ -1,21 +1,8 @@
-"""Encodings: position → vector. Adding one: a module with its config, a line in `ENCODINGS`."""
+"""Encodings: position → vector."""
 
 from typing import TYPE_CHECKING
 
 from pernn.lazy import exports
-
-from .config import (
-    ENCODINGS as ENCODINGS,
-    AnyEncoding as AnyEncoding,
-    PositionalEncodingConfig as PositionalEncodingConfig,
-    EncodingConfig as EncodingConfig,
-    ConstantConfig as ConstantConfig,
-    LearnedConfig as LearnedConfig,
-    NoneConfig as NoneConfig,
-    RandomConfig as RandomConfig,
-    RepeatedEmbeddingConfig as RepeatedEmbeddingConfig,
-    SinusoidalConfig as SinusoidalConfig,
-)
 
 if TYPE_CHECKING:
     from .constant import Constant as Constant
@@ -25,6 +12,7 @@ if TYPE_CHECKING:
         RepeatedEmbedding as RepeatedEmbedding,
         refuse_trace as refuse_trace,
     )
+    from .oscillators import oscillator_problem as oscillator_problem
     from .sinusoidal import Sinusoidal as Sinusoidal
     from .tables import Learned as Learned, Random as Random
 

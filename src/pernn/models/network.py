@@ -1,20 +1,55 @@
 """What all networks share: matching encoding and core, an output layer, the input by parts."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pernn.cores import CORES, Adapted, Core, Linear, Projected, map_state
-from pernn.encodings import ENCODINGS, Encoding, PositionalEncodingConfig, refuse_trace
+from pernn.cores import (
+    GRU,
+    LSTM,
+    S4D,
+    Adapted,
+    Core,
+    Elman,
+    Linear,
+    Projected,
+    Recurrence,
+    map_state,
+)
+from pernn.encodings import (
+    Constant,
+    Encoding,
+    Learned,
+    NoEncoding,
+    Random,
+    RepeatedEmbedding,
+    Sinusoidal,
+    refuse_trace,
+)
 from pernn.errors import ConfigError
-from pernn.interfaces import Recurrence
 
 from .layer import check_position
 
 CoreLike = str | Recurrence | nn.Module | type[nn.Module]
+V = TypeVar("V")
+
+CORES: dict[str, type[Core]] = {"elman": Elman, "gru": GRU, "lstm": LSTM, "s4d": S4D}
+"""Those that can be given by name."""
+TORCH_CORES: dict[type, type[Core]] = {nn.RNN: Elman, nn.GRU: GRU, nn.LSTM: LSTM}
+"""PyTorch's classes and ours of the same function."""
+ENCODINGS: dict[str, type[Any]] = {
+    "none": NoEncoding,
+    "sinusoidal": Sinusoidal,
+    "learned": Learned,
+    "random": Random,
+    "constant": Constant,
+    "repeated_embedding": RepeatedEmbedding,
+}
 
 
 class EncodedNetwork(nn.Module, ABC):
@@ -54,11 +89,8 @@ class EncodedNetwork(nn.Module, ABC):
     ) -> None:
         super().__init__()
         if isinstance(encoding, str):
-            found = ENCODINGS.find(encoding)
-            sized = {"size": embedding_size} if issubclass(found, PositionalEncodingConfig) else {}
-            config = ENCODINGS.validate({"kind": encoding, **sized})
             steps = 1024 if num_positions is None else num_positions
-            encoding = config.build(steps, "halves", generator)
+            encoding = make_encoding(encoding, embedding_size, steps, generator)
         elif num_positions is not None:
             raise ConfigError(
                 "num_positions is invalid: expected with an encoding given by name only, got "
@@ -241,6 +273,34 @@ def check_transforms(tokens: Tensor) -> None:
         )
 
 
+def named(what: str, name: str, known: Mapping[str, V]) -> V:
+    """Return what a name stands for.
+
+    Raises:
+        ConfigError: If it stands for nothing.
+    """
+    if name in known:
+        return known[name]
+    close = get_close_matches(name[:60], known, n=1)
+    hint = f", did you mean {close[0]!r}?" if close else ""
+    raise ConfigError(
+        f"{what} is invalid: no kind {name[:60]!r}{hint} (known: {', '.join(known)}; one of your "
+        "own is given as a module)"
+    )
+
+
+def make_encoding(
+    name: str, size: int, num_positions: int, generator: torch.Generator | None
+) -> Encoding:
+    """Build an encoding by name, as wide as the embedding."""
+    found = named("encoding", name, ENCODINGS)
+    if found in (Learned, Random):
+        made: Encoding = found(size, num_positions, generator=generator)
+    else:
+        made = found() if issubclass(found, NoEncoding) else found(size)
+    return made
+
+
 def make_core(
     core: CoreLike,
     input_size: int,
@@ -256,13 +316,11 @@ def make_core(
     given = {"hidden_size": hidden_size, "num_layers": num_layers}
     sizes: dict[str, Any] = {name: size for name, size in given.items() if size is not None}
     made: Any = core
-    if isinstance(core, type) and core.__module__.startswith("torch.nn."):
-        names = {CORES.find(kind).torch_class: kind for kind in CORES.builtin}
-        made = names.get(core.__name__, core)
-    if isinstance(made, str):
-        made = CORES.validate({"kind": made, **sizes}).build(input_size, generator)
-        sizes = {}
-    elif isinstance(made, type) and issubclass(made, Core):
+    if isinstance(core, str):
+        made = named("core", core, CORES)
+    elif isinstance(core, type):
+        made = TORCH_CORES.get(core, core)
+    if isinstance(made, type) and issubclass(made, Core):
         made = made(input_size, **{"hidden_size": 512, **sizes}, generator=generator)
         made.batch_first = True
         sizes = {}

@@ -1,0 +1,20 @@
+"""The laboratory: specs, tasks, training, sweeps, experiments, reports, command line.
+
+Needs the extra `lab`. Names are imported on first use, so that `pernn list` loads no torch.
+"""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+if TYPE_CHECKING:
+    from .hub import from_pretrained as from_pretrained, save_pretrained as save_pretrained
+    from .runs import RunSpec as RunSpec, execute as execute, load_model as load_model
+    from .sweeps import run as run
+    from .trials import load_curves as load_curves, load_results as load_results
+
+__getattr__ = exports(__name__)
+
+
+def __dir__() -> list[str]:
+    return list(globals()["__all__"])

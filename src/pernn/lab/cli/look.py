@@ -1,0 +1,356 @@
+"""`pernn list`, `show`, `status` and `ui`: what there is, and how it gets on."""
+
+import inspect
+import json
+import sys
+import tempfile
+import time
+import webbrowser
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from typer import Argument, Option
+
+from pernn.errors import ConfigError, one_line, show_time
+from pernn.lab.config import flatten
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
+from pernn.lab.experiments import CATALOGUE, experiment_names, registered
+from pernn.lab.progress import label_run, label_trials, look_at_sweeps
+from pernn.lab.runs import Estimate, RunSpec, estimate
+from pernn.lab.store import (
+    Progress,
+    RunStatus,
+    list_published,
+    read_progress,
+    seconds_left,
+    where_published,
+)
+from pernn.lab.sweeps import Plan, plan_sweep, repeat_command
+from pernn.lab.tasks import TASKS, draw_pictures
+
+from .options import (
+    RESULTS,
+    Additions,
+    Assignments,
+    Device,
+    IgnorePublished,
+    Jobs,
+    Json,
+    Results,
+    Scale,
+    Seeds,
+    Threads,
+    grid_changes,
+    num_cores,
+    number_of_jobs,
+    overrides,
+    print_json,
+    published_folder,
+    warn,
+)
+from .terminal import framed, print_rows
+
+STATES = ("finished", "running", "stopped", "waiting", "failed", "damaged")
+SECONDS = 2.0
+Found = Mapping[str, Sequence[RunStatus]]
+
+
+def list_experiments(as_json: Json = False) -> None:
+    """List the experiments with their questions and sources, and the kinds of parts for specs.
+
+    An experiment of another package is listed by its entry point; its module, which has the
+    question, is not imported.
+
+    Example: pernn list --json
+    """
+    rows = [
+        {"name": name, "question": entry.question, "source": entry.source}
+        for name, entry in CATALOGUE.items()
+    ]
+    rows += [
+        {"name": name, "question": "", "source": point.value}
+        for name, point in registered().items()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("Experiment", "Question", "Source")
+    for row in rows:
+        table.add_row(*row.values())
+    console = Console()
+    console.print(table)
+    for title, kinds in (("Tasks", TASKS), ("Cores", CORES), ("Encodings", ENCODINGS)):
+        console.print(f"{title}: {', '.join(kinds.names())}")
+    console.print("More of each:  pernn show EXPERIMENT,  pernn show TASK --sample 3")
+
+
+def show(
+    name: str,
+    scale: Scale = "demo",
+    assignments: Assignments = None,
+    seeds: Seeds = None,
+    additions: Additions = None,
+    jobs: Jobs = None,
+    threads: Threads = 1,
+    sample: Annotated[int | None, Option(min=1, max=1000)] = None,
+    measure: bool = False,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Show an experiment before it runs (grid, time, claims, command), or what a task looks like.
+
+    Args:
+        name: Name of an experiment (see `pernn list`), or kind of a task.
+        sample: Print N example sequences of the task.
+        measure: Measure a few updates of each kind of trial, for an estimate.
+
+    Examples: pernn show vocabulary_size --scale paper --set preset=as-written;
+    pernn show vocabulary_size --scale small --measure;
+    pernn show sorting --sample 3 --set length=6
+    """
+    if name in TASKS.names() and (sample is not None or name not in experiment_names()):
+        given = (scale, jobs, threads, measure, seeds, additions)
+        if given != ("demo", None, 1, False, None, None):
+            raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")
+        _show_task(name, sample or 1, overrides(assignments), as_json=as_json)
+        return
+    if sample is not None:
+        raise ConfigError(
+            f"--sample {sample}: {name} is an experiment; sequences are shown of a task "
+            f"({', '.join(TASKS.names())})"
+        )
+    plan = plan_sweep(name, scale, grid_changes(assignments, seeds, additions))
+    slots, specs = number_of_jobs(jobs, threads), list(plan.specs.values())
+    found = None
+    if measure:
+        found = estimate(specs, RESULTS, jobs=slots, threads=threads, device=device)
+    command = f"{repeat_command(plan.sweep)} --jobs {slots}"
+    if not as_json:
+        _print_plan(plan, found, slots, command)
+        return
+    claims = [{"name": c.name, "statement": c.statement} for c in plan.experiment.claims]
+    content = {
+        "experiment": plan.experiment.name,
+        "scale": plan.sweep.scale,
+        "num_trials": len(specs),
+        "estimated_hours": found and found.hours,
+        "num_kinds": found and found.num_kinds,
+        "num_kinds_measured": found and found.num_measured,
+        "disk_bytes": found and found.disk,
+        "memory_bytes": found and found.memory,
+        "jobs": slots,
+        "claims": claims,
+        "command": command,
+        "specs": [{"run": run, **spec.dump()} for run, spec in plan.specs.items()],
+    }
+    print_json(content)
+
+
+def _print_plan(plan: Plan, found: Estimate | None, slots: int, command: str) -> None:
+    console, experiment = Console(), plan.experiment
+    console.print(f"[bold]{experiment.question}[/bold]  ({experiment.source})\n")
+    console.print(_grid(list(plan.specs.values())))
+    needs = "--measure times a few updates of each kind" if found is None else found.describe()
+    words = f"{len(plan.specs)} trials on {slots} of {num_cores()} CPU cores: {needs}"
+    console.print(words, markup=False)
+    claims = Table("Claim", "Statement", "Source")
+    for claim in experiment.claims:
+        claims.add_row(claim.name, claim.statement, claim.cited)
+    console.print(claims)
+    if experiment.name in TASKS.names():
+        console.print(f"Its task:  pernn show {experiment.name} --sample 3")
+    console.print(f"Run it:  {command}", soft_wrap=True, markup=False)
+
+
+def _grid(specs: Sequence[RunSpec]) -> Table:
+    """Show what varies over the trials, and what does not."""
+    columns: dict[str, Counter[str]] = {}
+    for spec in specs:
+        for path, value in flatten(spec.dump()).items():
+            columns.setdefault(path, Counter())[str(value)] += 1
+    table = Table("Setting", "Values (trials)")
+    for path, values in columns.items():
+        if len(values) > 1 or sum(values.values()) < len(specs):
+            shown = ", ".join(f"{value} ({count})" for value, count in values.items())
+            table.add_row(f"[bold]{path}[/bold]", shown)
+        else:
+            table.add_row(path, next(iter(values)))
+    return table
+
+
+def _show_task(kind: str, num_samples: int, changes: dict[str, object], *, as_json: bool) -> None:
+    """Show what a task asks for and some of its sequences."""
+    config = TASKS.validate({"kind": kind}).override(changes)
+    task = config.build()
+    summary = (inspect.getdoc(type(config)) or kind).splitlines()[0]
+    samples = draw_pictures(task, num_samples)
+    if as_json:
+        content = {
+            "task": config.dump(),
+            "summary": summary,
+            "name": config.name,
+            "num_steps": task.num_steps,
+            "num_scored": task.num_scored,
+            "extra_rows": task.extra_rows,
+            "samples": [{"input": one.inputs, "target": one.targets} for one in samples],
+        }
+        print_json(content)
+        return
+    typer.echo(f"{summary}\n{config.name}")
+    for one in samples:
+        typer.echo(f"\n{one.text(Console().width)}")
+
+
+def status(
+    sweep: Annotated[str | None, Argument()] = None,
+    again: Annotated[bool, Option("--watch", "-w")] = False,
+    every: Annotated[float | None, Option(min=0.2)] = None,
+    results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
+    as_json: Json = False,
+) -> None:
+    """Show the progress of all sweeps, or the trials of one; `train` has those of `pernn train`.
+
+    With --watch, the table refreshes itself and shows running trials and the time left; in a pipe
+    it is printed again and again, with --json as one line each time.
+
+    Args:
+        sweep: A sweep's name, to list its trials; the default is all sweeps.
+        again: Refresh until Ctrl-C.
+        every: Watch, with this many seconds between refreshes (2).
+
+    Examples: pernn status vocabulary_size-demo; pernn status --every 10
+    """
+    seen: dict[str, RunStatus] = {}
+    label = cache(partial(label_run, results))
+    folder = published_folder(ignore=ignore_published)
+    published = list_published(folder, warn)
+    once = cache(warn)
+
+    def look() -> Found:
+        return look_at_sweeps(results, [sweep] if sweep else None, published, seen, once)
+
+    def dump(indent: int | None) -> None:
+        found = {
+            name: [vars(one) for one in runs] if sweep else Counter(one.state for one in runs)
+            for name, runs in look().items()
+        }
+        typer.echo(json.dumps(found, indent=indent, ensure_ascii=False))
+
+    console = Console()
+    if not again and every is None:
+        dump(2) if as_json else _print_status(look(), sweep, results, folder, console)
+        return
+    on_screen = console.is_terminal and not as_json
+    screen = Live(console=console, auto_refresh=False) if on_screen else nullcontext()
+    # Ctrl-C is the way to leave, and interrupts nothing else.
+    with suppress(KeyboardInterrupt), screen as live:
+        while True:
+            if as_json:
+                dump(None)
+            elif live is not None:
+                live.update(overview(results, look(), label), refresh=True)
+            else:
+                console.print(overview(results, look(), label))
+            sys.stdout.flush()
+            time.sleep(SECONDS if every is None else every)
+
+
+def _print_status(
+    found: Found, sweep: str | None, results: Path, published: Path | None, console: Console
+) -> None:
+    if not found:
+        start, where = "start one with `pernn run`", where_published(published)
+        text = one_line(f"No sweeps in {results.absolute()}: {start}; {where}.")
+        console.print(text, markup=False, soft_wrap=True)
+    elif sweep:
+        columns = ("Trial", "State", "Update", "Last event", "Reason", "Run")
+        labels = label_trials(results, sweep, warn)
+        rows = []
+        for one in found[sweep]:
+            update = f"{one.update:,}" if one.update else ""
+            label = labels.get(one.run, one.run)
+            rows.append((label, one.state, update, one.event, one.reason, one.run))
+        print_rows(columns, rows, console)
+    else:
+        console.print(table_of_sweeps(found))
+
+
+def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> RenderableType:
+    """Return a row per sweep; its last column is the time left, if that is given."""
+    seen = [one.state for runs in found.values() for one in runs]
+    # What another version may call a state has a column of its own; one that no trial has, none.
+    states = [state for state in dict.fromkeys([*STATES, *seen]) if state in seen]
+    rows = []
+    for name, runs in found.items():
+        counts = Counter[str](one.state for one in runs)
+        row = [name, str(len(runs)), *(str(counts[key] or "") for key in states)]
+        rows.append(row if left is None else [*row, left.get(name, "")])
+    return framed(["Sweep", "Trials", *states, *([] if left is None else ["Left"])], rows)
+
+
+def overview(root: Path, found: Found, label: Callable[[str], str]) -> RenderableType:
+    """Return the sweeps with the time that they have left, and the trials that run.
+
+    Args:
+        root: Results directory.
+        found: What there is.
+        label: Returns which trial a run is.
+    """
+    left, rows = {}, []
+    for name, runs in found.items():
+        running = {one: read_progress(root, one) for one in runs if one.state == "running"}
+        left[name] = show_time(seconds_left(runs, list(running.values())))
+        lost = [one for one in runs if one.state in ("failed", "damaged")]
+        rows += [[label(one.run), name, *_cells(how), ""] for one, how in running.items()]
+        rows += [[label(one.run), name, one.state, "", one.reason] for one in lost]
+    head = table_of_sweeps(found, left)
+    columns = ["Trial", "Sweep", "Updates", "Left", "Reason"]
+    return Group(head, framed(columns, rows)) if rows else head
+
+
+def _cells(progress: Progress) -> list[str]:
+    total = f" of {progress.total:,}" if progress.total else ""
+    return [f"{progress.update:,}{total}", show_time(progress.seconds_left)]
+
+
+def ui(
+    results: Results = RESULTS,
+    port: Annotated[int, Option(min=0, max=65535)] = 0,
+    ignore_published: IgnorePublished = False,
+    browser: Annotated[bool, Option("--open")] = False,
+) -> None:
+    """Serve a live page of all sweeps, until Ctrl-C.
+
+    Only this machine can open it, at an address that nobody can guess, and it changes nothing.
+    Needs the extra `ui`.
+
+    Args:
+        port: Port of this machine; 0 for any free one.
+        browser: Open the page in a browser.
+
+    Example: pernn ui --open
+    """
+    from pernn.lab.live import Live, serve
+
+    if not results.is_dir():
+        raise ConfigError(f"no results in {results.absolute()}: start with `pernn run`")
+
+    def begun(address: str) -> None:
+        typer.echo(f"Serving {results} on {address} (Ctrl-C ends it)")
+        if browser:
+            webbrowser.open(address)
+
+    with tempfile.TemporaryDirectory() as folder:
+        live = Live(results, Path(folder), published_folder(ignore=ignore_published), warn)
+        with suppress(KeyboardInterrupt):
+            serve(live, port, begun)

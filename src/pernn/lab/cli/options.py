@@ -1,0 +1,324 @@
+"""Options that verbs share, how a docstring becomes their help, and what runs trials."""
+
+import inspect
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+from typer import Argument, Option
+from typer.models import ArgumentInfo
+
+from pernn.errors import ConfigError, counted
+from pernn.lab.config import parse_assignment
+from pernn.lab.experiments import ADDED, TUNED, first_seeds
+from pernn.lab.runners import Limits, LocalRunner, RayRunner, require_ray
+from pernn.lab.runs import SINKS, RunSpec, choose_sinks
+from pernn.lab.store import evidence_folder
+
+if TYPE_CHECKING:
+    from pernn.lab.runners import InlineRunner
+
+RESULTS = Path("results")
+Results = Annotated[
+    Path, Option("--results", "-r", envvar="PERNN_RESULTS", help="Results directory.")
+]
+IgnorePublished = Annotated[
+    bool,
+    Option(help="Do not count published trials (in `evidence`, or PERNN_EVIDENCE) as done."),
+]
+SweepName = Annotated[
+    str | None,
+    Argument(
+        help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
+    ),
+]
+Planned = Annotated[str, Argument(help="A sweep's name, see `pernn status`.")]
+Json = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
+Yes = Annotated[bool, Option("--yes", "-y")]
+Scale = Annotated[str, Option("--scale", "-s", help="demo, small or paper.")]
+Assignments = Annotated[
+    list[str] | None,
+    Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Override a value in every spec, e.g. core.hidden_size=256; may be repeated. For an "
+        "experiment, a list makes a grid: 'task.vocab_size=[16,64]'.",
+    ),
+]
+Seeds = Annotated[
+    str | None,
+    Option(
+        metavar="N|SEED,SEED",
+        help="How many seeds (the published ones first: 111, 222 …), or which.",
+    ),
+]
+Additions = Annotated[
+    list[str] | None,
+    Option(
+        "--add",
+        metavar="PATH=VALUE",
+        help="Add a value to the experiment's own in the grid, e.g. "
+        "core.kind=mymodule:MinGRUConfig; may be repeated.",
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    Option("--jobs", "-j", min=1, help="Trials at a time; the default is one per CPU core."),
+]
+Threads = Annotated[int, Option(min=1, help="CPU threads of each trial.")]
+Device = Annotated[str, Option(help="auto (CUDA if there is any, else CPU), cpu, cuda, cuda:1 …")]
+
+
+def command(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a verb ready for Typer: `launch` is taken apart, and `Args` of docstrings are help."""
+    parameters: list[inspect.Parameter] = []
+    launch: Sequence[str] = ()
+    own = read_helps(verb)
+    for name, one in inspect.signature(verb, eval_str=True).parameters.items():
+        if name != "launch":
+            parameters.append(_declare(name, one.annotation, one.default, own))
+            continue
+        # `Annotated[Launch, …]` names the options that the verb has.
+        hints, helps = get_type_hints(Launch, include_extras=True), read_helps(Launch)
+        names = get_args(one.annotation)[1:]
+        options = [each for each in fields(Launch) if each.init and each.name in (names or hints)]
+        launch = [each.name for each in options]
+        parameters += [_declare(e.name, hints[e.name], e.default, helps) for e in options]
+
+    @wraps(verb)
+    def call(**values: Any) -> Any:
+        if launch:
+            values["launch"] = Launch(**{name: values.pop(name) for name in launch})
+        return verb(**values)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+def _declare(name: str, hint: Any, default: Any, helps: Mapping[str, str]) -> inspect.Parameter:
+    """Return a parameter as Typer takes it; what has no default is an argument."""
+    kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    info = copy(more[0]) if more else Argument() if default is inspect.Parameter.empty else Option()
+    info.help = info.help or helps.get(name)
+    if info.default is ... and not info.param_decls and not isinstance(info, ArgumentInfo):
+        info.param_decls = (f"--{name.replace('_', '-')}",)  # without --no-…
+    hint = Annotated[kind, info]
+    place = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, place, default=default, annotation=hint)
+
+
+def read_helps(documented: Any) -> dict[str, str]:
+    """Return what a docstring says of arguments or attributes."""
+    text = inspect.getdoc(documented) or ""
+    _, _, block = re.sub(r"\n(Args|Attributes):\n", "\0", text, count=1).partition("\0")
+    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in found}
+
+
+RUNNERS_OF = {
+    "jobs": ("local", "ray"),
+    "force": ("local", "inline"),
+    "oversubscribe": ("local", "inline"),
+    "address": ("ray",),
+    "cpus_per_trial": ("ray",),
+    "gpus_per_trial": ("ray",),
+}
+"""Option → the runners that it applies to; the others apply to all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How trials are to be run; every attribute is an option.
+
+    Attributes:
+        jobs: Trials at a time.
+        threads: CPU threads of each.
+        device: Where they compute.
+        time_limit: Stop cleanly after this wall-clock time: 90s, 55m, 12h or 11:30:00. A tenth of
+            it, at most a minute, is kept for checkpoints.
+        max_trials: Stop after N trials finish.
+        order: seed: one seed of every cell first, so that early reports cover the grid; grid: cell
+            by cell.
+        force: Skip the estimate: of time, disk, memory.
+        yes: Do not ask before more than a day of work.
+        oversubscribe: Allow more jobs × threads than CPU cores.
+        ignore_published: Run published trials, too.
+        log_to: Show training there, too, below RESULTS/logs; may be repeated (or PERNN_LOG_TO).
+        runner: Where trials run: processes here, this process or a Ray cluster.
+        address: Ray: HOST:PORT, auto (the default: the cluster of this machine), local.
+        cpus_per_trial: Ray: the default is one per thread.
+        gpus_per_trial: Ray: 0, 1 or a fraction.
+        begun: When the command began: a time limit holds for all its sweeps together.
+    """
+
+    jobs: Jobs = None
+    threads: Threads = 1
+    device: Device = "auto"
+    time_limit: Annotated[str | None, Option(metavar="TIME")] = None
+    max_trials: Annotated[int | None, Option(min=1)] = None
+    order: Literal["seed", "grid"] = "seed"
+    force: bool = False
+    yes: Yes = False
+    oversubscribe: bool = False
+    ignore_published: IgnorePublished = False
+    log_to: Annotated[list[str] | None, Option(metavar="|".join(SINKS))] = None
+    runner: Literal["local", "inline", "ray"] = "local"
+    address: str | None = None
+    cpus_per_trial: float | None = None
+    gpus_per_trial: float | None = None
+    begun: float = field(default_factory=time.monotonic, init=False)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether trials run on this machine."""
+        return self.runner != "ray"
+
+    @property
+    def jobs_here(self) -> int:
+        """Number of trials at a time, if they run on this machine."""
+        return 1 if self.runner == "inline" else number_of_jobs(self.jobs, self.threads)
+
+    def check_machine(self, specs: Sequence[RunSpec]) -> None:
+        """Refuse what this machine lacks, before anything is measured or announced.
+
+        Raises:
+            MachineError: If the device, the runner's package or the trials' data are missing.
+        """
+        if not self.is_here:
+            require_ray()
+            return
+        if self.device not in ("auto", "cpu"):
+            # It loads torch.
+            from pernn.lab.training import choose_device
+
+            choose_device(self.device)
+        tasks = (stage.task_under_preset for spec in specs for stage in spec.stages)
+        for task in {one.fingerprint(): one for one in tasks}.values():
+            task.check_data()
+
+    def make_runner(self) -> "LocalRunner | InlineRunner | RayRunner":
+        """Make what runs the trials; refuse options that do not apply to it, or cannot be had."""
+        for name, runners in RUNNERS_OF.items():
+            value = getattr(self, name)
+            if value is not None and value is not False and self.runner not in runners:
+                option, users = f"--{name.replace('_', '-')}", " or ".join(runners)
+                raise ConfigError(f"{option} applies only to --runner {users}, not {self.runner}")
+        choose_sinks(self.log_to)
+        if self.is_here and not self.oversubscribe:
+            check_cores(self.jobs_here, self.threads, num_cores())
+        seconds = None if self.time_limit is None else read_duration(self.time_limit)
+        where: dict[str, Any] = {"device": self.device, "threads": self.threads}
+        where["limits"] = Limits(seconds, self.max_trials, begun=self.begun)
+        if self.runner == "local":
+            return LocalRunner(jobs=self.jobs_here, **where)
+        if self.runner == "inline":
+            # The only one that computes in this process, and so loads torch into it.
+            from pernn.lab.runners import InlineRunner
+
+            return InlineRunner(**where)
+        where |= {"jobs": self.jobs, "cpus_per_trial": self.cpus_per_trial}
+        where["gpus_per_trial"] = self.gpus_per_trial or 0.0
+        return RayRunner(address=self.address or "auto", **where)
+
+
+def check_cores(jobs: int, threads: int, cores: int) -> None:
+    """Refuse trials that would take cores from one another."""
+    if jobs * threads > cores:
+        raise ConfigError(
+            f"--jobs {jobs} of {counted(threads, 'thread')} need {jobs * threads} cores, and "
+            f"this process may use {cores}: use fewer, or --oversubscribe"
+        )
+
+
+def overrides(assignments: list[str] | None) -> dict[str, Any]:
+    """Read the values of `--set`."""
+    return dict(parse_assignment(text) for text in assignments or [])
+
+
+def grid_changes(
+    assignments: list[str] | None,
+    seeds: str | None,
+    additions: list[str] | None,
+    tuned: str | None = None,
+) -> dict[str, Any]:
+    """Read what `--set`, `--seeds`, `--add` and `--tune` change in an experiment's grid.
+
+    Raises:
+        ConfigError: If one cannot be read, or the seeds are given twice.
+    """
+    changes = overrides(assignments)
+    if seeds is not None:
+        if "seed" in changes:
+            raise ConfigError("--seeds and --set seed=… are the same: give one of them")
+        changes["seed"] = _read_seeds(seeds)
+    if tuned is not None:
+        path, grid = parse_assignment(tuned, "--tune")
+        changes[f"{TUNED}{path}"] = grid
+    added: dict[str, list[Any]] = {}
+    for path, value in (parse_assignment(text, "--add") for text in additions or []):
+        added.setdefault(f"{ADDED}{path}", []).append(value)
+    return changes | {k: some if len(some) > 1 else some[0] for k, some in added.items()}
+
+
+def _read_seeds(text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words or not all(re.fullmatch(r"\d{1,20}", word, re.ASCII) for word in words):
+        raise ConfigError(
+            f"--seeds is invalid: expected a number of seeds such as 10, or a list such as "
+            f"111,222,666, got {text[:40]!r}"
+        )
+    return list(map(int, words)) if "," in text else list(first_seeds(int(words[0])))
+
+
+def number_of_jobs(jobs: int | None, threads: int) -> int:
+    """Return the jobs asked for, or as many as there are cores for."""
+    return jobs or max(1, num_cores() // threads)
+
+
+def num_cores() -> int:
+    """Count the CPU cores that this process may use."""
+    # Only Linux tells which ones; elsewhere all are taken to be.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def read_duration(text: str) -> float:
+    """Read a time such as 90s, 55m, 12h or 11:30:00 in seconds."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    if one := re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smh])", text, re.ASCII):
+        seconds = float(one[1]) * units[one[2]]
+    elif one := re.fullmatch(r"(\d{1,6}):([0-5]\d):([0-5]\d)", text, re.ASCII):
+        hours, minutes, rest = map(int, one.groups())
+        seconds = float(3600 * hours + 60 * minutes + rest)
+    else:
+        seconds = 0.0
+    if not seconds:
+        raise ConfigError(
+            f"a time is invalid: expected one such as 90s, 55m, 12h or 11:30:00, got {text[:40]!r}"
+        )
+    return seconds
+
+
+def published_folder(*, ignore: bool) -> Path | None:
+    """Return where published trials are looked for; nowhere if they are to be ignored."""
+    return None if ignore else evidence_folder()
+
+
+def print_json(content: object) -> None:
+    """Print plain values for a script."""
+    typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def warn(text: str) -> None:
+    """Print a warning to standard error."""
+    typer.echo(f"pernn: {text}", err=True)

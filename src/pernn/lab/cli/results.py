@@ -1,0 +1,376 @@
+"""`pernn report`, `compare`, `export`, `publish`, `evidence`, `register` and `cite`."""
+
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from typer import Argument, Option
+
+from pernn.errors import ConfigError, counted, one_line
+from pernn.lab.experiments import experiment_names
+from pernn.lab.reports import Comparison, Verdict, export_records, require_exportable
+from pernn.lab.store import (
+    FOLDER,
+    VARIABLE_OF_PLANS,
+    evidence_folder,
+    list_publications,
+    load_sweep,
+    plan_folders,
+    require_writable,
+    sweep_directory,
+    where_published,
+    write_atomically,
+)
+from pernn.lab.sweeps import (
+    find_plan,
+    find_sweep,
+    full_name,
+    make_report,
+    plan_sweep,
+    repeat_command,
+    report_of,
+)
+from pernn.lab.trials import curves_of, find_published, gather, records_of
+from pernn.lab.trials import publish as publish_sweep
+
+from .options import (
+    RESULTS,
+    Additions,
+    Assignments,
+    IgnorePublished,
+    Json,
+    Results,
+    Scale,
+    Seeds,
+    SweepName,
+    grid_changes,
+    print_json,
+    published_folder,
+    warn,
+)
+from .statuses import left_out
+from .terminal import print_rows, print_verdicts
+
+
+def report(
+    sweep: SweepName = None,
+    claims: bool = False,
+    scale: Scale = "demo",
+    results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
+    as_json: Json = False,
+    every: Annotated[bool, Option("--all")] = False,
+    output: Annotated[Path | None, Option("--out", "-o")] = None,
+) -> int:
+    """Write figure, tables, verdicts and page of all finished trials.
+
+    Published trials count as finished, also of an experiment that was never run here.
+
+    Args:
+        claims: Only print the verdicts on the paper's claims; write nothing.
+        every: One page of all sweeps, with every claim of the study.
+        output: With --all: the file; the default is RESULTS/study.html.
+
+    Examples: pernn report vocabulary_size --scale demo; pernn report vocabulary_size --claims;
+    pernn report --all --out study.html
+    """
+    published = published_folder(ignore=ignore_published)
+    damage: list[str] = []
+    if every:
+        if sweep is not None or as_json or claims:
+            raise ConfigError("--all takes no sweep, no --claims and no --json")
+        if not results.is_dir() and not (published and list_publications(published)):
+            where = where_published(published)
+            raise ConfigError(
+                f"no results in {results.absolute()}: start with `pernn run`; {where}"
+            )
+        from pernn.lab.studies import make_study
+
+        path = output or results / "study.html"
+        make_study(results, path, damage.append, published)
+        typer.echo(str(path))
+        return left_out(damage)
+    if sweep is None or output is not None:
+        raise ConfigError("expected a sweep, or --all (and then --out FILE) for a page of all")
+    plan = find_plan(results, sweep, scale, published, warn)
+    if claims:
+        _print_claims(report_of(results, plan, damage.append).verdicts, as_json=as_json)
+        return left_out(damage)
+    require_writable(sweep_directory(results, plan.sweep.name) / "index.html")
+    made = make_report(results, plan, damage.append)
+    if as_json:
+        print_json(plan.summary(results, made))
+    else:
+        typer.echo("\n".join(map(str, made.paths)))
+    return left_out(damage)
+
+
+def _print_claims(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
+    if as_json:
+        print_json([verdict.dump() for verdict in verdicts])
+    else:
+        print_verdicts(verdicts, Console(), brief=False)
+
+
+def compare(
+    first: Annotated[str, Argument(metavar="A")],
+    second: Annotated[str, Argument(metavar="B")],
+    sweep: str | None = None,
+    metric: Annotated[str | None, Option("--metric", "-m")] = None,
+    until: Annotated[float | None, Option(metavar="LEVEL")] = None,
+    html: Annotated[Path | None, Option(metavar="FILE")] = None,
+    scale: Scale = "demo",
+    results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
+    as_json: Json = False,
+) -> int:
+    """Compare two settings in pairs of trials that agree in their seed and all other settings.
+
+    A and B are conditions on settings (separated by commas), two sweeps or experiments, or two
+    folders of results or of published trials. Conditions select from all trials finished here, or
+    from those of --sweep, which include published ones; two folders that have trials in common are
+    compared by these. For each cell, and for all together with the seed as the unit, the table has
+    mean difference, Student's t interval, exact permutation test and effect size. With --until the
+    table has how many times as many updates B takes as A, and how many trials never get there.
+
+    Args:
+        first: Conditions, a sweep or a folder.
+        second: Likewise; the difference is A − B.
+        sweep: Apply the conditions to this sweep or experiment only.
+        metric: The default is the experiment's own.
+        until: Compare by the updates until the training accuracy first reached this level.
+        html: Also write an HTML page.
+
+    Examples: pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep vocabulary_size;
+    pernn compare core.kind=gru,task.length=32 core.kind=lstm,task.length=32 --metric loss;
+    pernn compare training.precision=bf16 training.precision=fp32 --html precision.html;
+    pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting --until 0.9;
+    pernn compare evidence other-machine/results
+    """
+    from pernn.lab.comparisons import compare_trials
+
+    if html is not None:
+        require_writable(html)
+    damage: list[str] = []
+    found = compare_trials(
+        first,
+        second,
+        results,
+        sweep=sweep,
+        metric=metric,
+        until=until,
+        scale=scale,
+        published=published_folder(ignore=ignore_published),
+        complain=warn,
+        left_out=damage.append,
+    )
+    if html is not None:
+        write_atomically(html, found.html(shlex.join(["pernn", *sys.argv[1:]])).encode())
+    if as_json:
+        print_json(found.dump())
+    else:
+        _print_comparison(found, html)
+    return left_out(damage)
+
+
+def _print_comparison(found: Comparison, page: Path | None) -> None:
+    console = Console()
+    console.print(one_line(found.title), markup=False, soft_wrap=True)
+    print_rows(found.columns, found.rows, console)
+    for note in [*found.notes, *([] if page is None else [one_line(f"Page: {page}")])]:
+        console.print(note, markup=False, soft_wrap=True)
+
+
+def export(
+    sweep: SweepName = None,
+    output: Annotated[str | None, Option("--output", "-o")] = None,
+    hub: Path | None = None,
+    table: Annotated[str | None, Option("--table", "-t")] = None,
+    curves: bool = False,
+    scale: Scale = "demo",
+    results: Results = RESULTS,
+    ignore_published: IgnorePublished = False,
+) -> int:
+    """Write one flat record per finished trial: its spec and its metrics.
+
+    Published trials of the sweep count as finished; their learning curves are thinned.
+
+    With --table, one record per row of a table, for example by length or by position. With
+    --curves, one record per logged line of training (kind train) and evaluation (kind test). With
+    --hub, all of these at once as Parquet, with the claims and a card, in a folder that can be
+    uploaded to the Hugging Face hub as a data set.
+
+    Args:
+        output: File: .csv, .json or .parquet decides the form.
+        hub: Write a folder for the Hugging Face hub: a data set; by default of all sweeps.
+        table: Write the rows of this table of each trial instead.
+        curves: Write the learning curves instead: all lines of metrics.
+
+    Examples: pernn export vocabulary_size -o records.parquet;
+    pernn export variable_length --table by_length -o by_length.csv;
+    pernn export vocabulary_size --curves -o curves.csv; pernn export --hub dataset
+    """
+    published = published_folder(ignore=ignore_published)
+    damage: list[str] = []
+    if hub is not None:
+        if output is not None or table is not None or curves:
+            raise ConfigError("--hub writes all there is: leave out --output, --table and --curves")
+        # It draws too, and drawing takes long to import.
+        from pernn.lab.studies import write_dataset
+
+        only = [full_name(sweep, scale)] if sweep else []
+        count = write_dataset(results, hub, damage.append, published, only)
+        typer.echo(f"{count} trials written to {hub}")
+        return left_out(damage)
+    if sweep is None or output is None:
+        raise ConfigError("expected a sweep and --output FILE, or --hub DIR")
+    runs = find_sweep(results, sweep, scale, published, warn).runs
+    require_exportable(output)
+    if curves and table is not None:
+        raise ConfigError("--curves and --table are two things: give one of them")
+    found = find_published(published, runs, warn)
+    trials = gather(results, runs, found, damage.append)
+    what = f"{len(trials)} of {len(runs)} trials"
+    rows = records_of(curves_of(trials)) if curves else [one.row() for one in trials]
+    num_rows = export_records(rows, output, table)
+    what = f"{num_rows} rows of {what}" if table or curves else what
+    typer.echo(f"{what} written to {output}")
+    return left_out(damage)
+
+
+def publish(
+    sweeps: list[str],
+    to: Path = Path(FOLDER),
+    scale: Scale = "demo",
+    assignments: Assignments = None,
+    seeds: Seeds = None,
+    additions: Additions = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Add the finished trials of sweeps to the published ones: spec, result, machine, curves.
+
+    For an experiment, name the --scale, --set, --seeds and --add that it was run with. Repeating
+    the command changes nothing. Every run is checked; damaged ones are reported and left out, with
+    exit status 1. A trial that is published already with another result stays as it is.
+
+    Args:
+        sweeps: Sweeps (see `pernn status`) or experiments.
+        to: Folder for published trials, one Parquet file per sweep.
+
+    Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
+    """
+    from pernn.lab.progress import name_run
+
+    changes = grid_changes(assignments, seeds, additions)
+    found = {
+        name: plan_sweep(name, scale, changes).sweep
+        if name in experiment_names()
+        else load_sweep(results, name)
+        for name in sweeps
+    }
+    if changes and not found.keys() <= {*experiment_names()}:
+        raise ConfigError(
+            "--set, --seeds and --add concern experiments only: a sweep's name has its own"
+        )
+    made = {name: publish_sweep(results, sweep, to) for name, sweep in found.items()}
+    for name, one in made.items():
+        count = Counter(one.fates.values())
+        said = ", ".join(f"{number} {fate}" for fate, number in count.items()) or "nothing finished"
+        if not as_json:
+            typer.echo(one_line(f"{one.path}: {said}"))
+        for run, fate in one.fates.items():
+            if fate == "kept the first":
+                warn(f"{name_run(results, run)} is published with another result: {fate}")
+        for run, reason in one.left_out.items():
+            warn(f"{name_run(results, run)} of {name} left out: {reason}")
+    if as_json:
+        plain = {
+            name: {"path": str(one.path), "trials": dict(one.fates), "left_out": dict(one.left_out)}
+            for name, one in made.items()
+        }
+        print_json(plain)
+    return int(any(one.left_out for one in made.values()))
+
+
+def evidence(to: Path = Path("docs/evidence"), fill: list[Path] | None = None) -> int:
+    """Rebuild all figures, tables, verdicts and pages from published trials, without training.
+
+    The trials are those in `evidence`, or in PERNN_EVIDENCE. Equal trials give equal bytes.
+
+    Args:
+        to: Folder for the pages.
+        fill: A further page with marks such as <!-- scorecard --> … <!-- /scorecard --> that are
+            filled; may be repeated.
+
+    Example: pernn evidence --to docs/evidence --fill README.md
+    """
+    from pernn.lab.evidence import rebuild
+
+    lost: list[str] = []
+    for path in rebuild(evidence_folder(), to, lost.append, fill or []):
+        typer.echo(str(path))
+    for one in lost:
+        warn(one)
+    return 1 if lost else 0
+
+
+def register(plan: Path) -> int:
+    """Register a plan: write down what will be run and judged, before it is run.
+
+    PLAN.lock.json beside it has a digest of every trial and claim, the rule of verdicts, the
+    smallest effects that can be seen, the version and the date. Reports then call a verdict
+    registered, or exploratory with all that departs from the plan.
+
+    Args:
+        plan: A TOML file; docs/sweeps.md has an example.
+
+    Example: pernn register plans/temperature.toml
+    """
+    from pernn.lab.registration import register as write_registration
+
+    path, found = write_registration(plan)
+    typer.echo(one_line(str(path)))
+    for sweep, registered in found:
+        seen = [one.seen for one in registered.claims.values() if one.seen is not None]
+        range_ = f"{min(seen):.2g} to {max(seen):.2g}" if seen else "unknown"
+        typer.echo(
+            f"  {repeat_command(sweep.sweep)}\n  {counted(len(registered.runs), 'trial')}, "
+            f"{counted(len(registered.claims), 'claim')}; smallest effects seen with 80 % power: "
+            f"{range_} standard deviations over seeds"
+        )
+    if path.parent.resolve() not in [folder.resolve() for folder in plan_folders()]:
+        folders = " and ".join(map(str, plan_folders()))
+        warn(f"reports look for plans in {folders}: move it there, or set {VARIABLE_OF_PLANS}")
+    return 0
+
+
+def cite(
+    name: Annotated[str, Argument(metavar="RUN|EXPERIMENT")],
+    scale: Scale = "demo",
+    as_json: Json = False,
+) -> None:
+    """Print BibTeX of pernn and of what a run or an experiment builds on.
+
+    These are the sources of its core, encoding, task and text; of an experiment also those of the
+    statistics of its verdicts. A part of one's own has those that its `references` names.
+
+    Args:
+        name: A run's directory, or an experiment.
+
+    Examples: pernn cite vocabulary_size > sources.bib; pernn cite results/runs/0123456789abcdef
+    """
+    from pernn.lab.citing import cite, entries
+
+    found, known = cite(name, scale), entries()
+    # A part of another package may have keys of its own bibliography.
+    keys = dict.fromkeys(key for some in found.values() for key in some)
+    if as_json:
+        print_json({"parts": found, "entries": {key: known.get(key) for key in keys}})
+        return
+    typer.echo("\n\n".join(known.get(key, f"% {key}: not in pernn's list") for key in keys))

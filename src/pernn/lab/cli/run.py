@@ -1,0 +1,363 @@
+"""`pernn run`, `train`, `resume`, `retry` and `pause`, and how trials that run are shown."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from typer import Argument, Option
+
+from pernn.errors import ConfigError, StoreError, one_line, show_time
+from pernn.kernels import may_compile_first
+from pernn.lab.experiments import SINGLE
+from pernn.lab.runners import TrialEvent
+from pernn.lab.runs import RunSpec, estimate
+from pernn.lab.store import (
+    RunDirectory,
+    is_done,
+    list_sweeps,
+    load_sweep,
+    naming_damage,
+    read_status,
+    request_pause,
+)
+from pernn.lab.sweeps import (
+    Plan,
+    SweepResult,
+    list_single_runs,
+    plan_sweep,
+    reload_plan,
+    run_sweep,
+)
+
+from .options import (
+    RESULTS,
+    Additions,
+    Assignments,
+    Json,
+    Launch,
+    Planned,
+    Results,
+    Scale,
+    Seeds,
+    grid_changes,
+    overrides,
+    print_json,
+    published_folder,
+    warn,
+)
+from .statuses import LEFT_EARLY, failure_status, left_out
+
+OneTrial = Annotated[Launch, "threads", "device", "time_limit", "oversubscribe", "log_to"]
+
+
+def run(
+    experiment: str,
+    scale: Scale = "demo",
+    assignments: Assignments = None,
+    seeds: Seeds = None,
+    additions: Additions = None,
+    tuned: Annotated[str | None, Option("--tune", metavar="PATH=LOW:HIGH:N")] = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+    *,
+    launch: Launch,
+) -> int:
+    """Run the missing trials of an experiment, then write its report.
+
+    Safe to interrupt and repeat: finished trials are kept, the others go on from their last
+    checkpoint and end in the same bits. Several drivers may share one results directory.
+
+    Args:
+        experiment: Name of an experiment (see `pernn list`).
+        tuned: Choose a setting for each condition by validation seeds, among N values a factor
+            apart and further ones beyond an end, then run the seeds at the chosen values, e.g.
+            training.learning_rate=0.001:0.014:9.
+
+    Examples: pernn run vocabulary_size --scale demo --jobs 2;
+    pernn run vocabulary_size --seeds 10 --set 'task.vocab_size=[8,32]';
+    pernn run vocabulary_size --seeds 111,222,666 --add core.kind=mingru:MinGRUConfig;
+    pernn run vocabulary_size -s small --tune training.learning_rate=0.001:0.014:9;
+    pernn run vocabulary_size -s small --set preset=as-written --time-limit 11:30:00;
+    pernn run vocabulary_size -s paper --runner ray --gpus-per-trial 0.25
+    """
+    plan = plan_sweep(experiment, scale, grid_changes(assignments, seeds, additions, tuned))
+    return carry_out(plan, results, launch, as_json=as_json)
+
+
+def resume(
+    sweep: Annotated[str | None, Argument()] = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+    *,
+    launch: Launch,
+) -> int:
+    """Resume sweeps, and trials of `pernn train`, that were interrupted or paused.
+
+    --time-limit holds for all sweeps together, --max-trials for each. After a sweep that stops
+    early, no other is started.
+
+    Args:
+        sweep: A sweep (see `pernn status`), or `train` for those of `pernn train`; the default is
+            all.
+
+    Example: pernn resume vocabulary_size-demo --time-limit 55m
+    """
+    names = [sweep] if sweep else list_sweeps(results)
+    if not sweep and not all(is_done(results, run) for run in list_single_runs(results)):
+        names.append(SINGLE)
+    if not names:
+        typer.echo(
+            one_line(f"No sweeps in {results.absolute()}: start one with `pernn run`."), err=True
+        )
+    plans: list[Plan] = []
+    damage: list[str] = []
+    for name in names:
+        with naming_damage(None if sweep else damage.append):
+            plans.append(reload_plan(results, name))
+    status = left_out(damage)
+    for plan in plans:
+        status = max(status, carry_out(plan, results, launch, as_json=as_json))
+        if status == LEFT_EARLY:
+            break
+    return status
+
+
+def retry(
+    sweep: Planned,
+    failed: bool = False,
+    run: Annotated[str | None, Option(metavar="FINGERPRINT")] = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+    *,
+    launch: Launch,
+) -> int:
+    """Run only the trials that failed, from their last checkpoint.
+
+    `pernn run` and `pernn resume` run them too, with all that are missing.
+
+    Args:
+        failed: Retry all failed trials.
+        run: Run this trial alone.
+
+    Example: pernn retry vocabulary_size-demo --failed
+    """
+    if failed == (run is not None):
+        raise ConfigError("expected either --failed or --run FINGERPRINT")
+    plan = reload_plan(results, sweep)
+    if run is not None and run not in plan.specs:
+        raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
+    wanted = [run] if run is not None else plan.find_failed(results)
+    if not wanted:
+        typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
+        return 0
+    return carry_out(plan, results, launch, as_json=as_json, only=wanted)
+
+
+def pause(sweep: Planned, results: Results = RESULTS) -> None:
+    """Pause a sweep, wherever it runs: every driver checkpoints its trials and leaves.
+
+    `pernn resume` goes on. Until a driver has left, `pernn status` shows its trials as running.
+
+    Example: pernn pause vocabulary_size-demo
+    """
+    found = load_sweep(results, sweep)
+    request_pause(results, sweep)
+    running = sum(read_status(results, run).state == "running" for run in found.runs)
+    typer.echo(f"Asked for a pause of {running} running trials; go on: pernn resume {sweep}")
+
+
+def train(
+    spec: Path,
+    assignments: Assignments = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+    *,
+    launch: OneTrial,
+) -> int:
+    """Train one trial from a file, or resume it.
+
+    `pernn status train`, `pernn report train` and `pernn export train` cover all such trials.
+
+    Args:
+        spec: TOML or JSON file; a run's spec.json is one.
+
+    Example: pernn train trial.toml --set seed=222
+    """
+    one = RunSpec.read(spec).override(overrides(assignments))
+    runner = launch.make_runner()
+    launch.check_machine([one])
+    with showing([one], results, Console(stderr=True)) as on_event:
+        runner.run([one], results, on_event)
+    directory, failures = RunDirectory(results, one.fingerprint()), on_event.failures
+    for failure in failures:
+        warn(f"{failure.state}: {failure.message}")
+    if failures:
+        return failure_status(failures)
+    result = directory.read_result()
+    if result is None:
+        warn(f"stopped: {runner.limits.reason}; the same command goes on")
+        return LEFT_EARLY
+    if as_json:
+        print_json({"directory": str(directory.path), **result})
+        return 0
+    for name, value in result["metrics"].items():
+        typer.echo(f"{name:28} {value:.6g}")
+    typer.echo(f"{'parameters':28} {result['num_parameters']:,}")
+    typer.echo(f"Run directory: {directory.path}")
+    return 0
+
+
+def carry_out(
+    plan: Plan, root: Path, launch: Launch, *, as_json: bool, only: Sequence[str] = ()
+) -> int:
+    """Run a sweep, show what comes of it, and return the exit status."""
+    # Messages go to standard error when standard output is for a script.
+    console = Console(stderr=as_json)
+    found = run_sweep(
+        plan,
+        root,
+        launch.make_runner(),
+        evidence=published_folder(ignore=launch.ignore_published),
+        watch=lambda specs: showing(specs, root, console),
+        only=only,
+        order=launch.order,
+        prepare=lambda specs: _check(specs, root, launch, console),
+        say=lambda text: console.print(text, soft_wrap=True, markup=False),
+        on_warning=warn,
+        anew=as_json,
+    )
+    _show(found, root, console, as_json=as_json)
+    if found.stopped:
+        plan = found.plan
+        finished = sum(plan.is_finished(root, run) for run in plan.specs)
+        warn(
+            f"stopped: {found.stopped}; {finished} of {len(plan.specs)} trials are finished; "
+            f"to go on: pernn resume {found.name}"
+        )
+    lost = left_out(found.damage)
+    return failure_status(found.failures) or lost or (LEFT_EARLY if found.stopped else 0)
+
+
+def _show(found: SweepResult, root: Path, console: Console, *, as_json: bool) -> None:
+    if as_json and found.report is not None:
+        print_json(found.plan.summary(root, found.report))
+        return
+    if found.report is not None:
+        from .terminal import print_verdicts
+
+        print_verdicts(found.verdicts, console, brief=True)
+    console.print(one_line(f"Report: {found.page}"), soft_wrap=True, markup=False)
+
+
+def _check(specs: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:
+    """Refuse what this machine lacks or what does not fit; ask before more than a day."""
+    launch.check_machine(specs)
+    if may_compile_first():
+        console.print("The kernels are compiled first (once, about 20 s).")
+    if launch.force or not launch.is_here:
+        return
+    console.print("Timing a few updates of each kind of trial …")
+    where: dict[str, Any] = {"threads": launch.threads, "device": launch.device}
+    found = estimate(specs, root, jobs=launch.jobs_here, **where)
+    console.print(f"Needs {found.describe()}", soft_wrap=True, markup=False)
+    found.check()
+    limited = launch.time_limit is not None or launch.max_trials is not None
+    if launch.yes or limited or not found.is_long:
+        return
+    time = "" if found.hours is None else f"at least {show_time(3600 * found.hours[0])}"
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"this takes {time}: say --yes to begin, or limit it with --time-limit or --max-trials"
+        )
+    typer.confirm(f"This takes {time}. Begin?", abort=True)
+
+
+class Tally:
+    """Counts what happens to a set of trials, and shows it: bars on a terminal, else lines."""
+
+    def __init__(self, specs: Sequence[RunSpec], root: Path, progress: Progress | None) -> None:
+        self.specs = {spec.fingerprint(): spec for spec in specs}
+        self.updates = {run: _last_checkpoint(RunDirectory(root, run)) for run in self.specs}
+        self.first = sum(self.updates.values())
+        self.total = sum(spec.num_updates for spec in specs)
+        self.ended: dict[str, TrialEvent] = {}
+        self.begun, self.progress = time.monotonic(), progress
+        self.bars: dict[str, TaskID] = {}
+        if progress is not None:
+            label = f"[bold]all {len(specs)} trials"
+            self.bars[""] = progress.add_task(
+                label, total=self.total, completed=self.first, left=""
+            )
+
+    @property
+    def failures(self) -> list[TrialEvent]:
+        """Trials that cannot go on; those that were stopped can."""
+        return [event for event in self.ended.values() if event.state == "failed"]
+
+    def seconds_left(self) -> float | None:
+        """Estimate the time left from the updates done since the start."""
+        done = sum(self.updates.values())
+        elapsed, fresh = time.monotonic() - self.begun, done - self.first
+        return elapsed / fresh * (self.total - done) if fresh else None
+
+    def __call__(self, event: TrialEvent) -> None:
+        """Take note of an event and show it."""
+        run, spec = event.run, self.specs[event.run]
+        self.updates[run] = max(self.updates[run], event.update)
+        if event.is_end:
+            self.ended[run] = event
+        if event.state == "finished":
+            self.updates[run] = spec.num_updates
+        if self.progress is not None:
+            self._move_bars(event, self.progress)
+        if event.is_warning:
+            typer.echo(f"warning: {spec.label}: {event.message}", err=True)
+        elif event.message or (self.progress is None and (event.is_end or event.elsewhere)):
+            left = show_time(self.seconds_left())
+            left = left and f", {left} left"
+            reason = f": {event.message}" if event.message else ""
+            count = f"[{len(self.ended)}/{len(self.specs)}]"
+            typer.echo(f"{count} {event.state}: {spec.label}{reason}{left}", err=True)
+
+    def _move_bars(self, event: TrialEvent, progress: Progress) -> None:
+        run, spec, bars = event.run, self.specs[event.run], self.bars
+        left = show_time(self.seconds_left())
+        progress.update(bars[""], completed=sum(self.updates.values()), left=left)
+        if event.state == "running" and not event.elsewhere and run not in bars:
+            bars[run] = progress.add_task(spec.label, total=spec.num_updates, left="")
+        if run in bars:
+            progress.update(bars[run], completed=self.updates[run])
+        if event.is_end and run in bars:
+            progress.remove_task(bars.pop(run))
+
+
+def _last_checkpoint(run: RunDirectory) -> int:
+    """Return the update that a run goes on from."""
+    with suppress(StoreError):
+        return max(run.checkpoints.updates(), default=0)
+    return 0
+
+
+@contextmanager
+def showing(specs: Sequence[RunSpec], root: Path, console: Console) -> Iterator[Tally]:
+    """Show progress while the block runs; gives what the runner is to call."""
+    if not console.is_terminal:
+        yield Tally(specs, root, None)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    more = (TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    with Progress(*columns, *more, console=console) as progress:
+        yield Tally(specs, root, progress)

@@ -1,0 +1,130 @@
+"""Two settings, sweeps or folders compared: which trials are meant, and by which metric."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import ConfigError
+from pernn.lab.experiments import LEVELS, experiment_names, find_experiment
+from pernn.lab.reports import Comparison, Side, compare, compare_pace, select
+from pernn.lab.store import (
+    describe_publication,
+    list_publications,
+    list_runs,
+    list_sweeps,
+    load_sweep,
+)
+from pernn.lab.sweeps import find_plan
+from pernn.lab.trials import gather, read_published
+
+Records = list[dict[str, Any]]
+
+
+def compare_trials(
+    first: str,
+    second: str,
+    results: Path,
+    *,
+    sweep: str | None = None,
+    metric: str | None = None,
+    until: float | None = None,
+    scale: str = "demo",
+    published: Path | None = None,
+    complain: Callable[[str], None] = warnings.warn,
+    left_out: Callable[[str], None] = warnings.warn,
+) -> Comparison:
+    """Compare two sets of trials in pairs that agree in their seed and all other settings.
+
+    Args:
+        first: Conditions such as `core.kind=gru,task.length=32`, a sweep, an experiment, or a
+            folder of results or of published trials.
+        second: Likewise; differences are first − second.
+        results: Results directory.
+        sweep: Where conditions select from; all finished trials of the directory if absent.
+        metric: What is compared; that of the experiments if absent.
+        until: Compare by the updates until the training accuracy first reached this level.
+        scale: Of experiments.
+        published: Folder of published trials, which count as finished; `None` to count none.
+        complain: Told why published trials do not count.
+        left_out: Told of each damaged run.
+
+    Raises:
+        ConfigError: If the two are not of one sort, nothing matches, or no metric is clear.
+    """
+    if until is not None and (metric is not None or not 0 < until <= 1):
+        raise ConfigError(
+            f"--until is invalid: expected a share of right tokens above 0, and no metric beside "
+            f"it, got {until}" + (f" and {metric}" if metric else "")
+        )
+    pool = _Pool(results, scale, published, complain, left_out, until)
+    conditions = ["=" in text for text in (first, second)]
+    if conditions == [True, True]:
+        records = pool.read_sweep(sweep) if sweep else pool.read_all(results)
+        sides = [select(text, records, results) for text in (first, second)]
+    elif True in conditions or sweep:
+        raise ConfigError(
+            "expected two conditions such as core.kind=gru, two sweeps or two folders"
+        )
+    else:
+        sides = [pool.read_side(text) for text in (first, second)]
+    one, other = sides
+    if until is not None:
+        return compare_pace(one, other, until)
+    return compare(one, other, metric or pool.metric([*one.records, *other.records]))
+
+
+class _Pool:
+    """Where trials come from, and which metric their experiments are about."""
+
+    def __init__(
+        self,
+        results: Path,
+        scale: str,
+        published: Path | None,
+        complain: Callable[[str], None],
+        left_out: Callable[[str], None],
+        until: float | None,
+    ) -> None:
+        self.results, self.scale, self.published = results, scale, published
+        self.complain, self.left_out = complain, left_out
+        self.levels = (*LEVELS, *([] if until is None else [until]))
+        self.metrics: list[set[str]] = []
+
+    def read_sweep(self, name: str) -> Records:
+        """Return a sweep's finished trials; of an experiment that was not run, published ones."""
+        plan = find_plan(self.results, name, self.scale, self.published, self.complain)
+        self._read(plan.experiment.name)
+        found = gather(self.results, plan.sweep.runs, plan.published, self.left_out)
+        return [one.row(self.levels) for one in found]
+
+    def read_all(self, folder: Path) -> Records:
+        """Return all finished trials of a folder."""
+        self._read(*(load_sweep(folder, one).experiment for one in list_sweeps(folder)))
+        found = gather(folder, list_runs(folder), on_warning=self.left_out)
+        return [one.row(self.levels) for one in found]
+
+    def read_side(self, text: str) -> Side:
+        """Return the trials of a folder, of results or of published ones, else of a sweep."""
+        folder = Path(text)
+        if (folder / "runs").is_dir():
+            return Side(text, self.read_all(folder), place=folder.resolve())
+        if files := list_publications(folder):
+            self._read(*(describe_publication(one).experiment for one in files))
+            records = [one.row(self.levels) for one in read_published(folder)]
+            return Side(text, records, place=folder.resolve())
+        return Side(text, self.read_sweep(text), place=self.results.resolve())
+
+    def metric(self, records: Sequence[Mapping[str, Any]]) -> str:
+        """Return the metric that the experiments of both sides are about, if it is one."""
+        shared = set.intersection(*self.metrics)
+        if len(shared) == 1:
+            return shared.pop()
+        if records and all("token_accuracy" in one for one in records):
+            return "token_accuracy"
+        known = ", ".join(sorted(set.union(*self.metrics))) or "token_accuracy, loss, perplexity …"
+        raise ConfigError(f"--metric is missing: expected one of {known}")
+
+    def _read(self, *experiments: str) -> None:
+        known = {name for name in experiments if name in experiment_names()}
+        self.metrics.append({find_experiment(name).figure.metrics[0] for name in known})

@@ -1,0 +1,402 @@
+"""Strict frozen parameters: load, dump, override, fingerprint; parts are named by `kind`."""
+
+import difflib
+import hashlib
+import json
+import math
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
+from inspect import get_annotations
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pernn.errors import ConfigError, MachineError
+from pernn.lab.parts import import_named, import_place, installed
+
+MAX_FILE_BYTES = 1_000_000
+"""A spec is a page of text; a larger file is a mistake or an attack."""
+
+MAX_DOTS = 64
+"""Dots on a line of TOML: the time to parse a dotted key grows with a power of their number."""
+
+MAX_PROBLEMS = 10
+"""Complaints of one validation that are spelt out."""
+
+C = TypeVar("C", bound="Config")
+
+
+class Config(BaseModel):
+    """Base of all parameters: frozen, strict types, unknown keys refused, no NaN or infinity."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", allow_inf_nan=False, validate_default=True
+    )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise InvalidConfigError(type(self), error) from None
+
+    # Tells pydantic that validation need not pass through `__init__`: `load` keeps JSON's rules
+    # (a list is a tuple) and a complaint is not explained twice.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def load(cls: type[C], values: Mapping[str, Any]) -> C:
+        """Build from plain JSON values.
+
+        Raises:
+            ConfigError: On an unknown key, a wrong type or a value out of range; all are listed.
+        """
+        try:
+            return cls.model_validate_json(json.dumps(values))
+        except ValidationError as error:
+            raise InvalidConfigError(cls, error) from None
+        except ConfigError:
+            raise
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{cls.__name__}: not plain values: {error}") from None
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain JSON values; `load(dump(x)) == x`."""
+        return self.model_dump(mode="json", serialize_as_any=True)
+
+    def override(self: C, assignments: Mapping[str, Any]) -> C:
+        """Replace values by dotted path, `{"core.hidden_size": 256}`.
+
+        A new `kind` keeps the values of the old one that it has too, and its own defaults else.
+
+        Raises:
+            ConfigError: If a path names nothing or the result is invalid.
+        """
+        values = self.dump()
+        # A part's kind decides which keys it has, so kinds are replaced first.
+        for path, value in sorted(assignments.items(), key=lambda item: not is_kind(item[0])):
+            *parents, leaf = path.split(".")
+            node = values
+            for depth, key in enumerate(parents):
+                if not isinstance(node.get(key), dict):
+                    known = ", ".join(node)
+                    here = ".".join(parents[:depth]) or "the spec"
+                    raise ConfigError(
+                        f"{path} is invalid: {here} has no part {key!r} (known: {known})"
+                    )
+                node = node[key]
+            if leaf == "kind" and node.get("kind") != value:
+                shared = _keys_of_kind(self._part_at(parents), value)
+                for key in node.keys() - shared:
+                    del node[key]
+            node[leaf] = value
+        return type(self).load(values)
+
+    def has(self, path: str) -> bool:
+        """Return whether a dotted path names a value of this config and its parts.
+
+        A value that is left out of the file while it is absent counts, too.
+        """
+        node: Any = self.dump()
+        *parents, leaf = path.split(".")
+        for key in parents:
+            if not isinstance(node, dict) or key not in node:
+                return False
+            node = node[key]
+        part = self._part_at(parents)
+        known = type(part).model_fields if isinstance(part, Config) else {}
+        return isinstance(node, dict) and (leaf in node or leaf in known)
+
+    def takes_list(self, path: str) -> bool:
+        """Return whether the value at a dotted path may be a list."""
+        *parents, leaf = path.split(".")
+        part = self._part_at(parents)
+        field = type(part).model_fields.get(leaf) if isinstance(part, Config) else None
+        kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+        return any(get_origin(kind) in (tuple, list) for kind in kinds)
+
+    def _part_at(self, keys: Sequence[str]) -> Any:
+        """Return the part at a path; `None` if there is none."""
+        part: Any = self
+        for key in keys:
+            part = getattr(part, key, None)
+        return part
+
+    def fingerprint(self) -> str:
+        """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""
+        return fingerprint(self.dump())
+
+
+def fingerprint(values: Mapping[str, Any]) -> str:
+    """Name dumped values as `Config.fingerprint` does, without loading them."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_kind(path: str) -> bool:
+    """Whether a dotted path names a part's kind."""
+    return path.rpartition(".")[2] == "kind"
+
+
+def _keys_of_kind(part: Any, kind: Any) -> Set[str]:
+    """List the keys of another kind of the same registry; none if there is no such kind."""
+    for registry in Registry.all:
+        if isinstance(part, registry.base) and isinstance(kind, str):
+            return set(registry.find(kind).model_fields)
+    return frozenset()
+
+
+class Registry(Generic[C]):
+    """The variants of one sort of part by their `kind`; each is imported only when it is named.
+
+    Args:
+        group: Entry point group in which other packages register their own, `pernn.cores`.
+        builtin: Kind → `module:Config`.
+        base: Class that every config of this sort derives from.
+    """
+
+    all: ClassVar[list["Registry[Any]"]] = []
+    """All registries, so that a part's registry can be found from the part."""
+
+    def __init__(self, group: str, builtin: Mapping[str, str], base: type[C]) -> None:
+        self.group, self.builtin, self.base = group, dict(builtin), base
+        self.all.append(self)
+
+    def add(self, kind: str, place: str) -> None:
+        """Add a kind of this project that is made in a package above the registry's own.
+
+        Args:
+            kind: Its name.
+            place: `module:Config`.
+        """
+        self.builtin[kind] = place
+
+    def names(self) -> list[str]:
+        """List every kind that can be named here, those of other packages included."""
+        return list(dict.fromkeys([*self.builtin, *installed(self.group)]))
+
+    def find(self, kind: str) -> type[C]:
+        """Import the config class of a kind, or of a place, `package.module:Config`.
+
+        Raises:
+            ConfigError: If no part has this kind, its package cannot be imported, or what is there
+                is not a config of this sort.
+            MachineError: If own parts are off and this one is not loaded.
+        """
+        try:
+            found = import_named(kind) if ":" in kind else self._import(kind)
+        except MachineError:
+            raise
+        except (Exception, SystemExit) as error:
+            # Whatever is wrong with somebody's module.
+            is_plain = isinstance(error, ImportError | AttributeError)
+            reason = str(error) if is_plain else f"{type(error).__name__}: {error}"
+            if ":" in kind and isinstance(error, ModuleNotFoundError):
+                reason += "; its folder must be the current one, or on PYTHONPATH"
+            raise ConfigError(f"{self.group}: {kind!r} cannot be imported: {reason}") from error
+        if found is None:
+            hint = suggestion(kind, self.names())
+            known = ", ".join(self.names())
+            raise ConfigError(
+                f"{self.group}: no kind {kind[:60]!r}{hint} (known: {known}, or package.module:"
+                "Config)"
+            )
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            raise ConfigError(
+                f"{self.group}: {kind!r} must be a subclass of {self.base.__name__}, got {found!r}"
+            )
+        return _named(found, kind)
+
+    def _import(self, kind: str) -> Any:
+        if kind in self.builtin:
+            return import_place(self.builtin[kind])
+        point = installed(self.group).get(kind)
+        return None if point is None else point.load()
+
+    def validate(self, value: Any) -> C:
+        """Return the config that a kind, a table with a kind, or a config stands for.
+
+        Raises:
+            ConfigError: If it names no part of this sort.
+        """
+        if isinstance(value, self.base):
+            return value
+        if isinstance(value, Config):
+            raise ConfigError(f"expected a {self.base.__name__}, got a {type(value).__name__}")
+        if isinstance(value, str):
+            value = {"kind": value}
+        if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
+            raise ConfigError(f"expected a kind: one of {', '.join(self.names())}")
+        return self.find(value["kind"]).load(value)
+
+
+class Part(Config):
+    """A config that stands for one variant of a part; `build` makes the live object.
+
+    Attributes:
+        kind: Its short name; a class that gives itself none is named by its place,
+            `package.module:Config`.
+        references: Keys of what is to be cited for it, in `pernn/lab/references.bib`.
+    """
+
+    references: ClassVar[tuple[str, ...]] = ()
+    kind: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = get_annotations(cls)
+        if "kind" not in own:
+            cls.__annotations__ = {**own, "kind": str}
+            cls.kind = f"{cls.__module__}:{cls.__qualname__}"
+
+
+@cache
+def _named(found: type[C], kind: str) -> type[C]:
+    """Return a class whose kind is the place that it was named by, so that files keep it."""
+    if ":" not in kind or found.model_fields["kind"].default == kind:
+        return found
+    module, _, name = kind.partition(":")
+    # A subclass names itself by its place.
+    place = {"__module__": module, "__qualname__": name}
+    metaclass: Any = type(found)
+    return cast("type[C]", metaclass(found.__name__, (found,), place))
+
+
+def suggestion(word: str, known: list[str]) -> str:
+    """Return a "did you mean" if a known word is close, else nothing."""
+    close = difflib.get_close_matches(word[:60], known, n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+class InvalidConfigError(ConfigError):
+    """Every complaint of a validation on one line, each with the path of its value."""
+
+    def __init__(self, owner: type[BaseModel], error: ValidationError) -> None:
+        self.problems = list(islice(_problems(owner, error), MAX_PROBLEMS))
+        lines = [f"{path}: {message}" if path else message for path, message in self.problems]
+        if len(lines) == MAX_PROBLEMS < error.error_count():
+            lines.append(f"{error.error_count():,} complaints in all")
+        super().__init__("; ".join(lines))
+
+
+def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[tuple[str, str]]:
+    for item in error.errors(include_url=False):
+        path = ".".join(str(part) for part in item["loc"])
+        cause = item.get("ctx", {}).get("error")
+        message = item["msg"].removeprefix("Value error, ")
+        if isinstance(cause, InvalidConfigError):
+            # A part was refused: its own complaints, under the part's path.
+            for inner, text in cause.problems:
+                yield ".".join(filter(None, [path, inner])), text
+            continue
+        if item["type"] == "extra_forbidden":
+            known = list(_owner_of(owner, item["loc"]).model_fields)
+            hint = suggestion(str(item["loc"][-1]), known)
+            message = f"unknown key{hint} (known: {', '.join(known)})"
+        elif item["type"] not in ("value_error", "missing"):
+            message += f", got {str(item['input'])[:60]!r}"
+        yield path, message
+
+
+def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:
+    """Return the config that holds the last key of a place, a part of a config like `training`."""
+    for key in place[:-1]:
+        field = owner.model_fields.get(str(key))
+        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        owner = next((one for one in kinds if _is_config(one)), owner)
+    return owner
+
+
+def _is_config(kind: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Read a TOML or JSON file of parameters.
+
+    Raises:
+        ConfigError: If the file is missing, too large, or not a table of plain finite values.
+    """
+    form = "JSON" if path.suffix == ".json" else "TOML"
+    try:
+        text = _read_text(path)
+        values = _parse_json(text) if form == "JSON" else _parse_toml(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid {form}: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected a table of keys and values")
+    return values
+
+
+def _read_text(path: Path) -> str:
+    found = path.stat()
+    # A pipe could be waited for in vain, a device read for ever.
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("not an ordinary file")
+    if found.st_size > MAX_FILE_BYTES:
+        raise ValueError(f"larger than {MAX_FILE_BYTES:,} bytes")
+    return path.read_text(encoding="utf-8")
+
+
+def _parse_json(text: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise ValueError(f"key {max(keys, key=keys.count)[:60]!r} twice")
+        return values
+
+    return json.loads(text, object_pairs_hook=once)
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
+        raise ValueError(f"more than {MAX_DOTS} dots on a line")
+    return tomllib.loads(text)
+
+
+def parse_assignment(text: str, option: str = "--set") -> tuple[str, Any]:
+    """Read one `path=value`; the value is JSON if it can be, a list of such in brackets, or a word.
+
+    Raises:
+        ConfigError: If there is no `=`, or the number is not finite.
+    """
+    path, separator, word = text.partition("=")
+    if not separator or not path:
+        raise ConfigError(f"{option} {text}: expected path=value, for example core.hidden_size=256")
+    value = _parse_value(word)
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, float) and not math.isfinite(one):
+            raise ConfigError(f"{option} {text}: the value must be finite")
+    return path, value
+
+
+def _parse_value(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except (ValueError, RecursionError):
+        if word.startswith("[") and word.endswith("]"):
+            # Words in a list need no quotes: core.kind=[gru,lstm].
+            return [_parse_value(one.strip()) for one in word[1:-1].split(",")]
+        return word
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values by dotted path.
+
+    Examples:
+        >>> flatten({"core": {"kind": "lstm"}, "seed": 1})
+        {'core.kind': 'lstm', 'seed': 1}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = json.dumps(value) if isinstance(value, list) else value
+    return flat

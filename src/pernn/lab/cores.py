@@ -1,0 +1,140 @@
+"""Parameters of the built-in cores; never loads torch until a core is built."""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, SerializeAsAny
+
+from pernn.lab.config import Part, Registry
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from pernn.cores import Recurrence
+
+
+class CoreConfig(Part):
+    """What every core has; a third-party core derives its config from this.
+
+    Attributes:
+        hidden_size: Width of the state.
+        num_layers: Number of stacked layers.
+        num_gates: Blocks of `hidden_size` rows in the weights, for estimates of cost.
+        torch_class: Name of the class of `torch.nn` that computes the same, if there is one.
+    """
+
+    num_gates: ClassVar[int] = 4
+    torch_class: ClassVar[str | None] = None
+    hidden_size: Annotated[int, Field(ge=1, le=2**20)] = 512
+    num_layers: Annotated[int, Field(ge=1, le=2**10)] = 1
+
+    @abstractmethod
+    def build(
+        self, input_size: int, generator: "torch.Generator | None" = None
+    ) -> "Recurrence | nn.Module":
+        """Make the module, with initial weights from `generator`.
+
+        Returns:
+            A core, or any module that `Adapted` takes.
+        """
+
+    def count_products(self, steps: int, scored: int) -> int:
+        """Return the least multiplications of one sequence whose inputs are projected.
+
+        Args:
+            steps: Time steps.
+            scored: Those whose outputs are read.
+        """
+        # Every layer above the first one has an input projection, too.
+        return steps * self.num_gates * self.hidden_size**2 * (2 * self.num_layers - 1)
+
+    def sizes(self) -> dict[str, Any]:
+        """Return the sizes as the modules' keywords."""
+        return {"hidden_size": self.hidden_size, "num_layers": self.num_layers}
+
+
+CORES = Registry(
+    "pernn.cores",
+    {
+        "elman": "pernn.lab.cores:ElmanConfig",
+        "gru": "pernn.lab.cores:GRUConfig",
+        "lstm": "pernn.lab.cores:LSTMConfig",
+        "s4d": "pernn.lab.cores:S4DConfig",
+    },
+    CoreConfig,
+)
+
+
+class ElmanConfig(CoreConfig):
+    """Elman network (tanh)."""
+
+    kind: Literal["elman"] = "elman"
+    references: ClassVar[tuple[str, ...]] = ("elman1990",)
+    torch_class: ClassVar[str | None] = "RNN"
+    num_gates: ClassVar[int] = 1
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import Elman
+
+        return Elman(input_size, **self.sizes(), batch_first=True, generator=generator)
+
+
+class GRUConfig(CoreConfig):
+    """Gated recurrent unit."""
+
+    kind: Literal["gru"] = "gru"
+    references: ClassVar[tuple[str, ...]] = ("cho2014",)
+    torch_class: ClassVar[str | None] = "GRU"
+    num_gates: ClassVar[int] = 3
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import GRU
+
+        return GRU(input_size, **self.sizes(), batch_first=True, generator=generator)
+
+
+class LSTMConfig(CoreConfig):
+    """Long short-term memory."""
+
+    kind: Literal["lstm"] = "lstm"
+    references: ClassVar[tuple[str, ...]] = ("hochreiter1997", "gers2000")
+    torch_class: ClassVar[str | None] = "LSTM"
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import LSTM
+
+        return LSTM(input_size, **self.sizes(), batch_first=True, generator=generator)
+
+
+class S4DConfig(CoreConfig):
+    """Diagonal state-space model.
+
+    Attributes:
+        state_size: Modes of a channel, N; even, as they are conjugate pairs.
+    """
+
+    kind: Literal["s4d"] = "s4d"
+    references: ClassVar[tuple[str, ...]] = ("gu2022",)
+    # A layer's work is its pointwise map to twice the width. The convolution adds T/H of a block;
+    # the input projection is one block, not two, but of fewer rows than there are steps.
+    num_gates: ClassVar[int] = 2
+    state_size: Annotated[int, Field(ge=2, le=2**20, multiple_of=2)] = 64
+
+    def count_products(self, steps: int, scored: int) -> int:
+        """Count one product per layer; the top one only where it is read."""
+        products = steps * (self.num_layers - 1) + scored
+        return products * self.num_gates * self.hidden_size**2
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import S4D
+
+        return S4D(input_size, **self.sizes(), state_size=self.state_size, generator=generator)
+
+
+AnyCore = Annotated[SerializeAsAny[CoreConfig], PlainValidator(CORES.validate)]
+"""A field that takes any core by its kind."""

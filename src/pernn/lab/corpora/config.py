@@ -1,0 +1,209 @@
+"""Parameters of corpora; nothing here says where files lie."""
+
+import re
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny, model_validator
+
+from pernn.lab.config import Part, Registry, suggestion
+from pernn.randomness import MAX_SEED
+
+from .text import Corpus
+
+Unit = Literal["pieces", "characters"]
+"""What a token of a text is: a SentencePiece piece, or a character."""
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+WIKITEXT_103 = "wikitext-103"
+NUM_ARTICLES = (28_475, 60, 60)
+
+
+class CorpusConfig(Part):
+    """What every corpus has; a third-party corpus derives its config from this."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Name of the corpus, for folders and labels: letters, digits, `.`, `_` and `-`."""
+
+    @property
+    def tokens(self) -> Unit:
+        """What a token is."""
+        return "pieces"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Plain values that decide the text; what is only checked is not among them."""
+        return self.dump()
+
+    @property
+    def expected_articles(self) -> tuple[int, int, int] | None:
+        """Articles in the training, validation and test part; `None` leaves them unchecked."""
+        return None
+
+    @property
+    def expected_digest(self) -> str | None:
+        """SHA-256 of all paragraphs, each followed by a line feed; `None` leaves it unchecked."""
+        return None
+
+    @abstractmethod
+    def build(self) -> Corpus:
+        """Build the reader; it opens no file yet."""
+
+
+CORPORA = Registry(
+    "pernn.corpora",
+    {
+        "wikitext": "pernn.lab.corpora.config:WikitextConfig",
+        "grammar": "pernn.lab.corpora.config:GrammarConfig",
+        "text": "pernn.lab.corpora.config:TextConfig",
+    },
+    CorpusConfig,
+)
+
+
+class WikitextConfig(CorpusConfig):
+    """WikiText-103, or another text in its form, from `$PERNN_DATA/<name>/raw/`.
+
+    Attributes:
+        name: Which text.
+        num_articles: Articles in the training, validation and test part; checked if given.
+        digest: SHA-256 of all paragraphs in order, each followed by a line feed; checked if given.
+    """
+
+    kind: Literal["wikitext"] = "wikitext"
+    references: ClassVar[tuple[str, ...]] = ("merity2017",)
+    name: Annotated[str, Field(pattern=NAME)] = WIKITEXT_103
+    num_articles: tuple[int, int, int] | None = NUM_ARTICLES
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus."""
+        return self.name
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Plain values that decide the text."""
+        return {"kind": self.kind, "name": self.name}
+
+    @property
+    def expected_articles(self) -> tuple[int, int, int] | None:
+        """Articles in the training, validation and test part."""
+        return self.num_articles
+
+    @property
+    def expected_digest(self) -> str | None:
+        """SHA-256 of all paragraphs."""
+        return self.digest
+
+    @model_validator(mode="after")
+    def _is_what_it_says(self) -> "WikitextConfig":
+        if self.name == WIKITEXT_103 and self.num_articles != NUM_ARTICLES:
+            raise ValueError(
+                f"{WIKITEXT_103} has {NUM_ARTICLES} articles: give another text another name"
+            )
+        return self
+
+    def build(self) -> Corpus:
+        """Build the reader."""
+        from .folders import raw_folder
+        from .wikitext import Wikitext
+
+        return Wikitext(raw_folder(self.name))
+
+
+class GrammarConfig(CorpusConfig):
+    """Text that pernn writes itself, for tests and first tries.
+
+    Attributes:
+        num_paragraphs: Paragraphs of the training part.
+        num_held_out: Paragraphs of the validation part, and of the test part.
+        num_words: Distinct words, roughly.
+        seed: Which text.
+    """
+
+    kind: Literal["grammar"] = "grammar"
+    references: ClassVar[tuple[str, ...]] = ()
+    num_paragraphs: Annotated[int, Field(ge=1, le=2**24)] = 2000
+    num_held_out: Annotated[int, Field(ge=1, le=2**24)] = 200
+    num_words: Annotated[int, Field(ge=64, le=50_000)] = 600
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus."""
+        return "grammar"
+
+    def build(self) -> Corpus:
+        """Build the writer."""
+        from .grammar import Grammar
+
+        return Grammar(
+            num_paragraphs=self.num_paragraphs,
+            num_held_out=self.num_held_out,
+            num_words=self.num_words,
+            seed=self.seed,
+        )
+
+
+class TextConfig(CorpusConfig):
+    """A text of one's own, which `pernn prepare FILE` keeps below `$PERNN_DATA/<name>/raw/`.
+
+    Attributes:
+        name: Under which it is kept. `task.corpus=NAME` stands for all of this.
+        digest: SHA-256 of its paragraphs, each followed by a line feed.
+        paragraphs: How many of them are the training, validation and test part, in this order.
+        unit: What a token is. Of characters `vocab_size` is the largest number there may be.
+    """
+
+    kind: Literal["text"] = "text"
+    references: ClassVar[tuple[str, ...]] = ()
+    name: Annotated[str, Field(pattern=NAME)]
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    paragraphs: tuple[PositiveInt, PositiveInt, PositiveInt]
+    unit: Unit = "pieces"
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus."""
+        return self.name
+
+    @property
+    def tokens(self) -> Unit:
+        """What a token is."""
+        return self.unit
+
+    @property
+    def expected_digest(self) -> str | None:
+        """SHA-256 of all paragraphs."""
+        return self.digest
+
+    def build(self) -> Corpus:
+        """Build the reader."""
+        from .folders import raw_folder
+        from .text_files import OwnText
+
+        return OwnText(raw_folder(self.name), self.paragraphs)
+
+
+def _validate(value: Any) -> CorpusConfig:
+    """Return the corpus that a config, a table, a kind or the name of an own text stands for."""
+    if isinstance(value, str) and value not in CORPORA.names() and re.fullmatch(NAME, value):
+        from .folders import data_root, find_text, list_texts
+
+        found = find_text(value)
+        if found is None:
+            kept = ", ".join(list_texts()) or "none"
+            hint = suggestion(value, [*CORPORA.names(), *list_texts()])
+            raise ValueError(
+                f"no text {value!r} in {data_root().absolute()} (there: {kept}) and no kind of "
+                f"corpus{hint} (known: {', '.join(CORPORA.names())}); keep a text of your own by "
+                f"`pernn prepare FILE --name {value}`"
+            )
+        value = found
+    return CORPORA.validate(value)
+
+
+AnyCorpus = Annotated[SerializeAsAny[CorpusConfig], PlainValidator(_validate)]
+"""A field that takes any corpus: by its kind, or a text of one's own by its name."""

@@ -1,0 +1,200 @@
+"""Language modelling as a task: a paragraph is a sequence, and every token is to be predicted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from pernn.errors import ConfigError
+from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
+from pernn.lab.metrics import token_accuracy
+from pernn.randomness import RandomStream
+from pernn.randomness import Split as Purpose
+
+from .encoded import EncodedCorpus
+from .pieces import UNKNOWN
+from .text import Rules, Split
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelling:
+    """Predict each token of a paragraph from those before it: a `Task`.
+
+    Args:
+        name: Canonical description; decides the order of the training paragraphs.
+        vocab_size: Number of pieces.
+        length: Most tokens of a paragraph that are used.
+        open_corpus: Gives the corpus; called when its data are first needed, so that making the
+            task costs nothing.
+        rules: `as-written`: a BOS row comes first, and every token is predicted. `as-run`: tokens
+            from the second on are predicted, but none of the unknown piece.
+
+    Raises:
+        ConfigError: If nothing would be predicted.
+    """
+
+    name: str
+    vocab_size: int
+    length: int
+    open_corpus: Callable[[], EncodedCorpus]
+    rules: Rules = "as-written"
+    network: Literal["queried"] = "queried"
+
+    def __post_init__(self) -> None:
+        if self.num_steps < 1:
+            raise ConfigError(
+                "length is invalid: expected at least 2 under the rules as-run, which predict no "
+                f"first token, got {self.length}"
+            )
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name the row that begins a paragraph, and fills up shorter ones behind their end."""
+        return ("BOS",) if self.rules == "as-written" else ()
+
+    @property
+    def num_steps(self) -> int:
+        """Number of time steps of the longest sequence."""
+        return self.length if self.rules == "as-written" else self.length - 1
+
+    @property
+    def num_queries(self) -> int:
+        """Count the query steps: none."""
+        return 0
+
+    @property
+    def num_scored(self) -> int:
+        """Number of targets of the longest sequence."""
+        return self.num_steps
+
+    @cached_property
+    def corpus(self) -> EncodedCorpus:
+        """The corpus, opened on first use.
+
+        Raises:
+            ConfigError: If it has more pieces; fewer only characters can be.
+        """
+        corpus = self.open_corpus()
+        fewer = corpus.vocab_size < self.vocab_size and corpus.has_characters
+        if corpus.vocab_size != self.vocab_size and not fewer:
+            raise ConfigError(
+                f"{corpus.folder}: has {corpus.vocab_size} pieces, the task {self.vocab_size}"
+            )
+        return corpus
+
+    def batch(self, split: Split, indices: Int64[np.ndarray, " batch"]) -> Batch:
+        """Return these paragraphs, filled up to the longest of them."""
+        rows = [self.corpus.ids(split, int(index), self.length) for index in indices]
+        width = max(len(row) for row in rows)
+        ids = np.full((len(rows), width), UNSCORED, dtype=np.int64)
+        for number, row in enumerate(rows):
+            ids[number, : len(row)] = row
+        if self.rules == "as-written":
+            begun = np.full((len(rows), 1), self.vocab_size, dtype=np.int64)
+            tokens, targets = np.concatenate([begun, ids[:, :-1]], axis=1), ids
+            return Batch(np.where(targets == UNSCORED, self.vocab_size, tokens), 0, targets)
+        tokens, targets = ids[:, :-1], np.where(ids == UNKNOWN, UNSCORED, ids)[:, 1:]
+        return Batch(np.where(ids[:, 1:] == UNSCORED, UNKNOWN, tokens), 0, targets)
+
+    def stream(self, seed: int) -> "ParagraphStream":
+        """Return the data of one seed."""
+        return ParagraphStream(self, seed)
+
+
+class ParagraphStream:
+    """The paragraphs of one task, in the order of one seed: a `BatchStream`.
+
+    Every epoch shows each training paragraph once, in an order of its own. Update n shows the
+    places n·b … (n + 1)·b − 1 of all epochs in a row, so a batch may belong to two of them, and
+    there is no cursor to save.
+
+    Args:
+        task: What to show.
+        seed: In which order.
+    """
+
+    def __init__(self, task: LanguageModelling, seed: int) -> None:
+        self.task, self.seed = task, seed
+        self._words = RandomStream(seed, task.name, Purpose.TRAIN)
+        self._orders: dict[int, Int64[np.ndarray, " paragraphs"]] = {}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the prepared corpus, for the records of a run."""
+        return self.task.corpus.digest
+
+    def train(self, step: int, batch_size: int) -> Batch:
+        """Return the training batch of update `step`, counted from 0."""
+        count = self.task.corpus.num_paragraphs("train")
+        places = np.arange(step * batch_size, (step + 1) * batch_size)
+        epochs, within = places // count, places % count
+        chosen = np.empty(batch_size, dtype=np.int64)
+        for epoch in np.unique(epochs).tolist():
+            rows = epochs == epoch
+            chosen[rows] = self._order(epoch)[within[rows]]
+        return self.task.batch("train", chosen)
+
+    def _order(self, epoch: int) -> Int64[np.ndarray, " paragraphs"]:
+        if epoch not in self._orders:
+            words = self._words.words(epoch, self.task.corpus.num_paragraphs("train"))
+            while len(self._orders) > 1:
+                del self._orders[min(self._orders)]
+            self._orders[epoch] = np.argsort(words, kind="stable")
+        return self._orders[epoch]
+
+    def test(self) -> Batch:
+        """Return all paragraphs of the test part, shortest first, so that little is filled up."""
+        order = np.argsort(self.task.corpus.lengths("test"), kind="stable")
+        return self.task.batch("test", order)
+
+    def measure(self, predictions: Predictions) -> Measurement:
+        """Measure the answers to `test`.
+
+        Returns:
+            `perplexity`, exp of the mean nats per token, and `token_accuracy` in [0, 1]. Table
+            `by_position`: from which time step on (1, 2, 4, 8 … up to the next row's), perplexity
+            there, and how many tokens are predicted there.
+        """
+        targets = self.task_targets
+        scored = targets != UNSCORED
+        metrics = {
+            "perplexity": perplexity(predictions.losses[scored]),
+            "token_accuracy": token_accuracy(predictions.values, targets),
+        }
+        return Measurement(metrics, {"by_position": by_position(predictions.losses, scored)})
+
+    @cached_property
+    def task_targets(self) -> Int64[np.ndarray, "paragraphs scored"]:
+        """Targets of all test paragraphs."""
+        return self.test().targets
+
+
+def perplexity(losses: Float64[np.ndarray, " tokens"]) -> float:
+    """Return exp of the mean loss in nats: 1 at best, the vocabulary's size by guessing."""
+    return float(np.exp(losses.mean()))
+
+
+def by_position(
+    losses: Float64[np.ndarray, "paragraphs scored"], scored: Bool[np.ndarray, "paragraphs scored"]
+) -> Table:
+    """Return the perplexity apart by position, in rows that begin at powers of two.
+
+    Position 2^k, if it is the last one, belongs to the row before.
+    """
+    width = losses.shape[1]
+    edges = [1]
+    while 2 * edges[-1] < width:
+        edges.append(2 * edges[-1])
+    table: dict[str, list[float | int]] = {"position": [], "perplexity": [], "num_tokens": []}
+    for edge, end in zip(edges, [*edges[1:], width + 1], strict=True):
+        steps = slice(edge - 1, end - 1)
+        here = losses[:, steps][scored[:, steps]]
+        if not here.size:  # unknown pieces only
+            continue
+        table["position"].append(edge)
+        table["perplexity"].append(perplexity(here))
+        table["num_tokens"].append(here.size)
+    return table

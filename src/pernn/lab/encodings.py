@@ -1,0 +1,210 @@
+"""Parameters of the built-in encodings; never loads torch until one is built."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, SerializeAsAny, model_serializer, model_validator
+
+from pernn.encodings import oscillator_problem
+from pernn.lab.config import Part, Registry
+
+if TYPE_CHECKING:
+    import torch
+
+    from pernn.encodings import Encoding
+
+Layout = Literal["interleaved", "halves"]
+Combine = Literal["concat", "add"]
+Phase = Literal["input", "output"]
+
+
+class EncodingConfig(Part):
+    """What every encoding has; a third-party encoding derives its config from this."""
+
+    @abstractmethod
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module for up to `num_positions` steps; `layout` is the preset's."""
+
+
+ENCODINGS = Registry(
+    "pernn.encodings",
+    {
+        "none": "pernn.lab.encodings:NoneConfig",
+        "sinusoidal": "pernn.lab.encodings:SinusoidalConfig",
+        "learned": "pernn.lab.encodings:LearnedConfig",
+        "random": "pernn.lab.encodings:RandomConfig",
+        "constant": "pernn.lab.encodings:ConstantConfig",
+        "repeated_embedding": "pernn.lab.encodings:RepeatedEmbeddingConfig",
+    },
+    EncodingConfig,
+)
+
+
+class PositionalEncodingConfig(EncodingConfig):
+    """An encoding that adds a vector per time step; the controls have none.
+
+    Attributes:
+        size: Width D of the encoding.
+        combine: Concatenate the encoding to the embedding, or add it.
+        masked: Phase in which the encoding is replaced by zeros; none if absent.
+    """
+
+    size: Annotated[int, Field(ge=1, le=2**20)] = 512
+    combine: Combine = "concat"
+    masked: Phase | None = None
+
+    def placement(self) -> dict[str, Any]:
+        """Return the keyword arguments that all positional encodings take."""
+        return {"combine": self.combine, "masked": self.masked}
+
+
+class NoneConfig(EncodingConfig):
+    """No positional encoding: the vanilla network."""
+
+    kind: Literal["none"] = "none"
+    references: ClassVar[tuple[str, ...]] = ()
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        from pernn.encodings import NoEncoding
+
+        return NoEncoding()
+
+
+class RepeatedEmbeddingConfig(EncodingConfig):
+    """No positional encoding: the embedding twice, the parameter-matched control."""
+
+    kind: Literal["repeated_embedding"] = "repeated_embedding"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        from pernn.encodings import RepeatedEmbedding
+
+        return RepeatedEmbedding()
+
+
+class SinusoidalConfig(PositionalEncodingConfig):
+    """Sines and cosines of unit norm.
+
+    Attributes:
+        layout: Order of the features; the preset's if absent.
+        frequencies: Of each pair of features, in radians per step; they decide the size. Like all
+            that follows, left out of the file if absent.
+        phases: Of each pair at step 0, in radians.
+        base: Of the geometric spacing, where no frequencies are given.
+    """
+
+    kind: Literal["sinusoidal"] = "sinusoidal"
+    references: ClassVar[tuple[str, ...]] = ("vaswani2017", "morita2024")
+    layout: Layout | None = None
+    frequencies: tuple[float, ...] | None = None
+    phases: tuple[float, ...] | None = None
+    base: float | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        absent = [key for key in ("frequencies", "phases", "base") if values[key] is None]
+        return {key: value for key, value in values.items() if key not in absent}
+
+    @model_validator(mode="after")
+    def _oscillators(self) -> "SinusoidalConfig":
+        if self.frequencies is not None and "size" not in self.model_fields_set:
+            self.__dict__["size"] = 2 * len(self.frequencies)
+            self.model_fields_set.add("size")
+        # A width that is not given is the network's, which is known later.
+        size = self.size if "size" in self.model_fields_set else None
+        if problem := oscillator_problem(size, self.frequencies, self.phases, self.base):
+            raise ValueError(problem)
+        return self
+
+    @model_validator(mode="after")
+    def _even(self) -> "SinusoidalConfig":
+        if self.size % 2:
+            raise ValueError(
+                f"size must be even (a sine and a cosine per frequency), got {self.size}"
+            )
+        return self
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        from pernn.encodings import Sinusoidal
+
+        return Sinusoidal(
+            self.size,
+            layout=self.layout or layout,
+            frequencies=self.frequencies,
+            phases=self.phases,
+            base=self.base,
+            **self.placement(),
+        )
+
+
+class LearnedConfig(PositionalEncodingConfig):
+    """A trainable table.
+
+    Attributes:
+        normalize: Scale every row to unit norm, as the other encodings have.
+    """
+
+    kind: Literal["learned"] = "learned"
+    references: ClassVar[tuple[str, ...]] = ("morita2024", "devlin2019")
+    normalize: bool = False
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        from pernn.encodings import Learned
+
+        return Learned(
+            self.size,
+            num_positions,
+            normalize=self.normalize,
+            generator=generator,
+            **self.placement(),
+        )
+
+
+class RandomConfig(PositionalEncodingConfig):
+    """A fixed table of random unit vectors."""
+
+    kind: Literal["random"] = "random"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        from pernn.encodings import Random
+
+        return Random(self.size, num_positions, generator=generator, **self.placement())
+
+
+class ConstantConfig(PositionalEncodingConfig):
+    """The same vector of unit norm at every step: a control without a clock."""
+
+    kind: Literal["constant"] = "constant"
+    references: ClassVar[tuple[str, ...]] = ()
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        from pernn.encodings import Constant
+
+        return Constant(self.size, **self.placement())
+
+
+AnyEncoding = Annotated[SerializeAsAny[EncodingConfig], PlainValidator(ENCODINGS.validate)]
+"""A field that takes any encoding by its kind."""

@@ -1,0 +1,53 @@
+"""Experiments: a module per question of the paper. Adding one: a module, a `CATALOGUE` entry.
+
+Other packages add theirs by an entry point of the group `pernn.lab.experiments`.
+"""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+from .catalogue import (
+    CATALOGUE as CATALOGUE,
+    Entry as Entry,
+    experiment_names as experiment_names,
+    registered as registered,
+)
+
+if TYPE_CHECKING:
+    from .comparisons import LABELS as LABELS
+    from .experiment import (
+        Columns as Columns,
+        Experiment as Experiment,
+        FigureLayout as FigureLayout,
+        find_experiment as find_experiment,
+        Rule as Rule,
+        names_of as names_of,
+    )
+    from .expansion import ADDED as ADDED, trials as trials, with_axes as with_axes
+    from .grids import first_seeds as first_seeds
+    from .predicates import (
+        PLANNED as PLANNED,
+        AtLeast as AtLeast,
+        AtMost as AtMost,
+        Cells as Cells,
+        Choice as Choice,
+        Claim as Claim,
+        Contrast as Contrast,
+        Differs as Differs,
+        DiffersMore as DiffersMore,
+        Equivalent as Equivalent,
+        EveryTrial as EveryTrial,
+        Grows as Grows,
+        LEVELS as LEVELS,
+        LimitNear as LimitNear,
+        Place as Place,
+        Predicate as Predicate,
+        Sooner as Sooner,
+        Where as Where,
+        pace_column as pace_column,
+    )
+    from .tuning import TUNED as TUNED, Tuning as Tuning, read_grid as read_grid, tune as tune
+    from .singles import SINGLE as SINGLE, single_trials as single_trials
+
+__getattr__ = exports(__name__)

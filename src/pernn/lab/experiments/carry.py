@@ -1,0 +1,231 @@
+"""What must the encoding carry? Time, a key, a drive, in which phase, and how finely.
+
+Arms of norm 1 and 64 wide but for the clocks of two numbers. The rate stays constant after the
+warm-up, as a cosine would mix up the late phase with its own; what counts is how soon 0.9 of fresh
+training sequences are right.
+
+Source: ours; docs/evidence/plans/carry.md.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pernn.lab.runs import RunSpec
+
+from .comparisons import CORES, labels
+from .experiment import Experiment, FigureLayout
+from .grids import (
+    DEMO_TRAINING,
+    MASTERY_TRAINING,
+    SMALL_SEEDS,
+    Settings,
+    grid,
+    widths,
+)
+from .predicates import Claim, Contrast, Place, Sooner, pace_column, with_primary
+
+SOURCE = (Place("v3", "appendix C and Fig. 10"), Place("v5", "appendix D"))
+COLUMNS = ("encoding.kind", "encoding.masked", "encoding.frequencies", "task.codes")
+"""What tells arms apart."""
+LENGTH = 8
+OCTAVES = (4, 8, 16, 32, 64)
+"""Shortest periods of the octaves, in steps."""
+LEVEL = 0.9
+HALF = {"gru": 0.87, "lstm": 0.73}
+"""Half of the published gain, 0.41 (GRU, K 64) and 0.9 (LSTM, K 192) in log2, as a factor."""
+
+
+def _waves(*periods: float) -> Settings:
+    frequencies = [round(2 * math.pi / period, 6) for period in periods]
+    return {"encoding.kind": "sinusoidal", "encoding.frequencies": frequencies}
+
+
+def _octave(shortest: int) -> Settings:
+    return _waves(*(shortest * 2 ** (pair / 32) for pair in range(32)))
+
+
+def _codes(kind: str) -> Settings:
+    return {"task.kind": "coded_reversal", "task.codes": kind, "encoding.kind": "none"}
+
+
+ARMS: Mapping[str, Settings] = {
+    "None": {"encoding.kind": "none"},
+    "Constant": {"encoding.kind": "constant"},
+    "Random table": {"encoding.kind": "random"},
+    "Sinusoids": {"encoding.kind": "sinusoidal"},
+    "Input phase only": {"encoding.kind": "sinusoidal", "encoding.masked": "output"},
+    "Output phase only": {"encoding.kind": "sinusoidal", "encoding.masked": "input"},
+    "Clock, period 4L": _waves(4 * LENGTH),
+    "Clock, 2L": _waves(2 * LENGTH),
+    "Clock, L (aliased)": _waves(LENGTH),
+    "Clock, L/2 (aliased)": _waves(LENGTH / 2),
+    **{f"Octave {first}–{2 * first}": _octave(first) for first in OCTAVES},
+    "Noise": _codes("noise"),
+    "Noise, same in a batch": _codes("shared_noise"),
+    "Keys, mirrored": _codes("keys"),
+    "Keys, not mirrored": _codes("unmirrored_keys"),
+    "Sinusoids, any onset": _codes("onset"),
+}
+"""Name → settings."""
+
+
+def _specs(base: Settings, vocabularies: Mapping[str, int], **seeds: Any) -> tuple[RunSpec, ...]:
+    cores = [{"core.kind": core, "task.vocab_size": size} for core, size in vocabularies.items()]
+    shared = {"task.length": LENGTH, **widths(64), "training.schedule": "constant"}
+    return grid({**base, **shared}, cores, list(ARMS.values()), **seeds)
+
+
+def demo() -> tuple[RunSpec, ...]:
+    """Minutes on two CPU cores."""
+    training = {**DEMO_TRAINING, "training.iterations": 600, "training.log_interval": 20}
+    return _specs(training, {"gru": 4, "lstm": 4})
+
+
+def small() -> tuple[RunSpec, ...]:
+    """A night on two CPU cores."""
+    training = {**MASTERY_TRAINING, "training.iterations": 16_000}
+    return _specs(training, {"gru": 64, "lstm": 192}, seeds=SMALL_SEEDS)
+
+
+def _values(arm: str) -> dict[str, Any]:
+    """Return an arm's columns as records have them."""
+    found = {column: ARMS[arm].get(column) for column in COLUMNS}
+    return {c: json.dumps(one) if isinstance(one, list) else one for c, one in found.items()}
+
+
+def _sooner(
+    core: str, name: str, words: str, treated: str, baseline: str, factor: float = 1.0
+) -> Claim:
+    first, second = _values(treated), _values(baseline)
+    shared = {column: one for column, one in first.items() if one == second[column]}
+    column, *more = (column for column in COLUMNS if column not in shared)
+    contrast = Contrast(
+        column,
+        treated=first[column],
+        baseline=second[column],
+        treated_where={column: first[column] for column in more},
+        baseline_where={column: second[column] for column in more},
+    )
+    origin = "ours: half of the published gain, in logarithms" if factor != 1 else ""
+    return Claim(
+        name=f"{name}_{core}",
+        statement=words.format(CORES[core]) + " (our check).",
+        source=SOURCE,
+        predicate=Sooner(
+            LEVEL,
+            {"core.kind": core, **shared},
+            contrast,
+            cells="task.vocab_size",
+            factor=factor,
+            factor_origin=origin,
+        ),
+    )
+
+
+def _claims(core: str) -> tuple[Claim, ...]:
+    than = "the {} learn sooner than no encoding"
+    helps = f"lets {than}"
+    return (
+        _sooner(core, "sinusoids", f"The sinusoidal encoding {helps}", "Sinusoids", "None"),
+        _sooner(core, "constant", f"A constant vector {helps} (account D)", "Constant", "None"),
+        _sooner(
+            core,
+            "input_phase",
+            f"The encoding in the input phase alone {helps} (accounts S and R)",
+            "Input phase only",
+            "None",
+        ),
+        _sooner(
+            core,
+            "output_phase",
+            f"The encoding in the output phase alone {helps} (account D)",
+            "Output phase only",
+            "None",
+        ),
+        _sooner(
+            core,
+            "noise",
+            f"Fresh noise at every step of every sequence {helps} (account D)",
+            "Noise",
+            "None",
+        ),
+        _sooner(
+            core,
+            "shared_noise",
+            f"Noise that all sequences of a batch share {helps} (accounts D and N)",
+            "Noise, same in a batch",
+            "None",
+        ),
+        _sooner(
+            core,
+            "onset",
+            f"Sinusoids that begin at a random position let {than} (account R)",
+            "Sinusoids, any onset",
+            "None",
+        ),
+        _sooner(
+            core,
+            "mirrored",
+            "Keys that are shown again with the item asked for let the {} learn sooner than keys "
+            "in the order of the inputs (account R)",
+            "Keys, mirrored",
+            "Keys, not mirrored",
+        ),
+        _sooner(
+            core,
+            "two_numbers",
+            "One sine and cosine of period 2L keep at least half of the sinusoids' gain in the {} "
+            "(account S)",
+            "Clock, 2L",
+            "Sinusoids",
+            HALF[core],
+        ),
+        _sooner(
+            core,
+            "unaliased",
+            "A clock of period 2L lets the {} learn sooner than one of period L/2, which shows "
+            "the same four times (account S)",
+            "Clock, 2L",
+            "Clock, L/2 (aliased)",
+        ),
+    )
+
+
+FIGURE = FigureLayout(
+    x=COLUMNS,
+    panels="core.kind",
+    lines="task.kind",
+    metrics=(pace_column(LEVEL), "token_accuracy"),
+    y_base=2,
+)
+CLAIMS = {core: _claims(core) for core in ("gru", "lstm")}
+PRIMARY = (
+    "constant",
+    "input_phase",
+    "output_phase",
+    "noise",
+    "two_numbers",
+    "unaliased",
+    "mirrored",
+)
+
+EXPERIMENT = Experiment(
+    name="carry",
+    scales={"demo": demo, "small": small},
+    claims=with_primary((*CLAIMS["lstm"], *CLAIMS["gru"]), *(f"{name}_lstm" for name in PRIMARY)),
+    figure=FIGURE,
+    labels={
+        **labels(FIGURE, *CLAIMS, "none", "constant", "random"),
+        **{", ".join(map(str, _values(arm).values())): arm for arm in ARMS},
+        **{one: arm for arm in ARMS for one in list(_values(arm).values())[2:] if one},
+        ", ".join(COLUMNS): "What the input tells beside the token",
+        "sinusoidal": "Sinusoidal",
+        "reverse_ordering": "The same in every sequence",
+        "coded_reversal": "Drawn anew",
+        "input": "Input",
+        "output": "Output",
+    },
+    rules={"small": "2026-12"},
+)

@@ -1,0 +1,159 @@
+"""The list of experiments: names and questions, without importing any of them."""
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+
+from pernn.lab.parts import installed
+
+GROUP = "pernn.experiments"
+"""Entry point group in which other packages register an `Experiment` object."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an experiment is and what it asks.
+
+    Attributes:
+        module: Module whose `EXPERIMENT` it is.
+        question: One sentence.
+        source: Where the paper asks it: arXiv version, then figure or section.
+    """
+
+    module: str
+    question: str
+    source: str
+
+
+CATALOGUE = {
+    "vocabulary_size": Entry(
+        "pernn.lab.experiments.vocabulary_size",
+        "How large a vocabulary can a recurrent network reverse, with and without an encoding?",
+        "v3, Fig. 2; v1, Fig. 2; v5, section 4.1",
+    ),
+    "input_length": Entry(
+        "pernn.lab.experiments.input_length",
+        "Does the encoding help with longer inputs, as it does with larger vocabularies?",
+        "v1, Fig. 3",
+    ),
+    "constant_information": Entry(
+        "pernn.lab.experiments.constant_information",
+        "Does the encoding help more with many different tokens than with long inputs, at equal "
+        "K^L?",
+        "v1, Fig. 4",
+    ),
+    "vocabulary_extension": Entry(
+        "pernn.lab.experiments.vocabulary_extension",
+        "Does a pretrained network take up new tokens more easily with the encoding?",
+        "v1, section 4.2 and Fig. 5",
+    ),
+    "dual_frequency": Entry(
+        "pernn.lab.experiments.dual_frequency",
+        "Are rare tokens hard to retrieve, or do they make others hard to retrieve?",
+        "v3, Fig. 3; v5, section 4.2",
+    ),
+    "gradient_stability": Entry(
+        "pernn.lab.experiments.gradient_stability",
+        "Do rare tokens destabilise the gradients of networks without an encoding?",
+        "v3, Fig. 5; v5, section 4.3",
+    ),
+    "delayed_addition": Entry(
+        "pernn.lab.experiments.delayed_addition",
+        "Does the encoding help to reverse a sequence and add another one to it at once?",
+        "v3, Fig. 7",
+    ),
+    "sorting": Entry(
+        "pernn.lab.experiments.sorting",
+        "Does the encoding help where the order of the inputs does not matter?",
+        "v3, Fig. 8; v1, Fig. 12",
+    ),
+    "predecessor_query": Entry(
+        "pernn.lab.experiments.predecessor_query",
+        "Does the encoding help to tell which token stood before a given one?",
+        "v5, appendix A.3",
+    ),
+    "variable_length": Entry(
+        "pernn.lab.experiments.variable_length",
+        "Does the encoding help where the time of an answer is not known beforehand?",
+        "v3, Fig. 9; v1, Fig. 6",
+    ),
+    "alternative_encodings": Entry(
+        "pernn.lab.experiments.alternative_encodings",
+        "Must the encoding be sinusoidal, or does any encoding help?",
+        "v3, Figs. 10 and 11",
+    ),
+    "double_vanilla": Entry(
+        "pernn.lab.experiments.double_vanilla",
+        "Is it the encoding that helps, or the parameters that come with it?",
+        "v5, appendix C",
+    ),
+    "autoregressive": Entry(
+        "pernn.lab.experiments.autoregressive",
+        "Does a network do without an encoding if it is fed its own outputs?",
+        "v1, Figs. 8 and 13",
+    ),
+    "infinite_vocabulary": Entry(
+        "pernn.lab.experiments.infinite_vocabulary",
+        "Does the encoding help with vectors, of which there are infinitely many?",
+        "v1, Fig. 9",
+    ),
+    "copying_memory": Entry(
+        "pernn.lab.experiments.copying_memory",
+        "Does the encoding help to remember for longer?",
+        "v1, Fig. 11",
+    ),
+    "more_training": Entry(
+        "pernn.lab.experiments.more_training",
+        "Do vanilla networks catch up with more training or larger batches?",
+        "v3, section 4.2; v5, section 4.1",
+    ),
+    "learning_rate": Entry(
+        "pernn.lab.experiments.learning_rate",
+        "Does the encoding still help if each network has its own best learning rate?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
+    "tuned_vocabulary_size": Entry(
+        "pernn.lab.experiments.tuned_vocabulary_size",
+        "How large a vocabulary, each network at its own best learning rate?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
+    "temperature": Entry(
+        "pernn.lab.experiments.temperature",
+        "Does the encoding pay where the gradients are noisy, at high rates and small batches?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
+    "carry": Entry(
+        "pernn.lab.experiments.carry",
+        "What must the encoding carry: time, a key for each item, or a drive, and in which phase?",
+        "ours; of v3, Figs. 10 and 11",
+    ),
+    "factor_or_exponent": Entry(
+        "pernn.lab.experiments.factor_or_exponent",
+        "Does the encoding save a factor of the updates, or do they grow slower with K?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
+    "scaffold": Entry(
+        "pernn.lab.experiments.scaffold",
+        "When is the encoding needed: early in training, late, or for every answer?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
+    "anatomy": Entry(
+        "pernn.lab.experiments.anatomy",
+        "Which wrong answers do networks give, and how do they hold tokens, at equal accuracy?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
+    "language_modelling": Entry(
+        "pernn.lab.experiments.language_modelling",
+        "Does the encoding help to predict the next token of a text?",
+        "v5, appendix E and Table 1",
+    ),
+}
+
+
+def registered() -> dict[str, EntryPoint]:
+    """Find the experiments of other packages; none takes the place of a built-in one."""
+    return {name: point for name, point in installed(GROUP).items() if name not in CATALOGUE}
+
+
+def experiment_names() -> list[str]:
+    """List every experiment that can be named here, those of other packages included."""
+    return [*CATALOGUE, *registered()]

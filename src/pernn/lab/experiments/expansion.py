@@ -1,0 +1,267 @@
+"""The grid of a sweep: an experiment's specs with values replaced, varied and added.
+
+Changes are plain values by dotted path: `core.hidden_size` → 64 replaces, `seed` → [111, 222] makes
+a grid, and `+core.kind` → "mingru:MinGRUConfig" adds to the values that the experiment has. A kind
+that the grid has already is chosen from it: `core.kind` → "gru" keeps the trials of the GRU alone.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from pernn.errors import ConfigError
+from pernn.lab.config import flatten, is_kind
+from pernn.lab.runs import RunSpec
+
+from .comparisons import LABELS
+from .experiment import Experiment, FigureLayout, names_of
+from .grids import ENCODING
+from .predicates import Claim, Contrast, Predicate, Where
+
+ADDED = "+"
+"""Begins the path of values that are added."""
+
+Changes = Mapping[str, Any]
+
+
+def trials(
+    experiment: Experiment, scale: str, changes: Changes | None = None
+) -> tuple[RunSpec, ...]:
+    """Return the specs of an experiment at a scale, changed by dotted path; seeds outermost.
+
+    A value that only some of the specs have (the width of an encoding) is changed in those; a kind
+    that some of them have leaves these alone. Specs that became equal are listed once.
+
+    Args:
+        experiment: Whose grid it is.
+        scale: `demo`, `small` or `paper`.
+        changes: Path → value that replaces every spec's. A list makes a grid of its values, unless
+            the setting is a list itself. `+path` → a value, or a list of them, added to those of
+            the grid. Seeds that choose a setting for the others stay as they are.
+
+    Raises:
+        ConfigError: If there is no such scale, a change fits no spec, or a list is empty, has a
+            value twice, or adds what is there.
+    """
+    if scale not in experiment.scales:
+        known = ", ".join(experiment.scales)
+        raise ConfigError(f"{experiment.name} has no scale {scale!r} (known: {known})")
+    specs = tuple(experiment.scales[scale]())
+    choosing = {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
+    # A kind decides what else there is.
+    for kinds in (True, False):
+        own = {path: value for path, value in (changes or {}).items() if is_kind(path) is kinds}
+        lists = {path: _values(specs, path, value) for path, value in own.items()}
+        replacing = {path: own[path] for path, some in lists.items() if not some}
+        for path, value in replacing.items():
+            specs = _of_kind(specs, path, value) or specs
+        specs = _replaced(specs, replacing)
+        for path in sorted(lists, key=lambda path: (path.startswith(ADDED), path)):
+            if values := lists[path]:
+                specs = _expanded(specs, path, values, choosing)
+    return specs
+
+
+def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes) -> Experiment:
+    """Return an experiment whose figures and claims tell apart what changes made a grid of.
+
+    A figure that does not name such a setting gets a block of rows for each of its values, a claim
+    that does not is judged once for each. A setting that only some lines of the figure have (the
+    frequencies of an encoding, beside none) tells lines apart instead, and in a claim it is that of
+    the treated side: the control is the same for all.
+
+    Args:
+        experiment: As it is published.
+        specs: Its trials after the changes.
+        changes: As for `trials`.
+    """
+    flat = [flatten(spec.dump()) for spec in specs]
+    axes: dict[str, list[Any]] = {}
+    kinds: dict[str, set[Any]] = {}
+    for path in sorted({path.removeprefix(ADDED) for path in changes} - {"seed"}):
+        # What is left at its default need not stand in a spec.
+        have = [one for spec, one in zip(specs, flat, strict=True) if spec.has(path)]
+        values = list(dict.fromkeys(one.get(path) for one in have))
+        if len(values) > 1 and (f"{ADDED}{path}" in changes or isinstance(changes[path], list)):
+            axes[path] = values
+            if len(have) < len(flat) and _kind_of(path) in have[0]:
+                kinds[path] = {one[_kind_of(path)] for one in have}
+    if not axes:
+        return experiment
+    return replace(
+        experiment,
+        claims=tuple(one for claim in experiment.claims for one in _claims(claim, axes, kinds)),
+        figure=_layout(experiment.figure, axes, kinds),
+        more_figures={k: _layout(one, axes, kinds) for k, one in experiment.more_figures.items()},
+    )
+
+
+def _kind_of(path: str) -> str:
+    """Return the path of the kind of the part that a setting belongs to."""
+    return f"{path.rpartition('.')[0]}.kind"
+
+
+def _of_kind(specs: Sequence[RunSpec], path: str, kind: Any) -> tuple[RunSpec, ...]:
+    """Return the specs whose part has a kind already; none for what is no kind."""
+    if not is_kind(path):
+        return ()
+    return tuple(one for one in specs if flatten(one.dump()).get(path) == kind)
+
+
+def _replaced(specs: Sequence[RunSpec], values: Changes) -> tuple[RunSpec, ...]:
+    """Return specs with values replaced in those that have them."""
+    possible = {path for path in values if is_kind(path) or any(one.has(path) for one in specs)}
+    chosen = (
+        {k: v for k, v in values.items() if k not in possible or is_kind(k) or spec.has(k)}
+        for spec in specs
+    )
+    made = (spec.override(own) for spec, own in zip(specs, chosen, strict=True))
+    return tuple(dict.fromkeys(made)) if values else tuple(specs)
+
+
+def _values(specs: Iterable[RunSpec], path: str, value: Any) -> list[Any]:
+    """Return the values that a change makes a grid of or adds; none if it replaces.
+
+    Raises:
+        ConfigError: If there are none, or one stands twice.
+    """
+    added, name = path.startswith(ADDED), path.removeprefix(ADDED)
+    several = isinstance(value, list | tuple)
+    if several and any(spec.takes_list(name) for spec in specs):
+        several = bool(value) and all(isinstance(one, list | tuple) for one in value)
+    if not several:
+        return [value] if added else []
+    texts = [json.dumps(one) for one in value]
+    if len(set(texts)) < len(texts) or not texts:
+        twice = next((one for one in texts if texts.count(one) > 1), "")
+        found = f"{twice} twice" if twice else "none"
+        raise ConfigError(f"{name} is invalid: expected one or more distinct values, got {found}")
+    return list(value)
+
+
+def _expanded(
+    specs: Sequence[RunSpec], path: str, values: Sequence[Any], choosing: Set[int]
+) -> tuple[RunSpec, ...]:
+    """Return a grid over values of a setting, beside its own values if these are added."""
+    name = path.removeprefix(ADDED)
+    if name == "seed" and (both := choosing & {*values}):
+        raise ConfigError(f"seed is invalid: {min(both)} chooses settings and is not judged")
+    varied = [one for one in specs if not (name == "seed" and one.seed in choosing)]
+    # Where none has it the first one says why not.
+    varied = [one for one in varied if one.has(name)] or varied[:1]
+    made: list[RunSpec] = []
+    for value in values:
+        made += _of_kind(varied, name, value) or _with_value(varied, name, value)
+    if path.startswith(ADDED):
+        there = {json.dumps(flatten(spec.dump()).get(name)) for spec in specs}
+        if double := [one for one in values if json.dumps(one) in there]:
+            known = ", ".join(sorted(there - {"null"}))
+            raise ConfigError(
+                f"{name} is invalid: expected a value to add, got {double[0]!r}, which the grid "
+                f"has already ({known})"
+            )
+        made = [*varied, *made]
+        if name == ENCODING.column and json.dumps(ENCODING.baseline) not in there:
+            made += _with_value(varied, name, ENCODING.baseline)
+    chosen = set(varied)
+    kept = [one for one in specs if one not in chosen]
+    if name == "seed":
+        return tuple(dict.fromkeys([*made, *kept]))
+    places = {seed: place for place, seed in enumerate(dict.fromkeys(one.seed for one in specs))}
+    return tuple(dict.fromkeys(sorted([*kept, *made], key=lambda one: places[one.seed])))
+
+
+def _with_value(specs: Sequence[RunSpec], path: str, value: Any) -> list[RunSpec]:
+    """Return specs with a value in the place of their own; each cell once.
+
+    Of specs that differ in the part of a new kind alone, those with most keys in common with it
+    are taken: the width of a new encoding is that of the sinusoids, not of none.
+    """
+    made = [(old, old.override({path: value})) for old in specs]
+    if not is_kind(path):
+        return [new for _, new in made]
+    part = path.removesuffix("kind")
+    best: dict[str, tuple[int, list[RunSpec]]] = {}
+    for old, new in made:
+        before, after = flatten(old.dump()), flatten(new.dump())
+        common = len([key for key in before if key.startswith(part) and key in after])
+        cell = json.dumps({k: v for k, v in before.items() if not k.startswith(part)})
+        most, found = best.get(cell, (0, []))
+        if common >= most:
+            best[cell] = common, [new] if common > most else [*found, new]
+    return [new for _, found in best.values() for new in found]
+
+
+def _layout(
+    layout: FigureLayout, axes: Mapping[str, Any], kinds: Mapping[str, Any]
+) -> FigureLayout:
+    """Return a layout with a line, or a block of rows, per value of what it does not name."""
+    named = {
+        name
+        for some in (layout.x, layout.panels, layout.lines, layout.rows)
+        for name in names_of(some)
+    }
+    free = [path for path in axes if path not in named]
+    lines = names_of(layout.lines)
+    split = [path for path in free if path in kinds and _kind_of(path) in lines]
+    rows = (*names_of(layout.rows), *(path for path in free if path not in split))
+    return replace(
+        layout,
+        lines=(*lines, *split) if split else layout.lines,
+        rows=rows[0] if len(rows) == 1 else rows or None,
+    )
+
+
+def _claims(
+    claim: Claim, axes: Mapping[str, Sequence[Any]], kinds: Mapping[str, Set[Any]]
+) -> list[Claim]:
+    """Return a claim once for each combination of values of what it does not name.
+
+    Args:
+        claim: As it is published.
+        axes: Setting → its values.
+        kinds: Setting that only some trials have → the kinds of the part that has it.
+    """
+    about = claim.predicate
+    named = {*about.where, getattr(about, "cells", ""), getattr(about, "along", "")}
+    named |= {claim.choice.column} if claim.choice else set()
+    for name in ("contrast", "between"):
+        one: Contrast | None = getattr(about, name, None)
+        if one is not None:
+            named |= {one.column, *one.treated_where, *one.baseline_where}
+    named |= {path for path in kinds if about.where.get(_kind_of(path)) not in {None, *kinds[path]}}
+    free = {path: values for path, values in axes.items() if path not in named}
+    if not free:
+        return [claim]
+    found = []
+    for values in product(*free.values()):
+        own = dict(zip(free, values, strict=True))
+        words = ", ".join(
+            f"{LABELS.get(k, k)} {'by default' if v is None else LABELS.get(str(v), v)}"
+            for k, v in own.items()
+        )
+        found.append(
+            replace(
+                claim,
+                name=f"{claim.name}@{','.join(f'{k}={v}' for k, v in own.items())}",
+                statement=f"{claim.statement.rstrip('.')} ({words}).",
+                predicate=_about(about, own, kinds),
+            )
+        )
+    return found
+
+
+def _about(predicate: Predicate, own: Where, kinds: Mapping[str, Any]) -> Predicate:
+    """Return a predicate of trials with certain values; of treated ones, where others lack them."""
+    changes: dict[str, Any] = {}
+    for name in ("contrast", "between"):
+        one: Contrast | None = getattr(predicate, name, None)
+        if one is not None:
+            treated = {k: v for k, v in own.items() if k in kinds and _kind_of(k) == one.column}
+            own = {k: v for k, v in own.items() if k not in treated}
+            if treated:
+                where = {**one.treated_where, **treated}
+                changes[name] = replace(one, treated_where=where)
+    return replace(predicate, where={**predicate.where, **own}, **changes)

@@ -1,0 +1,399 @@
+"""Claims as data: what a text says, where, and what must hold of the records for it to be true.
+
+A predicate names columns of flat records: the run's spec by dotted path (`task.vocab_size`,
+`seed`) beside its measured metrics. `pernn.lab.reports.judge` decides it. Updates to a level
+(`updates_to_0.9`) are compared by their log2, within the updates that all trials of the claim have.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pernn.errors import ConfigError
+
+Where = Mapping[str, Any]
+"""Column → value, or a tuple of allowed values; a record must match all of them.
+
+`None` matches records that do not have the column.
+"""
+
+PLANNED: Literal["planned"] = "planned"
+"""Required are all cells of the sweep's own grid, so one claim fits every scale."""
+
+Cells = tuple[Any, ...] | Literal["planned"]
+"""Values of a column that must all be there with enough seeds, or `PLANNED`.
+
+With `PLANNED` they are the values that the sweep's list of trials has under `where`; of a column of
+a table, the values that any finished trial's table has there.
+"""
+
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+"""Training accuracies of which records say how many updates they took."""
+
+
+def pace_column(level: float | str) -> str:
+    """Return the column that has the updates until a training accuracy was first reached."""
+    return f"updates_to_{level}"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two conditions, told apart by one column; the difference is `treated − baseline`.
+
+    Trials are paired by seed and by the columns that the comparison names, so the two may differ
+    in further columns. In the rows of a table both may belong to one trial.
+
+    Attributes:
+        column: What tells them apart: a setting, or a column of the table.
+        treated: Its value in the one: a word, a number, or `None` where the column is absent.
+        baseline: Its value in the other.
+        treated_where: What else the one must match, where a predicate's `where` cannot say it
+            because it holds of one side only (`feedback` of an autoregressive network).
+        baseline_where: What else the other must match.
+    """
+
+    column: str
+    treated: str | int | float | None
+    baseline: str | int | float | None
+    treated_where: Where = field(default_factory=dict)
+    baseline_where: Where = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    metric: str
+    where: Where
+    cells: str
+    required: Cells
+    threshold: float
+    threshold_origin: str
+
+
+class AtLeast(_Bounded):
+    """In every cell, the mean over seeds reaches a threshold.
+
+    Supported if every cell is shown to reach it, contradicted if some cell is shown to fail.
+
+    Attributes:
+        metric: Column that is compared.
+        where: Records that take part.
+        cells: Column whose values make the cells, each of which must reach the threshold.
+        required: Cells that must all be there for the claim to have been run.
+        threshold: In the metric's unit.
+        threshold_origin: Whose number it is, in one phrase: the text's, or ours and why.
+    """
+
+
+class AtMost(_Bounded):
+    """In every cell, the mean over seeds stays at or below a threshold; else as `AtLeast`."""
+
+
+@dataclass(frozen=True)
+class Differs:
+    """The paired difference, averaged over the cells within a seed, has a sign.
+
+    Each cell is shown beside the average, and the verdict says if cells disagree in sign.
+
+    Attributes:
+        sign: +1 if the treated condition should measure more, −1 if less.
+        cells: Column over whose values the difference is averaged within a seed.
+        required: Cells that must all be there.
+        margin: What `sign · difference` must exceed, in the metric's unit. With −1 and a negative
+            margin the claim is that there is no gain to speak of, which a loss fulfils too.
+        margin_origin: Whose number the margin is, in one phrase; needed unless it is 0.
+
+    Raises:
+        ConfigError: If a margin has no origin.
+    """
+
+    metric: str
+    where: Where
+    contrast: Contrast
+    cells: str
+    required: Cells = PLANNED
+    sign: Literal[1, -1] = 1
+    margin: float = 0.0
+    margin_origin: str = ""
+
+    def __post_init__(self) -> None:
+        _check_origin(self.margin, self.margin_origin)
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """In every cell, the paired difference lies within ± a margin ("ties", "marginal").
+
+    Two one-sided tests per cell; no average is taken, in which opposite signs could cancel.
+    Contradicted if some cell is shown to lie outside. If a loss of any size would fulfil the
+    statement, `Differs` with sign −1 and a negative margin is meant instead.
+
+    Attributes:
+        margin: Largest difference that still counts as none, in the metric's unit.
+        margin_origin: Whose number it is, in one phrase.
+        between: If given, it is two differences that are alike, as `DiffersMore` compares them.
+
+    Raises:
+        ConfigError: If the margin is not positive.
+    """
+
+    metric: str
+    where: Where
+    contrast: Contrast
+    cells: str
+    required: Cells
+    margin: float
+    margin_origin: str
+    between: Contrast | None = None
+
+    def __post_init__(self) -> None:
+        if self.margin <= 0:
+            raise ConfigError(f"margin is invalid: expected more than 0, got {self.margin}")
+        _check_origin(self.margin, self.margin_origin)
+
+
+@dataclass(frozen=True)
+class DiffersMore:
+    """One paired difference exceeds another: the contrast is larger on one side of `between`.
+
+    Per seed and cell it is (treated − baseline) where `between` is treated, less (treated −
+    baseline) where it is baseline; averaged over the cells within a seed as by `Differs`. The four
+    trials share seed and cell only: other settings may differ between the sides, and what must
+    hold on one side alone stands in `treated_where` and `baseline_where` of either contrast.
+
+    Attributes:
+        contrast: The difference of interest, for example encoding against none.
+        between: Where it should be larger (treated), and than where (baseline).
+        sign: +1 if it should be larger, −1 if smaller.
+    """
+
+    metric: str
+    where: Where
+    contrast: Contrast
+    between: Contrast
+    cells: str
+    required: Cells = PLANNED
+    sign: Literal[1, -1] = 1
+    margin: float = 0.0
+    margin_origin: str = ""
+
+    def __post_init__(self) -> None:
+        _check_origin(self.margin, self.margin_origin)
+
+
+@dataclass(frozen=True)
+class Grows:
+    """A metric grows with a column: its least-squares slope per doubling has a sign (over seeds).
+
+    At least two distinct values of `along` are needed, else the claim was not run.
+
+    Attributes:
+        contrast: If given, it is this paired difference that grows, not the metric itself.
+        along: Column with positive numbers.
+        required: Its values that must all be there.
+        sign: +1 if it should grow, −1 if it should fall.
+    """
+
+    metric: str
+    where: Where
+    contrast: Contrast | None
+    along: str
+    required: Cells = PLANNED
+    sign: Literal[1, -1] = 1
+
+
+@dataclass(frozen=True)
+class LimitNear:
+    """The largest value of `along` up to which the threshold always holds lies near a number.
+
+    Near means within a factor of two either way; per seed, 0 if already the smallest value fails.
+
+    Attributes:
+        required: Values of `along` that must all be there for the claim to have been run.
+        threshold: In the metric's unit.
+        near: Where the limit should lie, in the unit of `along`.
+        threshold_origin: Whose number the threshold is, in one phrase.
+    """
+
+    metric: str
+    where: Where
+    along: str
+    required: Cells
+    threshold: float
+    near: float
+    threshold_origin: str
+
+
+@dataclass(frozen=True)
+class EveryTrial:
+    """Every single trial measures one of a few values: "perfect or at chance".
+
+    This is no statement about a mean, so no interval decides it. One counterexample refutes a
+    statement about all trials, provided that it is none by measurement error: a trial further than
+    twice the tolerance from every value contradicts. If all lie within the tolerance the claim is
+    supported as far as it was tried; the verdict shows how large a share of violating trials that
+    leaves possible. Anything between is inconclusive.
+
+    Attributes:
+        values: Allowed values, in the metric's unit.
+        tolerance: How far from one of them a trial may lie; well above the error of measuring one
+            trial on its test set.
+        tolerance_origin: Whose number it is, in one phrase.
+
+    Raises:
+        ConfigError: If there is no value, or the tolerance is not positive.
+    """
+
+    metric: str
+    where: Where
+    cells: str
+    required: Cells
+    values: tuple[float, ...]
+    tolerance: float
+    tolerance_origin: str
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ConfigError("values is invalid: expected at least one, got none")
+        if self.tolerance <= 0:
+            raise ConfigError(f"tolerance is invalid: expected more than 0, got {self.tolerance}")
+
+
+@dataclass(frozen=True)
+class Sooner:
+    """The treated condition's training accuracy reaches a level in fewer updates.
+
+    Per pair of trials it is log2 of the factor, the baseline's updates over the treated's, averaged
+    over the cells within a seed as by `Differs`. A trial that never reaches the level counts as if
+    it did at the last update that all trials of the claim have.
+
+    Attributes:
+        level: Share of right tokens in fresh batches, one of `LEVELS`.
+        sign: +1 if the treated condition should be sooner, −1 if later.
+        factor: What the factor must exceed; with −1, what its inverse must.
+        factor_origin: Whose number it is, in one phrase; needed unless it is 1.
+
+    Raises:
+        ConfigError: If the level is not one that records have, or the factor is not positive or has
+            no origin.
+    """
+
+    level: float
+    where: Where
+    contrast: Contrast
+    cells: str
+    required: Cells = PLANNED
+    sign: Literal[1, -1] = 1
+    factor: float = 1.0
+    factor_origin: str = ""
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            known = ", ".join(map(str, LEVELS))
+            raise ConfigError(f"level is invalid: expected one of {known}, got {self.level}")
+        if self.factor <= 0:
+            raise ConfigError(f"factor is invalid: expected more than 0, got {self.factor}")
+        _check_origin(math.log2(self.factor), self.factor_origin)
+
+    @property
+    def metric(self) -> str:
+        """The column that is compared."""
+        return pace_column(self.level)
+
+
+Predicate = (
+    AtLeast | AtMost | Differs | Equivalent | DiffersMore | Grows | LimitNear | EveryTrial | Sooner
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which value of a setting stands for each condition: its best one, or one for all.
+
+    Conditions are told apart by all their settings but the seed and this one.
+
+    Attributes:
+        column: The setting, for example `training.learning_rate`.
+        metric: Column whose mean over the choosing seeds is highest at the best value.
+        seeds: Seeds whose trials choose, and take part in no comparison.
+        value: If given, this value stands for all conditions, and nothing is chosen.
+    """
+
+    column: str
+    metric: str
+    seeds: tuple[int, ...]
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a text says something; printed as "v3, Fig. 2".
+
+    Attributes:
+        version: arXiv version of the study, `v1` … `v5`; of another text, its author and year.
+        where: Section, figure or table.
+    """
+
+    version: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.version}, {self.where}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of the paper that records can support or contradict.
+
+    Attributes:
+        name: Short, unique in the experiment.
+        statement: The claim in our words.
+        source: Where the text says so, in one place or in several.
+        predicate: What must hold of the records.
+        table: If given, each trial stands for the rows of this table of its, whose columns the
+            predicate may name too; trials without that table stand for themselves.
+        paper_value: What the paper itself measured, where it prints a number: shown beside ours.
+        choice: If given, only trials at the chosen value of a setting take part.
+        primary: Whether the experiment is registered for it: under the rule "2026-12" primary
+            claims are corrected for their own number only.
+    """
+
+    name: str
+    statement: str
+    source: Place | tuple[Place, ...]
+    predicate: Predicate
+    table: str | None = None
+    paper_value: float | str | None = None
+    choice: Choice | None = None
+    primary: bool = False
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Every place in which the text says so."""
+        return self.source if isinstance(self.source, tuple) else (self.source,)
+
+    @property
+    def cited(self) -> str:
+        """The places in one line: "v3, Fig. 2; v1, Fig. 2"."""
+        return "; ".join(map(str, self.places))
+
+
+def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
+    """Return claims of which some are named as primary.
+
+    Raises:
+        ConfigError: If there is no claim of such a name.
+    """
+    found = tuple(replace(one, primary=one.name in names) for one in claims)
+    if unknown := {*names} - {one.name for one in found}:
+        raise ConfigError(f"primary claims that are none of the claims: {', '.join(unknown)}")
+    return found
+
+
+def _check_origin(margin: float, origin: str) -> None:
+    if margin and not origin:
+        raise ConfigError(
+            f"margin_origin is invalid: expected one phrase on where the margin {margin} comes "
+            "from, got none"
+        )

@@ -1,0 +1,213 @@
+"""The best value of a setting for each condition: chosen by validation seeds, judged on others.
+
+Which trials are run follows from those that are finished: several values with validation seeds,
+further ones where the best lies at an end, then the other seeds at the chosen values.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pernn.errors import ConfigError
+from pernn.lab.runs import RunSpec
+
+from .comparisons import LABELS
+from .experiment import Columns, Experiment, FigureLayout, names_of
+from .grids import VALIDATION_SEEDS
+from .predicates import Choice, Claim
+
+TUNED = "~"
+"""Begins the path of a setting that is tuned."""
+MAX_EXTENSIONS = 4
+"""Values that are tried beyond the grid."""
+DIGITS = 4
+"""Significant digits of a value of the grid."""
+FORM = re.compile(r"([0-9.eE+-]+):([0-9.eE+-]+):(\d{1,3})")
+
+Score = Callable[[RunSpec], float | None]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is tuned, over which trials.
+
+    Attributes:
+        column: The setting.
+        values: Those that are tried first, ascending.
+        metric: Its mean over the validation seeds is highest at the best value.
+        base: Trials with the asked seeds, whatever their value of the setting.
+    """
+
+    column: str
+    values: tuple[float, ...]
+    metric: str
+    base: tuple[RunSpec, ...]
+
+    def trials(self, score: Score) -> tuple[list[RunSpec], dict[RunSpec, float]]:
+        """Return the trials that are known to be needed, and what is chosen.
+
+        Args:
+            score: Returns the metric of a trial; `None` if it is not finished.
+
+        Returns:
+            The trials in an order to run them, and the value of each condition that has one, by
+            a trial of it.
+        """
+        start = {"seed": VALIDATION_SEEDS[0], self.column: self.values[0]}
+        conditions: dict[RunSpec, list[RunSpec]] = {}
+        for one in self.base:
+            conditions.setdefault(one.override(start), []).append(one)
+        tried: list[RunSpec] = []
+        judged: list[RunSpec] = []
+        chosen: dict[RunSpec, float] = {}
+        for first, own in conditions.items():
+            made, best = self._try(first, score)
+            tried += made
+            if best is not None:
+                chosen[own[0]] = best
+                judged += [one.override({self.column: best}) for one in own]
+        return [*tried, *judged], chosen
+
+    def _try(self, first: RunSpec, score: Score) -> tuple[list[RunSpec], float | None]:
+        """Return the validation trials of a condition, and its best value once that is known."""
+        means: dict[float, float] = {}
+        made: list[RunSpec] = []
+        waiting = list(self.values)
+        while waiting:
+            for value in waiting:
+                own = [first.override({"seed": s, self.column: value}) for s in VALIDATION_SEEDS]
+                made += own
+                scores = [found for found in map(score, own) if found is not None]
+                means[value] = math.fsum(scores) if len(scores) == len(own) else math.nan
+            if any(map(math.isnan, means.values())):
+                return made, None
+            # Of equal ones the smallest.
+            best = max(sorted(means), key=means.__getitem__)
+            waiting = self._beyond(best, sorted(means), first)
+        return made, best
+
+    def _beyond(self, best: float, tried: Sequence[float], first: RunSpec) -> list[float]:
+        """Return the next value beyond an end, if the best lies there and one may be tried."""
+        ends = {tried[0]: tried[1], tried[-1]: tried[-2]}
+        if best not in ends or len(tried) == len(self.values) + MAX_EXTENSIONS:
+            return []
+        value = _rounded(best**2 / ends[best])
+        try:
+            first.override({self.column: value})
+        except ConfigError:
+            return []
+        return [value]
+
+
+def read_grid(text: str) -> tuple[float, ...]:
+    """Read LOW:HIGH:N as N values, each the same factor above the one before.
+
+    Raises:
+        ConfigError: If it is not of that form, or the values are not two or more that ascend from
+            above 0.
+    """
+    found = FORM.fullmatch(text)
+    try:
+        low, high, count = float(found[1]), float(found[2]), int(found[3])  # type: ignore[index]
+    except (TypeError, ValueError):
+        low = high = count = 0
+    if not (0 < low < high < math.inf and count > 1):
+        raise ConfigError(
+            f"--tune is invalid: expected LOW:HIGH:N such as 0.001:0.014:9, got {text[:40]!r}"
+        )
+    values = [_rounded(low * (high / low) ** (place / (count - 1))) for place in range(count)]
+    if len({*values}) < count:
+        raise ConfigError(f"--tune is invalid: {count} values from {low} to {high} are too many")
+    return tuple(values)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def tune(
+    experiment: Experiment, base: Sequence[RunSpec], changes: Mapping[str, Any]
+) -> tuple[Experiment, Tuning | None]:
+    """Return an experiment that is judged at the best values of what is tuned, and the tuning.
+
+    Args:
+        experiment: Any whose first metric is an accuracy, and whose claims choose nothing yet.
+        base: Its trials.
+        changes: As for `trials`; `~path` → LOW:HIGH:N tunes a setting.
+
+    Raises:
+        ConfigError: If two settings are tuned, the grid is invalid, the experiment is none of
+            these, or a trial is of a validation seed or lacks the setting.
+    """
+    found = {path: value for path, value in changes.items() if path.startswith(TUNED)}
+    if not found:
+        return experiment, None
+    if len(found) > 1:
+        raise ConfigError("--tune takes one setting")
+    ((path, text),) = found.items()
+    column, metric = path.removeprefix(TUNED), experiment.figure.metrics[0]
+    if "accuracy" not in metric:
+        raise ConfigError(f"{experiment.name} cannot be tuned: its first metric is {metric}")
+    if any(claim.choice for claim in experiment.claims):
+        raise ConfigError(f"{experiment.name} cannot be tuned: its claims choose a setting already")
+    if both := {spec.seed for spec in base}.intersection(VALIDATION_SEEDS):
+        raise ConfigError(f"seed is invalid: {min(both)} chooses settings and is not judged")
+    layout = experiment.figure
+    # The former axis tells panels apart, where it is a setting of other trials.
+    axis = [one for one in names_of(layout.x) if one.partition(".")[0] in RunSpec.model_fields]
+    panels = (*names_of(layout.panels), *(one for one in axis if one != column))
+    made = replace(
+        experiment,
+        claims=tuple(at_best(one, column, metric) for one in experiment.claims),
+        figure=over_values(layout, column, panels, layout.rows),
+        labels={column: LABELS.get(column, column), **experiment.labels},
+        more_figures={},
+    )
+    return made, Tuning(column, read_grid(str(text)), metric, tuple(base))
+
+
+def at_best(
+    claim: Claim, column: str, metric: str, validation: tuple[int, ...] = VALIDATION_SEEDS
+) -> Claim:
+    """Return a claim about each condition at its own best value of a setting."""
+    name = "peak rate" if column == "training.learning_rate" else column
+    return replace(
+        claim,
+        name=f"{claim.name}_tuned",
+        statement=f"{claim.statement.rstrip('.')}, each network at its own best {name} "
+        "(our check).",
+        choice=Choice(column, metric, validation),
+    )
+
+
+def over_values(
+    layout: FigureLayout, column: str, panels: Columns, rows: Columns | None = None
+) -> FigureLayout:
+    """Return a layout of a first metric over the values of a setting."""
+    return FigureLayout(
+        x=column,
+        panels=panels,
+        lines=layout.lines,
+        rows=rows,
+        metrics=layout.metrics[:1],
+        contrast=layout.contrast,
+        x_base=10,
+    )
+
+
+def at_values(
+    specs: Iterable[RunSpec],
+    column: str,
+    values: tuple[float, ...],
+    validation: tuple[int, ...] = VALIDATION_SEEDS,
+) -> tuple[RunSpec, ...]:
+    """Return a grid at several values of a setting, and each condition with validation seeds too.
+
+    Seeds stay outermost, those of the validation last.
+    """
+    final = tuple(specs)
+    more = [spec.override({"seed": seed}) for seed in validation for spec in final]
+    every = dict.fromkeys((*final, *more))
+    return tuple(spec.override({column: value}) for spec in every for value in values)

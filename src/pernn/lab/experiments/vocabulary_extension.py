@@ -1,0 +1,134 @@
+"""Does a pretrained network take up new words more easily with the encoding?
+
+Source: Morita (2024), version 1, figure 5 and section 4.2.
+"""
+
+from collections.abc import Sequence
+
+from pernn.lab.runs import RunSpec
+
+from .comparisons import OURS, PAPER_SETTING, POINT, named
+from .experiment import Experiment, FigureLayout
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    POWERS,
+    SEEDS,
+    SMALL,
+    SMALL_SEEDS,
+    Settings,
+    encodings,
+    grid,
+    widths,
+)
+from .predicates import Claim, Contrast, Differs, DiffersMore, Equivalent, Place, with_primary
+
+STAGE = "pretraining.task.kind"
+"""What the network learnt first; absent where it learns all ids from the beginning."""
+EXTENDED = "reverse_ordering"
+SIZES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
+"""Numbers of ids after the extension, 2K. The paper names 128, 256, 512 and says "and up"."""
+
+
+def demo() -> tuple[RunSpec, ...]:
+    """Minutes on two CPU cores."""
+    sizes = {"task.length": 16, **widths(64), "task.num_held_out": 512}
+    return _both_ways([8, 16], {**sizes, **DEMO_TRAINING, "training.iterations": 500})
+
+
+def small() -> tuple[RunSpec, ...]:
+    """An hour or two on two CPU cores."""
+    return _both_ways([64, 192], SMALL, SMALL_SEEDS)
+
+
+def paper() -> tuple[RunSpec, ...]:
+    """The published grid; meant for GPUs."""
+    return _both_ways(SIZES, {})
+
+
+def _both_ways(
+    sizes: Sequence[int], base: Settings, seeds: Sequence[int] = SEEDS
+) -> tuple[RunSpec, ...]:
+    """Cross sizes and encodings, each pretrained on half of the ids, and from scratch."""
+    ids = [{"task.vocab_size": size, "task.num_known": size // 2} for size in sizes]
+    kinds = {"task.kind": "vocabulary_extension", "core.kind": "lstm"}
+    specs = grid({**kinds, **base}, ids, encodings(), seeds=seeds)
+    return tuple(one for spec in specs for one in (_pretrained(spec), spec))
+
+
+def _pretrained(spec: RunSpec) -> RunSpec:
+    """Put a stage before it that knows half of the ids and lasts as long."""
+    task = spec.task.dump()
+    known = {
+        "kind": EXTENDED,
+        "vocab_size": task["num_known"],
+        **{name: task[name] for name in ("length", "num_held_out")},
+    }
+    stage = {"task": known, "training": spec.training.dump()}
+    return spec.override({"pretraining": stage})
+
+
+V1 = Place("v1", "section 4.2 and Fig. 5")
+LSTM = {"core.kind": "lstm"}
+UP_TO_512 = {"task.vocab_size": tuple(size for size in POWERS if size <= 512)}
+"""The text compares extension and training from scratch for 2K = 128 … 512."""
+CLAIMS = (
+    Claim(
+        name="encoding_helps_extension",
+        statement="The encoding raises the accuracy on new tokens after an extension of the "
+        "vocabulary.",
+        source=V1,
+        predicate=Differs(
+            "token_accuracy", {**LSTM, STAGE: EXTENDED}, ENCODING, cells="task.vocab_size"
+        ),
+    ),
+    Claim(
+        name="marginal_from_scratch",
+        statement="From scratch, the difference between encoded and vanilla is marginal for "
+        "2K = 128 … 512.",
+        source=V1,
+        predicate=Equivalent(
+            "token_accuracy",
+            {**PAPER_SETTING, **LSTM, STAGE: None},
+            ENCODING,
+            cells="task.vocab_size",
+            required=(128, 256, 512),
+            margin=POINT,
+            margin_origin=OURS,
+        ),
+    ),
+    Claim(
+        name="gain_larger_under_extension",
+        statement="Up to 2K = 512, the encoding helps more under extension than from scratch.",
+        source=V1,
+        predicate=DiffersMore(
+            "token_accuracy",
+            {**LSTM, **UP_TO_512},
+            ENCODING,
+            Contrast(STAGE, treated=EXTENDED, baseline=None),
+            cells="task.vocab_size",
+        ),
+    ),
+)
+
+EXPERIMENT = Experiment(
+    name="vocabulary_extension",
+    scales={"demo": demo, "small": small, "paper": paper},
+    claims=with_primary(CLAIMS, "encoding_helps_extension", "gain_larger_under_extension"),
+    figure=FigureLayout(
+        x="task.vocab_size",
+        panels=STAGE,
+        lines="encoding.kind",
+        metrics=("token_accuracy",),
+        contrast=ENCODING,
+        x_base=2,
+    ),
+    labels={
+        "task.vocab_size": "Vocabulary size after the extension, 2K",
+        STAGE: "Learnt first",
+        EXTENDED: "K ids, then extended",
+        "None": "All 2K ids from scratch",
+        **named("encoding.kind", "none", "sinusoidal"),
+        "token_accuracy": "Token accuracy, new ids only",
+    },
+)

@@ -1,0 +1,93 @@
+"""How well predicted id sequences agree with their targets; what is `UNSCORED` does not count."""
+
+import numpy as np
+from jaxtyping import Bool, Int, Int64
+from rapidfuzz.distance import DamerauLevenshtein
+
+from pernn.errors import ConfigError
+from pernn.lab.interfaces import UNSCORED
+
+BoolArray = Bool[np.ndarray, "..."]
+
+
+def token_accuracy(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> float:
+    """Share of scored tokens that are right, in [0, 1]."""
+    scored = _scored(predictions, targets)
+    return float((predictions == targets)[scored].mean())
+
+
+def sequence_accuracy(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> float:
+    """Share of sequences in which every scored token is right, in [0, 1]."""
+    scored = _scored(predictions, targets)
+    return float(((predictions == targets) | ~scored).all(axis=1).mean())
+
+
+def ascending_pair_share(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> float:
+    """Return the share of neighbouring scored predictions in ascending order, in [0, 1].
+
+    Right or wrong; equal neighbours are in order, as tokens that are sorted may occur more than
+    once. 1 if there is no pair.
+
+    Source: the published program's script behind version 1, appendix C.2.
+    """
+    rows = _rows(predictions, _scored(predictions, targets))
+    steps = np.concatenate([np.diff(row) for row in rows])
+    return float((steps >= 0).mean()) if steps.size else 1.0
+
+
+def ascending_sequence_share(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> float:
+    """Return the share of predicted sequences that ascend throughout, in [0, 1].
+
+    Right or wrong; equal neighbours are in order. One swapped pair spoils a whole sequence, so this
+    is below `ascending_pair_share` wherever that is below 1.
+    """
+    rows = _rows(predictions, _scored(predictions, targets))
+    return float(np.mean([row == sorted(row) for row in rows]))
+
+
+def edit_distances(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> Int64[np.ndarray, " batch"]:
+    """Number of insertions, deletions, substitutions and transpositions of each sequence.
+
+    The unrestricted variant: a substring may be edited more than once. At most the number of
+    scored tokens.
+
+    Source: Damerau (1964); computed by RapidFuzz, which needs plain lists.
+    """
+    scored = _scored(predictions, targets)
+    pairs = zip(_rows(predictions, scored), _rows(targets, scored), strict=True)
+    return np.array([DamerauLevenshtein.distance(left, right) for left, right in pairs])
+
+
+def damerau_levenshtein(
+    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
+) -> float:
+    """Mean of `edit_distances` per sequence."""
+    return float(edit_distances(predictions, targets).mean())
+
+
+def _rows(
+    ids: Int[np.ndarray, "batch scored"], scored: Bool[np.ndarray, "batch scored"]
+) -> list[list[int]]:
+    if scored.all():
+        return ids.tolist()  # type: ignore[no-any-return]
+    return [row[mask].tolist() for row, mask in zip(ids, scored, strict=True)]
+
+
+def _scored(predictions: Int[np.ndarray, "..."], targets: Int[np.ndarray, "..."]) -> BoolArray:
+    scored: BoolArray = targets != UNSCORED
+    if predictions.shape != targets.shape or predictions.ndim != 2 or not scored.any():
+        raise ConfigError(
+            "metrics need predictions and targets of one shape (batch, scored), with something "
+            f"to score; got {predictions.shape} and {targets.shape}"
+        )
+    return scored

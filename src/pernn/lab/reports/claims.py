@@ -1,0 +1,250 @@
+"""Verdicts: what finished trials say about claims, with all that decided.
+
+Student's t on the values of each seed decides, at five seeds or more, corrected by Holm's procedure
+for the number of claims of the experiment. The reasons are in docs/statistics.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pernn.errors import counted
+from pernn.lab.config import flatten
+from pernn.lab.experiments import Claim, Equivalent, EveryTrial, LimitNear, Rule
+from pernn.lab.runs import RunSpec
+
+from .choosing import choose
+from .findings import Cell, Finding, find
+from .records import Record
+from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide, detectable
+from .samples import Label, NotRunError, show
+from .statistics import ROUNDING, Interval, bootstrap_interval, student_interval
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the records say about one claim.
+
+    Attributes:
+        claim: What was judged.
+        verdict: After correction for the number of claims that were judged together. `not run` if
+            something that it needs is not there at all, `too few seeds` below five.
+        uncorrected: What it would be if this were the only claim.
+        quantity: What the intervals are of, with its unit where it has one.
+        interval: 95 % interval that goes with the verdict: Student's t, of the worst cell where
+            each cell is judged.
+        bootstrap: The paper's percentile bootstrap interval of the same values.
+        p_supports: One-sided p-value of the test that would support the claim, uncorrected.
+        p_contradicts: That of the test that would contradict it.
+        num_seeds: Number of values behind them.
+        num_diverged: Trials that diverged; they count, with the worst value of each metric.
+        num_missing: Trials that the claim is about and that are not finished.
+        cells: Every cell by itself.
+        detail: One line on what was compared, or why nothing was.
+        remark: What a reader should know before trusting it; empty if nothing.
+        detectable: Smallest effect that had a chance of 80 % to decide, by the observed spread and
+            the number of claims: a distance from the bound in the quantity's unit; of claims of
+            equality the smallest margin. `None` without a spread, or where single trials decide.
+        registration: `registered` if a plan was registered that says so of this very claim and of
+            its trials, `exploratory` if they depart from it, as the remark says; empty without one.
+    """
+
+    claim: Claim
+    verdict: Outcome
+    uncorrected: Outcome
+    quantity: str
+    interval: Interval | None = None
+    bootstrap: Interval | None = None
+    p_supports: float | None = None
+    p_contradicts: float | None = None
+    num_seeds: int = 0
+    num_diverged: int = 0
+    num_missing: int = 0
+    cells: tuple[Cell, ...] = ()
+    detail: str = ""
+    remark: str = ""
+    detectable: float | None = None
+    registration: str = ""
+
+    @property
+    def intervals(self) -> str:
+        """Everything behind the estimate in one line, with a comma before it; empty if not run."""
+        if self.interval is None or self.bootstrap is None:
+            return ""
+        method = self.interval.method.removesuffix(" 0.95")
+        if not self.interval.bounded:
+            return f" {self.interval.bounds}"
+        text = f", 95 % {self.interval.bounds} by {method}, {self.bootstrap.bounds} by the paper's "
+        text += f"bootstrap, n = {self.num_seeds}"
+        if self.p_supports is None or self.p_contradicts is None:
+            return text
+        return f"{text}, one-sided p {self.p_supports:.2g} for, {self.p_contradicts:.2g} against"
+
+    @property
+    def sensitivity(self) -> str:
+        """The smallest effect that could be seen, in words; empty if there is none."""
+        if self.detectable is None or self.interval is None:
+            return ""
+        what = "margin" if _is_of_equality(self.claim) else "effect"
+        return f"smallest {what} seen with 80 % power: {self.interval.show(self.detectable)}"
+
+    def dump(self) -> dict[str, Any]:
+        """Return plain JSON values; what is not a number becomes null."""
+        values = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
+        if not self.registration:
+            del values["registration"]
+        about = self.claim
+        return {
+            "claim": about.name,
+            "statement": about.statement,
+            "source": about.cited,
+            "paper_value": about.paper_value,
+            **values,
+        }
+
+
+def judge(
+    claim: Claim,
+    records: Sequence[Record],
+    planned: Sequence[RunSpec] | None = None,
+    label: Label = show,
+) -> Verdict:
+    """Decide one claim by its predicate, as if it were the only one.
+
+    Args:
+        claim: What is claimed.
+        records: All finished trials of the experiment; the predicate selects among them, or among
+            the rows of the claim's table.
+        planned: All trials of the sweep, finished or not; if absent, nothing is said to be missing,
+            and cells that are required as planned are those that are there.
+        label: Column or value → how it is displayed in the verdict's words.
+
+    Raises:
+        ConfigError: If two trials compete for one place in the comparison.
+        CorruptError: If the claim's table is malformed.
+    """
+    return judge_all([claim], records, planned, label)[0]
+
+
+def judge_all(
+    claims: Sequence[Claim],
+    records: Sequence[Record],
+    planned: Sequence[RunSpec] | None = None,
+    label: Label = show,
+    *,
+    rule: Rule = "2026-11",
+) -> tuple[Verdict, ...]:
+    """Decide claims together; further arguments and errors as for `judge`.
+
+    Each claim is tested twice, for and against; the chance of any wrong verdict among those that
+    are corrected together stays at 5 %.
+
+    Args:
+        claims: All that are judged.
+        records: As for `judge`.
+        planned: As for `judge`.
+        label: As for `judge`.
+        rule: How they are corrected; see `pernn.lab.reports.rules.correct`.
+    """
+    plan = [{"run": spec.fingerprint(), **flatten(spec.dump())} for spec in planned or ()]
+    found = [_judge(claim, records, plan, label) for claim in claims]
+    tested = [one for one in found if one.num_seeds >= MIN_SEEDS]
+    p_values = [(one.p_supports or 0.0, one.p_contradicts or 0.0) for one in tested]
+    # The older rule knows one family.
+    groups = [rule != "2026-11" and one.claim.primary for one in tested]
+    outcomes = dict(zip(map(id, tested), correct(p_values, groups, rule), strict=True))
+    sizes = {id(one): groups.count(group) for one, group in zip(tested, groups, strict=True)}
+    return tuple(
+        _corrected(one, outcomes[id(one)], sizes[id(one)]) if id(one) in outcomes else one
+        for one in found
+    )
+
+
+def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
+    seen = smallest_effect(verdict.claim, verdict.interval, verdict.num_seeds, num_judged)
+    verdict = replace(verdict, detectable=seen)
+    if outcome == verdict.uncorrected:
+        return verdict
+    words = f"{verdict.uncorrected} if it were the only claim, not as one of {num_judged}"
+    remark = "; ".join(filter(None, [words, verdict.remark]))
+    return replace(verdict, verdict=outcome, remark=remark)
+
+
+def _is_of_equality(claim: Claim) -> bool:
+    return isinstance(claim.predicate, Equivalent | LimitNear)
+
+
+def smallest_effect(
+    claim: Claim, interval: Interval | None, num_seeds: int, num_judged: int
+) -> float | None:
+    """Return the smallest effect seen with 80 % power at Holm's first step, where it is hardest.
+
+    Args:
+        claim: What is judged.
+        interval: Student's 95 % interval of the values.
+        num_seeds: Number of values.
+        num_judged: Claims that are corrected together.
+
+    Returns:
+        See `Verdict.detectable`.
+    """
+    if interval is None or isinstance(claim.predicate, EveryTrial):
+        return None
+    equality = _is_of_equality(claim)
+    return detectable(interval, num_seeds, ALPHA / num_judged, both_sides=equality)
+
+
+def _judge(
+    claim: Claim, records: Sequence[Record], plan: Sequence[Record], label: Label
+) -> Verdict:
+    try:
+        records, plan, chosen = choose(claim, records, plan, label)
+        found = find(claim, records, plan, label)
+    except NotRunError as reason:
+        metric = label(claim.predicate.metric)
+        return Verdict(claim, "not run", "not run", metric, detail=str(reason))
+    outcome: Outcome = "too few seeds"
+    evidence = found.evidence
+    if evidence is not None and found.num_seeds >= MIN_SEEDS:
+        outcome = decide(bool(evidence.supports <= ALPHA), bool(evidence.contradicts <= ALPHA))
+    return Verdict(
+        claim,
+        outcome,
+        outcome,
+        found.quantity,
+        found.interval or student_interval(found.values),
+        bootstrap_interval(found.values),
+        None if evidence is None else float(evidence.supports),
+        None if evidence is None else float(evidence.contradicts),
+        found.num_seeds,
+        found.sample.num_diverged,
+        found.sample.num_missing,
+        found.cells,
+        "; ".join(filter(None, [found.detail, chosen])),
+        "; ".join(_remarks(found)),
+    )
+
+
+def _remarks(found: Finding) -> list[str]:
+    sample, values = found.sample, found.values
+    lost, missing = sample.num_diverged, sample.num_missing
+    constant = not found.interval and len(values) > 1 and max(values) - min(values) <= ROUNDING
+    words = {
+        f"{found.num_seeds} of the {MIN_SEEDS} seeds that a verdict needs": (
+            found.num_seeds < MIN_SEEDS
+        ),
+        found.remark: bool(found.remark),
+        f"all {len(values)} values are equal, so their spread is unknown": constant,
+        f"{counted(lost, 'trial')} diverged and count{'s' * (lost == 1)} as the worst": lost,
+        f"{counted(missing, 'trial')} not finished": missing,
+    }
+    return [text for text, holds in words.items() if holds]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

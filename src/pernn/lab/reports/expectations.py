@@ -1,0 +1,212 @@
+"""What the plan of a publication expected of it, beside what was found."""
+
+import json
+import math
+import posixpath
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pernn.errors import ConfigError, counted
+from pernn.lab.store import Registration
+from pernn.lab.trials import unroll
+
+from .claims import Verdict
+from .escaping import escape_markdown, markdown_table
+from .records import Record, matches, number, sort_key
+from .report import Report
+from .statistics import Interval, student_interval
+
+Outcome = Literal["held", "missed", "not decided", "open", "not run"]
+OUTCOMES: tuple[Outcome, ...] = ("held", "missed", "not decided", "not run", "open")
+NOT = "not supported"
+FAILURE = "by the plan a failure to replicate"
+HEAD = """\
+# Predicted and found
+
+Made by `make evidence`: every numbered expectation of the [plan](plan.md), from `expectations.json`
+beside this page, and of registered plans, from their lock files, and what the published trials say
+of it. An expectation of a claim has *held* if the verdict is the expected one, was *missed* if it
+is the opposite, and is *not decided* if the claim is inconclusive. An expectation of a number has
+held or was missed if its 95 % interval (Student's t over seeds, not corrected for their number)
+lies on one side of the bound; of a mean ("at least"), the mean itself decides, as in the plan.
+*Open* is what the plan asked without expecting an answer. The last number of a claim is the
+smallest effect seen with 80 % power.
+"""
+
+
+@dataclass(frozen=True)
+class _Row:
+    number: str
+    text: str
+    found: str
+    outcome: Outcome
+    fails: bool
+
+
+def predicted_and_found(
+    content: str,
+    reports: Sequence[Report],
+    pages: str = ".",
+    plans: Mapping[str, Registration] | None = None,
+) -> str:
+    """Return the page as Markdown.
+
+    Args:
+        content: JSON, a list of sections: `section`, `title` and `expectations`. Each has `number`,
+            `text`, `expected` (`supported`, `contradicted`, `not supported`, `open`; of a number
+            `above`, `below`, `at least` with `bound`), `failure` if anything else is one, and
+            either `claims`, as "sweep: claim", or `terms` of a number: `weight`, `sweep`, `where`.
+        reports: All published sweeps.
+        pages: Folder of the sweeps' pages, as seen from this one.
+        plans: Registered plans by name, a section each.
+
+    Raises:
+        ConfigError: If the content is not as it should be.
+    """
+    by_name = {one.name: one for one in reports}
+    # A registered name spells out the seeds; a whole grid is published under the experiment's name.
+    by_runs = {frozenset(trial["run"] for trial in one.records): one for one in reports}
+    for own in (sweep for plan in (plans or {}).values() for sweep in plan.sweeps):
+        if found := by_runs.get(frozenset(own.runs)):
+            by_name[own.name] = found
+    parts, every = [], Counter[Outcome]()
+    try:
+        for section in [*json.loads(content), *map(_section, (plans or {}).items())]:
+            rows = [
+                row
+                for one in section["expectations"]
+                for row in (
+                    _of_claims(one, by_name, pages) if "claims" in one else _of_number(one, by_name)
+                )
+            ]
+            every += Counter(row.outcome for row in rows)
+            parts.append(f"## {section['section']}. {section['title']}\n\n{_table(rows)}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"expectations.json: {type(error).__name__}: {error}") from error
+    counts = ", ".join(f"{every[name]} {name}" for name in OUTCOMES if every[name])
+    return "\n\n".join([HEAD.rstrip(), f"{every.total()} rows: {counts}.", *parts]) + "\n"
+
+
+def _section(plan: tuple[str, Registration]) -> Mapping[str, Any]:
+    name, about = plan
+    title = f"{about.title} (registered {about.date[:10]})"
+    return {"section": name, "title": title, "expectations": about.expectations}
+
+
+def _table(rows: Sequence[_Row]) -> str:
+    lines = [
+        (
+            row.number,
+            escape_markdown(row.text),
+            row.found,
+            f"{row.outcome}; {FAILURE}" if row.fails else row.outcome,
+        )
+        for row in rows
+    ]
+    return markdown_table(("no.", "expected", "found", "outcome"), lines)
+
+
+def _of_claims(one: Mapping[str, Any], reports: Mapping[str, Report], pages: str) -> list[_Row]:
+    rows = []
+    text = f"{one['text']}: {one['expected']}"
+    missing = [title for title in one["claims"] if title.partition(": ")[0] not in reports]
+    if missing:
+        found = f"no trial is published ({counted(len(missing), 'claim')})"
+        rows.append(_Row(one["number"], text, found, "not run", fails=False))
+    for title in one["claims"]:
+        if title in missing:
+            continue
+        sweep, _, name = title.partition(": ")
+        report = reports[sweep]
+        verdicts = {verdict.claim.name: verdict for verdict in report.verdicts}
+        if name not in verdicts:
+            raise ConfigError(f"expectations.json: {sweep} has no claim {name!r}")
+        verdict = verdicts[name]
+        outcome = _judge_claim(one["expected"], verdict)
+        is_met = outcome == "held" if one["expected"] == NOT else verdict.verdict == "supported"
+        fails = outcome != "not run" and _fails(one, is_met=is_met)
+        link = posixpath.normpath(f"{pages}/{report.name}/report.md")
+        found = f"[`{name}`]({link}): {_told(verdict)}"
+        rows.append(_Row(one["number"], text, found, outcome, fails))
+    return rows
+
+
+def _told(verdict: Verdict) -> str:
+    if verdict.interval is None:
+        return verdict.verdict
+    seen = f", {verdict.interval.show(verdict.detectable)}" if verdict.detectable else ""
+    return f"{verdict.verdict}, {escape_markdown(str(verdict.interval))}{seen}"
+
+
+def _judge_claim(expected: str, verdict: Verdict) -> Outcome:
+    if verdict.verdict in ("not run", "too few seeds"):
+        return "not run"
+    if expected == "open":
+        return "open"
+    if expected == NOT:
+        return "missed" if verdict.verdict == "supported" else "held"
+    if expected not in ("supported", "contradicted"):
+        raise ConfigError(f"expectations.json: no expectation is called {expected!r}")
+    if verdict.verdict == "inconclusive":
+        return "not decided"
+    return "held" if verdict.verdict == expected else "missed"
+
+
+def _fails(one: Mapping[str, Any], *, is_met: bool) -> bool:
+    return bool(one.get("failure")) and not is_met
+
+
+def _of_number(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[_Row]:
+    expected, bound = one["expected"], one.get("bound", 0.0)
+    text = one["text"] if expected == "open" else f"{one['text']}: {expected} {bound:g}"
+    if any(term["sweep"] not in reports for term in one["terms"]):
+        return [_Row(one["number"], text, "no trial is published", "not run", fails=False)]
+    values = _values(one, reports)
+    interval = student_interval(values)
+    outcome = _judge_number(expected, bound, interval)
+    found = f"{escape_markdown(str(interval))}, n = {len(values)}"
+    fails = _fails(one, is_met=outcome == "held")
+    return [_Row(one["number"], text, found, outcome, fails)]
+
+
+def _judge_number(expected: str, bound: float, found: Interval) -> Outcome:
+    if expected == "open":
+        return "open"
+    if expected == "at least":
+        return "held" if found.estimate >= bound else "missed"
+    if expected not in ("above", "below"):
+        raise ConfigError(f"expectations.json: no expectation is called {expected!r}")
+    is_above, is_below = found.low > bound, found.high < bound
+    if not (is_above or is_below):
+        return "not decided"
+    return "held" if is_above == (expected == "above") else "missed"
+
+
+def _values(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[float]:
+    """Return the weighted sum of the terms' means for each seed that has them all."""
+    sums: list[dict[Any, float]] = []
+    for term in one["terms"]:
+        rows = unroll(reports[term["sweep"]].records, one.get("table"))
+        sums.append(
+            {
+                seed: term["weight"] * math.fsum(some) / len(some)
+                for seed, some in _by_seed(rows, term["where"], one["metric"]).items()
+            }
+        )
+    seeds = sorted(set.intersection(*(set(some) for some in sums)), key=sort_key)
+    if not seeds:
+        raise ConfigError(f"expectations.json: {one['text']}: no trial has it")
+    return [math.fsum(some[seed] for some in sums) for seed in seeds]
+
+
+def _by_seed(
+    rows: Sequence[Record], where: Mapping[str, Any], metric: str
+) -> dict[Any, list[float]]:
+    found = defaultdict(list)
+    for row in rows:
+        value = number(row, metric)
+        if value is not None and matches(row, where):
+            found[row["seed"]].append(value)
+    return dict(found)

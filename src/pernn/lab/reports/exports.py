@@ -1,0 +1,107 @@
+"""Records as CSV, JSON or Parquet, for other people's tools."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pernn.errors import ConfigError
+from pernn.lab.store import load_pyarrow, require_writable, storing, write_atomically
+from pernn.lab.trials import require_table, unroll
+
+from .escaping import csv_cell
+
+Records = Sequence[dict[str, Any]]
+
+
+def export_records(records: Records, place: str | Path, table: str | None = None) -> int:
+    """Write one row per record in the form that the file's ending names.
+
+    Columns are all keys that occur, in the order of their first appearance; a record without one
+    has an empty cell. Tables are left out; one of them can take the trials' place. In CSV a text
+    that begins like a formula (=, +, -, @, tab, line break) gets an apostrophe before it.
+
+    Args:
+        records: Finished trials.
+        place: Path of the file.
+        table: If given, each trial stands for the rows of this table of its.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ConfigError: If the place is an address, its ending is not one of .csv, .json, .parquet, or
+            no trial has the table.
+        CorruptError: If a trial's table is malformed.
+        MachineError: If a package is missing that the form needs.
+        StoreError: If the file cannot be written.
+    """
+    require_exportable(place)
+    if table is not None:
+        require_table(records, table)
+    rows = [
+        {column: value for column, value in record.items() if column != "tables"}
+        for record in unroll(records, table)
+    ]
+    path = Path(place)
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, WRITERS[path.suffix](rows))
+    return len(rows)
+
+
+def require_exportable(place: str | Path) -> None:
+    """Refuse a place that records cannot be exported to, before they are read or computed.
+
+    Raises:
+        ConfigError: If it is an address, or its ending is not one of .csv, .json, .parquet.
+        MachineError: If the form needs a package that is missing.
+        StoreError: If the file cannot be written.
+    """
+    if "://" in str(place):
+        raise ConfigError("expected a file here, not an address: export it, then copy it there")
+    form = Path(place).suffix
+    if form not in WRITERS:
+        raise ConfigError(f"{place}: the ending must be one of {', '.join(WRITERS)}")
+    if form == ".parquet":
+        load_pyarrow()
+    require_writable(Path(place))
+
+
+def columns(records: Records) -> list[str]:
+    """List all keys in the order of their first appearance."""
+    return list(dict.fromkeys(key for record in records for key in record))
+
+
+def to_csv(records: Records) -> bytes:
+    """Return records as CSV with a header; a text that a spreadsheet would run is defused."""
+    names, text = columns(records), io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(csv_cell, names))
+    writer.writerows([csv_cell(record.get(name)) for name in names] for record in records)
+    return text.getvalue().encode()
+
+
+def to_json_rows(records: Records) -> bytes:
+    """Return records as a JSON array."""
+    return json.dumps(list(records), indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def to_parquet(records: Records) -> bytes:
+    """Return records as a Parquet file.
+
+    Raises:
+        MachineError: If pyarrow is missing.
+    """
+    pa, parquet = load_pyarrow()
+    names = columns(records)
+    table = pa.table({name: [record.get(name) for record in records] for name in names})
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return bytes(sink.getvalue())
+
+
+WRITERS = {".csv": to_csv, ".json": to_json_rows, ".parquet": to_parquet}
+"""Ending of a file → what makes its content."""

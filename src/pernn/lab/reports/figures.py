@@ -1,0 +1,305 @@
+"""Figures: an experiment's layout drawn from its records, the same bytes every time."""
+
+import io
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pernn.lab.experiments import Experiment
+from pernn.lab.trials import unroll
+
+from .escaping import shorten
+from .factors import draw_factors
+from .grid import Grid, Row
+from .heat import add_colour_bar, collect_cells, colours, draw_cells
+from .labels import SEPARATOR, Labels, footer_items
+from .marks import draw_bands, draw_points, draw_violins
+from .records import Record
+from .scales import Scale, begins_far_away, fit_metric, fit_settled, is_share, late_values
+from .scatter import collect_pairs, draw_scatter, fit_number
+from .series import Series, collect, differences, line_order
+
+Format = Literal["svg", "pdf", "png"]
+METADATA: dict[Format, dict[str, None]] = {
+    "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
+    "pdf": dict.fromkeys(("CreationDate", "Creator", "Producer")),
+    "png": dict.fromkeys(("Software",)),
+}
+"""What matplotlib writes about itself and the day: left out, so that equal data are equal bytes."""
+
+STYLE: dict[str, Any] = {
+    "svg.hashsalt": "pernn",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "text.parse_math": False,
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "savefig.dpi": 200.0,
+}
+
+FORMS: dict[str, Callable[[Axes, Scale, Sequence[Series]], None]] = {
+    "points": draw_points,
+    "bands": draw_bands,
+    "violins": draw_violins,
+}
+
+LONGEST = 300
+"""Characters of a title."""
+
+CHANCE = "Chance, 1 / K"
+
+
+def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> Figure:
+    """Draw panels × metrics in the layout's form, with n.
+
+    Args:
+        experiment: Its layout and labels say what is drawn and how it is called.
+        records: Finished trials; none gives a figure that says so.
+        scale: Of the sweep, said in the caption; empty if it has none.
+
+    Returns:
+        The figure, not attached to any window system.
+
+    Raises:
+        ConfigError: If two trials compete for one point, or the layout cannot be drawn.
+        CorruptError: If the layout's table is malformed.
+    """
+    layout = experiment.figure
+    with drawing():
+        if not records:
+            return _empty(experiment, "no finished trials yet")
+        found = unroll(records, layout.table)
+        if not found:
+            return _empty(experiment, f"no finished trial has a table {layout.table!r}")
+        grid = Grid(experiment, found)
+        DRAWN.get(layout.form, _draw_lines)(grid)
+        grid.name()
+        _frame(grid.figure, experiment, grid.all_axes, footer_items(experiment, records, scale))
+        return grid.figure
+
+
+def render(figure: Figure, form: Format) -> bytes:
+    """Return a figure as a file's content; the same figure always gives the same bytes.
+
+    Args:
+        figure: From `draw`.
+        form: `svg` and `pdf` for print, `png` (200 dots per inch) for the screen.
+    """
+    content = io.BytesIO()
+    with drawing():
+        figure.savefig(content, format=form, metadata=METADATA[form])
+    return content.getvalue()
+
+
+def _draw_lines(grid: Grid) -> None:
+    experiment, layout = grid.experiment, grid.layout
+    order, across = line_order(experiment, grid.found), grid.scales()
+    late = late_values(across, layout)
+    drawn: dict[Row, list[float]] = {row: [] for row in grid.rows}
+    settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        violins = _has_violins(grid, row)
+        form = "points" if layout.form == "violins" and not violins else layout.form
+        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
+            if row.metric is None:
+                series = differences(experiment, records, order)
+                axes.axhline(0, color="#000000", linewidth=0.8)
+                axes.margins(y=0.12)
+            else:
+                series = collect(experiment, records, row.metric, order, distributions=violins)
+            FORMS[form](axes, x, series)
+            counts = [len(values) for line in series for values in line.points.values()]
+            _count(axes, counts)
+            drawn[row] += [value for line in series for value in line.values]
+            settled[row] += [value for line in series for value in line.values_at(late)]
+        axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
+    _fit_rows(grid, across, drawn, settled)
+    for axes, x in zip(grid.lowest, across, strict=True):
+        x.fit(axes)
+
+
+def _fit_rows(
+    grid: Grid,
+    across: Sequence[Scale],
+    drawn: Mapping[Row, list[float]],
+    settled: Mapping[Row, list[float]],
+) -> None:
+    """Fit the vertical axis of each row to the values drawn; blocks of rows are compared by eye."""
+    layout = grid.layout
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        panels, values = axes_of_row, drawn[row]
+        is_of_shares = bool(row.metric and is_share(row.metric))
+        if is_of_shares:
+            alike = [other for other in grid.rows if other.metric == row.metric]
+            values = [value for other in alike for value in drawn[other]]
+        if begins_far_away(values, settled[row]) and not is_of_shares:
+            fit_settled(panels, values, settled[row], layout.y_base if row.metric else None)
+        elif row.metric is not None:
+            free = _has_violins(grid, row)
+            fit_metric(panels[0], row.metric, values, layout.y_base, free=free)
+        if row.metric == "token_accuracy" and panels[0].get_ylim()[0] < 0:
+            _draw_chance(panels, across)
+
+
+def _has_violins(grid: Grid, row: Row) -> bool:
+    return grid.layout.form == "violins" and row.metric == grid.layout.metrics[0]
+
+
+def _draw_heat(grid: Grid) -> None:
+    layout, across = grid.layout, grid.scales()
+    (metric,) = layout.metrics
+    y = Scale(layout.lines, layout.y_base, grid.label, grid.found)
+    panels = [
+        collect_cells(layout, x, y, records, metric)
+        for row in grid.rows
+        for x, records in zip(across, grid.inside(row), strict=False)
+    ]
+    colour = colours(panels)
+    cells_left = iter(panels)
+    for axes_of_row in grid.axes:
+        for axes, x in zip(axes_of_row, across, strict=False):
+            cells = next(cells_left)
+            draw_cells(axes, x, y, cells, colour)
+            _count(axes, cells.counts)
+    for axes, x in zip(grid.lowest, across, strict=True):
+        x.fit(axes, cells=True)
+    for axes, *_ in grid.axes:
+        y.fit_upright(axes)
+        axes.set_ylabel(grid.label(layout.lines))
+    add_colour_bar(grid.figure, grid.all_axes, colour, grid.label(metric))
+
+
+def _draw_scatters(grid: Grid) -> None:
+    layout = grid.layout
+    order = line_order(grid.experiment, grid.found)
+    across: list[list[float]] = [[] for _ in grid.lowest]
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        metric, upwards = str(row.metric), []
+        for axes, records, along in zip(axes_of_row, grid.inside(row), across, strict=False):
+            points = collect_pairs(layout, records, metric)
+            draw_scatter(axes, grid.experiment, points, order)
+            along += [point.x for point in points]
+            upwards += [point.y for point in points]
+        fit_metric(axes_of_row[0], metric, upwards, layout.y_base, free=not is_share(metric))
+        axes_of_row[0].set_ylabel(_quantity(grid.experiment, metric))
+    for axes, along in zip(grid.lowest, across, strict=True):
+        fit_number(axes, str(layout.x), along, layout.x_base)
+
+
+def _draw_factors(grid: Grid) -> None:
+    layout, across = grid.layout, grid.scales()
+    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
+        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
+            _count(axes, draw_factors(axes, grid.experiment, x, records))
+        if layout.contrast:
+            names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
+            axes_of_row[0].set_ylabel(f"Updates,\n{' / '.join(names)}")
+    for axes, x in zip(grid.lowest, across, strict=True):
+        x.fit(axes)
+
+
+DRAWN = {"heat": _draw_heat, "scatter": _draw_scatters, "factors": _draw_factors}
+"""What draws the forms that are not lines of means."""
+
+
+def _count(axes: Axes, counts: Sequence[int]) -> None:
+    low, high = min(counts, default=0), max(counts, default=0)
+    text = f"n = {low}" if low == high else f"n = {low}–{high}"
+    axes.set_title(text, loc="right", fontsize=7.5, color="#555555")
+
+
+def _draw_chance(row: Sequence[Axes], across: Sequence[Scale]) -> None:
+    """Draw what guessing would give, where the horizontal axis tells the vocabulary."""
+    for axes, x in zip(row, across, strict=False):
+        if x.column == "task.vocab_size":
+            axes.plot(
+                [x.position(value) for value in x.values],
+                [1 / value for value in x.values],
+                color="#777777",
+                linewidth=0.9,
+                linestyle=(0, (1, 1.5)),
+                label=CHANCE,
+                zorder=1,
+            )
+
+
+def _quantity(experiment: Experiment, metric: str | None) -> str:
+    layout, label = experiment.figure, Labels(experiment.labels)
+    if metric is not None:
+        return textwrap.fill(label(metric), 24)
+    contrast = layout.contrast
+    sides = f"{label(contrast.treated)} − {label(contrast.baseline)}" if contrast else ""
+    return f"{textwrap.fill(f'{label(layout.metrics[0])}:', 24)}\n{textwrap.fill(sides, 28)}"
+
+
+def _frame(
+    figure: Figure, experiment: Experiment, grid: Sequence[Axes], footer: Sequence[str]
+) -> None:
+    entries: dict[str, Any] = {}
+    for axes in grid:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(name, handle)
+    if CHANCE in entries:
+        entries[CHANCE] = entries.pop(CHANCE)  # the measured lines come first
+    width, height = figure.get_size_inches() * 72
+    title = _balanced(shorten(experiment.question, LONGEST), int(width / 6.2))
+    num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width)
+    # The layout keeps room for the title only, so empty lines of it are the legend's.
+    figure.suptitle("\n".join([*title, "", *[""] * num_rows]), fontsize=11, linespacing=1.2)
+    if entries:
+        figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="upper center",
+            bbox_to_anchor=(0.5, 1 - (4 + 15.5 * len(title)) / height),
+            ncols=max(1, math.ceil(len(entries) / num_rows)),
+        )
+    # Lines break between items only: textwrap lets no-break spaces be.
+    items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in footer]
+    note = textwrap.wrap(SEPARATOR.join(items), int(width / 4.2))
+    figure.supxlabel(
+        "\n".join(line.strip(SEPARATOR) for line in note),
+        fontsize=7,
+        color="#555555",
+        x=0.01,
+        ha="left",
+    )
+    # Settled here once: a layout made anew for each file's resolution would differ by rounding.
+    figure.draw_without_rendering()
+    # Not "none": that leaves a placeholder, for which every file is drawn twice.
+    figure.set_layout_engine(None)
+
+
+def _balanced(text: str, width: int) -> list[str]:
+    """Break a text into as few lines as fit, of about equal length."""
+    fewest = len(textwrap.wrap(text, width))
+    narrow = next((w for w in range(8, width) if len(textwrap.wrap(text, w)) <= fewest), width)
+    return textwrap.wrap(text, narrow) or [""]
+
+
+def _empty(experiment: Experiment, why: str) -> Figure:
+    figure = Figure(figsize=(6.4, 2.4), layout="constrained")
+    figure.suptitle("\n".join(_balanced(shorten(experiment.question, LONGEST), 70)), fontsize=11)
+    figure.text(0.5, 0.45, why, ha="center", color="#555555")
+    return figure
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw from matplotlib's own defaults and this style, whatever the user's settings are."""
+    with matplotlib.style.context(STYLE, after_reset=True):
+        yield

@@ -1,0 +1,379 @@
+"""What finished trials say about a predicate: values, cells, and the evidence in them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+import numpy as np
+
+from pernn.errors import ConfigError
+from pernn.lab.experiments import (
+    AtLeast,
+    AtMost,
+    Claim,
+    Contrast,
+    Differs,
+    DiffersMore,
+    Equivalent,
+    EveryTrial,
+    Grows,
+    LimitNear,
+    Predicate,
+    Sooner,
+)
+
+from .pace import as_factor, is_censored, is_pace, restrict_together
+from .records import Arm, Record, matches, sort_key
+from .rules import Evidence, exceeds, in_every, lies_within, trials_near
+from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
+from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
+
+Compares = Differs | DiffersMore | Equivalent | Grows
+"""Predicates whose values are differences, or slopes."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One of the cells that a claim is about.
+
+    Attributes:
+        name: Column and value.
+        num_seeds: Values behind it.
+        interval: Student's t.
+        bootstrap: The paper's.
+    """
+
+    name: str
+    num_seeds: int
+    interval: Interval
+    bootstrap: Interval
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was measured for a claim.
+
+    Attributes:
+        quantity: What the interval is of.
+        values: One per seed: the average, or those of the cell that decides.
+        evidence: For and against the claim; `None` of one seed.
+        num_seeds: Of the cell that has fewest.
+        cells: Every cell by itself.
+        sample: Where it was taken from.
+        detail: One line on what was compared.
+        remark: What a reader should know before trusting it.
+        interval: That decided, if it is not Student's t interval of the values.
+    """
+
+    quantity: str
+    values: tuple[float, ...]
+    evidence: Evidence | None
+    num_seeds: int
+    cells: tuple[Cell, ...]
+    sample: Sample
+    detail: str
+    remark: str = ""
+    interval: Interval | None = None
+
+
+def find(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> Finding:
+    """Test the records against a claim's predicate.
+
+    Raises:
+        ConfigError: If two records compete for one place.
+        CorruptError: If the claim's table is malformed.
+        NotRunError: If something that is needed is not there.
+    """
+    predicate = claim.predicate
+    if isinstance(predicate, Sooner):
+        return _sooner(claim, predicate, records, planned, label)
+    if isinstance(predicate, Compares) and is_pace(predicate.metric):
+        return _compare_paces(claim, predicate, records, planned, label)
+    return _find(claim, records, planned, label)
+
+
+def _find(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> Finding:
+    predicate, taking_part = claim.predicate, _arms(claim.predicate)
+    along = isinstance(predicate, Grows | LimitNear)
+    cells = predicate.along if isinstance(predicate, Grows | LimitNear) else predicate.cells
+    sample = gather(claim, cells, predicate.required, taking_part, records, planned, label)
+    if along and len(sample.cells) < 2:
+        raise NotRunError(f"needs at least 2 values of {sample.name}, found {sample.all_cells}")
+    match predicate:
+        case AtLeast() | AtMost():
+            return _bounded(predicate, sample)
+        case Equivalent():
+            return _equivalent(predicate, sample)
+        case Differs() | DiffersMore():
+            return _differs(predicate, sample)
+        case Grows():
+            return _grows(predicate, sample)
+        case LimitNear():
+            return _limit_near(predicate, sample)
+        case EveryTrial():
+            return _every_trial(predicate, sample)
+        case Sooner():
+            raise AssertionError(predicate)
+        case _:
+            assert_never(predicate)
+
+
+def _bounded(predicate: AtLeast | AtMost, sample: Sample) -> Finding:
+    sign = 1 if isinstance(predicate, AtLeast) else -1
+
+    def weigh(values: Any) -> Evidence:
+        return exceeds(values, predicate.threshold, sign, or_equal=True)
+
+    detail = f"threshold {predicate.threshold:g} ({predicate.threshold_origin})"
+    return _in_cells(sample.label(predicate.metric), sample, weigh, detail)
+
+
+def _equivalent(predicate: Equivalent, sample: Sample) -> Finding:
+    margin = predicate.margin
+    detail = f"margin ± {margin:g} ({predicate.margin_origin})"
+    quantity = _contrast(predicate, sample.label)
+    return _in_cells(quantity, sample, lambda data: lies_within(data, -margin, margin), detail)
+
+
+def _in_cells(
+    quantity: str, sample: Sample, weigh: Callable[[Any], Evidence], detail: str
+) -> Finding:
+    """Test every cell by itself; the one that decides is shown first."""
+    values = {cell: sample.at(cell) for cell in sample.cells}
+    fewest = min(map(len, values.values()))
+    cells = _cells(sample, values)
+    if fewest < 2:
+        (worst,) = [cell for cell in values if len(values[cell]) == fewest][:1]
+        evidence = None
+    else:
+        found = {cell: weigh(np.array(values[cell])) for cell in values}
+        evidence = in_every(list(found.values()))
+        # Against the claim the clearest cell decides, for it the least clear one.
+        worst = min(found, key=lambda cell: (found[cell].contradicts, -found[cell].supports))
+        if evidence.contradicts > evidence.supports:
+            worst = max(found, key=lambda cell: float(found[cell].supports))
+    detail = f"the worst of {len(values)} cells; {detail}" if len(values) > 1 else detail
+    quantity = f"{quantity} at {sample.name} = {sample.label(worst)}"
+    return Finding(quantity, values[worst], evidence, fewest, cells, sample, detail)
+
+
+def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
+    seeds, note = sample.complete()
+    columns, cells = sample.columns, sample.cells
+    values = tuple(math.fsum(columns[seed][cell] for cell in cells) / len(cells) for seed in seeds)
+    margin, detail = predicate.margin, f"over {sample.name} = {sample.all_cells}{note}"
+    quantity = f"{_contrast(predicate, sample.label)}, mean over {sample.name}"
+    if len(cells) == 1:
+        quantity = f"{_contrast(predicate, sample.label)} at {sample.name} = {sample.all_cells}"
+        detail = note.removeprefix("; ")
+    if margin:
+        against = f"against {predicate.sign * margin:g} ({predicate.margin_origin})"
+        detail = "; ".join(filter(None, [detail, against]))
+    evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, margin))
+    shown = _cells(sample, sample.by_cell(seeds))
+    remark = _disagreement(math.fsum(values), shown)
+    return Finding(quantity, values, evidence, len(seeds), shown, sample, detail, remark)
+
+
+def _sooner(
+    claim: Claim,
+    predicate: Sooner,
+    records: Sequence[Record],
+    planned: Sequence[Record],
+    label: Label,
+) -> Finding:
+    """Test the difference of log2 updates, baseline − treated: the log2 of the factor."""
+    one, margin = predicate.contrast, math.log2(predicate.factor)
+    swapped = Contrast(one.column, one.baseline, one.treated, one.baseline_where, one.treated_where)
+    differs = Differs(
+        metric=predicate.metric,
+        where=predicate.where,
+        contrast=swapped,
+        cells=predicate.cells,
+        required=predicate.required,
+        sign=predicate.sign,
+        margin=margin,
+        margin_origin=predicate.factor_origin,
+    )
+    found = _compare_paces(claim, differs, records, planned, label)
+    factor = f"a factor of {as_factor(student_interval(found.values))}"
+    return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
+
+
+def _compare_paces(
+    claim: Claim,
+    predicate: Compares,
+    records: Sequence[Record],
+    planned: Sequence[Record],
+    label: Label,
+) -> Finding:
+    """Test log2 updates, each trial's within the updates that all of them have."""
+    metric = predicate.metric
+    sides_taken = [where for _, where in _arms(predicate)]
+    taking_part = [
+        row
+        for row in records
+        if matches(row, predicate.where) and any(matches(row, where) for where in sides_taken)
+    ]
+    logged = restrict_together(taking_part, metric)
+    logs = [{**row, metric: math.log2(row[metric])} for row in logged]
+    found = _find(replace(claim, predicate=predicate), logs, planned, label)
+    cells = predicate.along if isinstance(predicate, Grows) else predicate.cells
+    needed = [row for row in logged if row.get(cells) in found.sample.cells]
+    words = []
+    for where in reversed(sides_taken):
+        own = [row for row in needed if matches(row, where)]
+        never = sum(is_censored(row, metric) for row in own)
+        name = ", ".join(map(label, where.values())) or "trials"
+        words += [f"{never} of {len(own)} {name}"] if never else []
+    lacking = f"never reached, and counted at the last update: {'; '.join(words)}" if words else ""
+    return replace(
+        found,
+        quantity=f"log2 of {found.quantity}",
+        remark="; ".join(filter(None, [lacking, found.remark])),
+    )
+
+
+def _arms(predicate: Predicate) -> list[Arm]:
+    """Return the records whose signed sum a predicate is about."""
+    match predicate:
+        case DiffersMore() | Equivalent():
+            return arms(predicate.contrast, predicate.between)
+        case Differs() | Grows():
+            return arms(predicate.contrast)
+        case _:
+            return arms()
+
+
+def _disagreement(total: float, cells: Sequence[Cell]) -> str:
+    """Name the cells whose sign is not that of the average."""
+    way = math.copysign(1, total)
+    opposite = [cell for cell in cells if way * cell.interval.estimate < -ROUNDING]
+    if not opposite:
+        return ""
+    shown = [one.name for one in opposite if one.interval.low * one.interval.high > 0]
+    proof = f", where the 95 % interval excludes 0 at {show_all(shown)}" if shown else ""
+    return (
+        f"cells disagree in sign: opposite to the average at {len(opposite)} of {len(cells)}, "
+        f"{show_all([cell.name for cell in opposite])}{proof}"
+    )
+
+
+def _grows(predicate: Grows, sample: Sample) -> Finding:
+    seeds, note = sample.complete()
+    columns, cells = sample.columns, sample.cells
+    x = np.array([_log2(cell, sample.name) for cell in cells])
+    x -= x.mean()
+    values = tuple(
+        math.fsum(x * [columns[seed][cell] for cell in cells]) / math.fsum(x * x) for seed in seeds
+    )
+    quantity = f"{_contrast(predicate, sample.label)}, change per doubling of {sample.name}"
+    evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, 0.0))
+    shown = _cells(sample, sample.by_cell(seeds))
+    detail = f"over {sample.name} = {sample.all_cells}{note}"
+    return Finding(quantity, values, evidence, len(seeds), shown, sample, detail)
+
+
+def _limit_near(predicate: LimitNear, sample: Sample) -> Finding:
+    seeds, note = sample.complete()
+    columns, cells = sample.columns, sample.cells
+    limits = [_limit([columns[s][cell] for cell in cells], cells, predicate) for s in seeds]
+    # A limit of 0 is below all that was tried, and has no logarithm.
+    floor = _log2(cells[0], sample.name) - 1
+    values = tuple(_log2(limit, sample.name) if limit else floor for limit in limits)
+    never_failed = sum(limit == cells[-1] for limit in limits)
+    target = math.log2(predicate.near)
+
+    def weigh(data: Any) -> Evidence:
+        if not never_failed:
+            return lies_within(data, target - 1, target + 1)
+        # Those limits lie anywhere above what was tried.
+        above = exceeds(data, target + 1).supports
+        return Evidence(np.ones(()), np.minimum(1.0, 2 * above))
+
+    detail = f"limits {', '.join(map(show, limits))} by seed; near {show(predicate.near)} is "
+    detail += f"{target - 1:.4g} … {target + 1:.4g} on this scale{note}"
+    if 0 in limits:
+        detail += f"; a limit of 0 counts as half of {show(cells[0])}"
+    if never_failed:
+        detail += f"; {never_failed} of {len(limits)} seeds never fail, so their limit is unknown"
+    quantity = f"log2 of the limit in {sample.name}"
+    shown = _cells(sample, sample.by_cell(seeds))
+    return Finding(quantity, values, _weigh(values, weigh), len(seeds), shown, sample, detail)
+
+
+def _limit(values: list[float], cells: Sequence[Any], predicate: LimitNear) -> Any:
+    limit: Any = 0
+    for cell, value in zip(cells, values, strict=True):
+        if value < predicate.threshold:
+            break
+        limit = cell
+    return limit
+
+
+def _every_trial(predicate: EveryTrial, sample: Sample) -> Finding:
+    columns = {cell: sample.at(cell) for cell in sample.cells}
+    values = tuple(value for some in columns.values() for value in some)
+    evidence = trials_near(np.array(values), predicate.values, predicate.tolerance)
+    reach = predicate.tolerance * (1 + 1e-9)
+    near = sum(min(abs(value - one) for one in predicate.values) <= reach for value in values)
+    interval = share_interval(near, len(values))
+    allowed = " or ".join(f"{one:g}" for one in predicate.values)
+    detail = f"{near} of {len(values)} trials lie within {predicate.tolerance:g} of {allowed} "
+    detail += f"({predicate.tolerance_origin}); furthest away: "
+    detail += f"{max(values, key=lambda value: min(abs(value - o) for o in predicate.values)):.4g}"
+    return Finding(
+        f"share of trials with {sample.label(predicate.metric)} at {allowed}",
+        values,
+        evidence,
+        min(map(len, columns.values())),
+        _cells(sample, columns),
+        sample,
+        detail,
+        interval=interval,
+    )
+
+
+def _weigh(values: Sequence[float], rule: Callable[[Any], Evidence]) -> Evidence | None:
+    return rule(np.array(values)) if len(values) > 1 else None
+
+
+def _cells(sample: Sample, values: dict[Any, tuple[float, ...]]) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(
+            f"{sample.name} = {sample.label(cell)}",
+            len(some),
+            student_interval(some),
+            bootstrap_interval(some),
+        )
+        for cell, some in values.items()
+    )
+
+
+def _log2(value: Any, column: str) -> float:
+    if sort_key(value)[0] or value <= 0:
+        raise ConfigError(f"{column} must be positive numbers to be doubled, got {value!r}")
+    return math.log2(value)
+
+
+def _contrast(predicate: Differs | DiffersMore | Equivalent | Grows, label: Label) -> str:
+    text, contrast = label(predicate.metric), predicate.contrast
+    if contrast is not None:
+        text += f", {_side(contrast, contrast.treated, label)} − "
+        text += _side(contrast, contrast.baseline, label)
+    if isinstance(predicate, DiffersMore | Equivalent) and predicate.between is not None:
+        sides = predicate.between
+        text += f", more with {label(sides.column)} {label(sides.treated)} than "
+        text += label(sides.baseline)
+    return text
+
+
+def _side(contrast: Contrast, value: Any, label: Label) -> str:
+    """Return the name of one side; a number is led by what it is a number of."""
+    name = label(value)
+    return name if sort_key(value)[0] or name != show(value) else f"{label(contrast.column)} {name}"

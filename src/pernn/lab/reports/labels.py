@@ -1,0 +1,162 @@
+"""How columns and values are called, in which order they stand, and how the trials were run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pernn.errors import counted
+from pernn.lab.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
+from pernn.lab.training import PRESETS
+
+from .escaping import clean, shorten
+from .records import Record, sort_key
+
+SETTINGS = (
+    ("training.precision", "precision {}"),
+    ("task.vocab_size", "K = {}"),
+    ("task.length", "L = {}"),
+    ("task.rare_share", "r = {}"),
+    ("core.hidden_size", "hidden size {}"),
+    ("training.learning_rate", "learning rate {}"),
+    ("training.iterations", "{} updates"),
+)
+"""Columns of the footer."""
+
+LONGEST = 100
+"""Characters of a value, which a figure has to find room for."""
+
+FEW = 4
+"""So many values are listed one by one."""
+
+SEPARATOR = " · "
+
+
+def value_of(record: Record, columns: Columns | None) -> Any:
+    """Return a record's value of a column, or all of several; `None` if there is no such column."""
+    if columns is None or isinstance(columns, str):
+        return record.get(columns) if columns else None
+    return tuple(record.get(column) for column in columns)
+
+
+class Labels:
+    """Display names of columns and values, and the order in which they are shown.
+
+    Args:
+        names: Column or value → display name; listed values come first, in the list's order.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+        self.places = {name: place for place, name in enumerate(names)}
+
+    def __call__(self, value: Any) -> str:
+        """Return a display name; numbers have thousands separated, absent values are a dash."""
+        if isinstance(value, tuple):
+            joint = ", ".join(str(part) for part in value)
+            return clean(self.names.get(joint, ", ".join(self(part) for part in value)))
+        if str(value) in self.names:
+            return clean(self.names[str(value)])
+        if isinstance(value, str) and value in LABELS:
+            return LABELS[value]
+        if value is None:
+            return "–"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return shorten(str(value), LONGEST)
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+    def condition(self, columns: Columns, value: Any, separator: str = ", ") -> str:
+        """Name a condition so that it can be understood without its column.
+
+        Words speak for themselves; other values are led by the name of their column unless they
+        have a name of their own. So are all values that count together, but for named kinds, such
+        as a core, and conditions that are told in words.
+        """
+        if isinstance(value, tuple):
+            joint = ", ".join(str(part) for part in value)
+            if joint in self.names:
+                return self(value)
+            pairs = list(zip(names_of(columns), value, strict=True))
+            # A setting that some conditions do not have says nothing of these.
+            told = [(column, part) for column, part in pairs if part is not None] or pairs
+            return separator.join(self._part(column, part) for column, part in told)
+        if isinstance(value, str) or str(value) in self.names:
+            return self(value)
+        return f"{self(columns)}: {self(value)}"
+
+    def _part(self, column: str, value: Any) -> str:
+        named = column.endswith(".kind") and value in self.names
+        plain = named or (column == "condition" and isinstance(value, str))
+        return self(value) if plain else f"{self(column)}: {self(value)}"
+
+    def order(self, values: Iterable[Any]) -> list[Any]:
+        """Return the distinct values: those with a name first, then by size or alphabet."""
+        return sorted(set(values), key=self._place)
+
+    def _place(self, value: Any) -> list[Any]:
+        last = len(self.places)
+        if isinstance(value, tuple) and (joint := ", ".join(map(str, value))) in self.places:
+            return [(self.places[joint], sort_key(joint))]
+        parts = value if isinstance(value, tuple) else (value,)
+        return [(self.places.get(str(part), last), sort_key(part)) for part in parts]
+
+
+def preset_of(records: Sequence[Record], label: Labels) -> str:
+    """Return under which preset the trials were run; empty if none says so."""
+    found = sorted({str(record["preset"]) for record in records if "preset" in record})
+    if len(found) < 2:
+        return f"preset {label(found[0])}" if found else ""
+    return f"mixed presets: {', '.join(label(value) for value in found)}"
+
+
+def footer(experiment: Experiment, records: Sequence[Record], scale: str = "") -> str:
+    """Return in one line how the trials were run and what the signs of the figure are."""
+    return SEPARATOR.join(footer_items(experiment, records, scale))
+
+
+def footer_items(experiment: Experiment, records: Sequence[Record], scale: str = "") -> list[str]:
+    """Return the parts of the footer."""
+    label, layout = Labels(experiment.labels), experiment.figure
+    shown = {name for some in (layout.x, layout.panels, layout.rows) for name in names_of(some)}
+    words = [f"scale {shorten(scale, LONGEST)}"] if scale else []
+    words += [preset] if (preset := preset_of(records, label)) else []
+    for column, text in SETTINGS:
+        values = sorted({found for one in records if (found := _set(one, column))}, key=sort_key)
+        if values and column not in shown:
+            few = values if len(values) <= FEW else [values[0], "…", values[-1]]
+            listed = (", " if len(values) <= FEW else " ").join(map(label, few))
+            words.append(text.format(listed))
+    seeds = len({record["seed"] for record in records})
+    words.append(f"n = {counted(seeds, 'seed')}")
+    return words + _signs(experiment.figure)
+
+
+def _set(record: Record, column: str) -> Any:
+    """Return a setting; the share of Rare tokens is the preset's where a task leaves it to it."""
+    value = record.get(column)
+    if value is None and column in record and column == "task.rare_share":
+        preset = PRESETS.get(record.get("preset", ""))
+        return preset.rare_share if preset else None
+    return value
+
+
+def _signs(layout: FigureLayout) -> list[str]:
+    """Explain the signs of a form."""
+    if layout.form == "heat":
+        return ["colours: means over seeds", "hatched: no trial"]
+    if layout.form == "factors":
+        hollow = "hollow: some trials never arrive, △ at least, ▽ at most that factor, ◇ unknown"
+        return ["error bars: 95 % by Student’s t over seeds", hollow]
+    if layout.form == "scatter":
+        rows = " × rows of their tables" if layout.table else ""
+        ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"
+        return [f"points: trials{rows}", ranked]
+    words = []
+    if layout.form == "violins":
+        words += ["violins: quantiles, mean over seeds", "bars: quartiles", "dots: trials' medians"]
+    if layout.form != "violins" or layout.contrast or len(layout.metrics) > 1:
+        bars = "bands" if layout.form == "bands" else "error bars"
+        words.append(f"{bars}: 95 % by Student's t over seeds")
+    if layout.form == "bands":
+        words.append("thin lines: trials")
+    elif layout.form == "points":
+        words.append("small dots: trials, beside their mean")
+    return words

@@ -1,0 +1,140 @@
+"""Flat records of finished trials: selected, ordered and put side by side."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pernn.errors import ConfigError
+from pernn.lab.experiments import Claim, Contrast, Where, pace_column
+from pernn.lab.trials import is_setting
+
+Record = dict[str, Any]
+"""One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
+
+Arm = tuple[int, Where]
+"""Records that take part in a difference, and how often each counts: +1 or −1."""
+
+
+def matches(record: Record, where: Where) -> bool:
+    """Return whether a record has an allowed value in every column.
+
+    Args:
+        record: One trial, or one row of its table.
+        where: Column → value, or a tuple of allowed values; `None` stands for a column that the
+            record does not have.
+    """
+    return all(
+        record.get(column) in (allowed if isinstance(allowed, tuple) else (allowed,))
+        for column, allowed in where.items()
+    )
+
+
+def settings_of(claim: Claim) -> Where:
+    """Return what the settings of the trials that a claim is about must match."""
+    return {k: v for k, v in claim.predicate.where.items() if is_setting(k)}
+
+
+def sides(contrast: Contrast) -> list[Arm]:
+    """Return the two arms of a contrast, the treated one first."""
+    return [
+        (1, {contrast.column: contrast.treated, **contrast.treated_where}),
+        (-1, {contrast.column: contrast.baseline, **contrast.baseline_where}),
+    ]
+
+
+def combine(
+    records: Iterable[Record], metric: str, arms: Sequence[Arm], columns: Sequence[str]
+) -> dict[tuple[Any, ...], float]:
+    """Sum a metric over arms wherever all of them are there.
+
+    Args:
+        records: Finished trials, or rows of a table.
+        metric: What is summed.
+        arms: Which records, with their signs.
+        columns: What the records of a sum agree in.
+
+    Returns:
+        Values of the columns → sum in the metric's unit, in the keys' order.
+
+    Raises:
+        ConfigError: If two records compete for one place, as nothing then says which one to take.
+    """
+    records = list(records)
+    found = [
+        _placed([one for one in records if matches(one, where)], metric, columns, where)
+        for _, where in arms
+    ]
+    keys = set(found[0]).intersection(*found[1:])
+    return {
+        key: math.fsum(sign * values[key] for (sign, _), values in zip(arms, found, strict=True))
+        for key in sorted(keys, key=lambda key: [sort_key(part) for part in key])
+    }
+
+
+def paired_differences(
+    records: Sequence[Record], metric: str, contrast: Contrast, match_columns: Sequence[str] = ()
+) -> dict[tuple[Any, ...], float]:
+    """Subtract the baseline from the treated condition wherever both are there.
+
+    Args:
+        records: Finished trials; those of other conditions are left out.
+        metric: What is compared.
+        contrast: The two conditions; `None` in it stands for records without that column.
+        match_columns: Columns in which the two trials of a pair agree, besides the seed.
+
+    Returns:
+        (seed, *values of match_columns) → difference in the metric's unit, in the keys' order.
+
+    Raises:
+        ConfigError: If two trials compete for one place.
+    """
+    return combine(records, metric, sides(contrast), ("seed", *match_columns))
+
+
+def _placed(
+    records: Iterable[Record], metric: str, columns: Sequence[str], where: Where
+) -> dict[tuple[Any, ...], float]:
+    values: dict[tuple[Any, ...], float] = {}
+    holders: dict[tuple[Any, ...], Record] = {}
+    for record in records:
+        value = number(record, metric)
+        if value is None:
+            continue
+        key = tuple(record.get(column) for column in columns)
+        if key in values:
+            pairs = [*where.items(), *zip(columns, key, strict=True)]
+            place = ", ".join(f"{name} = {part}" for name, part in pairs)
+            raise ConfigError(
+                f"two trials at {place}: match more columns or select fewer records"
+                f"{difference_of(holders[key], record)}"
+            )
+        values[key], holders[key] = value, record
+    return values
+
+
+def difference_of(one: Record, other: Record) -> str:
+    """Return in which settings or words two records differ that should have been one."""
+    names = sorted(
+        column
+        for column in one.keys() | other.keys()
+        if column not in ("run", "tables", "num_parameters")
+        and not column.startswith(pace_column(""))
+        and one.get(column) != other.get(column)
+        and not isinstance(one.get(column, other.get(column)), float)
+    )
+    return f"; they differ in {', '.join(names)}" if names else ""
+
+
+def number(record: Record, column: str) -> float | None:
+    """Return a finite number of a record; `None` if it has none there."""
+    value = record.get(column)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def sort_key(value: Any) -> tuple[bool, float, str]:
+    """Return what orders values of any kind: numbers by size, then the rest by their text."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (False, float(value), "")
+    return (True, 0.0, str(value))

@@ -1,0 +1,351 @@
+"""The report of a sweep: figures, tables, verdicts, and one page that shows them all."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from pernn.lab.experiments import Experiment, names_of
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import storing, to_json, write_atomically
+from pernn.lab.trials import NAMING, Trial, curves_of, describe, is_setting, unroll
+
+from .claims import Verdict
+from .curves import NUM_POINTS, draw_curves
+from .escaping import clean, escape_markdown
+from .figures import Format, draw, render
+from .labels import Labels, footer, preset_of
+from .more_figures import FORMATS, ExtraFigure, draw_extra_figures
+from .pace import is_pace
+from .records import Record, sort_key
+from .registered import Registered, judge_experiment
+from .rules import Outcome
+from .tables import Row, summarise, to_csv, to_markdown
+from .templates import fill_template
+
+MARKS: dict[Outcome, str] = {
+    "supported": "✔",
+    "contradicted": "✘",
+    "inconclusive": "≈",
+    "too few seeds": "…",
+    "not run": "–",
+}
+"""Signs beside the words, so that no verdict is told by colour alone."""
+
+METRICS = (
+    "token_accuracy",
+    "sequence_accuracy",
+    "damerau_levenshtein",
+    "damerau_levenshtein_share",
+    "loss",
+)
+"""Metrics in the order in which `table.csv` has them beside those of the figure."""
+
+LONG = 60
+"""Tables with more rows are folded on the page."""
+
+
+class Report:
+    """A sweep's finished trials as tables, verdicts and figures, each made once, when asked for.
+
+    Args:
+        experiment: What was asked.
+        scale: Its scale.
+        records: Finished trials, as `Trial.row` has them.
+        planned: All trials of the sweep, finished or not.
+        command: What repeats the sweep.
+        notes: Sentences for the end of the page.
+        trials: The same finished trials: machines, time, versions and curves are told of these.
+        name: The sweep's.
+        changes: Settings that differ from the experiment's own, as text.
+        is_restricted: Whether these are more than its seeds.
+        registered: What a plan registered of the sweep; `None` without one.
+        formats: Those of the figures, `svg` first; the last one is shown in Markdown.
+
+    Raises:
+        ConfigError: Here or later, if two trials compete for one place in a figure, a table or a
+            claim.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        scale: str,
+        records: Sequence[Record],
+        planned: Sequence[RunSpec],
+        command: str,
+        notes: Sequence[str] = (),
+        *,
+        trials: Sequence[Trial] = (),
+        name: str = "",
+        changes: str = "",
+        is_restricted: bool = False,
+        registered: Registered | None = None,
+        formats: Sequence[Format] = FORMATS,
+    ) -> None:
+        self.experiment, self.scale, self.planned, self.name = experiment, scale, planned, name
+        self.records = sorted(records, key=_place(experiment))
+        self.trials, self.changes, self.formats = trials, changes, formats
+        self.is_restricted = is_restricted
+        self.command, self._registered = clean(command), registered
+        self.notes = [clean(note) for note in (*notes, *describe(trials))]
+        self.paths: tuple[Path, ...] = ()
+        layout = experiment.figure
+        self.label = Labels(experiment.labels)
+        # Both axes of a scatter plot are measured.
+        both = layout.form == "scatter"
+        named = (layout.rows, layout.panels, layout.lines, None if both else layout.x)
+        self.by = tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
+        self.metrics = (*layout.metrics, *names_of(layout.x)) if both else layout.metrics
+        self.preset = preset_of(self.records, self.label)
+        lost = sum("diverged" in record for record in records)
+        self.progress = f"{len(records):,} of {len(planned):,} trials finished"
+        if lost:
+            self.progress += f", {lost:,} of them diverged and counted as the worst"
+        if not self.is_finished:
+            self.progress += ": this report is incomplete"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has all of its trials."""
+        return len(self.records) == len(self.planned)
+
+    @property
+    def title(self) -> str:
+        """Its experiment, its scale and its overrides, for people."""
+        return " · ".join(filter(None, (f"{self.experiment.name}-{self.scale}", self.changes)))
+
+    @property
+    def page(self) -> Path:
+        """The page to open, once it is written."""
+        return self.paths[0]
+
+    @cached_property
+    def all_metrics(self) -> tuple[str, ...]:
+        """The metrics of `table.csv`: those of the figure, then all others."""
+        others = [metric for metric in self._measured() if metric not in self.by]
+        return tuple(dict.fromkeys([*self.metrics, *others]))
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The means over seeds, a row per condition of the figure."""
+        found = unroll(self.records, self.experiment.figure.table)
+        return summarise(found, self.by, self.all_metrics)
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the trials say of each claim, in the experiment's order."""
+        return judge_experiment(
+            self.experiment, self.scale, self.records, self.planned, self._registered
+        )
+
+    @cached_property
+    def figure(self) -> dict[Format, bytes]:
+        """The main figure, by format."""
+        figure = draw(self.experiment, self.records, self.scale)
+        return {form: render(figure, form) for form in self.formats}
+
+    @cached_property
+    def further(self) -> list[ExtraFigure]:
+        """The figures below the main one, that of the learning curves last."""
+        about = self.experiment, self.scale, self.formats
+        found = draw_extra_figures(about[0], self.records, *about[1:])
+        curves = curves_of(self.trials, NUM_POINTS)
+        return found if curves.empty else [*found, draw_curves(about[0], curves, *about[1:])]
+
+    @property
+    def footer(self) -> str:
+        """How the trials were run and what the signs of the figure are, in one line."""
+        return footer(self.experiment, self.records, self.scale)
+
+    def write(self, directory: Path) -> None:
+        """Write page, tables, verdicts and figures; equal trials give equal bytes.
+
+        Args:
+            directory: Where the files go; made if it is missing.
+
+        Raises:
+            StoreError: If a file cannot be written.
+        """
+        contents = {
+            "index.html": self.html().encode(),
+            "report.md": self.markdown(self.formats[-1]).encode(),
+            **{f"figure.{form}": content for form, content in self.figure.items()},
+            **{name: content for one in self.further for name, content in one.contents.items()},
+            "table.csv": to_csv(self.rows, self.all_metrics).encode(),
+            "table.md": self.table().encode(),
+            "claims.json": to_json(self.dump()),
+        }
+        with storing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            write_atomically(directory / name, content)
+        self.paths = tuple(directory / name for name in contents)
+
+    def _measured(self) -> list[str]:
+        """List what has numbers: in the layout's table if there is one, else of whole trials."""
+        table = self.experiment.figure.table
+        if table is None:
+            columns = dict.fromkeys(column for record in self.records for column in record)
+            names = [
+                name
+                for name in columns
+                if name not in NAMING and not is_setting(name) and not is_pace(name)
+            ]
+            numbers = [name for name in names if any(_is_number(r.get(name)) for r in self.records)]
+        else:
+            tables = [record.get("tables", {}).get(table, {}) for record in self.records]
+            names = list(dict.fromkeys(column for found in tables for column in found))
+            numbers = [
+                name
+                for name in names
+                if any(_is_number(value) for found in tables for value in found.get(name, ()))
+            ]
+        first = [metric for metric in METRICS if metric in numbers]
+        return [*first, *(name for name in numbers if name not in first)]
+
+    def listed(self) -> tuple[list[str], list[str]]:
+        """Choose the columns and the metrics that whole trials have."""
+        columns, metrics = (
+            [name for name in names if any(name in record for record in self.records)]
+            for names in (self.by, self.metrics)
+        )
+        return columns, metrics
+
+    def listed_records(self) -> list[Record]:
+        """Return the trials with an empty place for each listed column that one does not have."""
+        columns, metrics = self.listed()
+        blank = dict.fromkeys([*columns, *metrics, "run", "num_parameters"])
+        return [{**blank, **record} for record in self.records]
+
+    def html(self) -> str:
+        """Fill the page's template; everything but the figures is escaped."""
+        figure = self.figure["svg"].decode()
+        return fill_template(
+            "page.html.jinja",
+            sum=self,
+            marks=MARKS,
+            long=LONG,
+            # The figure is our own, and matplotlib escapes the texts in it.
+            figure=Markup(figure[figure.index("<svg") :]),  # noqa: S704
+            footer=self.footer,
+            further=[(one, Markup(one.inline()) if one.drawn else "") for one in self.further],  # noqa: S704
+            records=self.listed_records(),
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """Return the verdicts as plain JSON values."""
+        return {
+            "experiment": self.experiment.name,
+            "scale": self.scale,
+            "num_finished": len(self.records),
+            "num_planned": len(self.planned),
+            "claims": [verdict.dump() for verdict in self.verdicts],
+        }
+
+    def markdown(self, form: Format) -> str:
+        """Return the page's content in Markdown, with figures in a format."""
+        safe = escape_markdown
+        judged_first = sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
+        lines = [
+            f"# {safe(self.experiment.question)}",
+            " · ".join(safe(part) for part in self.about()),
+            f"**{self.progress}**",
+            "## Claims",
+            "\n".join(map(_bullet, judged_first)) or "None.",
+            "## Means over trials",
+            self.table().rstrip(),
+            f"![The figure of the same values](figure.{form})",
+            *(one.markdown(form) for one in self.further),
+            "## How to repeat this",
+            f"    {self.command}",
+            safe(self.footer),
+            *(safe(note) for note in self.notes),
+        ]
+        return "\n\n".join(lines) + "\n"
+
+    def table(self) -> str:
+        """Return the means in Markdown, with a line on what they are of."""
+        table = to_markdown(self.rows, self.metrics, self.label)
+        if not self.rows:
+            return table
+        caption = "Mean \\[95 % interval by Student's t\\] over seeds"
+        caption += f"; {escape_markdown(self.preset)}" if self.preset else ""
+        return f"{caption}.\n\n{table}"
+
+    def about(self) -> list[str]:
+        """Name the experiment, its scale, source and preset."""
+        parts = (self.experiment.name, self.scale, self.experiment.source, self.preset)
+        return [part for part in parts if part]
+
+    def settings(self) -> list[tuple[str, str]]:
+        """List the columns of the specs in which all trials agree."""
+        if not self.records:
+            return []
+        first, *others = self.records
+        return [
+            (clean(column), clean(str(value)))
+            for column, value in sorted(first.items())
+            if is_setting(column)
+            and column != "seed"
+            and all(column in other and other[column] == value for other in others)
+        ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _bullet(verdict: Verdict) -> str:
+    text = f"- {MARKS[verdict.verdict]} **{verdict.verdict}**: "
+    text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.cited})")
+    found = [verdict.sensitivity, verdict.detail, verdict.remark]
+    if verdict.interval is not None:
+        estimate = f"{verdict.quantity}: {verdict.interval.shown}"
+        found.insert(0, estimate + verdict.intervals)
+    if verdict.claim.paper_value is not None:
+        found.append(f"the paper's own: {verdict.claim.paper_value}")
+    text += f"\n  {escape_markdown('; '.join(filter(None, found)))}"
+    cells = verdict.cells if len(verdict.cells) > 1 else ()
+    for cell in cells:
+        line = f"{cell.name}: {cell.interval}"
+        if cell.interval.bounded:
+            line += f", bootstrap {cell.bootstrap.bounds}, n = {cell.num_seeds}"
+        text += f"\n    - {escape_markdown(line)}"
+    return text
+
+
+def write_report(
+    experiment: Experiment,
+    scale: str,
+    records: Sequence[Record],
+    planned: Sequence[RunSpec],
+    directory: Path,
+    command: str,
+    notes: Sequence[str] = (),
+    **how: Any,
+) -> Report:
+    """Write the report of records that are at hand; arguments and errors as for `Report`.
+
+    Args:
+        experiment: What was asked.
+        scale: Its scale.
+        records: Finished trials.
+        planned: All trials of the sweep, finished or not.
+        directory: Where the files go; made if it is missing.
+        command: What repeats the sweep.
+        notes: Sentences for the end of the page.
+        how: Further arguments of `Report`.
+    """
+    report = Report(experiment, scale, records, planned, command, notes, **how)
+    report.write(directory)
+    return report
+
+
+def _place(experiment: Experiment) -> Any:
+    layout = experiment.figure
+    named = (layout.rows, layout.panels, layout.lines, layout.x, "seed", "run")
+    columns = [name for some in named for name in names_of(some)]
+    return lambda record: [sort_key(record.get(column)) for column in columns]

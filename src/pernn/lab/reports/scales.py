@@ -1,0 +1,295 @@
+"""Axes: where values stand on them, their ticks, and how far they reach."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
+
+from pernn.errors import ConfigError
+from pernn.lab.experiments import Columns, FigureLayout, names_of
+
+from .labels import Labels, value_of
+from .records import Record, sort_key
+
+DENSE = 16
+"""More numbers than this have no ticks of their own."""
+
+MANY = 12
+"""So many words on an axis stand upright: slanted they would run into each other."""
+
+CURVE = 8
+"""Fewer updates than this are no curve whose beginning could hide its end."""
+
+CLOSE = 0.4
+"""Shares whose smallest and largest are no further apart have an axis of their own."""
+
+SHARES = ("solved", "stuck", "solved_or_stuck")
+"""Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
+
+STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0))
+"""Ticks within a power of ten, the more the shorter the axis is."""
+
+
+class Scale:
+    """An axis of single values → positions; words stand at 0, 1, 2, ….
+
+    Args:
+        column: Whose values are on the axis.
+        base: Of the logarithmic axis; linear if absent.
+        label: Names and orders the values.
+        records: Those whose values are on the axis.
+
+    Raises:
+        ConfigError: If a logarithmic axis is to have anything but positive numbers.
+    """
+
+    def __init__(
+        self, column: Columns, base: int | None, label: Labels, records: Sequence[Record]
+    ) -> None:
+        self.column, self.base, self.label = column, base, label
+        self.values = label.order(value_of(record, column) for record in records)
+        self.numeric = not any(sort_key(value)[0] for value in self.values)
+        if base and not (self.numeric and all(value > 0 for value in self.values)):
+            raise ConfigError(f"{column} needs positive numbers for a logarithmic axis")
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether there are too many numbers for a tick each, so that round ones serve better."""
+        return self.numeric and len(self.values) > DENSE
+
+    def position(self, value: Any, shift: float = 0.0) -> float:
+        """Place a value, moved by `shift` steps between neighbours."""
+        if self.base:
+            return float(value) * math.pow(self._factor(), shift)
+        place = float(value) if self.numeric else float(self.values.index(value))
+        return place + shift * self._step()
+
+    def edges(self) -> list[float]:
+        """Return the borders of cells round the values, one more than there are values.
+
+        They lie halfway between neighbours, as far outside the first and the last as inside.
+        """
+        places = [self.position(value) for value in self.values]
+        if self.base:
+            places = [math.log(place) for place in places]
+        gap = 2 * math.log(self.base) if self.base else 1.0
+        gaps = [right - left for left, right in pairwise(places)] or [gap]
+        inside = [(left + right) / 2 for left, right in pairwise(places)]
+        found = [places[0] - gaps[0] / 2, *inside, places[-1] + gaps[-1] / 2] if places else []
+        return [math.exp(edge) for edge in found] if self.base else found
+
+    def _factor(self) -> float:
+        """Return the mean factor between neighbours of a logarithmic axis."""
+        if len(self.values) < 2:
+            return float(self.base or 1)
+        return math.pow(self.values[-1] / self.values[0], 1 / (len(self.values) - 1))
+
+    def _step(self) -> float:
+        if not self.numeric or len(self.values) < 2:
+            return 1.0
+        return float(self.values[-1] - self.values[0]) / (len(self.values) - 1)
+
+    def fit(self, axes: Axes, *, cells: bool = False) -> None:
+        """Scale the horizontal axis, its ticks at the values, fewer if they would collide.
+
+        Args:
+            axes: Of the panel.
+            cells: Whether the axis ends with the cells round the values, not some way outside.
+        """
+        if not self.values:
+            return
+        if self.base:
+            axes.set_xscale("log", base=self.base)
+        edge = 0.6 if len(self.values) > 1 else 1.0
+        ends = [self.position(self.values[0], -edge), self.position(self.values[-1], edge)]
+        borders = self.edges() if cells else ends
+        axes.set_xlim(borders[0], borders[-1])
+        shown = self._tick(axes.xaxis)
+        if not shown:
+            return
+        slanted = max(len(self.label(value)) for value in shown) * self._room(shown) > 28
+        axes.set_xticklabels(
+            [self.label(value) for value in shown],
+            rotation=0 if not slanted else 40 if len(shown) < MANY else 90,
+            ha="right" if slanted else "center",
+            va="top" if not slanted or len(shown) < MANY else "center",
+            rotation_mode="anchor",
+        )
+
+    def fit_upright(self, axes: Axes) -> None:
+        """Scale the vertical axis to cells, its ticks at the values, fewer if they collide."""
+        if self.base:
+            axes.set_yscale("log", base=self.base)
+        borders = self.edges()
+        axes.set_ylim(borders[0], borders[-1])
+        names = names_of(self.column)
+        joint = len(names) > 1
+        if shown := self._tick(axes.yaxis):
+            texts = [self.label.condition(names, v) if joint else self.label(v) for v in shown]
+            axes.set_yticklabels(texts)
+
+    def _tick(self, axis: Axis) -> list[Any]:
+        """Set the ticks; return the values that have one, none where the numbers are round."""
+        if self.is_dense and self.base:
+            tick_log(axis, (self.values[0], self.values[-1]), self.base)
+            return []
+        if self.is_dense:
+            nbins = 7 if abs(self.values[-1]) < 10_000 else 4
+            axis.set_major_locator(MaxNLocator(nbins=nbins, steps=[1, 2, 4, 5, 8, 10]))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+            return []
+        # Of numbers the others can be told; words cannot.
+        shown = self.values[:: math.ceil(len(self.values) / 8) if self.numeric else 1]
+        axis.set_major_locator(FixedLocator([self.position(value) for value in shown]))
+        axis.set_minor_locator(FixedLocator([self.position(value) for value in self.values]))
+        axis.set_minor_formatter(NullFormatter())
+        return shown
+
+    def _room(self, shown: Sequence[Any]) -> float:
+        """Count how many labels of equal width the closest two ask room for."""
+        places = [self.position(value) for value in shown]
+        if self.base:
+            places = [math.log(place) for place in places]
+        gaps = [right - left for left, right in pairwise(places)]
+        return (places[-1] - places[0]) / min(gaps) + 1 if gaps else 1.0
+
+
+def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
+    """Return the updates after the first quarter of the training; none of any other axis."""
+    values = {value for x in across for value in x.values}
+    if layout.x != "update" or len(values) < CURVE:
+        return set()
+    return {value for value in values if value > max(values) / 4}
+
+
+def begins_far_away(drawn: Sequence[float], settled: Sequence[float]) -> bool:
+    """Return whether the beginning of a training would hide how its curves end."""
+    if len(settled) < 2:
+        return False
+    return max(drawn) - min(drawn) > 3 * (max(settled) - min(settled)) > 0
+
+
+def fit_settled(
+    row: Sequence[Axes], drawn: Sequence[float], settled: Sequence[float], base: int | None
+) -> None:
+    """Fit a vertical axis to the values after the beginning, and say how far the others reach.
+
+    Args:
+        row: Panels that share the axis.
+        drawn: All values.
+        settled: Those after the first quarter of the training.
+        base: Of the logarithmic axis; linear if absent.
+    """
+    low, high = min(settled), max(settled)
+    if base:
+        ends = log_ends("what is drawn", settled)
+        row[0].set_yscale("log", base=base)
+        tick_log(row[0].yaxis, ends, base)
+    else:
+        # 0 stays in sight: it is where a difference ends, and where a loss would.
+        low, high = (min(low, 0.0), max(high, 0.0)) if low * high <= 0 else (low, high)
+        margin = 0.12 * (high - low)
+        ends = low - margin, high + margin
+    row[0].set_ylim(*ends)
+    outside = [value for value in drawn if not ends[0] <= value <= ends[1]]
+    words = f"beginning, out of range: {min(outside):.3g} … {max(outside):.3g}" if outside else ""
+    for axes in row:
+        axes.text(
+            0.98,
+            0.97,
+            words.replace("-", "−"),
+            transform=axes.transAxes,
+            ha="right",
+            va="top",
+            fontsize=6.5,
+            color="#555555",
+        )
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric lies between 0 and 1 by its nature."""
+    return metric.endswith(("_accuracy", "_share")) or metric in SHARES
+
+
+def fit_metric(
+    axes: Axes, metric: str, values: Sequence[float], base: int | None, *, free: bool = False
+) -> None:
+    """Set the vertical axis of a metric: shares from 0 to 1, others from 0 if none is negative.
+
+    Shares that lie close together have an axis as long as they are: a difference is to be seen.
+
+    Args:
+        axes: One of the panels that share it.
+        metric: What is on it.
+        values: All that are drawn.
+        base: Of the logarithmic axis; shares have none.
+        free: Whether the axis is to be as long as what is drawn.
+
+    Raises:
+        ConfigError: If a logarithmic axis is to have anything but positive numbers.
+    """
+    if base and values and not is_share(metric):
+        ends = log_ends(metric, values)
+        axes.set_yscale("log", base=base)
+        axes.set_ylim(*ends)
+        tick_log(axes.yaxis, ends, base)
+    elif not free and is_share(metric):
+        length = max(values) - min(values) if values else 0.0
+        if 0 < length < CLOSE:
+            axes.set_ylim(min(values) - 0.12 * length, max(values) + 0.12 * length)
+        else:
+            axes.set_ylim(-0.03, 1.03)
+    elif not free and values and min(values) >= 0:
+        top = max(axes.get_ylim()[1], max(values) * 1.05) or 1.0
+        axes.set_ylim(-0.03 * top, top)
+
+
+def log_ends(metric: str, values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis, a little outside the values.
+
+    Raises:
+        ConfigError: If a value is not positive.
+    """
+    low, high = min(values), max(values)
+    if low <= 0:
+        raise ConfigError(f"{metric} needs positive numbers for a logarithmic axis, got {low:g}")
+    margin = (high / low) ** 0.06 if high > low else 1.5
+    return low / margin, high * margin
+
+
+def tick_log(axis: Axis, ends: tuple[float, float], base: int) -> None:
+    """Put plain numbers on a logarithmic axis, at least two even if it is short."""
+    axis.set_major_locator(FixedLocator(log_ticks(*ends, base)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_locator(FixedLocator([]))
+
+
+def log_ticks(low: float, high: float, base: int) -> list[float]:
+    """Choose two to seven ticks of a logarithmic axis: powers, then rounder parts of them.
+
+    Args:
+        low: Where the axis begins, positive.
+        high: Where it ends, above.
+        base: Whose powers are round.
+    """
+    first, last = (math.floor(math.log(end, base)) for end in (low, high))
+    found: list[float] = []
+    for steps in STEPS if base == 10 else STEPS[:1]:
+        # Powers below 1 as quotients: 10 ** -1 * 3 is not 0.3.
+        ticks = [
+            step * base**power if power >= 0 else step / base**-power
+            for power in range(first, last + 1)
+            for step in steps
+        ]
+        found = [tick for tick in ticks if low <= tick <= high]
+        if len(found) >= 3:
+            return found[:: math.ceil(len(found) / 7)]
+    even = [
+        float(tick)
+        for tick in MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    ]
+    return [tick for tick in even if low <= tick <= high] if len(found) < 2 else found

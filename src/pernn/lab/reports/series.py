@@ -1,0 +1,266 @@
+"""The lines of a panel, collected from its records."""
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from pernn.errors import ConfigError
+from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of
+
+from .labels import Labels, value_of
+from .records import Record, difference_of, number, paired_differences, sort_key
+
+LINES = (
+    {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
+    {"color": "#0072B2", "marker": "o", "linestyle": "-"},
+    {"color": "#009E73", "marker": "^", "linestyle": "-."},
+    {"color": "#CC79A7", "marker": "D", "linestyle": ":"},
+    {"color": "#E69F00", "marker": "v", "linestyle": "--"},
+    {"color": "#56B4E9", "marker": "P", "linestyle": "-"},
+    {"color": "#000000", "marker": "X", "linestyle": "-."},
+)
+"""Colours of Okabe and Ito (2008), told apart by marker and dash as well."""
+
+ENCODING_KINDS = ("none", "sinusoidal", "repeated_embedding", "learned", "random")
+"""Encodings whose look is the same in every figure, whichever of them it shows."""
+
+CONDITIONS: Mapping[Any, Mapping[str, Any]] = {
+    f"{target} among {disturbants}": {"color": colour, "marker": marker, "linestyle": dash}
+    for target, colour, marker in (("Frequent", "#0072B2", "o"), ("Rare", "#D55E00", "s"))
+    for disturbants, dash in (("Frequent", "-"), ("Rare", "--"))
+}
+"""The target decides the colour and the disturbants the dash, as in the paper's figure."""
+
+DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
+"""A difference belongs to neither condition, so it has a look of its own."""
+
+QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
+"""Columns of quantiles: `q0` … `q100`, in percent."""
+
+
+POOLED = 2001
+"""Tokens that stand for a trial where trials are pooled."""
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """A distribution, as far as its quantiles tell.
+
+    Attributes:
+        levels: From 0 to 1, rising.
+        values: What share `level` lies at or below; never falling.
+    """
+
+    levels: Float64[np.ndarray, " levels"]
+    values: Float64[np.ndarray, " levels"]
+
+    def at(self, level: float) -> float:
+        """Return the quantile at any level, on a straight line between those known."""
+        return float(np.interp(level, self.levels, self.values))
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of one panel.
+
+    Attributes:
+        style: How matplotlib is to draw it.
+        label: Its name in the legend; empty if it is not listed.
+        points: Horizontal value → seed → value; of a distribution, its median.
+        shapes: Horizontal value → distribution over all seeds' tokens; empty if not asked for.
+    """
+
+    style: Mapping[str, Any]
+    label: str
+    points: Mapping[Any, Mapping[Any, float]]
+    shapes: Mapping[Any, Quantiles] = field(default_factory=dict)
+
+    @property
+    def values(self) -> list[float]:
+        """All values, also those of the distributions."""
+        drawn = [value for shape in self.shapes.values() for value in shape.values.tolist()]
+        return drawn + [value for found in self.points.values() for value in found.values()]
+
+    def values_at(self, places: Container[Any]) -> list[float]:
+        """Return the values of some horizontal places only."""
+        return [
+            value for x, found in self.points.items() if x in places for value in found.values()
+        ]
+
+
+def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
+    """Order the conditions that are lines; those of the contrast first, the baseline before."""
+    layout = experiment.figure
+    order = Labels(experiment.labels).order(value_of(record, layout.lines) for record in records)
+    if layout.contrast and layout.contrast.column == layout.lines:
+        first: list[Any] = [layout.contrast.baseline, layout.contrast.treated]
+        if any(sort_key(value)[0] for value in first):  # numbers stay in the order of their size
+            order = first + [value for value in order if value not in first]
+        else:
+            order = sorted({*order, *first}, key=sort_key)
+    return order
+
+
+def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
+    """Map each condition to its colour, marker and dash: encodings by their name, others in turn.
+
+    Args:
+        column: What tells the conditions apart.
+        order: All conditions of the figure.
+    """
+    if column == "condition" and set(order) <= CONDITIONS.keys():
+        return {value: CONDITIONS[value] for value in order}
+    if column != "encoding.kind":
+        return {value: LINES[place % len(LINES)] for place, value in enumerate(order)}
+    names = [*ENCODING_KINDS, *(value for value in order if value not in ENCODING_KINDS)]
+    return {value: LINES[names.index(value) % len(LINES)] for value in order}
+
+
+def place_records(
+    layout: FigureLayout, records: Sequence[Record], order: Sequence[Any]
+) -> dict[Any, dict[Any, dict[Any, Record]]]:
+    """Sort records by line, horizontal value and seed.
+
+    Raises:
+        ConfigError: If two compete for one place.
+    """
+    places: dict[Any, dict[Any, dict[Any, Record]]] = {value: {} for value in order}
+    for record in sorted(records, key=lambda record: sort_key(record["seed"])):
+        line, at_x = value_of(record, layout.lines), value_of(record, layout.x)
+        seed = record["seed"]
+        taken = places[line].setdefault(at_x, {})
+        if seed in taken:
+            raise ConfigError(
+                f"two trials of seed {seed} at {layout.lines} = {line}, {layout.x} = {at_x}: the "
+                f"figure has one point for them{difference_of(taken[seed], record)}"
+            )
+        taken[seed] = record
+    return places
+
+
+def collect(
+    experiment: Experiment,
+    records: Sequence[Record],
+    metric: str,
+    order: Sequence[Any],
+    *,
+    distributions: bool = False,
+) -> list[Series]:
+    """Collect the lines of a panel.
+
+    Args:
+        experiment: Its layout says what a line is.
+        records: Those of the panel.
+        metric: What is shown.
+        order: All lines of the figure: a line keeps its look in panels where another is missing.
+        distributions: Whether the quantile columns are shown instead of the metric.
+
+    Returns:
+        The lines that have anything to show.
+
+    Raises:
+        ConfigError: If two records compete for one point, or quantiles are malformed.
+    """
+    layout, label = experiment.figure, Labels(experiment.labels)
+    places = place_records(layout, records, order)
+    styles = looks(layout.lines, order)
+    series = []
+    for value in order:
+        style, name = styles[value], label.condition(layout.lines, value)
+        if distributions:
+            found = _shapes(places[value])
+            medians = {
+                x: {seed: shape.at(0.5) for seed, shape in shapes.items()}
+                for x, shapes in found.items()
+            }
+            means = {x: _pool(list(shapes.values())) for x, shapes in found.items()}
+            series.append(Series(style, name, medians, means))
+        else:
+            series.append(Series(style, name, numbers(places[value], metric)))
+    return [line for line in series if line.points]
+
+
+def differences(
+    experiment: Experiment, records: Sequence[Record], order: Sequence[Any]
+) -> list[Series]:
+    """Collect the paired differences of a panel: a line for each that is treated.
+
+    Args:
+        experiment: Its layout has the contrast.
+        records: Those of the panel.
+        order: All lines of the figure.
+
+    Raises:
+        ConfigError: If they are not between the figure's lines, or two records compete.
+    """
+    layout = experiment.figure
+    contrast, names = layout.contrast, names_of(layout.lines)
+    if contrast is None or contrast.column != names[0]:
+        raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
+    styles = looks(layout.lines, order)
+    treated: list[Any] = [contrast.treated]
+    if len(names) > 1:
+        treated = [line for line in order if line[0] == contrast.treated]
+    series = []
+    for line in treated:
+        further = dict(zip(names, line, strict=True)) if len(names) > 1 else {}
+        one = replace(contrast, treated_where={**contrast.treated_where, **further})
+        points: dict[Any, dict[Any, float]] = {}
+        found = paired_differences(records, layout.metrics[0], one, names_of(layout.x))
+        for (seed, at_x), value in found.items():
+            points.setdefault(at_x, {})[seed] = value
+        series.append(Series(styles[line] if len(treated) > 1 else DIFFERENCE, "", points))
+    return [line for line in series if line.points]
+
+
+def numbers(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any, dict[Any, float]]:
+    """Take a metric from records by place and seed; places without any are left out."""
+    found = {
+        x: {
+            seed: value
+            for seed, record in records.items()
+            if (value := number(record, metric)) is not None
+        }
+        for x, records in places.items()
+    }
+    return {x: values for x, values in found.items() if values}
+
+
+def _shapes(places: Mapping[Any, Mapping[Any, Record]]) -> dict[Any, dict[Any, Quantiles]]:
+    found = {
+        x: {seed: shape for seed, record in records.items() if (shape := _quantiles(record))}
+        for x, records in places.items()
+    }
+    return {x: shapes for x, shapes in found.items() if shapes}
+
+
+def _quantiles(record: Record) -> Quantiles | None:
+    pairs = sorted(
+        (float(name[1]) / 100, value)
+        for column in record
+        if (name := QUANTILE.fullmatch(column)) and (value := number(record, column)) is not None
+    )
+    if not pairs:
+        return None
+    levels, values = np.array(pairs, dtype=np.float64).T
+    if len(pairs) < 2 or levels[-1] > 1 or (np.diff(values) < 0).any():
+        raise ConfigError(
+            f"run {record.get('run')}: violins need at least two quantiles q0 … q100 that never "
+            f"fall, got {dict(pairs)}"
+        )
+    return Quantiles(levels, values)
+
+
+def _pool(shapes: Sequence[Quantiles]) -> Quantiles:
+    """Return the quantiles of all trials' tokens together, as far as the trials' own tell.
+
+    Between recorded quantiles a trial's tokens are taken to lie evenly; every trial has as many.
+    """
+    levels = np.unique(np.concatenate([shape.levels for shape in shapes]))
+    evenly = np.linspace(0, 1, POOLED)
+    tokens = [np.interp(evenly, shape.levels, shape.values) for shape in shapes]
+    return Quantiles(levels, np.quantile(np.concatenate(tokens), levels))

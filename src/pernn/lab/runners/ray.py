@@ -1,0 +1,247 @@
+"""Trials as tasks of a Ray cluster, one each; Ray chooses where they run.
+
+Ray ends the process whose cluster is lost, takes over signals and prints what it likes
+(docs/decisions/0022). So it gets a child process (`ray_child`), which takes one trial a line as
+every worker does, and holds as many at a time as the cluster.
+"""
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from queue import Empty
+
+from pernn.errors import ConfigError, MachineError, counted, install_command
+from pernn.lab.runs import RunSpec, describe_commit, describe_versions
+from pernn.lab.store import make_directory, refuse_links, storing
+
+from .runner import POLL_SECONDS, STOP, Limits, OnEvent, make_request, require_counts
+from .schedule import Schedule, drive
+from .worker import LOG, Events, spawn
+
+REACH_SECONDS, CONNECT_SECONDS, CLOSE_SECONDS = 5.0, 90.0, 30.0
+MAX_QUEUED = 1000
+"""Tasks that wait in Ray's queue or run, unless there is a limit of jobs."""
+DIED, NOT_BEGUN = "WorkerDied", "NotBegun"
+"""Errors of events that are no end of an attempt, but the loss of one or of its place."""
+PACKAGES = ("pernn", "torch", "numpy")
+"""What decides a trial's bits."""
+
+
+@dataclass(frozen=True)
+class RayRunner:
+    """Runs trials as tasks of a Ray cluster; those of a dead worker or node are taken up again.
+
+    A fraction of a GPU shares it between trials; it does not limit the memory that each takes.
+
+    Attributes:
+        address: `HOST:PORT` of a cluster to which this machine belongs, `auto` for the one that
+            runs here or that RAY_ADDRESS names, `local` for one of its own, which ends with it.
+        jobs: Trials at a time; as many as the cluster has room for if absent.
+        device: `auto`, `cpu` or `cuda`; Ray chooses which.
+        threads: CPU threads of each trial.
+        cpus_per_trial: CPUs that a trial takes up; as many as threads if absent.
+        gpus_per_trial: GPUs that a trial takes up: 0, 1 or a fraction.
+        limits: When to leave before all is done.
+
+    Raises:
+        ConfigError: If these contradict each other.
+    """
+
+    address: str = "auto"
+    jobs: int | None = None
+    device: str = "auto"
+    threads: int = 1
+    cpus_per_trial: float | None = None
+    gpus_per_trial: float = 0.0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        require_counts(jobs=self.jobs, threads=self.threads)
+        cpus, gpus = self.cpus_per_trial, self.gpus_per_trial
+        if not 0 <= gpus <= 1:
+            raise ConfigError(f"GPUs per trial are invalid: expected 0 to 1, got {gpus:g}")
+        if cpus is not None and not 0 < cpus < float("inf"):
+            raise ConfigError(f"CPUs per trial are invalid: expected more than 0, got {cpus:g}")
+        if self.device not in ("auto", "cuda" if gpus else "cpu"):
+            raise ConfigError(
+                f"--device {self.device} is incompatible with --gpus-per-trial {gpus:g}: expected "
+                f"auto or {'cuda' if gpus else 'cpu'}, as the cluster chooses the GPU"
+            )
+        if self.address not in ("auto", "local"):
+            host_and_port(self.address)
+
+    def describe(self) -> str:
+        """Return where trials run."""
+        number = "as many as there is room for" if self.jobs is None else str(self.jobs)
+        return (
+            f"{number} at a time on Ray ({self.address}), {counted(self.threads, 'thread')} and "
+            f"{self.gpus_per_trial:g} GPU each"
+        )
+
+    def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
+        """Run every trial to its end, or to a limit.
+
+        Raises:
+            MachineError: If Ray is missing, the cluster cannot be reached or is lost, or its
+                machines do not share the results directory or run other code.
+            StoreError: If the results directory cannot be written.
+            KeyboardInterrupt: After a signal, when every running trial is checkpointed.
+        """
+        require_ray()
+        if self.address not in ("auto", "local"):
+            _reach(self.address)
+        root = root.resolve()
+        # A machine that sees this file shares the results directory.
+        mark = root / "drivers" / secrets.token_hex(8)
+        refuse_links(mark.parent)
+        with storing(mark):
+            make_directory(mark.parent)
+            mark.touch()
+        try:
+            schedule = Schedule(specs, root, self.limits, on_event)
+            engine = _Cluster(self, schedule, mark)
+            try:
+                drive(engine, schedule)
+            finally:
+                engine.child.close(CLOSE_SECONDS if engine.is_connected else 0.0)
+        finally:
+            mark.unlink(missing_ok=True)
+
+
+class _Cluster:
+    """The child that drives Ray, seen from its parent."""
+
+    def __init__(self, runner: RayRunner, schedule: Schedule, mark: Path) -> None:
+        self.runner, self.schedule, self.events = runner, schedule, Events()
+        self.is_connected, self.deadline = False, time.monotonic() + CONNECT_SECONDS
+        cpus = runner.cpus_per_trial or runner.threads
+        self.child = spawn("ray_child", schedule.root, self.events, environment(runner.address))
+        self.child.send(
+            {
+                "address": runner.address,
+                "cpus": cpus,
+                "gpus": runner.gpus_per_trial,
+                "num_cpus": (runner.jobs or 0) * cpus,
+                "threads": runner.threads,
+                "mark": str(mark),
+                "code": describe_code(),
+            }
+        )
+
+    def has_room(self) -> bool:
+        """Leave it to Ray when a task runs, unless the user limits their number."""
+        return len(self.schedule.running) < (self.runner.jobs or MAX_QUEUED)
+
+    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+        """Send a trial to the cluster."""
+        gpus, threads = self.runner.gpus_per_trial, self.runner.threads
+        request = make_request(
+            spec,
+            self.schedule.root,
+            device="cuda" if gpus else "cpu",
+            threads=threads,
+            expired=expired,
+            gpu_share=gpus or 1.0,
+        )
+        stages = [stage.fingerprint() for stage in spec.stages]
+        self.child.send({**request, "stages": stages, "num_updates": spec.num_updates})
+
+    def look(self) -> None:
+        """Take the next event, if one comes before it is time to look at limits again."""
+        try:
+            _, event = self.events.get(timeout=POLL_SECONDS)
+        except Empty:
+            if not self.is_connected and time.monotonic() > self.deadline:
+                raise self._lost() from None
+            return
+        if event is None:
+            raise self._lost()
+        if not event.run and event.state == "failed":
+            is_known = self.is_connected or self.runner.address == "local"
+            raise MachineError(event.message) if is_known else self._lost(f" ({event.message})")
+        if not event.run:
+            self.is_connected = True
+        elif event.error == DIED:
+            self.schedule.fail(event.run, event.message)
+        elif event.error == NOT_BEGUN:
+            self.schedule.requeue([self.schedule.running.pop(event.run)])
+        elif event.is_end or event.elsewhere:
+            self.schedule.end(event)
+        else:
+            self.schedule.on_event(event)
+
+    def stop(self) -> None:
+        """Have running trials checkpoint, and drop the tasks that have not begun."""
+        self.child.send(STOP)
+
+    def _lost(self, reason: str = "") -> MachineError:
+        log = f"see {LOG} in the results directory"
+        if self.is_connected:
+            return MachineError(
+                "the Ray cluster is lost; what was finished and checkpointed is kept: "
+                f"{log}, then run the same command again"
+            )
+        return MachineError(
+            f"no Ray cluster answers at {self.runner.address}{reason}: is it one, of the same "
+            "version; does this machine belong to it and have its token, in ~/.ray/auth_token or "
+            f"RAY_AUTH_TOKEN? For Ray's own words {log}"
+        )
+
+
+def describe_code() -> dict[str, str | None]:
+    """Name the code that computes here."""
+    commit = describe_commit()
+    # Whether a checkout is changed may itself change while a sweep runs.
+    return {**describe_versions(PACKAGES), "commit": commit and commit.removesuffix("-dirty")}
+
+
+def require_ray() -> None:
+    """Refuse a machine without Ray."""
+    if find_spec("ray") is None:
+        raise MachineError(f"the package ray is missing: {install_command('ray')}")
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Split an address; raise ConfigError if it is not one."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not (port.isascii() and port.isdigit() and int(port) < 2**16):
+        raise ConfigError(
+            f"--address is invalid: expected HOST:PORT, auto or local, got {address[:60]!r}"
+        )
+    return host, int(port)
+
+
+def _reach(address: str) -> None:
+    """Find out soon whether anything listens there."""
+    try:
+        socket.create_connection(host_and_port(address), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise MachineError(
+            f"no Ray cluster at {address} ({error.strerror or error}): start one with "
+            "`ray start --head`, or use --address local"
+        ) from None
+
+
+def environment(address: str) -> dict[str, str]:
+    """Return what Ray has to find in its environment before it is imported."""
+    found = {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_SCHEDULER_EVENTS": "0",
+        # Without it, a task that was killed for its memory is repeated for ever, uncounted.
+        "RAY_task_oom_retries": "0",
+    }
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    has_token = bool(os.environ.get("RAY_AUTH_TOKEN")) or token.is_file()
+    if address != "local" and "RAY_AUTH_MODE" not in os.environ and has_token:
+        # `ray start` takes a token that is there, `ray.init(HOST:PORT)` does not; where a cluster
+        # asks for none it does no harm.
+        found["RAY_AUTH_MODE"] = "token"
+    if address == "local" or address.rpartition(":")[0] in ("localhost", "127.0.0.1"):
+        # Else Ray puts the network card's address for it, at which nothing listens.
+        found["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    return found

@@ -1,0 +1,290 @@
+"""The interface between specs and machines: what is reported, when it is left, one trial run."""
+
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, current_thread, main_thread
+from types import FrameType, MappingProxyType
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from pydantic import TypeAdapter
+
+from pernn.errors import (
+    BusyError,
+    ConfigError,
+    MachineError,
+    PernnError,
+    StoreError,
+    counted,
+)
+from pernn.lab.runs import RunSpec
+from pernn.lab.store import RunDirectory
+
+STOP = {"stop": True}
+"""Tells a child process to have what runs checkpointed and leave."""
+BEAT = {"beat": True}
+"""Tells the parent that a child process lives."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+"""Ask for a checkpoint and to leave: Ctrl-C, and what queues send before their limit."""
+POLL_SECONDS = 0.5
+MARGIN_SHARE, MAX_MARGIN_SECONDS = 0.1, 60.0
+"""Part of a time limit that is kept for checkpoints and the report."""
+
+
+@dataclass(frozen=True)
+class TrialEvent:
+    """Something that happened to a trial.
+
+    Attributes:
+        state: Its state from now on; `running` is repeated with every progress.
+        run: The trial's fingerprint.
+        update: Number of updates done, if known.
+        message: Why it failed, who else works on it, or a warning while it runs.
+        error: Name of the exception's class, if one was the reason.
+        elsewhere: Whether another process did it: the trial was found finished, or is being run.
+    """
+
+    state: Literal["running", "stopped", "failed", "finished"]
+    run: str
+    update: int = 0
+    message: str = ""
+    error: str = ""
+    elsewhere: bool = False
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the trial's attempt is over."""
+        return self.state != "running"
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether the message is a warning from a trial that runs here."""
+        return self.state == "running" and bool(self.message) and not self.elsewhere
+
+    @classmethod
+    def parse(cls, line: str) -> "TrialEvent | None":
+        """Read a line of a child; `None` if it is no event, for example cut short by a kill."""
+        try:
+            return _EVENT.validate_json(line, strict=True)
+        except ValueError:
+            return None
+
+
+_EVENT = TypeAdapter(TrialEvent)
+
+OnEvent = Callable[[TrialEvent], None]
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """A way of running trials; all of them give the same records for the same specs."""
+
+    def describe(self) -> str:
+        """Return in a few words where trials run, and how many at a time."""
+        ...
+
+    def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
+        """Run every trial to its end; a failed one does not end the others.
+
+        On SIGINT, SIGTERM and SIGUSR1 every running trial is checkpointed, then
+        `KeyboardInterrupt` is raised.
+        """
+        ...
+
+
+def describe_share(device: str, threads: int) -> str:
+    """Return in words what a trial gets: its threads, and the device if it was named."""
+    place = "" if device == "auto" else f"on {device}, "
+    return place + counted(threads, "thread")
+
+
+@contextmanager
+def deferred_interrupt(interrupted: Event) -> Iterator[None]:
+    """Turn signals into an event to be looked at between updates; in the main thread only.
+
+    A second signal does not wait: it raises `KeyboardInterrupt`.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    previous = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            # Of a handler that is not Python's nothing is known.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@dataclass
+class Limits:
+    """How long a runner may go on; its trials then stop at a checkpoint, which is no failure.
+
+    Attributes:
+        seconds: Since the beginning, the time to leave included.
+        trials: Newly finished ones.
+        paused: Whether somebody asked for a pause; asked twice a second.
+        begun: The beginning, on the clock of `time.monotonic`.
+        reason: Why the runner stopped early; empty if it did not.
+    """
+
+    seconds: float | None = None
+    trials: int | None = None
+    paused: Callable[[], bool] = lambda: False
+    begun: float = field(default_factory=time.monotonic)
+    reason: str = ""
+    _asked: float = 0.0
+    _finished: int = 0
+
+    def count(self, event: TrialEvent) -> None:
+        """Count what was finished here."""
+        self._finished += event.state == "finished" and not event.elsewhere
+
+    def leave_room(self, running: int) -> bool:
+        """Return whether one more trial may begin beside those that run."""
+        return self.trials is None or self._finished + running < self.trials
+
+    def reached(self) -> bool:
+        """Return whether it is time to leave; `reason` then says why."""
+        now = time.monotonic()
+        if self.reason:
+            return True
+        if self.trials is not None and self._finished >= self.trials:
+            self.reason = f"--max-trials {self.trials} reached"
+        elif self.seconds is not None:
+            margin = min(MARGIN_SHARE * self.seconds, MAX_MARGIN_SECONDS)
+            if now - self.begun >= self.seconds - margin:
+                self.reason = f"the time limit of {self.seconds:g} s is near"
+        if not self.reason and now - self._asked >= POLL_SECONDS:
+            self._asked = now
+            if self.paused():
+                self.reason = "a pause was asked for"
+        return bool(self.reason)
+
+
+def require_counts(**counts: float | None) -> None:
+    """Refuse numbers below 1; `None` stands for a default."""
+    for name, count in counts.items():
+        if count is not None and not 1 <= count < float("inf"):
+            raise ConfigError(f"{name} is invalid: expected at least 1, got {count:g}")
+
+
+def make_request(
+    spec: RunSpec,
+    root: Path,
+    *,
+    device: str,
+    threads: int,
+    expired: Mapping[str, str],
+    gpu_share: float = 1.0,
+    worker: int = 0,
+    num_workers: int = 1,
+) -> dict[str, Any]:
+    """Return as plain values what `run_request` needs.
+
+    The arguments are those of `run_trial`, the share of a GPU that is the trial's, and which of
+    how many workers of the machine runs it: these share its GPUs.
+    """
+    return {
+        "run": spec.fingerprint(),
+        "spec": spec.dump(),
+        "root": str(root),
+        "device": device,
+        "threads": threads,
+        "expired": dict(expired),
+        "gpu_share": gpu_share,
+        "worker": worker,
+        "num_workers": num_workers,
+    }
+
+
+def run_request(
+    request: Mapping[str, Any], on_event: OnEvent, should_continue: Callable[[], bool]
+) -> TrialEvent:
+    """Run the trial of a request in this process; return how it ended."""
+    # Only where trials run is torch needed.
+    from pernn.lab.training import limit_gpu_memory, share_devices
+
+    root, workers = Path(request["root"]), (request["worker"], request["num_workers"])
+    try:
+        spec = RunSpec.load(request["spec"])
+        device, share = share_devices(request["device"], *workers)
+        if (share := share * request["gpu_share"]) < 1:
+            limit_gpu_memory(device, share)
+    except (ConfigError, MachineError) as error:
+        # A part of another package, or a GPU, that the driver has and this process has not.
+        return _failure(request["run"], root, error)
+    more = {name: request[name] for name in ("threads", "expired")}
+    return run_trial(spec, root, on_event, should_continue=should_continue, device=device, **more)
+
+
+def run_trial(
+    spec: RunSpec,
+    root: Path,
+    on_event: OnEvent,
+    *,
+    device: str,
+    threads: int,
+    should_continue: Callable[[], bool] = lambda: True,
+    expired: Mapping[str, str] = MappingProxyType({}),
+) -> TrialEvent:
+    """Run one trial to its end, or to a checkpoint where it may not go on.
+
+    Returns:
+        How it ended; `running` if another process works on it.
+    """
+    # Only where trials run is torch needed.
+    from pernn.lab.runs import execute
+
+    run = spec.fingerprint()
+
+    def on_update(update: int) -> bool:
+        on_event(TrialEvent("running", run, update))
+        return should_continue()
+
+    on_event(TrialEvent("running", run))
+    try:
+        outcome = execute(
+            spec,
+            root,
+            device=device,
+            threads=threads,
+            on_update=on_update,
+            on_warning=lambda message: on_event(TrialEvent("running", run, message=message)),
+            expired=expired,
+        )
+    except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
+        return _failure(run, root, error)
+    return TrialEvent(outcome.state, run, spec.num_updates, elsewhere=not outcome.is_new)
+
+
+def journal_failure(root: Path, event: TrialEvent) -> None:
+    """Write into a run's journal why it failed, if anything can be written there."""
+    with suppress(StoreError):
+        RunDirectory(root, event.run).note_failure(event.message, event.error)
+
+
+def _failure(run: str, root: Path, error: Exception) -> TrialEvent:
+    """Return how an attempt ended in an error; what pernn did not foresee is logged whole."""
+    name = type(error).__name__
+    if isinstance(error, BusyError):
+        return TrialEvent("running", run, message=str(error), error=name, elsewhere=True)
+    message, first = str(error), str(error).partition("\n")[0]
+    if not isinstance(error, PernnError):
+        with suppress(OSError):
+            # The disk on which the log lies may be what is full.
+            traceback.print_exception(error)
+        message = f"{name}: {first}"
+    event = TrialEvent("failed", run, message=message, error=name)
+    journal_failure(root, event)
+    return event

@@ -1,0 +1,263 @@
+"""Spec → live objects: the one file that knows every part."""
+
+import random
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import nn
+
+from pernn.errors import ConfigError, CorruptError
+from pernn.lab.interfaces import BatchStream, Task
+from pernn.lab.store import RunDirectory
+from pernn.lab.training import PRESETS, Preset, set_strength
+from pernn.models import (
+    AutoregressiveRNN,
+    CodedRNN,
+    PositionEncodedRNN,
+    VectorRNN,
+    extend_vocabulary,
+)
+from pernn.randomness import RandomStream, Split
+
+from .spec import RunSpec
+
+OnWarning = Callable[[str], None]
+
+_LOCK = threading.RLock()  # Checkpoints are analysed by threads, each of which builds a network.
+_warned = set[tuple[str, str]]()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a spec describes, ready to train.
+
+    Attributes:
+        model: The network with its initial weights, on the device.
+        stream: Its data.
+        preset: The settings of its preset.
+    """
+
+    model: PositionEncodedRNN | VectorRNN
+    stream: BatchStream
+    preset: Preset
+
+
+def build_task(spec: RunSpec, device: torch.device, on_warning: OnWarning = warnings.warn) -> Task:
+    """Make a trial's task, as the preset has it."""
+    with seeded_globals(spec, "task", device, on_warning):
+        return spec.build_task()
+
+
+def build(
+    spec: RunSpec,
+    device: torch.device,
+    task: Task | None = None,
+    on_warning: OnWarning = warnings.warn,
+) -> Trial:
+    """Make a trial's parts; each draws its weights from a stream of its own.
+
+    Networks of one seed that share a part (embedding, output layer) thus share its initial weights:
+    trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
+    depend on the device. A part that draws from a global generator instead finds it seeded, and is
+    warned of once in a process.
+
+    Args:
+        spec: The trial.
+        device: Where the network lives.
+        task: What `build_task` made of the spec; made here if absent.
+        on_warning: Called for a part that draws from a global generator.
+    """
+    preset, task = PRESETS[spec.preset], task or build_task(spec, device, on_warning)
+    with seeded_globals(spec, "task", device, on_warning):
+        stream = task.stream(spec.seed)
+    with seeded_globals(spec, "encoding", device, on_warning):
+        generator = _generator(spec, "encoding")
+        encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
+    network = task.network
+    # The phases' vectors are as wide as a token's.
+    more = {"autoregressive": spec.embedding_size, "coded": getattr(task, "code_size", 0)}
+    phase_size = more.get(network, 0)
+    joined_size = encoding.joined_size(spec.embedding_size) + phase_size
+    with seeded_globals(spec, "core", device, on_warning):
+        core = spec.core.build(joined_size, _generator(spec, "core"))
+    parts = task.vocab_size, core, encoding
+    width, embedding = spec.embedding_size, _generator(spec, "embedding")
+    model: PositionEncodedRNN | VectorRNN
+    if network == "vector":
+        model = VectorRNN(*parts, embedding_size=width, generator=embedding)
+    else:
+        kinds = {"autoregressive": AutoregressiveRNN, "coded": CodedRNN}
+        model = kinds.get(network, PositionEncodedRNN)(
+            *parts,
+            embedding_size=width,
+            num_extra_rows=len(task.extra_rows),
+            phase_size=phase_size,
+            generator=embedding,
+        )
+    if isinstance(model, AutoregressiveRNN):
+        model.reset_phase(_generator(spec, "phase"))
+    model.reset_output_layer(_generator(spec, "readout"))
+    set_strength(model, spec.training.iterations, spec.training)
+    return Trial(model.to(device), stream, preset)
+
+
+def _generator(spec: RunSpec, part: str) -> torch.Generator:
+    """Make a generator of a part's initial weights from the trial's seed."""
+    stream = RandomStream(spec.seed, f"weights/{part}", Split.WEIGHTS)
+    return torch.Generator().manual_seed(stream.seed_word())
+
+
+@contextmanager
+def seeded_globals(
+    spec: RunSpec, part: str, device: torch.device, on_warning: OnWarning = warnings.warn
+) -> Iterator[None]:
+    """Seed the global generators from the run while a part is built, and restore them afterwards.
+
+    A part that draws from them instead of from the generator that it is handed is repeatable, too.
+    """
+    word = RandomStream(spec.seed, f"weights/{part}/global", Split.WEIGHTS).seed_word()
+    if device.type == "cuda":
+        torch.cuda.init()
+    on_cuda = torch.cuda.is_initialized()
+    # It is others who use NumPy's legacy generator.
+    legacy = np.random
+    with _LOCK:
+        before = random.getstate(), legacy.get_state()
+        devices = range(torch.cuda.device_count()) if on_cuda else ()
+        try:
+            with torch.random.fork_rng(devices):
+                torch.default_generator.manual_seed(word)
+                if on_cuda:
+                    torch.cuda.manual_seed_all(word)
+                legacy.seed(word % 2**32)
+                seeded = _drawn_from()
+                random.seed(word)
+                yield
+                used = [name for name, state in _drawn_from().items() if state != seeded.get(name)]
+        finally:
+            random.setstate(before[0])
+            legacy.set_state(before[1])
+    name = (part, getattr(spec, part).kind)
+    if used and name not in _warned:
+        _warned.add(name)
+        on_warning(
+            f"{part} {name[1]!r} draws from the global generator of {' and '.join(used)} when it "
+            "is built, not from the `generator` that it is handed: pernn seeds both, so runs "
+            "repeat; draw from `generator`, for example by torch.nn.init, to end this warning"
+        )
+
+
+def _drawn_from() -> dict[str, bytes]:
+    """Return the states that tell whether anything was drawn.
+
+    Python's is not among them: checkers of types draw from it too, which decides no weight.
+    """
+    # It is others who use NumPy's legacy generator.
+    legacy: Any = np.random
+    _, key, place, *_ = legacy.get_state()
+    found = {"torch": torch.get_rng_state(), "numpy": torch.tensor([*key.tolist(), place])}
+    if torch.cuda.is_initialized():
+        found["torch.cuda"] = torch.cat(torch.cuda.get_rng_state_all())
+    return {name: state.numpy().tobytes() for name, state in found.items()}
+
+
+def restore_weights(
+    model: nn.Module, arrays: Mapping[str, Shaped[np.ndarray, "..."]], source: Path
+) -> None:
+    """Put the weights of a checkpoint into a network."""
+    try:
+        found = {name: torch.from_numpy(arrays[f"model.{name}"]) for name in model.state_dict()}
+        model.load_state_dict(found)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise CorruptError(f"{source}: a checkpoint that does not fit: {error}") from None
+
+
+def build_stage(
+    spec: RunSpec,
+    root: Path,
+    device: torch.device,
+    task: Task | None = None,
+    on_warning: OnWarning = warnings.warn,
+) -> Trial:
+    """Make a trial's parts, from the end of its pretraining if it has one that did not diverge.
+
+    The pretraining is an ordinary run with a directory of its own: runs that share it share that.
+
+    Raises:
+        ConfigError: If the task has no ids, and the vocabulary is to be extended.
+        CorruptError: If the pretraining's last checkpoint is not there.
+    """
+    first = spec.first_stage()
+    if first is None or read_divergence(first, root) is not None:
+        return build(spec, device, task, on_warning)
+    directory = RunDirectory(root, first.fingerprint())
+    checkpoint, _ = directory.checkpoints.load_latest()
+    if checkpoint is None or checkpoint.update != first.training.iterations:
+        raise CorruptError(
+            f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
+            "damaged: delete this directory to pretrain again"
+        )
+    trial = build(first, device, on_warning=on_warning)
+    model = trial.model
+    if not isinstance(model, PositionEncodedRNN):
+        raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
+    restore_weights(model, checkpoint.arrays, directory.path)
+    task = task or build_task(spec, device, on_warning)
+    extend_vocabulary(model, task.vocab_size, _generator(spec, "extension"))
+    return Trial(model, task.stream(spec.seed), trial.preset)
+
+
+def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
+    """Return at which update and why a finished run diverged; `None` if it did not."""
+    result = RunDirectory(root, spec.fingerprint()).read_result()
+    return None if result is None else result.get("diverged")
+
+
+def read_run(path: Path) -> tuple[RunSpec, Path]:
+    """Return what a run's directory trains, of an analysis what it analyses, and its results."""
+    path = path.absolute()
+    if not (path / "spec.json").is_file():
+        raise ConfigError(
+            f"{path} is not a run directory: expected one of those below runs/ in a results "
+            "directory, with a spec.json"
+        )
+    spec, root = RunSpec.read(path / "spec.json"), path.resolve().parent.parent
+    return (spec if spec.analysis is None else spec.first_stage() or spec), root
+
+
+def load_model(
+    run: str | Path, *, update: int | None = None, device: str | torch.device = "cpu"
+) -> PositionEncodedRNN | VectorRNN:
+    """Return the network of a run with the weights of a checkpoint.
+
+    Args:
+        run: The run's directory, `results/runs/<fingerprint>`; of an analysis the network is that
+            of the training run that it analyses, which lies beside it, as a pretraining does.
+        update: Which checkpoint; the newest if absent.
+        device: Where the network lives.
+
+    Raises:
+        ConfigError: If it is no run's directory, or has no such checkpoint.
+        CorruptError: If the checkpoint is damaged.
+    """
+    spec, root = read_run(Path(run))
+    folder = RunDirectory(root, spec.fingerprint()).checkpoints
+    saved = folder.updates()
+    if not saved or (update is not None and update not in saved):
+        raise ConfigError(
+            f"{folder.path}: no checkpoint of update {update}: expected one of {list(saved)}"
+        )
+    update = max(saved) if update is None else update
+    arrays = folder.load(update).arrays
+    model = build_stage(spec, root, torch.device(device)).model
+    restore_weights(model, arrays, folder.path)
+    set_strength(model, update, spec.training)
+    return model

@@ -1,0 +1,306 @@
+"""`RunSpec`: all that decides a trial's numbers, and nothing else."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    model_serializer,
+    model_validator,
+)
+
+import pernn.lab.corpora  # noqa: F401  its task joins the registry
+from pernn.errors import ConfigError
+from pernn.lab.config import Config, read_file
+from pernn.lab.cores import AnyCore, LSTMConfig
+from pernn.lab.encodings import ENCODINGS, AnyEncoding, PositionalEncodingConfig, SinusoidalConfig
+from pernn.lab.interfaces import Task
+from pernn.lab.store import check_format
+from pernn.lab.tasks import AnyTask, ReverseOrderingConfig, TaskConfig
+from pernn.lab.training import PRESETS, PresetName, TrainingConfig
+from pernn.randomness import MAX_SEED
+
+MAX_ANALYSED = 2**16
+"""Checkpoints that one analysis may measure."""
+
+
+class Pretraining(Config):
+    """What a network learns first; core, code, widths, preset and seed are the trial's.
+
+    Attributes:
+        task: What is to be learnt first, with fewer ids than afterwards.
+        training: How long and how fast.
+    """
+
+    task: AnyTask
+    training: TrainingConfig = TrainingConfig()
+
+
+class StabilityAnalysis(Config):
+    """Gradient stability in the checkpoints that the training keeps (`training.keep_interval`).
+
+    Attributes:
+        num_per_condition: Pairs of sequences per condition.
+        source_step: Step of the input, from 1, at which a pair shares its target.
+        map_per_condition: Pairs per condition and step of the target in a map of all steps; no
+            map if 0.
+
+    Source: Morita (2024), section 2.3 of versions 2 and 3.
+    """
+
+    num_per_condition: Annotated[int, Field(ge=1, le=2**20)] = 256
+    source_step: Annotated[int, Field(ge=1, le=2**16)] = 1
+    map_per_condition: Annotated[int, Field(ge=0, le=2**20)] = 0
+
+
+class AnatomyAnalysis(Config):
+    """Wrong answers and states at matched accuracies, in checkpoints that the training keeps.
+
+    Attributes:
+        kind: `anatomy`.
+        levels: Training accuracies. Each is measured in the checkpoint nearest to the first line
+            of metrics that has it, or in the last one if the training never had it.
+        num_sequences: Sequences whose answers and states are looked at.
+        noise: Standard deviations of noise on the weights that accuracy is measured with, as
+            shares of each tensor's root mean square.
+    """
+
+    kind: Literal["anatomy"]
+    levels: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.8, 0.9)
+    num_sequences: Annotated[int, Field(ge=32, le=2**20)] = 4_096
+    noise: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.01, 0.1)
+
+
+def _find_analysis(value: Any) -> "StabilityAnalysis | AnatomyAnalysis | None":
+    """Return what a table of values stands for; the older sort has no kind."""
+    if value is None or isinstance(value, StabilityAnalysis | AnatomyAnalysis):
+        return value
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"expected a table of keys and values, got {str(value)[:60]!r}")
+    return (AnatomyAnalysis if "kind" in value else StabilityAnalysis).load(value)
+
+
+AnyAnalysis = Annotated[
+    SerializeAsAny[StabilityAnalysis | AnatomyAnalysis | None], PlainValidator(_find_analysis)
+]
+
+
+class RunSpec(Config):
+    """One trial: task, network, training, seed. Its fingerprint names the run.
+
+    `core.hidden_size` is the one knob of the width: an embedding whose size is not given is as wide
+    as the state, and an encoding whose size is not given as wide as the embedding.
+
+    Attributes:
+        task: What is to be learnt.
+        core: The recurrent layer.
+        encoding: The positional encoding.
+        embedding_size: Width of a token's vector; `core.hidden_size` if not given.
+        preset: `as-run` (the published runs) or `as-written` (the published texts).
+        training: How long and how fast.
+        seed: Which data and which initial weights.
+        pretraining: If given, the network is trained on this first, then frozen but for the
+            weights of the ids that are new in `task`. Left out of the file if absent.
+        analysis: If given, this is what follows on a training run that is otherwise the same, in
+            a directory of its own. Left out of the file if absent.
+    """
+
+    task: AnyTask = ReverseOrderingConfig()
+    core: AnyCore = LSTMConfig()
+    encoding: AnyEncoding = SinusoidalConfig()
+    embedding_size: Annotated[int, Field(ge=1, le=2**20)] = 512
+    preset: PresetName = "as-run"
+    training: TrainingConfig = TrainingConfig()
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 111
+    pretraining: Pretraining | None = None
+    analysis: AnyAnalysis = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        absent = [key for key in ("pretraining", "analysis") if values[key] is None]
+        return {key: value for key, value in values.items() if key not in absent}
+
+    @model_validator(mode="after")
+    def _widths(self) -> "RunSpec":
+        # Validators of a frozen model may still put its values in place.
+        values, code = self.__dict__, self.encoding
+        if "embedding_size" not in self.model_fields_set:
+            values["embedding_size"] = self.core.hidden_size
+        if isinstance(code, PositionalEncodingConfig) and "size" not in code.model_fields_set:
+            values["encoding"] = code.override({"size": self.embedding_size})
+        return self
+
+    @model_validator(mode="after")
+    def _fits(self) -> "RunSpec":
+        code, when = self.encoding, self.training.encoding_schedule
+        if when != "always" and (
+            not isinstance(code, PositionalEncodingConfig) or self.pretraining or self.analysis
+        ):
+            raise ValueError(
+                f"training.encoding_schedule={when} needs a positional encoding, and neither "
+                "pretraining nor analysis"
+            )
+        if not isinstance(code, PositionalEncodingConfig):
+            return self
+        if code.masked is not None and not self.build_task().num_queries:
+            raise ValueError(
+                "encoding.masked needs an output phase of queries that begins at the same step in "
+                f"every sequence, and task {self.task.kind} has none"
+            )
+        if code.combine == "add" and code.size != self.embedding_size:
+            raise ValueError(
+                f"encoding.size {code.size} cannot be added to embedding_size "
+                f"{self.embedding_size}: make them equal or use encoding.combine=concat"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _extends(self) -> "RunSpec":
+        if self.pretraining is None:
+            return self
+        first, second = self.pretraining.task.build(), self.task.build()
+        if first.vocab_size >= second.vocab_size:
+            raise ValueError(
+                f"pretraining.task must have fewer ids than task: {first.vocab_size} are not fewer "
+                f"than {second.vocab_size}"
+            )
+        if {task.network for task in (first, second)} != {"queried"}:
+            raise ValueError("pretraining needs tasks that ask by queries, for ids")
+        known = getattr(self.task, "num_known", first.vocab_size)
+        if known != first.vocab_size:
+            raise ValueError(
+                f"task.num_known must be the {first.vocab_size} ids of pretraining.task, "
+                f"got {known}"
+            )
+        if first.extra_rows != second.extra_rows or first.num_steps < second.num_steps:
+            raise ValueError(
+                "pretraining.task must show the same signs as task, in sequences at least as long"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_analysed(self) -> "RunSpec":
+        if self.analysis is None:
+            return self
+        if len(self._analysed_before_the_end) > MAX_ANALYSED:
+            raise ValueError(
+                f"analysis of {len(self._analysed_before_the_end) + 1:,} checkpoints, more than "
+                f"{MAX_ANALYSED:,}: make training.keep_interval larger"
+            )
+        source_step = getattr(self.analysis, "source_step", 1)
+        if source_step > self.task.length:
+            raise ValueError(
+                f"analysis.source_step {source_step} lies beyond the input of "
+                f"task.length {self.task.length}"
+            )
+        return self
+
+    def override(self, assignments: Mapping[str, Any]) -> "RunSpec":
+        """Replace values by dotted path; widths equal to `core.hidden_size` follow it.
+
+        So does the width of an encoding its frequencies, if they are replaced.
+
+        Raises:
+            ConfigError: If a path names nothing or the result is invalid.
+        """
+        old, new = self.core.hidden_size, assignments.get("core.hidden_size")
+        following: dict[str, Any] = {}
+        if new is not None and self.embedding_size == old:
+            following["embedding_size"] = new
+        kind = assignments.get("encoding.kind", self.encoding.kind)
+        if (
+            new is not None
+            and getattr(self.encoding, "size", None) == old
+            and getattr(self.encoding, "frequencies", None) is None
+            and isinstance(kind, str)
+        ):
+            keys = {} if "encoding" in assignments else ENCODINGS.find(kind).model_fields
+            following |= {"encoding.size": new} if "size" in keys else {}
+        frequencies = assignments.get("encoding.frequencies")
+        if isinstance(frequencies, list | tuple):
+            following["encoding.size"] = 2 * len(frequencies)
+        return super().override({**following, **assignments})
+
+    @classmethod
+    def read(cls, path: Path) -> "RunSpec":
+        """Read a TOML or JSON file; a run's own `spec.json` is one too.
+
+        Raises:
+            ConfigError: If it cannot be read or is no spec.
+            VersionError: If a newer version wrote it.
+        """
+        values: Mapping[str, Any] = read_file(path)
+        if values.keys() != {"format", "fingerprint", "spec"}:
+            return cls.load(values)
+        check_format(path, values)
+        spec = cls.load(values["spec"])
+        if spec.fingerprint() != values["fingerprint"]:
+            raise ConfigError(
+                f"{path}: was changed since it was written: for another trial use --set, or leave "
+                "out its format and fingerprint"
+            )
+        return spec
+
+    def build_task(self) -> Task:
+        """Make the task as the preset has it."""
+        return self.task_under_preset.build()
+
+    @property
+    def task_under_preset(self) -> TaskConfig:
+        """The task's config with everything filled in that the preset decides."""
+        preset = PRESETS[self.preset]
+        return self.task.under(preset.rare_share, preset.text_rules)
+
+    def first_stage(self) -> "RunSpec | None":
+        """Return the run that must be finished before; `None` if there is no such stage."""
+        if self.analysis is not None:
+            return self.model_copy(update={"analysis": None})
+        if self.pretraining is None:
+            return None
+        first = {"task": self.pretraining.task, "training": self.pretraining.training}
+        return self.model_copy(update={**first, "pretraining": None})
+
+    @property
+    def stages(self) -> tuple["RunSpec", ...]:
+        """This run, then those that must be finished before it, the first one last."""
+        first = self.first_stage()
+        return (self,) if first is None else (self, *first.stages)
+
+    @property
+    def analysed_updates(self) -> tuple[int, ...]:
+        """Updates after which a finished training has a checkpoint for good, 0 included.
+
+        What an analysis measures is among them.
+
+        Before the first update the weights are those of the spec: no checkpoint is needed.
+        """
+        return (*self._analysed_before_the_end, self.training.iterations)
+
+    @property
+    def _analysed_before_the_end(self) -> range:
+        return range(0, self.training.iterations, self.training.kept_interval)
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of all stages; each checkpoint that is analysed counts as one."""
+        first = 0 if self.pretraining is None else self.pretraining.training.iterations
+        return first + self.training.iterations + self.num_analysed
+
+    @property
+    def num_analysed(self) -> int:
+        """Checkpoints that an analysis measures; 0 without one."""
+        if isinstance(self.analysis, AnatomyAnalysis):
+            return len(self.analysis.levels)
+        return 0 if self.analysis is None else len(self.analysed_updates)
+
+    @property
+    def label(self) -> str:
+        """Return which trial this is, short, for people."""
+        words = [self.task.kind, self.core.kind, self.encoding.kind]
+        known = "" if self.pretraining is None else f" after {self.pretraining.task.sizes}"
+        analysed = "" if self.analysis is None else " analysed"
+        return f"{' '.join(words)} {self.task.sizes}{known}{analysed} seed {self.seed}"

@@ -1,0 +1,568 @@
+"""Plan, run and report a sweep; `pernn run` and `pernn.lab.run` call the same function."""
+
+import hashlib
+import json
+import os
+import shlex
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pernn.errors import ConfigError, StoreError, one_line
+from pernn.lab.experiments import (
+    ADDED,
+    SINGLE,
+    TUNED,
+    Experiment,
+    Tuning,
+    experiment_names,
+    find_experiment,
+    single_trials,
+    trials,
+    tune,
+    with_axes,
+)
+from pernn.lab.parts import own_parts_off
+from pernn.lab.runners import Limits, LocalRunner, OnEvent, Runner, TrialEvent
+from pernn.lab.runs import RunSpec, changed_parts, with_stages
+from pernn.lab.store import (
+    RunDirectory,
+    Sweep,
+    describe_publication,
+    gc_paused,
+    in_words,
+    is_done,
+    is_pause_requested,
+    list_publications,
+    list_runs,
+    list_sweeps,
+    load_sweep,
+    naming_damage,
+    read_json,
+    read_status,
+    require_writable,
+    save_sweep,
+    sweep_directory,
+    where_published,
+    withdraw_pause,
+)
+from pernn.lab.trials import (
+    Trial,
+    find_published,
+    gather,
+    load_results,
+    read_trial,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pernn.lab.reports import Format, Report, Verdict
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """Result of a sweep.
+
+    Attributes:
+        name: The sweep's name, its folder below `sweeps/`.
+        results: Results directory.
+        failures: Trials that failed, each with its message.
+        page: The report's page.
+        verdicts: On each claim of the experiment.
+        plan: What was run, with the trials that a tuned setting asked for.
+        report: The report; `None` if the one on disk was up to date and left as it is.
+        stopped: Why it stopped early; empty if it did not.
+        damage: Why damaged runs were left out of the report.
+    """
+
+    name: str
+    results: Path
+    failures: Sequence[TrialEvent]
+    page: Path
+    verdicts: "Sequence[Verdict]"
+    plan: "Plan"
+    report: "Report | None" = None
+    stopped: str = ""
+    damage: Sequence[str] = ()
+
+    def load(self, table: str | None = None) -> "pd.DataFrame":
+        """Return the finished trials, or the rows of one of their tables; see `load_results`."""
+        return load_results(self.results, self.name, table=table)
+
+
+def run(
+    experiment: str | Experiment,
+    scale: str = "demo",
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    results: str | Path = "results",
+    evidence: str | Path | None = "evidence",
+    runner: Runner | None = None,
+    on_event: OnEvent = lambda event: None,
+) -> SweepResult:
+    """Run what is missing of an experiment, then write its report, as `pernn run` does.
+
+    Safe to interrupt and to repeat. A script that calls it needs no `if __name__` guard: trials run
+    in processes of their own, which import parts by their kinds.
+
+    Args:
+        experiment: Its name, see `pernn list`, or an `Experiment`.
+        scale: `demo`, `small` or `paper`.
+        overrides: Dotted path → value that replaces every spec's, `{"core.hidden_size": 64}`; a
+            list makes a grid, `{"seed": [111, 222]}`, and `+path` adds to the grid's own values,
+            `{"+core.kind": "mingru:MinGRUConfig"}`, and `~path` tunes a setting,
+            `{"~training.learning_rate": "0.001:0.014:9"}`.
+        results: Results directory.
+        evidence: Folder of published trials, which count as done; `None` to run them all here.
+        runner: Where trials happen; as many processes here as there are CPU cores if absent.
+        on_event: Called with each trial's progress and end.
+
+    Raises:
+        ConfigError: If there is no such experiment or scale, or an override fits no spec.
+        KeyboardInterrupt: After a signal, when every trial has a checkpoint.
+
+    Example:
+        `pernn.lab.run("vocabulary_size", overrides={"core.hidden_size": 32}).load()`
+    """
+
+    @contextmanager
+    def watch(specs: Sequence[RunSpec]) -> Iterator[OnEvent]:
+        labels = {spec.fingerprint(): spec.label for spec in specs}
+
+        def listen(event: TrialEvent) -> None:
+            if event.is_warning:
+                warnings.warn(f"{labels[event.run]}: {event.message}", stacklevel=2)
+            on_event(event)
+
+        yield listen
+
+    return run_sweep(
+        plan_sweep(experiment, scale, dict(overrides or {})),
+        Path(results),
+        runner or LocalRunner(jobs=os.cpu_count() or 1),
+        evidence=Path(evidence) if evidence else None,
+        watch=watch,
+    )
+
+
+def run_sweep(
+    plan: "Plan",
+    root: Path,
+    runner: Runner,
+    *,
+    evidence: Path | None,
+    watch: Callable[[Sequence[RunSpec]], AbstractContextManager[OnEvent]],
+    only: Sequence[str] = (),
+    order: Literal["seed", "grid"] = "grid",
+    prepare: Callable[[Sequence[RunSpec]], None] = lambda specs: None,
+    say: Callable[[str], None] = lambda text: None,
+    on_warning: Callable[[str], None] = warnings.warn,
+    anew: bool = True,
+) -> SweepResult:
+    """Run the trials of a sweep that are missing, then write its report.
+
+    Args:
+        plan: The sweep.
+        root: Results directory.
+        runner: Where trials happen; it leaves if somebody asks for a pause.
+        evidence: Folder of published trials, which count as done, if there is one.
+        watch: Gives, for some trials, what is called with their events while they run.
+        only: If given, other trials are left alone.
+        order: `seed` for one seed of everything first.
+        prepare: Called with the trials to run before anything is written; may refuse them.
+        say: Called with a line about what is done or about to be done.
+        on_warning: Called with a line about what went wrong.
+        anew: Write the report also where it is up to date and nothing was run.
+    """
+    name, limits = plan.sweep.name, getattr(runner, "limits", Limits())
+    asked = limits.paused
+    limits.paused = lambda: asked() or is_pause_requested(root, name)
+    plan = plan.with_published(evidence, on_warning, root)
+    wanted = plan.missing(root, only, order)
+    # Any name will do: what a worker or a report would find too late is found now.
+    require_writable(root / name)
+    if wanted:
+        prepare(wanted)
+    save_plan(root, plan)
+    withdraw_pause(root, name)
+    for change in plan.changes(root):
+        on_warning(change)
+    if taken := sum(not is_done(root, run) for run in plan.published):
+        say(
+            f"{taken} of {len(plan.specs)} trials are published and count as finished "
+            "(--ignore-published runs them here)"
+        )
+    failures: list[TrialEvent] = []
+    page, told = sweep_directory(root, name) / "index.html", set[str]()
+    if not wanted:
+        say(f"All {len(plan.specs)} trials of {name} are finished: nothing to do.")
+        if not anew and plan.is_reported(root):
+            return SweepResult(name, root, (), page, (), plan)
+    while True:
+        column = plan.tuning.column if plan.tuning else ""
+        for condition, value in plan.chosen.items():
+            if condition not in told:
+                say(f"Chosen: {column} = {value:g} for {condition}")
+        told |= plan.chosen.keys()
+        if wanted:
+            kept = sum(plan.is_finished(root, run) for run in plan.specs)
+            finished = f" ({kept} are finished)" if kept else ""
+            say(
+                f"Running {len(wanted)} trials{finished}, {runner.describe()}; "
+                f"results in {one_line(str(root))}"
+            )
+            with watch(wanted) as on_event:
+                runner.run(wanted, root, _noting(failures, on_event))
+        more = plan.with_published(evidence, on_warning, root)
+        if limits.reason or failures or only or len(more.specs) == len(plan.specs):
+            break
+        plan = more
+        save_plan(root, plan)
+        wanted = plan.missing(root, (), order)
+    for failure in failures:
+        on_warning(f"{plan.specs[failure.run].label} {failure.state}: {failure.message}")
+    damage: list[str] = []
+    report = make_report(root, plan, damage.append)
+    return SweepResult(
+        name, root, failures, report.page, report.verdicts, plan, report, limits.reason, damage
+    )
+
+
+def _noting(failures: list[TrialEvent], on_event: OnEvent) -> OnEvent:
+    """Return what keeps the failures among events, and hands them all on."""
+
+    def note(event: TrialEvent) -> None:
+        failures.extend([event] if event.state == "failed" else [])
+        on_event(event)
+
+    return note
+
+
+def save_plan(root: Path, plan: "Plan") -> None:
+    """Write a sweep's list of runs, unless it is the one of trials that belong to none."""
+    if plan.sweep.experiment != SINGLE:
+        save_sweep(root, plan.sweep)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep with its experiment and the specs of its trials, expanded once.
+
+    Attributes:
+        sweep: Its list of runs.
+        experiment: What they answer.
+        specs: Run → spec, in the order of the grid.
+        published: Run → trial, for those that count as finished although they are not in the
+            results directory.
+        tuning: If a setting is tuned, how; trials are then added as others finish.
+        chosen: Condition → the value that was chosen for it.
+    """
+
+    sweep: Sweep
+    experiment: Experiment
+    specs: Mapping[str, RunSpec]
+    published: Mapping[str, Trial] = field(default_factory=dict)
+    tuning: Tuning | None = None
+    chosen: Mapping[str, float] = field(default_factory=dict)
+
+    def with_published(
+        self, folder: Path | None, complain: Callable[[str], None], root: Path
+    ) -> "Plan":
+        """Return the plan with its published trials.
+
+        Args:
+            folder: Where these are; `None` to count none.
+            complain: Told if they cannot be read.
+            root: Results directory.
+        """
+        return self.taking(lambda runs: find_published(folder, runs, complain), root)
+
+    def taking(self, find: Callable[[Iterable[str]], dict[str, Trial]], root: Path) -> "Plan":
+        """Return the plan with published trials, and what finished ones ask for if it is tuned.
+
+        Args:
+            find: Returns those of some runs that are published.
+            root: Results directory.
+        """
+        plan = replace(self, published=find(self.specs))
+        more = plan.grown(root)
+        return plan if len(more.specs) == len(plan.specs) else more.taking(find, root)
+
+    def grown(self, root: Path) -> "Plan":
+        """Return a tuned plan with all trials that finished ones ask for; any other as it is."""
+        if self.tuning is None:
+            return self
+        metric = self.tuning.metric
+
+        def score(spec: RunSpec) -> float | None:
+            run = spec.fingerprint()
+            one = self.published.get(run) or read_trial(root, run, lambda reason: None)
+            return None if one is None else one.row().get(metric)
+
+        trials, chosen = self.tuning.trials(score)
+        specs = {spec.fingerprint(): spec for spec in trials}
+        return replace(
+            self,
+            sweep=replace(self.sweep, runs=list(specs)),
+            specs=specs,
+            chosen={spec.label.rpartition(" seed ")[0]: best for spec, best in chosen.items()},
+        )
+
+    def is_finished(self, root: Path, run: str) -> bool:
+        """Return whether a trial has a result, here or published."""
+        return run in self.published or is_done(root, run)
+
+    def missing(
+        self, root: Path, only: Sequence[str] = (), order: Literal["seed", "grid"] = "grid"
+    ) -> list[RunSpec]:
+        """Return the trials that have no result, those that failed included.
+
+        Args:
+            root: Results directory.
+            only: If given, other trials are left alone, and these are run if published, too.
+            order: `seed` for one seed of everything first, so that early reports cover all.
+        """
+        runs = only or [run for run in self.specs if run not in self.published]
+        found = [self.specs[run] for run in runs if run in self.specs and not is_done(root, run)]
+        return sorted(found, key=lambda one: one.seed) if order == "seed" else found
+
+    def changes(self, root: Path) -> list[str]:
+        """Return in a line each what has changed in the code of parts since trials finished."""
+        return changed_parts({r: s for r, s in self.specs.items() if is_done(root, r)}, root)
+
+    def find_failed(self, root: Path) -> list[str]:
+        """Return the runs whose last attempt failed."""
+        return [run for run in self.specs if read_status(root, run).state == "failed"]
+
+    def summary(self, root: Path, report: "Report") -> dict[str, Any]:
+        """Return how it stands, as plain values."""
+        return {
+            "sweep": self.sweep.name,
+            "num_trials": len(self.specs),
+            "num_finished": sum(self.is_finished(root, run) for run in self.specs),
+            "num_published": sum(not is_done(root, run) for run in self.published),
+            "page": str(report.page),
+            "verdicts": [verdict.dump() for verdict in report.verdicts],
+        }
+
+    def is_reported(self, root: Path) -> bool:
+        """Return whether the report on disk already has all trials."""
+        claims = sweep_directory(root, self.sweep.name) / "claims.json"
+        try:
+            return bool(read_json(claims).get("num_finished") == len(self.specs))
+        except StoreError:
+            return False
+
+
+def restrict(published: Mapping[str, Trial], runs: Iterable[str]) -> dict[str, Trial]:
+    """Return those of some runs that are published; for `Plan.taking`."""
+    return {run: published[run] for run in runs if run in published}
+
+
+def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str, Any]) -> Plan:
+    """Expand an experiment's grid at a scale, under a name.
+
+    Args:
+        experiment: Its name, or what it is.
+        scale: `demo`, `small` or `paper`.
+        overrides: As for `trials`.
+
+    Raises:
+        ConfigError: If there is no such experiment or scale, or an override fits no spec.
+    """
+    found = find_experiment(experiment) if isinstance(experiment, str) else experiment
+    changes = json.loads(json.dumps(dict(overrides)))  # plain lists, as they will be read again
+    plain = {path: value for path, value in changes.items() if not path.startswith(TUNED)}
+    made = trials(found, scale, plain)
+    name = name_sweep(found.name, scale, changes)
+    found, tuning = tune(with_axes(found, made, plain), made, changes)
+    made = made if tuning is None else tuple(tuning.trials(lambda spec: None)[0])
+    specs = {spec.fingerprint(): spec for spec in made}
+    sweep = Sweep(name, found.name, scale, changes, list(specs))
+    return Plan(sweep, found, specs, tuning=tuning)
+
+
+@own_parts_off()
+def plan_again(sweep: Sweep) -> Plan:
+    """Expand a sweep's grid anew, to read it: its experiment may have grown since."""
+    return plan_sweep(sweep.experiment, sweep.scale, sweep.overrides)
+
+
+def read_sweep(root: Path, name: str) -> Sweep:
+    """Read a sweep's list of runs; `train` names the runs that belong to none."""
+    runs = list_single_runs(root) if name == SINGLE else []
+    return Sweep(SINGLE, SINGLE, "", {}, runs) if runs else load_sweep(root, name)
+
+
+def read_sweeps(
+    root: Path, names: Iterable[str], complain: Callable[[str], None]
+) -> dict[str, Sweep]:
+    """Read sweeps' lists of runs, as `read_sweep` does; those that are damaged are left out."""
+    found: dict[str, Sweep] = {}
+    for name in names:
+        with naming_damage(complain):
+            found[name] = read_sweep(root, name)
+    return found
+
+
+def list_single_runs(root: Path) -> list[str]:
+    """List the runs that belong to no sweep, nor are an earlier stage of a run.
+
+    None where a sweep's list is damaged, as nobody knows then.
+    """
+    damage: list[str] = []
+    sweeps = read_sweeps(root, list_sweeps(root), damage.append)
+    if damage:
+        return []
+    planned = {run for one in sweeps.values() for run in one.runs}
+    alone = [run for run in list_runs(root) if run not in planned]
+    if not alone:
+        return []
+    stages = {*with_stages(root, planned)}
+    stages |= {one for run in alone for one in with_stages(root, [run]) if one != run}
+    return [run for run in alone if run not in stages]
+
+
+@own_parts_off()
+def read_plan(root: Path, name: str) -> Plan:
+    """Read a sweep as it was run, with the specs that its experiment has now."""
+    return _plan_of(root, read_sweep(root, name))
+
+
+def _plan_of(root: Path, stored: Sweep) -> Plan:
+    if stored.experiment == SINGLE:
+        found: dict[str, RunSpec] = {}
+        for run in stored.runs:
+            with suppress(ConfigError, StoreError):
+                values = RunDirectory(root, run).read_spec()
+                found |= {} if values is None else {run: RunSpec.load(values)}
+        return Plan(stored, single_trials(found), found)
+    plan = plan_again(stored)
+    return replace(plan, sweep=stored) if plan.tuning is None else plan.grown(root)
+
+
+def reload_plan(root: Path, name: str) -> Plan:
+    """Expand a sweep's grid anew, to go on with it: parts that it names are imported."""
+    stored = read_sweep(root, name)
+    own = stored.experiment, stored.scale, stored.overrides
+    return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own).grown(root)
+
+
+def find_sweep(
+    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
+) -> Sweep:
+    """Return a sweep; of one that was never run here, or an experiment, that of published trials.
+
+    Raises:
+        ConfigError: If there are neither runs nor published trials.
+    """
+    full = full_name(name, scale)
+    if full in list_sweeps(root):
+        return read_sweep(root, full)
+    files = {path.stem: path for path in list_publications(published)} if published else {}
+    if full != name:
+        plan = plan_sweep(name, scale, {})
+    elif name in files:
+        plan = plan_again(describe_publication(files[name]))
+    else:
+        return read_sweep(root, name)
+    plan = plan.with_published(published, complain, root)
+    if plan.published:
+        return plan.sweep
+    raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")
+
+
+@own_parts_off()
+def find_plan(
+    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
+) -> Plan:
+    """Return what `find_sweep` finds, with its specs and its published trials."""
+    sweep = find_sweep(root, name, scale, published, complain)
+    return _plan_of(root, sweep).with_published(published, complain, root)
+
+
+def find_waiting(root: Path) -> list[RunSpec]:
+    """Return all planned trials that have no result; they may still need earlier stages."""
+    return [
+        spec
+        for sweep in (load_sweep(root, name) for name in list_sweeps(root))
+        if not all(is_done(root, run) for run in sweep.runs)
+        for spec in plan_again(sweep).grown(root).missing(root)
+    ]
+
+
+def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:
+    """Name a sweep: experiment and scale, and a digest of what was overridden."""
+    if not overrides:
+        return f"{experiment}-{scale}"
+    text = json.dumps(overrides, sort_keys=True)
+    return f"{experiment}-{scale}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def full_name(name: str, scale: str) -> str:
+    """Return the name of an experiment's sweep at a scale; a sweep's own name stays."""
+    return name_sweep(name, scale, {}) if name in experiment_names() else name
+
+
+def repeat_command(sweep: Sweep) -> str:
+    """Return the command that makes a sweep."""
+    if sweep.experiment == SINGLE:
+        return "pernn train RUN/spec.json"
+    words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
+    for path, value in sweep.overrides.items():
+        option, name = {ADDED: ("--add", path[1:]), TUNED: ("--tune", path[1:])}.get(
+            path[0], ("--set", path)
+        )
+        words += [option, f"{name}={in_words(value)}"]
+    return shlex.join(words)
+
+
+def report_of(
+    root: Path,
+    plan: Plan,
+    complain: Callable[[str], None],
+    formats: "Sequence[Format] | None" = None,
+) -> "Report":
+    """Return the report of a sweep, of which nothing is made before it is asked for.
+
+    Args:
+        root: Results directory.
+        plan: What is reported.
+        complain: Told of each damaged run, which is left out.
+        formats: Those of its figures; all if absent.
+
+    Raises:
+        CorruptError: If a registered plan is damaged.
+    """
+    # Drawing takes longer to import than a sweep that is done takes to check.
+    from pernn.lab.reports import FORMATS, Report, find_registered
+
+    sweep = plan.sweep
+    with gc_paused():
+        found = gather(root, sweep.runs, plan.published, complain)
+        environments = {one.run: one.environment for one in found}
+        return Report(
+            plan.experiment,
+            sweep.scale,
+            [one.row() for one in found],
+            list(plan.specs.values()),
+            repeat_command(sweep),
+            trials=found,
+            name=sweep.name,
+            changes=sweep.changes,
+            is_restricted=sweep.is_restricted,
+            registered=find_registered(sweep, list(plan.specs), environments),
+            formats=formats or FORMATS,
+        )
+
+
+def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Report":
+    """Write a sweep's figures, tables, verdicts and page into its folder; as for `report_of`."""
+    report = report_of(root, plan, complain)
+    with gc_paused():
+        report.write(sweep_directory(root, plan.sweep.name))
+    return report

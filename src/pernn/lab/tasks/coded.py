@@ -1,0 +1,145 @@
+"""Reverse ordering with a vector beside every token that no other sequence has."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float32
+from pydantic import Field
+
+from pernn.lab.interfaces import Batch
+from pernn.randomness import RandomStream, Split, integers
+
+from .config import ReverseOrderingConfig, TokenTaskConfig
+from .hypersphere import Spherical
+from .rules import Reverse
+from .synthetic import SyntheticStream, SyntheticTask
+
+Kind = Literal["noise", "shared_noise", "keys", "unmirrored_keys", "onset"]
+NUM_ONSETS = 1_024
+"""Positions at which sinusoids may begin."""
+
+
+class CodedReversalConfig(TokenTaskConfig):
+    """Return the input sequence in reverse order; beside each token stands a vector of norm 1.
+
+    Picture (L = 4, keys):
+        input    8 29  2 11  ?  ?  ?  ?
+        code     a  b  c  d  d  c  b  a
+        target   .  .  .  . 11  2 29  8
+
+    Tokens are those of `reverse_ordering`. The codes are a part of the input, not an encoding, as
+    each sequence has its own.
+
+    Attributes:
+        codes: `noise`, another vector at every step; `shared_noise`, the same for all sequences of
+            a batch; `keys`, a vector for each token, shown again when the token is asked for;
+            `unmirrored_keys`, shown again in the order of the inputs; `onset`, the sinusoidal
+            encoding of 2L positions, the first of which is one of 1,024.
+        code_size: Width of a code.
+
+    Source: ours.
+    """
+
+    kind: Literal["coded_reversal"] = "coded_reversal"
+    references: ClassVar[tuple[str, ...]] = ()
+    # Ids are exact as float32, which stand beside the codes.
+    vocab_size: Annotated[int, Field(ge=2, le=2**24)] = 64
+    codes: Kind = "noise"
+    code_size: Annotated[int, Field(ge=2, le=2**16, multiple_of=2)] = 64
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} codes={self.codes} size={self.code_size}"
+
+    def build(self) -> "CodedReversal":
+        """Build the task."""
+        plain = ReverseOrderingConfig(
+            vocab_size=self.vocab_size, length=self.length, num_held_out=self.num_held_out
+        ).build()
+        return CodedReversal(
+            name=plain.name,
+            rule=Reverse(),
+            source=plain.source,
+            length=plain.length,
+            held_out=plain.held_out,
+            codes=self.codes,
+            code_size=self.code_size,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodedReversal(SyntheticTask):
+    """A task whose tokens and queries are vectors: an id, then its code.
+
+    Args:
+        codes: Which, as `CodedReversalConfig` has them.
+        code_size: Width of a code, even.
+    """
+
+    codes: Kind
+    code_size: int
+
+    @property
+    def network(self) -> Literal["coded"]:
+        """Which kind of network it is for."""
+        return "coded"
+
+    @property
+    def num_queries(self) -> int:
+        """None: queries have codes, so they stand among the tokens."""
+        return 0
+
+    def draw_codes(
+        self, stream: RandomStream, step: int, count: int
+    ) -> Float32[np.ndarray, "batch time code"]:
+        """Return the codes of a batch."""
+        if self.codes == "onset":
+            positions = integers(stream.words(step, count), NUM_ONSETS)[:, None]
+            rates = 10_000.0 ** (-np.arange(0, self.code_size, 2) / self.code_size)
+            angles = (positions + np.arange(self.num_steps))[:, :, None] * rates
+            found = np.concatenate([np.sin(angles), np.cos(angles)], axis=2)
+            found /= np.sqrt(self.code_size / 2)
+            return found.astype(np.float32)
+        source, steps = Spherical(dimension=self.code_size), self.num_steps
+        rows = 1 if self.codes == "shared_noise" else count
+        steps = steps // 2 if self.codes.endswith("keys") else steps
+        words = stream.words(step, rows * steps * source.num_draws)
+        found = source.draw(words.reshape(-1, source.num_draws)).reshape(rows, steps, -1)
+        if self.codes.endswith("keys"):
+            again = found[:, ::-1] if self.codes == "keys" else found
+            found = np.concatenate([found, again], axis=1)
+        return np.broadcast_to(found, (count, *found.shape[1:]))
+
+    def stream(self, seed: int) -> "CodedStream":
+        """Return the data of one seed."""
+        return CodedStream(self, seed)
+
+
+class CodedStream(SyntheticStream):
+    """The data of one task and seed; the tokens are those of the task without codes.
+
+    Args:
+        task: What to sample.
+        seed: Which samples.
+    """
+
+    def __init__(self, task: CodedReversal, seed: int) -> None:
+        super().__init__(task, seed)
+        self.coded, name = task, f"{task.name} codes={task.codes} size={task.code_size}"
+        self._codes = {split: RandomStream(seed, name, split) for split in Split}
+
+    def train(self, step: int, batch_size: int) -> Batch:
+        """Return the training batch of update `step`, counted from 0."""
+        return self._add_codes(super().train(step, batch_size), Split.TRAIN, step)
+
+    def test(self) -> Batch:
+        """Return all held-out sequences."""
+        return self._add_codes(super().test(), Split.TEST, 0)
+
+    def _add_codes(self, plain: Batch, split: Split, step: int) -> Batch:
+        queries = np.full((len(plain.tokens), plain.num_queries), self.task.vocab_size)
+        ids = np.concatenate([plain.tokens, queries], axis=1)[:, :, None].astype(np.float32)
+        codes = self.coded.draw_codes(self._codes[split], step, len(ids))
+        return Batch(np.concatenate([ids, codes], axis=2), 0, plain.targets)

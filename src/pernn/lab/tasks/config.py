@@ -1,0 +1,248 @@
+"""Parameters of the built-in tasks."""
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
+
+from pernn.lab.config import Part, Registry
+from pernn.lab.interfaces import Task
+
+from .feedback import HoldAndEmit, Unprompted
+from .held_out import Distinct
+from .lengths import Fixed
+from .metrics import Ascending, Sequences, SolvedOrStuck
+from .rules import DelayedAddition, Predecessor, Reverse, Rule, Same, Sort
+from .sources import Cued, NonRepeating, Uniform
+from .synthetic import SyntheticTask
+
+
+class TaskConfig(Part):
+    """What every task has; a third-party task derives its config from this or from a subclass.
+
+    Attributes:
+        length: Length of the inputs, L.
+    """
+
+    length: Annotated[int, Field(ge=1, le=2**16)] = 64
+
+    @property
+    def sizes(self) -> str:
+        """Its sizes in a few words, for labels and for `name`."""
+        return f"L={self.length}"
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed.
+
+        Spelt out rather than dumped, so that a new parameter does not change old data.
+        """
+        return f"{self.kind} {self.sizes}"
+
+    def under(self, rare_share: float, text_rules: Literal["as-run", "as-written"]) -> "TaskConfig":
+        """Fill in what the preset decides where the config leaves it open.
+
+        Args:
+            rare_share: Probability of a Rare token, for a task that has such tokens.
+            text_rules: What of a text is used and scored, for language modelling.
+        """
+        return self
+
+    def check_data(self) -> None:
+        """Refuse a task whose data this machine cannot have; those that are drawn it always has.
+
+        Raises:
+            MachineError: If a text or a package is missing.
+        """
+
+    @abstractmethod
+    def build(self) -> Task:
+        """Build the task; light, as it is made whenever a spec is checked."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> "TaskConfig":
+        self.build()
+        return self
+
+
+class SampledTaskConfig(TaskConfig):
+    """A task whose test sequences are samples like those of training.
+
+    Attributes:
+        num_held_out: Distinct test sequences, never shown in training.
+    """
+
+    num_held_out: Annotated[int, Field(ge=1, le=2**24)] = 1024
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} held_out={self.num_held_out}"
+
+
+class TokenTaskConfig(SampledTaskConfig):
+    """A sampled task whose inputs and answers are ids of a finite vocabulary.
+
+    Attributes:
+        vocab_size: Number of token ids, K.
+    """
+
+    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 64
+
+    @property
+    def sizes(self) -> str:
+        """Its sizes in a few words, for labels and for `name`."""
+        return f"K={self.vocab_size} {super().sizes}"
+
+    def compose(self, rule: Rule, **parts: Any) -> SyntheticTask:
+        """Put a task together from its rule and other parts, all else as most tasks have it.
+
+        Args:
+            rule: Inputs → targets.
+            parts: Of a `SyntheticTask`; else ids are uniform, inputs of one length, and test
+                sequences distinct.
+        """
+        usual: dict[str, Any] = {
+            "source": Uniform(vocab_size=self.vocab_size),
+            "length": Fixed(length=self.length),
+            "held_out": Distinct(num_held_out=self.num_held_out),
+        }
+        return SyntheticTask(name=self.name, rule=rule, **usual | parts)
+
+
+TASKS = Registry(
+    "pernn.tasks",
+    {
+        "reverse_ordering": "pernn.lab.tasks.config:ReverseOrderingConfig",
+        "sorting": "pernn.lab.tasks.config:SortingConfig",
+        "delayed_addition": "pernn.lab.tasks.config:DelayedAdditionConfig",
+        "predecessor_query": "pernn.lab.tasks.config:PredecessorQueryConfig",
+        "copying_memory": "pernn.lab.tasks.config:CopyingMemoryConfig",
+        "vocabulary_extension": "pernn.lab.tasks.vocabulary_extension:VocabularyExtensionConfig",
+        "autoregressive": "pernn.lab.tasks.autoregressive:AutoregressiveConfig",
+        "variable_length": "pernn.lab.tasks.variable_length:VariableLengthConfig",
+        "dual_frequency": "pernn.lab.tasks.dual_frequency:DualFrequencyConfig",
+        "coded_reversal": "pernn.lab.tasks.coded:CodedReversalConfig",
+        "infinite_vocabulary": "pernn.lab.tasks.infinite_vocabulary:InfiniteVocabularyConfig",
+    },
+    TaskConfig,
+)
+
+
+class ReverseOrderingConfig(TokenTaskConfig):
+    """Return the input sequence in reverse order.
+
+    Picture (L = 4):
+        input    8 29  2 11  ?  ?  ?  ?
+        target   .  .  .  . 11  2 29  8
+
+    Source: Morita (2024), section 2.1.
+    """
+
+    kind: Literal["reverse_ordering"] = "reverse_ordering"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        return self.compose(Reverse())
+
+
+class SortingConfig(TokenTaskConfig):
+    """Return the input sequence in ascending order.
+
+    Picture (L = 4):
+        input    8 29  2  8  ?  ?  ?  ?
+        target   .  .  .  .  2  8  8 29
+
+    Ids are drawn with replacement; what occurs twice is to be given twice.
+    """
+
+    kind: Literal["sorting"] = "sorting"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        return self.compose(Sort(), metrics=(Sequences(), Ascending()))
+
+
+class DelayedAdditionConfig(TokenTaskConfig):
+    """Return the input sequence in reverse order, each token plus the addend shown with it.
+
+    Picture (K = 32, L = 3):
+        input    8 29  2  5  4 30
+        target   .  .  .  7  1  6
+
+    Sums are modulo K. There is no query: the L addends are inputs like the L tokens before them,
+    and `length` is L.
+    """
+
+    kind: Literal["delayed_addition"] = "delayed_addition"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    length: Annotated[int, Field(ge=1, le=2**16)] = 16
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        rule, length = DelayedAddition(vocab_size=self.vocab_size), Fixed(length=2 * self.length)
+        return self.compose(rule, length=length, feedback=Unprompted())
+
+
+class PredecessorQueryConfig(TokenTaskConfig):
+    """Return the token that stood before the one that is shown again.
+
+    Picture (L = 4):
+        input    8 29  2 11  2
+        target   .  .  .  . 29
+
+    The L tokens are distinct, so `vocab_size` must be at least `length`; the first one is never
+    shown again. There is no query row.
+    """
+
+    kind: Literal["predecessor_query"] = "predecessor_query"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    length: Annotated[int, Field(ge=2, le=2**16)] = 16
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        return self.compose(
+            Predecessor(),
+            source=Cued(source=NonRepeating(vocab_size=self.vocab_size)),
+            length=Fixed(length=self.length + 1),
+            feedback=Unprompted(),
+        )
+
+
+class CopyingMemoryConfig(TokenTaskConfig):
+    """Return the input sequence in its own order after a time of waiting.
+
+    Picture (L = 3, hold_time = 2):
+        input    5    2    7 HOLD HOLD EMIT EMIT EMIT
+        target   .    .    .    .    .    5    2    7
+
+    HOLD and EMIT are two learnable vectors: EMIT is the query, HOLD the token K + 1.
+
+    Attributes:
+        hold_time: Steps between the inputs and the predictions.
+    """
+
+    kind: Literal["copying_memory"] = "copying_memory"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 8
+    length: Annotated[int, Field(ge=1, le=2**16)] = 10
+    hold_time: Annotated[int, Field(ge=0, le=2**16)] = 60
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} hold_time={self.hold_time}"
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        return self.compose(
+            Same(),
+            feedback=HoldAndEmit(hold_time=self.hold_time),
+            metrics=(Sequences(), SolvedOrStuck(chance=1 / self.vocab_size)),
+        )
+
+
+AnyTask = Annotated[SerializeAsAny[TaskConfig], PlainValidator(TASKS.validate)]
+"""A field that takes any task by its kind."""

@@ -1,0 +1,216 @@
+"""A vocabulary of Frequent and Rare ids, and tests of one token among others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Int64
+from pydantic import Field
+
+from pernn.errors import ConfigError
+from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
+from pernn.randomness import RandomStream, integers
+
+from .config import TaskConfig
+from .held_out import Composed
+from .lengths import Fixed
+from .rules import Reverse
+from .sources import DualFrequency
+from .synthetic import SyntheticTask
+
+CLASSES = ("Frequent", "Rare")
+RARE_SHARE = 1 / 8
+"""What a task has that no preset told otherwise: that of `as-run`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneTarget:
+    """Sequences of one class but for one token, the target, whose retrieval alone is scored.
+
+    {Frequent, Rare} target × {Frequent, Rare} disturbants × every position × `num_per_cell`, in
+    this order. The four conditions show the same sequences of ranks: the id of rank n is n among
+    the Frequent ones and K/2 + n among the Rare ones. So conditions that differ in the disturbants
+    share their target token, as in the published program; those that differ in the target share
+    all disturbants; and all comparisons are paired. Ranks are uniform; inputs must be given back
+    in reverse order.
+
+    Args:
+        num_per_cell: Sequences of each condition and position.
+
+    Raises:
+        ConfigError: If num_per_cell < 1.
+
+    Source: Morita (2024), section 2.2 and figure 3.
+    """
+
+    num_per_cell: int = 16
+
+    def __post_init__(self) -> None:
+        if self.num_per_cell < 1:
+            raise ConfigError(f"num_per_cell must be at least 1, got {self.num_per_cell}")
+
+    def check(self, task: Composed) -> None:
+        """Refuse spaces without enough sequences of one class.
+
+        Raises:
+            ConfigError: If the test set would not be distinct, or the target's place is unknown.
+        """
+        if not isinstance(task.rule, Reverse) or len(task.length.possible) > 1:
+            raise ConfigError(
+                "tests of one target are made for inputs of one length in reverse order; "
+                f"got {type(task.rule).__name__} and {type(task.length).__name__}"
+            )
+        if task.longest < 3:
+            raise ConfigError(
+                "length must be at least 3: of two tokens, nothing says which one is the target; "
+                f"got {task.longest}"
+            )
+        possible, wanted = (task.vocab_size // 2) ** task.longest, task.longest * self.num_per_cell
+        if wanted > possible:
+            raise ConfigError(
+                f"num_per_cell {self.num_per_cell} at each of {task.longest} positions needs "
+                f"{wanted:,} distinct sequences of one class, but of vocab_size {task.vocab_size} "
+                f"only {possible:,} exist"
+            )
+
+    def inputs(
+        self, task: Composed, stream: RandomStream
+    ) -> Int64[np.ndarray, "held_out input_time"]:
+        """Draw distinct sequences of ranks; each becomes one sequence of every condition."""
+        half, length = task.vocab_size // 2, task.longest
+        wanted = length * self.num_per_cell
+        ranks, lane = np.empty((0, length), dtype=np.int64), 0
+        while len(ranks) < wanted:
+            words = stream.words(0, wanted * length, lane)
+            ranks = np.concatenate([ranks, integers(words.reshape(wanted, length), half)])
+            _, first = np.unique(ranks, axis=0, return_index=True)
+            ranks, lane = ranks[np.sort(first)], lane + 1
+        ranks = ranks[:wanted]
+        is_target = np.repeat(np.eye(length, dtype=bool), self.num_per_cell, axis=0)
+        conditions = [
+            ranks + half * np.where(is_target, target, disturbants)
+            for target in range(2)
+            for disturbants in range(2)
+        ]
+        return np.concatenate(conditions)
+
+    def mark(
+        self, targets: Int64[np.ndarray, "held_out scored"]
+    ) -> Int64[np.ndarray, "held_out scored"]:
+        """Ask for the target token only."""
+        length = targets.shape[1]
+        places = np.indices((2, 2, length, self.num_per_cell))[2].reshape(-1, 1)
+        asked = np.arange(length) == length - 1 - places
+        return np.where(asked, targets, UNSCORED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByCondition:
+    """Token accuracy by the classes of target and disturbants, and the target's place.
+
+    Args:
+        vocab_size: Number of token ids, K.
+    """
+
+    vocab_size: int
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return the accuracy and tables by condition, by quarter of the input and by position."""
+        length = batch.tokens.shape[1]
+        rows = np.arange(len(batch.tokens))
+        steps = (batch.targets != UNSCORED).argmax(axis=1)
+        asked = batch.targets[rows, steps]
+        right = predictions.values[rows, steps] == asked
+        places = length - 1 - steps
+        others = batch.tokens[rows, (places + 1) % length]
+        is_rare = [ids >= self.vocab_size // 2 for ids in (asked, others)]
+        keys = [*(each.astype(np.int64) for each in is_rare), places]
+        quarters = [*keys[:2], places * 4 // length]
+        return Measurement(
+            {"token_accuracy": float(right.mean())},
+            {
+                "by_condition": _table(right, keys[:2]),
+                "by_quarter": _table(right, quarters, "quarter"),
+                "by_position": _table(right, keys, "position"),
+            },
+        )
+
+
+def _table(right: np.ndarray, keys: Sequence[np.ndarray], place: str | None = None) -> Table:
+    """Average over rows of equal keys: classes of target and disturbants, then a place from 0."""
+    cells, group, counts = np.unique(
+        np.stack(keys, axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    sums = np.bincount(group.reshape(-1), weights=right)
+    target, disturbants = ([CLASSES[cell] for cell in cells[:, n]] for n in range(2))
+    table: dict[str, Sequence[object]] = {
+        "condition": [f"{a} among {b}" for a, b in zip(target, disturbants, strict=True)],
+        "target": target,
+        "disturbants": disturbants,
+    }
+    if place:
+        table[place] = (cells[:, 2] + 1).tolist()
+    return {
+        **table,
+        "token_accuracy": (sums / counts).tolist(),
+        "num_sequences": counts.tolist(),
+    }
+
+
+class DualFrequencyConfig(TaskConfig):
+    """Return the input sequence in reverse order; half of the ids are Rare.
+
+    Picture (K = 32, L = 4):
+        input    8 29  2 11  ?  ?  ?  ?
+        target   .  .  .  . 11  2 29  8
+
+    Frequent are the ids 0 … K/2 − 1. Each token is Rare with probability `rare_share`, whatever
+    stands beside it, and then uniform in its half. Tests ask for one token, the target, among
+    disturbants that are all Frequent or all Rare.
+
+    Attributes:
+        vocab_size: Number of token ids, K, an even number.
+        rare_share: Probability of a Rare token; the preset's if absent.
+        num_per_cell: Test sequences per class of target, class of disturbants and position.
+
+    Source: Morita (2024), section 2.2.
+    """
+
+    kind: Literal["dual_frequency"] = "dual_frequency"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 64
+    length: Annotated[int, Field(ge=3, le=2**16)] = 64
+    rare_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    num_per_cell: Annotated[int, Field(ge=1, le=2**16)] = 16
+
+    @property
+    def sizes(self) -> str:
+        """Its sizes in a few words, for labels and for `name`."""
+        return f"K={self.vocab_size} {super().sizes}"
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        share = RARE_SHARE if self.rare_share is None else self.rare_share
+        return f"{super().name} rare_share={share!r} per_cell={self.num_per_cell}"
+
+    def under(
+        self, rare_share: float, text_rules: Literal["as-run", "as-written"]
+    ) -> "DualFrequencyConfig":
+        """Take the preset's share where none is given."""
+        if self.rare_share is not None:
+            return self
+        return self.model_copy(update={"rare_share": rare_share})
+
+    def build(self) -> SyntheticTask:
+        """Build the task; without a share or a preset, with that of `as-run`."""
+        share = RARE_SHARE if self.rare_share is None else self.rare_share
+        return SyntheticTask(
+            name=self.name,
+            rule=Reverse(),
+            source=DualFrequency(vocab_size=self.vocab_size, rare_share=share),
+            length=Fixed(length=self.length),
+            metrics=(ByCondition(vocab_size=self.vocab_size),),
+            held_out=OneTarget(num_per_cell=self.num_per_cell),
+        )

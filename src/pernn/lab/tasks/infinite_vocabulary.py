@@ -1,0 +1,192 @@
+"""Reverse ordering of vectors instead of ids: a vocabulary without end."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt64
+from pydantic import Field
+
+from pernn.lab.interfaces import Batch, Measurement, Predictions
+from pernn.lab.metrics import cosine_similarities
+from pernn.randomness import RandomStream, Split
+
+from .config import SampledTaskConfig
+from .hypersphere import Spherical
+from .lengths import Fixed
+
+PERCENTS = tuple(range(0, 101, 5))
+"""Quantiles that are recorded."""
+
+Vectors = Float32[np.ndarray, "batch time dimension"]
+
+
+class InfiniteVocabularyConfig(SampledTaskConfig):
+    """Return vectors from the unit hypersphere in reverse order.
+
+    Picture (L = 4):
+        input   v1 v2 v3 v4  0  0  0  0
+        target   .  .  .  . v4 v3 v2 v1
+
+    0 is the zero vector, the query. What counts is the cosine between answer and target.
+
+    Attributes:
+        dimension: Number of components of a vector, d.
+
+    Source: Morita (2024), version 1, appendix B.3.
+    """
+
+    kind: Literal["infinite_vocabulary"] = "infinite_vocabulary"
+    references: ClassVar[tuple[str, ...]] = ("box1958", "morita2024")
+    dimension: Annotated[int, Field(ge=2, le=2**16)] = 64
+
+    @property
+    def sizes(self) -> str:
+        """Its sizes in a few words, for labels and for `name`."""
+        return f"d={self.dimension} {super().sizes}"
+
+    def build(self) -> "SphericalTask":
+        """Build the task."""
+        return SphericalTask(
+            name=self.name,
+            source=Spherical(dimension=self.dimension),
+            length=Fixed(length=self.length),
+            num_held_out=self.num_held_out,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SphericalTask:
+    """Fresh vectors at every step, no sequence of them held out, all a function of their address.
+
+    Args:
+        name: Canonical description; two tasks of one name show the same data.
+        source: Random words → vectors.
+        length: Number of vectors in a sequence.
+        num_held_out: Distinct test sequences, which training never shows.
+    """
+
+    name: str
+    source: Spherical
+    length: Fixed
+    num_held_out: int = 1024
+    network: Literal["vector"] = "vector"
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of the vectors, d."""
+        return self.source.dimension
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """None: there is no embedding, and the query is the zero vector."""
+        return ()
+
+    @property
+    def num_steps(self) -> int:
+        """Number of time steps, both phases."""
+        return 2 * self.length.length
+
+    @property
+    def num_queries(self) -> int:
+        """Number of steps at the end that show the zero vector."""
+        return self.length.length
+
+    @property
+    def num_scored(self) -> int:
+        """Number of targets."""
+        return self.length.length
+
+    def batch(self, inputs: Vectors) -> Batch:
+        """Put inputs and targets together."""
+        return Batch(inputs, self.num_queries, np.ascontiguousarray(inputs[:, ::-1]))
+
+    def stream(self, seed: int) -> "SphericalStream":
+        """Return the data of one seed."""
+        return SphericalStream(self, seed)
+
+
+class SphericalStream:
+    """The data of one task and seed: a `BatchStream`.
+
+    Args:
+        task: What to sample.
+        seed: Which samples.
+    """
+
+    def __init__(self, task: SphericalTask, seed: int) -> None:
+        self.task, self.seed = task, seed
+        self._train = RandomStream(seed, task.name, Split.TRAIN)
+        self._test = RandomStream(seed, task.name, Split.TEST)
+        # Odd multipliers of a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
+        words = self._test.words(0, task.length.length * task.vocab_size, lane=2**63)
+        self._multipliers = words | np.uint64(1)
+
+    def train(self, step: int, batch_size: int) -> Batch:
+        """Return the training batch of update `step`, counted from 0.
+
+        A row that is held out is drawn again, from the next lane of the same step.
+        """
+        inputs = self._draw(self._train, step, batch_size, lane=0)
+        rejected = np.flatnonzero(self.is_held_out(inputs))
+        lane = 1
+        while rejected.size:
+            inputs[rejected] = self._draw(self._train, step, rejected.size, lane)
+            rejected = rejected[self.is_held_out(inputs[rejected])]
+            lane += 1
+        return self.task.batch(inputs)
+
+    def test(self) -> Batch:
+        """Return all held-out sequences."""
+        return self.task.batch(self.held_out.copy())
+
+    def measure(self, predictions: Predictions) -> Measurement:
+        """Measure the answers to `test`: the mean cosine and the distribution over tokens."""
+        targets = self.held_out[:, ::-1]
+        cosines = cosine_similarities(predictions.values, targets)
+        found = np.quantile(cosines, np.array(PERCENTS) / 100).tolist()
+        quantiles = {f"q{percent}": value for percent, value in zip(PERCENTS, found, strict=True)}
+        metrics = {
+            "cosine_similarity": float(cosines.mean()),
+            "cosine_q25": quantiles["q25"],
+            "cosine_median": quantiles["q50"],
+            "cosine_q75": quantiles["q75"],
+        }
+        row = {"dimension": self.task.vocab_size, **quantiles}
+        return Measurement(metrics, {"cosine": {name: [value] for name, value in row.items()}})
+
+    @cached_property
+    def held_out(self) -> Vectors:
+        """The first `num_held_out` distinct sequences of the test stream."""
+        wanted = self.task.num_held_out
+        rows = self._draw(self._test, 0, wanted, lane=0)
+        lane = 1
+        while True:
+            # Distinct hashes are distinct sequences, the converse hardly ever fails.
+            _, first = np.unique(self._hash(rows), return_index=True)
+            rows = rows[np.sort(first)]
+            if len(rows) >= wanted:
+                return rows[:wanted]
+            rows = np.concatenate([rows, self._draw(self._test, 0, wanted, lane)])
+            lane += 1
+
+    def is_held_out(self, inputs: Vectors) -> Bool[np.ndarray, " batch"]:
+        """Return which rows have the hash of a held-out sequence: all that are held out have it."""
+        found: Bool[np.ndarray, " batch"] = np.isin(self._hash(inputs), self._hashes)
+        return found
+
+    @cached_property
+    def _hashes(self) -> UInt64[np.ndarray, " held_out"]:
+        return self._hash(self.held_out)
+
+    def _hash(self, inputs: Vectors) -> UInt64[np.ndarray, " batch"]:
+        """Hash the bytes."""
+        words = inputs.reshape(len(inputs), -1).view(np.uint32)
+        return words.astype(np.uint64) @ self._multipliers
+
+    def _draw(self, stream: RandomStream, step: int, rows: int, lane: int) -> Vectors:
+        source, length = self.task.source, self.task.length.length
+        words = stream.words(step, rows * length * source.num_draws, lane)
+        vectors = source.draw(words.reshape(-1, source.num_draws))
+        return vectors.reshape(rows, length, source.dimension)

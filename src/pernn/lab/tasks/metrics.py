@@ -1,0 +1,118 @@
+"""What is measured of the predictions to a task; a task has one or several of these."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from pernn.errors import ConfigError
+from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions
+from pernn.lab.metrics import (
+    ascending_pair_share,
+    ascending_sequence_share,
+    edit_distances,
+    sequence_accuracy,
+    token_accuracy,
+)
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A function of predictions and what was asked."""
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return metrics and tables."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Accuracies and the Damerau–Levenshtein distance, raw and over the sequence's length."""
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Measure whole sequences."""
+        asked = found, targets = predictions.values, batch.targets
+        distances = edit_distances(found, targets)
+        lengths = (targets != UNSCORED).sum(axis=1)
+        return Measurement(
+            {
+                "token_accuracy": token_accuracy(*asked),
+                "sequence_accuracy": sequence_accuracy(*asked),
+                "damerau_levenshtein": float(distances.mean()),
+                "damerau_levenshtein_share": float((distances / lengths).mean()),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Ascending:
+    """Whether what should be sorted at least ascends."""
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return the shares of ascending pairs and of sequences that ascend throughout."""
+        asked = predictions.values, batch.targets
+        return Measurement(
+            {
+                "ascending_pair_share": ascending_pair_share(*asked),
+                "ascending_sequence_share": ascending_sequence_share(*asked),
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolvedOrStuck:
+    """Whether a trial ended perfect or at chance: 0 or 1, so that trials average to a share.
+
+    Args:
+        chance: Token accuracy of guessing.
+        tolerance: How far from 1 or from chance still counts, in [0, 1].
+
+    Raises:
+        ConfigError: If the two ranges overlap.
+    """
+
+    chance: float
+    tolerance: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerance < (1 - self.chance) / 2:
+            raise ConfigError(
+                f"tolerance must lie in 0 … {(1 - self.chance) / 2:g}, got {self.tolerance}"
+            )
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Compare the token accuracy with 1 and with chance."""
+        accuracy = token_accuracy(predictions.values, batch.targets)
+        solved = float(accuracy >= 1 - self.tolerance)
+        stuck = float(accuracy <= self.chance + self.tolerance)
+        return Measurement({"solved": solved, "stuck": stuck, "solved_or_stuck": solved + stuck})
+
+
+@dataclass(frozen=True)
+class ByLength:
+    """Token accuracy by the number of tokens that are to be answered."""
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return a table of lengths."""
+        lengths = (batch.targets != UNSCORED).sum(axis=1)
+        found = np.unique(lengths)
+        accuracies = [
+            token_accuracy(predictions.values[lengths == length], batch.targets[lengths == length])
+            for length in found
+        ]
+        counts = [int((lengths == length).sum()) for length in found]
+        table = {
+            "length": found.tolist(),
+            "token_accuracy": accuracies,
+            "num_sequences": counts,
+        }
+        return Measurement({}, {"by_length": table})
+
+
+def measure_all(metrics: tuple[Metric, ...], predictions: Predictions, batch: Batch) -> Measurement:
+    """Combine the measurements of several metrics."""
+    found = [one.measure(predictions, batch) for one in metrics]
+    return Measurement(
+        {name: value for part in found for name, value in part.metrics.items()},
+        {name: table for part in found for name, table in part.tables.items()},
+    )

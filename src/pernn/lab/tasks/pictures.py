@@ -1,0 +1,92 @@
+"""What a task looks like: its sequences step by step, as text."""
+
+from dataclasses import dataclass
+
+from pernn.lab.interfaces import UNSCORED, Batch, Task
+
+BLANK = "."
+"""Stands where no answer is expected."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One sequence.
+
+    Attributes:
+        inputs: What is shown at each step: an id, or the name of a row that is none; of a vector
+            the first component, `0.12…`, and 0 for the zero vector.
+        targets: What is expected there, None where nothing is scored.
+    """
+
+    inputs: tuple[int | str, ...]
+    targets: tuple[int | str | None, ...]
+
+    def text(self, width: int = 100) -> str:
+        """Draw steps, counted from 1, inputs and targets in three aligned rows.
+
+        Args:
+            width: Characters of a line; what is longer goes on below.
+
+        Returns:
+            The rows, wrapped together; `.` where nothing is scored.
+
+        Examples:
+            >>> print(Picture((8, 29, "?", "?"), (None, None, 29, 8)).text())
+            step     1  2  3  4
+            input    8 29  ?  ?
+            target   .  . 29  8
+        """
+        targets = [BLANK if target is None else str(target) for target in self.targets]
+        steps = range(1, len(self.inputs) + 1)
+        rows = {
+            "step": [str(step) for step in steps],
+            "input": [str(shown) for shown in self.inputs],
+            "target": targets,
+        }
+        cell = 1 + max(len(word) for row in rows.values() for word in row)
+        label = 7
+        at_once = max(1, (width - label) // cell)
+        return "\n\n".join(
+            "\n".join(
+                name.ljust(label)
+                + "".join(word.rjust(cell) for word in row[first : first + at_once])
+                for name, row in rows.items()
+            )
+            for first in range(0, len(self.inputs), at_once)
+        )
+
+
+def draw_pictures(task: Task, num_samples: int = 1, seed: int = 111) -> list[Picture]:
+    """Return the first training sequences of a seed, without their padding."""
+    batch = task.stream(seed).train(0, num_samples)
+    if batch.targets.ndim == 3:
+        return _vectors(batch)
+    # Of a coded task the ids are drawn.
+    ids = batch.tokens[..., 0].astype(int) if batch.tokens.ndim == 3 else batch.tokens
+    query, *others = task.extra_rows or ("",)
+    names = {task.vocab_size + place: name for place, name in enumerate([query, *others])}
+    before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
+    pictures = []
+    for tokens, targets in zip(ids.tolist(), batch.targets.tolist(), strict=True):
+        inputs = [*(names.get(token, token) for token in tokens), *[query] * batch.num_queries]
+        answers = [None if target == UNSCORED else target for target in targets]
+        answers = [*[None] * before, *answers]
+        # Queries after the last answer only fill up the batch: the sequence ends before them.
+        while answers[-1] is None and inputs[-1] == query:
+            del inputs[-1], answers[-1]
+        pictures.append(Picture(tuple(inputs), tuple(answers)))
+    return pictures
+
+
+def _vectors(batch: Batch) -> list[Picture]:
+    """Draw vectors by their first components."""
+    before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
+    return [
+        Picture(
+            inputs=(*(f"{first:.2f}…" for first in shown), *["0"] * batch.num_queries),
+            targets=(*[None] * before, *(f"{first:.2f}…" for first in expected)),
+        )
+        for shown, expected in zip(
+            batch.tokens[:, :, 0].tolist(), batch.targets[:, :, 0].tolist(), strict=True
+        )
+    ]

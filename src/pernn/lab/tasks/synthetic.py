@@ -1,0 +1,208 @@
+"""A task is a composition: rule × token source × length × feedback, over counter-based streams."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Int64, UInt64
+
+from pernn.lab.interfaces import Batch, Measurement, Predictions
+from pernn.randomness import RandomStream, Split
+
+from .feedback import Feedback, OwnOutput, Query
+from .held_out import Distinct, HeldOut
+from .lengths import Length
+from .metrics import Metric, Sequences, measure_all
+from .rules import Rule
+from .sources import Source
+
+STEPS_AT_ONCE = 16
+"""Training batches that are made together; no number depends on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticTask:
+    """Fresh samples at every step, none of them held out, all a function of their address.
+
+    In rows of inputs, ids beyond a sequence's own length are `vocab_size`.
+
+    Args:
+        name: Canonical description; two tasks of one name show the same data.
+        rule: Inputs → targets.
+        source: Random words → inputs, all that is random in a sequence but its length.
+        length: Length of the inputs.
+        feedback: What is given after them.
+        metrics: What is measured of the predictions.
+        held_out: How test sequences are made, which training never shows.
+
+    Raises:
+        ConfigError: If there are not enough distinct sequences to hold some out and train on
+            others, or the parts do not fit each other.
+    """
+
+    name: str
+    rule: Rule
+    source: Source
+    length: Length
+    feedback: Feedback = field(default_factory=Query)
+    metrics: tuple[Metric, ...] = (Sequences(),)
+    held_out: HeldOut = field(default_factory=Distinct)
+
+    def __post_init__(self) -> None:
+        self.length.check(self.rule, self.source, self.feedback)
+        self.held_out.check(self)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K."""
+        return self.source.vocab_size
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Names of the embedding rows after those of the ids; the query's comes first."""
+        return self.feedback.extra_rows
+
+    @property
+    def network(self) -> Literal["queried", "autoregressive", "coded"]:
+        """Which kind of network it is for."""
+        return "autoregressive" if isinstance(self.feedback, OwnOutput) else "queried"
+
+    @property
+    def num_scored(self) -> int:
+        """Number of targets of the longest sequence."""
+        count: int = self._example.targets.shape[1]
+        return count
+
+    @property
+    def num_queries(self) -> int:
+        """Number of steps at the end that show the query row."""
+        return self._example.num_queries
+
+    @property
+    def num_steps(self) -> int:
+        """Number of time steps of the longest sequence, both phases."""
+        count: int = self._example.tokens.shape[1] + self._example.num_queries
+        return count
+
+    @cached_property
+    def _example(self) -> Batch:
+        """One sequence, for its shape."""
+        return self.batch(self.draw(np.zeros((1, self.num_draws), dtype=np.uint64)))
+
+    @property
+    def num_draws(self) -> int:
+        """Number of random words behind one sequence."""
+        return self.longest + self.length.num_draws
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest inputs."""
+        return self.length.possible[-1]
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch words"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Return the inputs of each row of words: those of the ids, then those of the length."""
+        ids = self.source.draw(words[:, : self.longest])
+        return self.length.cut(ids, words[:, self.longest :], self.vocab_size)
+
+    def batch(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
+        """Put inputs, what is given after them, and targets together."""
+        return self.length.join(inputs, self.vocab_size, self._batch_of_one_length)
+
+    def _batch_of_one_length(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
+        targets = self.rule.targets(inputs)
+        tokens = self.feedback.tokens(inputs, targets, self.vocab_size)
+        return Batch(tokens, self.feedback.num_queries(targets.shape[1]), targets)
+
+    def stream(self, seed: int) -> "SyntheticStream":
+        """Return the data of one seed."""
+        return SyntheticStream(self, seed)
+
+
+class SyntheticStream:
+    """The data of one task and seed: a `BatchStream`.
+
+    Args:
+        task: What to sample.
+        seed: Which samples.
+    """
+
+    def __init__(self, task: SyntheticTask, seed: int) -> None:
+        self.task, self.seed = task, seed
+        self._train = RandomStream(seed, task.name, Split.TRAIN)
+        self._test = RandomStream(seed, task.name, Split.TEST)
+        # Odd multipliers of a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
+        words = self._test.words(0, task.longest, lane=2**63)
+        self._block: tuple[int, int, Batch] | None = None
+        self._multipliers = words | np.uint64(1)
+
+    def train(self, step: int, batch_size: int) -> Batch:
+        """Return the training batch of update `step`, counted from 0.
+
+        A row that is held out is drawn again, from the next lane of the same step. Neighbouring
+        steps are made together and kept: what is the same for all of them is then paid once.
+        """
+        first = step - step % STEPS_AT_ONCE
+        if self._block is None or self._block[:2] != (first, batch_size):
+            self._block = first, batch_size, self.task.batch(self._inputs(first, batch_size))
+        block = self._block[2]
+        rows = slice((step - first) * batch_size, (step - first + 1) * batch_size)
+        # Copies: whoever changes a batch must not change what the next caller gets.
+        tokens, targets = block.tokens[rows].copy(), block.targets[rows].copy()
+        return replace(block, tokens=tokens, targets=targets)
+
+    def _inputs(self, first: int, batch_size: int) -> Int64[np.ndarray, "batch input_time"]:
+        """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""
+        count = batch_size * self.task.num_draws
+        words = [self._train.words(first + offset, count) for offset in range(STEPS_AT_ONCE)]
+        inputs = self.task.draw(np.concatenate(words).reshape(-1, self.task.num_draws))
+        rejected = np.flatnonzero(self.is_held_out(inputs))
+        lane = 1
+        while rejected.size:
+            for offset in np.unique(rejected // batch_size):
+                rows = rejected[rejected // batch_size == offset]
+                again = self._train.words(
+                    first + int(offset), rows.size * self.task.num_draws, lane
+                )
+                inputs[rows] = self.task.draw(again.reshape(rows.size, -1))
+            rejected = rejected[self.is_held_out(inputs[rejected])]
+            lane += 1
+        return inputs
+
+    def test(self) -> Batch:
+        """Return all held-out sequences."""
+        batch = self.task.batch(self.held_out)
+        return replace(batch, targets=self.task.held_out.mark(batch.targets))
+
+    def measure(self, predictions: Predictions) -> Measurement:
+        """Measure the answers to `test`."""
+        return measure_all(self.task.metrics, predictions, self.test())
+
+    @cached_property
+    def held_out(self) -> Int64[np.ndarray, "held_out input_time"]:
+        """The inputs of all test sequences."""
+        return self.task.held_out.inputs(self.task, self._test)
+
+    def is_held_out(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Bool[np.ndarray, " batch"]:
+        """Return which rows have the hash of a held-out sequence.
+
+        Every held-out row is found. Another row is taken for one with probability
+        below (held-out rows) · vocab_size / 2⁶² and then merely drawn again.
+        """
+        hashes = self._hash(inputs)
+        nearest = np.searchsorted(self._hashes, hashes)
+        found: Bool[np.ndarray, " batch"] = (
+            self._hashes[np.minimum(nearest, len(self._hashes) - 1)] == hashes
+        )
+        return found
+
+    @cached_property
+    def _hashes(self) -> UInt64[np.ndarray, " held_out"]:
+        return np.sort(self._hash(self.held_out))
+
+    def _hash(self, inputs: Int64[np.ndarray, "batch input_time"]) -> UInt64[np.ndarray, " batch"]:
+        return inputs.astype(np.uint64) @ self._multipliers

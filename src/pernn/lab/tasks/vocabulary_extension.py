@@ -1,0 +1,128 @@
+"""Some ids are known from before, others are new; tests ask for the new ones."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from pernn.errors import ConfigError
+from pernn.lab.interfaces import Batch, Measurement, Predictions
+from pernn.randomness import RandomStream, integers
+
+from .config import TokenTaskConfig
+from .held_out import Composed, Distinct, Inputs, Targets
+from .metrics import Sequences
+from .rules import Reverse
+from .synthetic import SyntheticTask
+
+NEW, MIXED = "new", "mixed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewAndMixed:
+    """Distinct sequences of new ids only, then as many of any ids.
+
+    Args:
+        num_known: Ids that are not new; the others are.
+        num_held_out: Sequences of each of the two sorts.
+    """
+
+    num_known: int
+    num_held_out: int
+
+    def check(self, task: Composed) -> None:
+        """Refuse a task without that many sequences of new ids.
+
+        Raises:
+            ConfigError: If there are not enough, or no known and no new ids.
+        """
+        if not 0 < self.num_known < task.vocab_size:
+            raise ConfigError(
+                f"num_known must lie in 1 … {task.vocab_size - 1} of {task.vocab_size} ids, "
+                f"got {self.num_known}"
+            )
+        possible = (task.vocab_size - self.num_known) ** task.longest
+        if self.num_held_out > possible:
+            raise ConfigError(
+                f"num_held_out must lie in 1 … {possible:,}: only {possible:,} sequences of "
+                f"{task.longest} new tokens exist; got {self.num_held_out:,}"
+            )
+        Distinct(num_held_out=2 * self.num_held_out).check(task)
+
+    def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
+        """Take the first distinct sequences of either sort."""
+        num_new = task.vocab_size - self.num_known
+        rows = np.empty((0, task.longest), dtype=np.int64)
+        for place in range(2):
+            lane = 0
+            while len(rows) < (place + 1) * self.num_held_out:
+                words = stream.words(place, self.num_held_out * task.longest, lane)
+                words = words.reshape(self.num_held_out, task.longest)
+                drawn = (
+                    task.source.draw(words) if place else self.num_known + integers(words, num_new)
+                )
+                rows = np.concatenate([rows, drawn])
+                _, first = np.unique(rows, axis=0, return_index=True)
+                rows = rows[np.sort(first)][: (place + 1) * self.num_held_out]
+                lane += 1
+        return rows
+
+    def mark(self, targets: Targets) -> Targets:
+        """Ask for everything."""
+        return targets
+
+
+@dataclass(frozen=True)
+class ByIds:
+    """What `Sequences` measures, of new ids; a table has it of mixed sequences too."""
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Measure the two halves."""
+        half = len(batch.targets) // 2
+        new, mixed = (
+            Sequences().measure(_part(predictions, rows), _part_of_batch(batch, rows)).metrics
+            for rows in (slice(half), slice(half, None))
+        )
+        columns = {name: [value, mixed[name]] for name, value in new.items()}
+        return Measurement(new, {"by_ids": {"ids": [NEW, MIXED], **columns}})
+
+
+def _part(predictions: Predictions, rows: slice) -> Predictions:
+    return Predictions(predictions.values[rows], predictions.losses[rows])
+
+
+def _part_of_batch(batch: Batch, rows: slice) -> Batch:
+    return Batch(batch.tokens[rows], batch.num_queries, batch.targets[rows])
+
+
+class VocabularyExtensionConfig(TokenTaskConfig):
+    """Return the input sequence in reverse order; tested on ids that came later.
+
+    Picture (K = 32, num_known = 16, L = 4):
+        input    8 29  2 11  ?  ?  ?  ?
+        target   .  .  .  . 11  2 29  8
+
+    Training shows all ids. Of the test sequences, one half has new ids only (`num_known` and
+    above), and its metrics are the trial's; the other half has any, see the table `by_ids`.
+    `num_held_out` counts either half.
+
+    Attributes:
+        num_known: Ids that a pretrained network knows already; must be what it learnt.
+
+    Source: Morita (2024), version 1, section 4.2.
+    """
+
+    kind: Literal["vocabulary_extension"] = "vocabulary_extension"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    num_known: Annotated[int, Field(ge=1, le=2**31)] = 32
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} known={self.num_known}"
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        held_out = NewAndMixed(num_known=self.num_known, num_held_out=self.num_held_out)
+        return self.compose(Reverse(), metrics=(ByIds(),), held_out=held_out)

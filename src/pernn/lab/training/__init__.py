@@ -1,0 +1,49 @@
+"""Training: loop, state, evaluation, schedule, precision. Knows interfaces and metrics only."""
+
+from typing import TYPE_CHECKING
+
+from pernn.lazy import exports
+
+from .config import (
+    PRESETS as PRESETS,
+    Precision as Precision,
+    Preset as Preset,
+    PresetName as PresetName,
+    TrainingConfig as TrainingConfig,
+    encoding_strength as encoding_strength,
+    learning_rate as learning_rate,
+)
+
+if TYPE_CHECKING:
+    from .allocation import keep_freed_memory as keep_freed_memory
+    from .evaluation import (
+        decode as decode,
+        evaluate as evaluate,
+        evaluate_diverged as evaluate_diverged,
+        predict as predict,
+    )
+    from .loop import (
+        CheckpointDue as CheckpointDue,
+        Event as Event,
+        Measured as Measured,
+        Updated as Updated,
+        advance as advance,
+    )
+    from .objective import DeviceBatch as DeviceBatch
+    from .precision import (
+        choose_device as choose_device,
+        computing as computing,
+        limit_gpu_memory as limit_gpu_memory,
+        rounding as rounding,
+        share_devices as share_devices,
+    )
+    from .state import TrainState as TrainState
+    from .update import (
+        Update as Update,
+        find_usual as find_usual,
+        make_update as make_update,
+        set_strength as set_strength,
+        now as now,
+    )
+
+__getattr__ = exports(__name__)

@@ -1,0 +1,169 @@
+"""How well a model predictions the held-out sequences."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pernn.kernels import linear
+from pernn.lab.interfaces import (
+    UNSCORED,
+    Batch,
+    BatchStream,
+    Decoder,
+    LinearOutput,
+    Measurement,
+    Predictions,
+    SequenceModel,
+    Table,
+)
+
+from .config import Precision
+from .objective import find_scored, losses, predictions
+from .precision import rounding
+
+CHUNK_SIZE = 256
+"""Sequences at a time: bounds the memory, and is fixed because it can change the last bits."""
+MAX_LOGITS = 2**24
+"""Outputs that are computed at a time: states are read out in pieces, and of a model that has only
+outputs fewer sequences are asked at once."""
+
+Index = tuple[Tensor, Tensor]
+"""Sequences and steps; a mask would have to be counted on the device."""
+Ask = Callable[[Tensor, int, Index | None], Iterable[Tensor]]
+"""Tokens, number of scored steps, which of these (all if absent) → outputs, row by row."""
+
+
+@torch.no_grad()
+def predict(
+    model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
+) -> Predictions:
+    """Predict a batch, chunk by chunk; the truth is fed back where anything is."""
+
+    def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterator[Tensor]:
+        if not isinstance(model, LinearOutput):
+            outputs = model(tokens, batch.num_queries, num_scored=num_scored)
+            yield outputs.flatten(0, 1) if scored is None else outputs[scored]
+            return
+        states = model.states(tokens, batch.num_queries, num_scored=num_scored)
+        states = states.flatten(0, 1) if scored is None else states[scored]
+        for rows in states.split(max(1, MAX_LOGITS // model.vocab_size)):
+            yield linear(rows, model.output_layer.weight, model.output_layer.bias)
+
+    width = 1 if isinstance(model, LinearOutput) else model.vocab_size
+    return _answer(ask, width, batch, device, precision)
+
+
+@torch.no_grad()
+def decode(
+    model: Decoder, batch: Batch, device: torch.device, precision: Precision = "fp32"
+) -> Predictions:
+    """Predict a batch whose outputs are fed back, from the model's own outputs alone."""
+
+    def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterable[Tensor]:
+        outputs = model.decode(tokens[:, : tokens.shape[1] - num_scored + 1], num_scored)
+        return [outputs.flatten(0, 1) if scored is None else outputs[scored]]
+
+    return _answer(ask, model.vocab_size, batch, device, precision)
+
+
+def evaluate(
+    model: SequenceModel,
+    stream: BatchStream,
+    device: torch.device,
+    precision: Precision = "fp32",
+) -> Measurement:
+    """Measure the loss and what the task wants measured on the held-out sequences.
+
+    A model that is fed its own outputs is measured that way, and the table `by_feedback` also says
+    how it does with the truth fed back, as in training.
+    """
+    batch = stream.test()
+    predictions = predict(model, batch, device, precision)
+    if not isinstance(model, Decoder):
+        return _measure(stream, predictions, None)
+    return _measure(stream, predictions, decode(model, batch, device, precision))
+
+
+def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
+    """Measure a network that diverged: every prediction counts as the worst.
+
+    No id is right and none is in ascending order, vectors point away from their targets, and the
+    loss is that of guessing among all ids (2 of vectors, where it is 1 − cosine). The metrics and
+    tables are those of `evaluate`.
+    """
+    targets = stream.test().targets
+    if targets.dtype == np.int64:
+        # Below all ids, and falling.
+        wrong = np.broadcast_to(-1 - np.arange(targets.shape[1]), targets.shape)
+        losses = np.where(targets == UNSCORED, np.nan, np.log(model.vocab_size))
+        predictions = Predictions(wrong.astype(np.int64), losses)
+    else:
+        predictions = Predictions(-targets, np.full(targets.shape[:2], 2.0))
+    return _measure(stream, predictions, predictions if isinstance(model, Decoder) else None)
+
+
+def _measure(
+    stream: BatchStream, predictions: Predictions, own_predictions: Predictions | None
+) -> Measurement:
+    """Combine what is measured with the truth and, if there are any, with own outputs."""
+    found = stream.measure(predictions)
+    metrics = {"loss": _mean(predictions), **found.metrics}
+    if own_predictions is None:
+        return Measurement(metrics, found.tables)
+    own = stream.measure(own_predictions)
+    own_metrics = {"loss": _mean(own_predictions), **own.metrics}
+    table = {name: [own_metrics[name], value] for name, value in metrics.items()}
+    by_feedback: Table = {"feedback": ["own output", "truth"], **table}
+    return Measurement(own_metrics, {**own.tables, "by_feedback": by_feedback})
+
+
+def _mean(predictions: Predictions) -> float:
+    return float(np.nanmean(predictions.losses))
+
+
+def _answer(
+    ask: Ask, width: int, batch: Batch, device: torch.device, precision: Precision
+) -> Predictions:
+    said = np.empty_like(batch.targets)
+    cost = np.full(batch.targets.shape[:2], np.nan)
+    if batch.targets.dtype == np.int64:
+        said.fill(UNSCORED)
+    for rows, steps in _chunks(batch, width):
+        surplus = batch.targets.shape[1] - steps
+        tokens = batch.tokens[rows, : batch.tokens.shape[1] - surplus]
+        expected = batch.targets[rows, :steps]
+        mask = find_scored(expected)
+        # Everything, as an index that keeps the shape.
+        where = mask if mask is not None else (slice(None), slice(None))
+        shown = torch.from_numpy(tokens).to(device)
+        targets = torch.from_numpy(expected[where]).to(device)
+        scored: Index | None = None
+        if mask is not None:
+            sequences, places = (torch.from_numpy(axis).to(device) for axis in np.nonzero(mask))
+            scored = sequences, places
+        flat, found = targets.flatten(0, 1) if mask is None else targets, []
+        with rounding(precision, device):
+            for outputs in ask(shown, steps, scored):
+                part, flat = flat[: len(outputs)], flat[len(outputs) :]
+                found.append((predictions(outputs, part), losses(outputs, part)))
+        ids, nats = (torch.cat(parts) for parts in zip(*found, strict=True))
+        said[rows, :steps][where] = ids.cpu().numpy().reshape(targets.shape)
+        costs = cost[rows, :steps]
+        costs[where] = nats.cpu().numpy().reshape(costs[where].shape)
+    return Predictions(said, cost)
+
+
+def _chunks(batch: Batch, width: int) -> Iterator[tuple[slice, int]]:
+    """Return rows that go together, and how many of their steps are not all padding."""
+    count, num_scored = batch.targets.shape[:2]
+    size = min(CHUNK_SIZE, max(1, MAX_LOGITS // (num_scored * width)))
+    for start in range(0, count, size):
+        rows = slice(start, start + size)
+        steps = num_scored
+        if batch.targets.ndim == 2 and not batch.num_queries:
+            scored = (batch.targets[rows] != UNSCORED).any(axis=0)
+            # Without queries every step has a token, so what follows the last target can be cut.
+            steps = int(np.flatnonzero(scored).max(initial=0)) + 1
+        yield rows, steps

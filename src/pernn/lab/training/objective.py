@@ -1,0 +1,212 @@
+"""What training minimises: cross-entropy of ids, or one minus the cosine of vectors."""
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+from torch.nn import functional as F
+
+from pernn.cross_entropy import linear_cross_entropy
+from pernn.lab.interfaces import UNSCORED, Batch, LinearOutput, SequenceModel
+
+BoolArray = Bool[np.ndarray, "batch scored"]
+
+Outputs = Float[Tensor, "*rows width"]
+Targets = Int[Tensor, "*rows"] | Float[Tensor, "*rows width"]
+
+
+@dataclass(frozen=True)
+class DeviceBatch:
+    """Sequences on the device: a batch, or a piece of one.
+
+    Attributes:
+        tokens: What the network is shown.
+        targets: Ids or vectors expected of the scored steps; one after another beside `rows`.
+        num_queries: Steps after the tokens, with the query as input.
+        num_scored: Last steps that have targets.
+        rows: Which of these steps, counted time first, are scored; all if absent.
+        weights: Share of each step in the batch's mean, 0 where none is scored; equal if absent.
+        share: Of these sequences in the batch's mean; 1 beside `weights`, which contain it.
+    """
+
+    tokens: Shaped[Tensor, "batch input_time ..."]
+    targets: Shaped[Tensor, "..."]
+    num_queries: int
+    num_scored: int
+    rows: Int[Tensor, " rows"] | None = None
+    weights: Float[Tensor, "batch scored"] | None = None
+    share: float = 1.0
+
+    @classmethod
+    def of(
+        cls, batch: Batch, device: torch.device, num_targets: int | None = None
+    ) -> "DeviceBatch":
+        """Return a batch on the device, without waiting for it.
+
+        A mask would have the device counted, so the steps that are scored are told otherwise: on
+        the CPU by their rows, elsewhere by weights, so that all batches have the same shapes.
+
+        Args:
+            batch: Or a piece of one.
+            device: Where it goes.
+            num_targets: Targets of the whole batch, if this is a piece.
+        """
+        mask, targets, rows, weights = find_scored(batch.targets), batch.targets, None, None
+        count = _count(targets, mask)
+        share = count / num_targets if num_targets else 1.0
+        if mask is not None and device.type == "cpu":
+            sequences, steps = np.nonzero(mask)
+            rows, targets = _move(steps * len(mask) + sequences, device), targets[mask]
+        elif mask is not None:
+            total = np.float32(max(1, num_targets or count))
+            weights, share = _move(mask.astype(np.float32) / total, device), 1.0
+            targets = np.where(mask, targets, 0)
+        return cls(
+            _move(batch.tokens, device),
+            _move(targets, device),
+            batch.num_queries,
+            batch.targets.shape[1],
+            rows,
+            weights,
+            share,
+        )
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What batches have in common that one recording serves."""
+        return (
+            self.tokens.shape,
+            self.num_queries,
+            self.num_scored,
+            self.weights is None,
+            self.share,
+        )
+
+    def clone(self) -> "DeviceBatch":
+        """Return a copy with tensors of its own."""
+        fields = vars(self).items()
+        own: dict[str, Any] = {n: value.clone() for n, value in fields if isinstance(value, Tensor)}
+        return replace(self, **own)
+
+    def tensors(self) -> list[Tensor]:
+        """Return everything that lies on the device."""
+        found = (self.tokens, self.targets, self.rows, self.weights)
+        return [tensor for tensor in found if tensor is not None]
+
+
+def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[DeviceBatch]:
+    """Return a batch on the device, in pieces of `micro_batch` sequences; in one by default."""
+    size = micro_batch or len(batch.tokens)
+    if size >= len(batch.tokens):
+        return [DeviceBatch.of(batch, device)]
+    total = count_targets(batch.targets)
+    pieces = []
+    for start in range(0, len(batch.tokens), size):
+        tokens, targets = batch.tokens[start : start + size], batch.targets[start : start + size]
+        if device.type == "cpu" and total and not count_targets(targets):
+            continue  # the mean of nothing is no number
+        pieces.append(DeviceBatch.of(Batch(tokens, batch.num_queries, targets), device, total))
+    return pieces
+
+
+def count_targets(targets: Shaped[np.ndarray, "batch scored ..."]) -> int:
+    """Return the number of scored steps."""
+    return _count(targets, find_scored(targets))
+
+
+def _count(targets: Shaped[np.ndarray, "batch scored ..."], mask: BoolArray | None) -> int:
+    return targets.shape[0] * targets.shape[1] if mask is None else int(mask.sum())
+
+
+def _move(array: Shaped[np.ndarray, "..."], device: torch.device) -> Tensor:
+    tensor = torch.from_numpy(array)
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
+"""Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
+
+
+def batch_loss(network: SequenceModel, shown: DeviceBatch) -> Loss:
+    """Return what a network minimises on these sequences, and how much of it is right.
+
+    Of a piece of a batch both are what it adds to the batch's.
+    """
+    loss, right = _loss_of(network, shown)
+    return (loss, right) if shown.share == 1 else (loss * shown.share, right * shown.share)
+
+
+def _loss_of(network: SequenceModel, shown: DeviceBatch) -> Loss:
+    tokens, targets, weights = shown.tokens, shown.targets, shown.weights
+    # Not `isinstance`: of a protocol, that takes longer than a small matrix product.
+    by_states = cast(LinearOutput, network) if hasattr(network, "states") else None
+    run = network if by_states is None else by_states.states
+    outputs = run(tokens, shown.num_queries, num_scored=shown.num_scored)
+    if targets.is_floating_point():
+        loss = mean_loss(outputs if by_states is None else by_states.output_layer(outputs), targets)
+        return loss, torch.full_like(loss, torch.nan)
+    # Time first, as the states lie in memory.
+    outputs = outputs.transpose(0, 1).flatten(0, 1)
+    if shown.rows is not None:
+        outputs = outputs.index_select(0, shown.rows)
+    else:
+        targets = targets.t().flatten()
+    weights = None if weights is None else weights.t().flatten()
+    if by_states is not None:
+        output_layer = by_states.output_layer
+        return linear_cross_entropy(
+            outputs, output_layer.weight, output_layer.bias, targets, weights
+        )
+    hits = (outputs.argmax(-1) == targets).float()
+    if weights is None:
+        return mean_loss(outputs, targets), hits.mean()
+    return (losses(outputs, targets) * weights).sum(), (hits * weights).sum()
+
+
+def mean_loss(outputs: Outputs, targets: Targets) -> Float[Tensor, ""]:
+    """Average over all scored steps of the batch.
+
+    Args:
+        outputs: Logits if the targets are ids, else vectors of any length.
+        targets: Ids or vectors, one for each output.
+
+    Returns:
+        Nats per token, or 1 − cosine similarity.
+
+    Source: Morita (2024), section 4.1; version 1, appendix B.3, for vectors.
+    """
+    if targets.is_floating_point():
+        return losses(outputs, targets).mean()
+    return F.cross_entropy(_widened(outputs).flatten(0, -2), targets.flatten())
+
+
+def losses(outputs: Outputs, targets: Targets) -> Float[Tensor, "*rows"]:
+    """Return the loss of every step."""
+    outputs = _widened(outputs)
+    if targets.is_floating_point():
+        return 1 - F.cosine_similarity(outputs, targets, dim=-1)
+    found = F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
+    return found.view(targets.shape)
+
+
+def _widened(outputs: Outputs) -> Outputs:
+    """Return at least float32; float64 stays what it is."""
+    return outputs if outputs.dtype == torch.float64 else outputs.float()
+
+
+def predictions(outputs: Outputs, targets: Targets) -> Targets:
+    """Return what the outputs say: the likeliest ids, or the vectors themselves."""
+    return outputs.float() if targets.is_floating_point() else outputs.argmax(dim=-1)
+
+
+def find_scored(targets: Shaped[np.ndarray, "batch scored ..."]) -> BoolArray | None:
+    """Return which steps are scored; `None` if all are."""
+    if targets.dtype != np.int64:
+        return None
+    scored = targets != UNSCORED
+    return None if scored.all() else scored

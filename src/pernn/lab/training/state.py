@@ -1,0 +1,183 @@
+"""All that changes in training, listed once, and its form on disk."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor, nn
+
+from pernn.errors import CorruptError, TrialError
+from pernn.lab.interfaces import SequenceModel
+
+from .config import Preset
+
+REMEDY = "lower training.learning_rate or clip gradients (preset as-run)"
+
+Arrays = dict[str, Shaped[np.ndarray, "..."]]
+
+
+class FusedAdam:
+    """What `torch.optim.Adam(…, fused=True)` computes, by the same kernel and to the same bits.
+
+    Every method of `torch.optim.Adam` first loads `torch._dynamo`, which takes a process as long as
+    loading the rest of PyTorch, and a fifth of a worker's memory. See docs/decisions/0015.
+
+    Args:
+        parameters: What is trained; all of one type, on one device.
+        betas: Decay of the two moments.
+        eps: Added to the root of the second moment.
+
+    Attributes:
+        param_groups: One group, with `params` and the rate `lr`: a tensor on a GPU, so that a
+            recording reads it where it lies.
+        state: Parameter → `exp_avg`, `exp_avg_sq` and `step`, from its first step on.
+    """
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float], eps: float
+    ) -> None:
+        trained = list(parameters)
+        on_cpu = trained[0].device.type == "cpu"
+        rate = 0.0 if on_cpu else torch.zeros((), device=trained[0].device)
+        self.param_groups: list[dict[str, Any]] = [{"params": trained, "lr": rate}]
+        self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
+        self.betas, self.eps = betas, eps
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.param_groups[0]["params"]:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        (group,) = self.param_groups
+        trained = [parameter for parameter in group["params"] if parameter.grad is not None]
+        states = [self.moments_of(parameter) for parameter in trained]
+        steps = [state["step"] for state in states]
+        torch._foreach_add_(steps, 1)
+        torch._fused_adam_(
+            trained,
+            [parameter.grad for parameter in trained],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            steps,
+            lr=group["lr"],
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=0.0,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def moments_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return a parameter's state, made on its first step."""
+        state = self.state[parameter]
+        if not state:
+            state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["exp_avg_sq"] = torch.zeros_like(parameter)
+        return state
+
+
+@dataclass
+class TrainState:
+    """What an update changes. Data need no cursor: they are a function of the update's number.
+
+    Attributes:
+        model: The network, on its device.
+        optimizer: Adam over its trainable parameters.
+        update: Number of updates done.
+        sums: Sums since the last log line: loss, gradient norm, share of right answers.
+    """
+
+    model: nn.Module
+    optimizer: FusedAdam
+    update: int = 0
+    sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
+
+    @classmethod
+    def fresh(cls, model: nn.Module, preset: Preset) -> "TrainState":
+        """Start training a model under a preset."""
+        trainable = [p for p in model.parameters() if p.requires_grad]
+        optimizer = FusedAdam(trainable, betas=preset.betas, eps=preset.epsilon)
+        sums = torch.zeros(3, dtype=torch.float64, device=trainable[0].device)
+        return cls(model, optimizer, sums=sums)
+
+    @property
+    def network(self) -> SequenceModel:
+        """The model by what training asks of it."""
+        return cast(SequenceModel, self.model)
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What is trained."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _moments(self) -> dict[str, tuple[nn.Parameter, str]]:
+        trainable = ((n, p) for n, p in self.model.named_parameters() if p.requires_grad)
+        return {
+            f"optimizer.{key}.{name}": (parameter, key)
+            for name, parameter in trainable
+            for key in ("exp_avg", "exp_avg_sq", "step")
+        }
+
+    def weights(self) -> Arrays:
+        """Return the model's tensors by a flat name, on the CPU."""
+        tensors: dict[str, Tensor] = self.model.state_dict()
+        return {f"model.{name}": value.detach().cpu().numpy() for name, value in tensors.items()}
+
+    def dump(self) -> Arrays:
+        """Return every tensor by a flat name, on the CPU."""
+        tensors: dict[str, Tensor] = {}
+        for name, (parameter, key) in self._moments().items():
+            tensors[name] = self.optimizer.state[parameter][key]
+        tensors["sums"] = self.sums
+        rest = {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+        return {**self.weights(), **rest}
+
+    def check(self, arrays: Arrays) -> None:
+        """Check that what `dump` returned can be resumed from.
+
+        Raises:
+            TrialError: If a weight, a moment, or a loss since the last log line is not finite.
+        """
+        # The third sum is NaN by design where nothing can be right (vectors).
+        sums = {"the loss": arrays["sums"][0], "the gradient's norm": arrays["sums"][1]}
+        found = {**sums, **{name: a for name, a in arrays.items() if name != "sums"}}
+        odd = next((name for name, values in found.items() if not np.isfinite(values).all()), None)
+        if odd is not None:
+            raise TrialError(f"{odd} is not finite after update {self.update}: {REMEDY}")
+
+    def restore(self, arrays: Mapping[str, Shaped[np.ndarray, "..."]], update: int) -> None:
+        """Load what `dump` returned after that many updates.
+
+        Raises:
+            CorruptError: If names, shapes or types are not those of this model.
+        """
+        moments = self._moments()
+        model = self.model.state_dict()
+        expected = {f"model.{name}": (tuple(v.shape), v.dtype) for name, v in model.items()}
+        for name, (parameter, key) in moments.items():
+            like = (tuple(parameter.shape), parameter.dtype)
+            expected[name] = ((), torch.float32) if key == "step" else like
+        expected["sums"] = ((3,), torch.float64)
+        found = {n: (a.shape, torch.from_numpy(np.asarray(a)).dtype) for n, a in arrays.items()}
+        if found != expected:
+            odd = sorted(
+                n for n in found.keys() | expected.keys() if found.get(n) != expected.get(n)
+            )
+            raise CorruptError(f"checkpoint does not fit the model: {', '.join(odd[:5])}")
+        tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        self.model.load_state_dict({name: tensors[f"model.{name}"] for name in model})
+        for name, (parameter, key) in moments.items():
+            # Fused Adam keeps its step count beside the parameter.
+            self.optimizer.state[parameter][key] = tensors[name].to(parameter.device)
+        self.sums = tensors["sums"].to(self.sums.device)
+        self.update = update

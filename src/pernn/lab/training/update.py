@@ -1,0 +1,247 @@
+"""One update: a batch goes in, the state changes."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from math import inf
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from pernn.kernels import UsualNetwork, has_whole_updates, update_whole
+from pernn.lab.interfaces import Batch
+
+from .config import Preset, TrainingConfig, encoding_strength, learning_rate
+from .objective import DeviceBatch, batch_loss, show
+from .precision import RoundedOnly, rounding
+from .state import TrainState
+
+
+class Update:
+    """Updates that run as they are written.
+
+    Args:
+        state: What they change.
+        config: How many and how fast.
+        preset: Whether gradients are clipped.
+        device: Where.
+    """
+
+    def __init__(
+        self,
+        state: TrainState,
+        config: TrainingConfig,
+        preset: Preset,
+        device: torch.device,
+    ) -> None:
+        self.state, self.config, self.device = state, config, device
+        self.clip_norm = inf if preset.clip_norm is None else preset.clip_norm
+        self._space = torch.empty(0)
+        # Of the first forward pass; it would slow all of them down.
+        rounds = config.precision == "bf16" and device.type == "cpu"
+        self._watch: AbstractContextManager[Any] = nullcontext()
+        if rounds:
+            self._watch = RoundedOnly()  # type: ignore[no-untyped-call]
+
+    def __call__(self, batch: Batch) -> None:
+        """Make the next update."""
+        self.step(show(batch, self.device, self.config.micro_batch))
+
+    def step(self, pieces: Sequence[DeviceBatch]) -> None:
+        """Make the next update with a batch that is on the device, whole or in pieces."""
+        self.count()
+        network = self._usual_network(pieces)
+        if network is None:
+            self.run(pieces)
+        else:
+            self._run_whole(network, pieces[0])
+
+    def _usual_network(self, pieces: Sequence[DeviceBatch]) -> UsualNetwork | None:
+        """Return what a whole update trains; `None` where only autograd does."""
+        (shown, *more) = pieces
+        if more or shown.rows is not None:
+            return None
+        num_steps = shown.tokens.shape[1] + shown.num_queries
+        return find_usual(self.state, self.config, self.device, num_steps, shown.num_queries)
+
+    def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
+        state, adam = self.state, self.state.optimizer
+        moments = [adam.moments_of(weight) for weight in network.weights]
+        update_whole(
+            network, moments, shown.tokens, shown.targets, shown.num_queries,
+            rate=adam.param_groups[0]["lr"], betas=adam.betas, epsilon=adam.eps,
+            clip_norm=self.clip_norm, sums=state.sums, space=self._space,
+        )  # fmt: skip
+
+    def count(self) -> None:
+        """Begin the next update: count it, set its encoding's strength and its learning rate.
+
+        A rate that is a tensor is set in place.
+        """
+        self.state.update += 1
+        set_strength(self.state.model, self.state.update, self.config)
+        rate = learning_rate(self.state.update, self.config)
+        for group in self.state.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def run(self, pieces: Sequence[DeviceBatch]) -> None:
+        """Change the state; nothing in here waits for the device."""
+        state = self.state
+        state.optimizer.zero_grad()
+        found = [self._add_gradients(shown) for shown in pieces]
+        loss, right = (
+            found[0] if len(found) == 1 else (sum(parts) for parts in zip(*found, strict=True))
+        )
+        norm = clip_gradients(state.parameters, self.clip_norm)
+        state.optimizer.step()
+        state.sums += torch.stack([loss, norm, right])
+
+    def _add_gradients(self, shown: DeviceBatch) -> tuple[Tensor, Tensor]:
+        watch, self._watch = self._watch, nullcontext()
+        with rounding(self.config.precision, self.device), watch:
+            loss, right = batch_loss(self.state.network, shown)
+        torch.autograd.backward(loss)
+        return loss.detach(), right
+
+
+def set_strength(model: nn.Module, update: int, config: TrainingConfig) -> None:
+    """Set the strength of a network's encoding to that of an update."""
+    if config.encoding_schedule != "always":
+        cast(Any, model).encoding.strength = encoding_strength(update, config)
+
+
+def find_usual(
+    state: TrainState,
+    config: TrainingConfig,
+    device: torch.device,
+    num_steps: int = 1,
+    num_queries: int = 0,
+) -> UsualNetwork | None:
+    """Return the network by its parts if whole updates can train it; `None` if autograd must."""
+    find = getattr(state.network, "usual", None)
+    if find is None or config.precision != "fp32" or config.micro_batch is not None:
+        return None
+    if not has_whole_updates(device):
+        return None
+    network: UsualNetwork | None = find(num_steps, num_queries)
+    return network
+
+
+def clip_gradients(parameters: list[nn.Parameter], clip_norm: float) -> Tensor:
+    """Return the norm of all gradients, and scale them down to `clip_norm` if it is above.
+
+    `torch.nn.utils.clip_grad_norm_` to the same bits, for parameters of one type on one device:
+    sorting them takes longer than the work on a small network.
+    """
+    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
+    torch._foreach_mul_(grads, torch.clamp(clip_norm / (norm + 1e-6), max=1.0))
+    return norm
+
+
+Capture = Callable[[Callable[[], None]], Callable[[], None]]
+"""Takes what is to be repeated, may run it a few times, and gives what repeats it."""
+
+
+class RecordedUpdate(Update):
+    """Updates that are recorded once and then repeated, so that a GPU never waits for Python.
+
+    The recording reads batches and learning rates from places of their own, which are filled before
+    each repetition. Batches of another shape run as they are written.
+
+    Args:
+        state: What they change.
+        config: How many and how fast.
+        preset: Whether gradients are clipped.
+        device: Where.
+        capture: What records; a CUDA graph if absent.
+    """
+
+    def __init__(
+        self,
+        state: TrainState,
+        config: TrainingConfig,
+        preset: Preset,
+        device: torch.device,
+        capture: Capture | None = None,
+    ) -> None:
+        super().__init__(state, config, preset, device)
+        self._capture = capture or cuda_graph
+        self._places: list[DeviceBatch] = []
+        self._repeat: Callable[[], None] | None = None
+
+    def step(self, pieces: Sequence[DeviceBatch]) -> None:
+        """Make the next update, by repetition if it can be."""
+        self.count()
+        if self._repeat is None and all(shown.rows is None for shown in pieces):
+            self._record(pieces)
+        shapes = [shown.shape for shown in pieces if shown.rows is None]
+        if self._repeat is None or shapes != [place.shape for place in self._places]:
+            self.run(pieces)
+            return
+        for shown, place in zip(pieces, self._places, strict=True):
+            for value, kept in zip(shown.tensors(), place.tensors(), strict=True):
+                kept.copy_(value)
+        self._repeat()
+
+    def _record(self, pieces: Sequence[DeviceBatch]) -> None:
+        self._places = [shown.clone() for shown in pieces]
+        kept = [(place, place.clone()) for place in self._changing()]
+        self._repeat = self._capture(lambda: self.run(self._places))
+        # What ran to be recorded did not count.
+        fresh = {id(place) for place, _ in kept}
+        for place in self._changing():
+            if id(place) not in fresh:
+                place.zero_()
+        for place, value in kept:
+            place.copy_(value)
+
+    @torch.no_grad()
+    def _changing(self) -> list[Tensor]:
+        """Everything that an update changes: weights, moments, step counts, sums."""
+        state = self.state
+        return [
+            *(parameter.data for parameter in state.parameters),
+            *(
+                moment
+                for parameter in state.parameters
+                for moment in state.optimizer.state.get(parameter, {}).values()
+            ),
+            state.sums,
+        ]
+
+
+def make_update(
+    state: TrainState, config: TrainingConfig, preset: Preset, device: torch.device
+) -> Update:
+    """Return the fastest updates that a device has."""
+    # A recording would repeat the strength that the encoding had when it was made.
+    can_repeat = config.encoding_schedule == "always"
+    kind = RecordedUpdate if device.type == "cuda" and can_repeat else Update
+    return kind(state, config, preset, device)
+
+
+def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
+    """Record into a CUDA graph, after three runs in which libraries set themselves up."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    replay: Callable[[], None] = graph.replay
+    return replay
+
+
+def now(device: torch.device) -> float:
+    """Return the time when all work given to the device so far is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()

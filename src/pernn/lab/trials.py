@@ -1,0 +1,657 @@
+"""Finished trials, run here or published: one table of them, another of their curves."""
+
+import fcntl
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice, pairwise
+from pathlib import Path
+from sys import intern
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pernn.errors import ConfigError, CorruptError, MachineError, StoreError
+from pernn.lab.config import flatten, suggestion
+from pernn.lab.experiments import LEVELS, pace_column
+from pernn.lab.runs import RunSpec, with_stages
+from pernn.lab.store import (
+    ENDING,
+    IDENTITY,
+    RunDirectory,
+    Sweep,
+    describe_publication,
+    gc_paused,
+    list_publications,
+    list_runs,
+    list_sweeps,
+    load_pyarrow,
+    load_sweep,
+    naming_damage,
+    read_publication,
+    require_writable,
+    storing,
+    write_publication,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, Any]
+"""One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
+OnWarning = Callable[[str], None]
+Fate = Literal["published", "identical", "kept the first"]
+
+MAX_POINTS = 60
+"""Points of a thinned learning curve."""
+DIGITS = 6
+"""Significant digits of its numbers."""
+MEASURED = ("loss", "gradient_norm", "token_accuracy")
+"""Its columns, beside the update."""
+CENSORED = "_censored"
+"""End of the column that says whether a level of accuracy was never reached."""
+NAMING = frozenset({"run", "num_parameters", "tables", "kind", "diverged"})
+"""Columns that are neither set nor measured."""
+CHUNK = 50_000
+"""Lines of a log that are in memory as dictionaries at once."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished trial.
+
+    Attributes:
+        run: Its fingerprint.
+        spec: All that decides its numbers.
+        result: The content of `result.json`.
+        environment: The machine; empty if it is unknown.
+        curves: Columns of the thinned learning curve: `update`, and means since the line
+            before: `loss`, `gradient_norm`, `token_accuracy`.
+        core_seconds: Run → seconds × threads, of the trial itself and of the runs that it went on
+            from; what a killed process did is not in. Of published trials only.
+        root: The results directory that it ran in; `None` if it is published.
+        is_damaged: Whether its log of metrics cannot be read.
+    """
+
+    run: str
+    spec: Mapping[str, Any]
+    result: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    curves: Mapping[str, Sequence[float]]
+    core_seconds: Mapping[str, float] = field(default_factory=dict)
+    root: Path | None = None
+    is_damaged: bool = False
+
+    def values(self) -> dict[str, Any]:
+        """Return what is published of the trial."""
+        names = ("spec", "result", "environment", "curves", "core_seconds")
+        return {name: getattr(self, name) for name in names}
+
+    def row(self, levels: Iterable[float] = LEVELS) -> Row:
+        """Return spec by dotted path beside metrics, `tables`, and the updates to some levels.
+
+        A metric that has the name of another column is `metric.<name>`. `diverged`, after which
+        update, is there if the run did. A trial without a curve of accuracies has no columns of
+        levels; what it never reached counts as reached at its last update and is said to be
+        censored, and so is everything of a trial that diverged, as it counts as the worst.
+        """
+        result = self.result
+        about = {"num_parameters": result.get("num_parameters"), "tables": result.get("tables", {})}
+        if lost := result.get("diverged"):
+            about["diverged"] = lost["update"]
+        # Names that thousands of trials share are in memory once.
+        settings = {intern(key): value for key, value in flatten(dict(self.spec)).items()}
+        row = {"run": self.run, **settings, **about}
+        metrics = result["metrics"].items()
+        row |= {f"metric.{key}" if key in row else key: value for key, value in metrics}
+        pairs = zip(
+            self.curves.get("update", ()), self.curves.get("token_accuracy", ()), strict=False
+        )
+        if points := [pair for pair in pairs if None not in pair]:
+            updates, accuracies = zip(*points, strict=True)
+            cap = float(row.get("training.iterations") or updates[-1])
+            for level in levels:
+                pace = updates_to(level, updates, accuracies, cap)
+                pace = Pace(cap, censored=True) if lost else pace
+                name = intern(pace_column(level))
+                row |= {name: pace.updates, intern(f"{name}{CENSORED}"): pace.censored}
+        return row
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines of `metrics.jsonl`; of a published trial, thinned; none if damaged."""
+        if self.root is not None:
+            if not self.is_damaged:
+                yield from RunDirectory(self.root, self.run).metrics()
+            return
+        tests = self.result.get("tables", {}).get("by_update", {})
+        for kind, columns in (("train", self.curves), ("test", tests)):
+            for row in zip(*columns.values(), strict=True):
+                yield {"kind": kind, **dict(zip(columns, row, strict=True))}
+
+
+def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Trial | None:
+    """Return a trial of a results directory; `None` if it is not finished.
+
+    Args:
+        root: Results directory.
+        run: Its fingerprint.
+        on_warning: Called if its machine or its curve is damaged, which then counts as unknown.
+
+    Raises:
+        CorruptError: If result or spec are damaged, or anything is and nobody is warned.
+    """
+    directory = RunDirectory(root, run)
+    result = directory.read_result()
+    # An unfinished run is no trial, whatever became of its spec.
+    spec = None if result is None else directory.read_spec()
+    if result is None or spec is None:
+        return None
+    environment: dict[str, Any] = {}
+    curves: dict[str, list[Any]] | None = None
+    with naming_damage(on_warning):
+        environment = _interned(directory.read_environment() or {})
+    with naming_damage(on_warning):
+        curves = _thinned(directory.metrics())
+    damaged = curves is None
+    return Trial(
+        run, _interned(spec), result, environment, curves or {}, root=root, is_damaged=damaged
+    )
+
+
+def _interned(value: Any) -> Any:
+    """Return JSON values whose strings are in memory once for all trials."""
+    if isinstance(value, dict):
+        return {intern(key): _interned(inner) for key, inner in value.items()}
+    return intern(value) if isinstance(value, str) else value
+
+
+def gather(
+    root: Path,
+    runs: Iterable[str],
+    published: Mapping[str, Trial] | None = None,
+    on_warning: OnWarning | None = None,
+) -> list[Trial]:
+    """Return the finished ones of some runs, those that ran here first.
+
+    Args:
+        root: Results directory.
+        runs: Which, in their order.
+        published: Trials that count where they are not finished here.
+        on_warning: Called for each damaged trial, which is left out.
+
+    Raises:
+        CorruptError: If a trial is damaged and nobody is warned.
+    """
+    found: dict[str, Trial] = {}
+    with gc_paused():
+        for run in runs:
+            with naming_damage(on_warning):
+                if one := read_trial(root, run, on_warning):
+                    found[run] = one
+    more = [one for run, one in (published or {}).items() if run not in found]
+    return [*found.values(), *more]
+
+
+def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Trial]:
+    """Return published trials, each once, those of the first file first.
+
+    Args:
+        folder: Where the files are.
+        runs: Only these; all if absent.
+
+    Raises:
+        CorruptError: If a file is damaged.
+        MachineError: If pyarrow is missing.
+        VersionError: If a newer pernn wrote one.
+    """
+    wanted = None if runs is None else set(runs)
+    found: dict[str, Trial] = {}
+    for path in list_publications(folder):
+        if wanted is None or wanted & {*describe_publication(path).runs} - found.keys():
+            for one in _of_file(path, wanted).values():
+                found.setdefault(one.run, one)
+    return list(found.values())
+
+
+def find_published(
+    folder: Path | None, runs: Iterable[str] | None, on_warning: OnWarning
+) -> dict[str, Trial]:
+    """Return those of some runs that are published, by name; none if that cannot be told.
+
+    Args:
+        folder: Where the files are; `None` if nothing published counts.
+        runs: Which runs; all if absent.
+        on_warning: Called with the reason if nothing could be told.
+    """
+    if folder is None or not list_publications(folder):
+        return {}
+    try:
+        return {one.run: one for one in read_published(folder, runs)}
+    except (MachineError, StoreError) as error:
+        on_warning(f"published trials do not count: {error}")
+        return {}
+
+
+def _of_file(path: Path, wanted: set[str] | None = None) -> dict[str, Trial]:
+    found = read_publication(path, wanted)
+    return {run: Trial(run, **one) for one in found for run in [one["result"]["fingerprint"]]}
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What became of a sweep's trials.
+
+    Attributes:
+        path: The file.
+        fates: Run → whether it was added, was there, or is there with another result, as of
+            another machine: the first one is kept.
+        left_out: Run → what is damaged in it.
+    """
+
+    path: Path
+    fates: Mapping[str, Fate]
+    left_out: Mapping[str, str]
+
+
+def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
+    """Add a sweep's finished trials to its file of published ones; again changes nothing.
+
+    Args:
+        root: Results directory; the sweep itself need not be in it, as trials are known by specs.
+        sweep: What is published.
+        folder: Where the files of all sweeps are; made if it is missing.
+
+    Raises:
+        CorruptError: If the file is damaged, or is that of another sweep.
+        MachineError: If pyarrow is missing.
+        StoreError: If a file cannot be read or written.
+    """
+    path = folder / f"{sweep.name}{ENDING}"
+    load_pyarrow()
+    require_writable(path)
+    there: dict[str, Trial] = {}
+    fates: dict[str, Fate] = {}
+    left_out: dict[str, str] = {}
+    with _locked(folder):
+        if path.exists():
+            found = describe_publication(path)
+            if any(getattr(found, key) != getattr(sweep, key) for key in IDENTITY):
+                raise CorruptError(
+                    f"{path}: holds {found.experiment} {found.scale}, not {sweep.name}"
+                )
+            there = _of_file(path)
+        for run in sweep.runs:
+            try:
+                result = RunDirectory(root, run).read_result()
+                if result is None:
+                    continue
+                if run in there:
+                    same = there[run].result == result
+                    fates[run] = "identical" if same else "kept the first"
+                    continue
+                one = read_trial(root, run)
+                if one is None:
+                    raise CorruptError(f"{RunDirectory(root, run).path}: its spec is missing")  # noqa: TRY301
+                seconds = {
+                    stage: _core_seconds(RunDirectory(root, stage))
+                    for stage in with_stages(root, [run])
+                }
+                there[run] = replace(one, core_seconds=seconds)
+                fates[run] = "published"
+            except CorruptError as error:
+                left_out[run] = str(error)
+        if "published" in fates.values():
+            write_publication(path, sweep, [there[run].values() for run in sorted(there)])
+    return Publication(path, fates, left_out)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Be the only one who publishes here; where there are no locks, nobody can tell."""
+    with storing(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _core_seconds(directory: RunDirectory) -> float:
+    """Add up the time between starts and ends in a run's journal, times its threads."""
+    total, begun = 0.0, None
+    for line in directory.read_journal():
+        with suppress(KeyError, TypeError, ValueError):
+            now = datetime.fromisoformat(line["time"]).timestamp()
+            if line["event"] in ("started", "resumed"):
+                begun = now
+            elif line["event"] in ("stopped", "finished", "diverged") and begun is not None:
+                total, begun = total + now - begun, None
+    threads = (directory.read_environment() or {}).get("threads", 1)
+    if not isinstance(threads, int):
+        raise CorruptError(f"{directory.path}: environment.json does not say how many threads")
+    return round(total * threads, 3)
+
+
+def _thinned(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return some of the lines on the training as columns, evenly spread, both ends too."""
+    train = [
+        (line["update"], *map(line.get, MEASURED)) for line in lines if line.get("kind") == "train"
+    ]
+    step = -(-len(train) // (MAX_POINTS - 1)) or 1
+    kept = [line for n, line in enumerate(train) if n == 0 or (len(train) - 1 - n) % step == 0]
+    if not kept:
+        return {}
+    updates, *columns = map(list, zip(*kept, strict=True))
+    measured = zip(MEASURED, columns, strict=True)
+    numbers = {name: found for name, found in measured if any(one is not None for one in found)}
+    return {"update": updates, **{key: [*map(_rounded, some)] for key, some in numbers.items()}}
+
+
+def _rounded(value: Any) -> float | None:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, int | float) else None
+
+
+class Pace(NamedTuple):
+    """When a level was reached.
+
+    Attributes:
+        updates: At most the cap.
+        censored: Whether the level was never reached, so that `updates` is the cap.
+    """
+
+    updates: float
+    censored: bool
+
+
+def updates_to(
+    level: float, updates: Sequence[float], accuracies: Sequence[float], cap: float
+) -> Pace:
+    """Return when a curve first reaches a level, interpolated in the logarithm of updates.
+
+    Training accuracy is that of fresh batches, so it is no memory of them. Nothing is smoothed: the
+    first crossing counts, even where a noisy curve falls below again. What is reached by the first
+    point counts as reached there; docs/decisions/0030-updates-to-a-level.md has the reasons.
+
+    Args:
+        level: In the accuracies' unit.
+        updates: Positive and rising.
+        accuracies: One per update.
+        cap: Updates of the whole training.
+    """
+    points = list(zip(updates, accuracies, strict=True))
+    if points and points[0][1] >= level:
+        return Pace(min(float(points[0][0]), cap), censored=False)
+    for (before, low), (after, high) in pairwise(points):
+        if high >= level:
+            share = (level - low) / (high - low)
+            crossing = float(before ** (1 - share) * after**share)
+            return Pace(min(crossing, cap), censored=crossing > cap)
+    return Pace(cap, censored=True)
+
+
+def is_setting(column: str) -> bool:
+    """Whether a column is a value of the trial's spec."""
+    return column.partition(".")[0] in RunSpec.model_fields
+
+
+def unroll(records: Iterable[Row], table: str | None) -> list[Row]:
+    """Return one record per row of a table of each trial, its columns laid over the trial's.
+
+    What a row's columns do not name stays as the whole trial has it; a metric that they do name is
+    the row's own.
+
+    Args:
+        records: Finished trials, as `Trial.row` has them.
+        table: Name of the table; `None` leaves the trials as they are.
+
+    Returns:
+        The rows of the first trial, those of the second …; none of a trial without that table.
+
+    Raises:
+        CorruptError: If a column bears the name of a setting or of the run. What columns hold was
+            checked when the result was read.
+    """
+    if table is None:
+        return list(records)
+    rows: list[Row] = []
+    for record in records:
+        found = record.get("tables", {}).get(table, {})
+        for column in found:
+            if column in NAMING or is_setting(column):
+                raise CorruptError(
+                    f"run {record.get('run')}: table {table!r}: column {column!r} has the name of "
+                    "one of the trial's own"
+                )
+        trial = {column: value for column, value in record.items() if column != "tables"}
+        cells = zip(*found.values(), strict=True)
+        rows += [{**trial, **dict(zip(found, row, strict=True))} for row in cells]
+    return rows
+
+
+def require_table(records: Sequence[Row], table: str) -> None:
+    """Refuse a table that no trial has.
+
+    Raises:
+        ConfigError: If there are trials, but none of them has it.
+    """
+    known = sorted({name for record in records for name in record.get("tables", {})})
+    if records and table not in known:
+        hint = suggestion(table, known)
+        raise ConfigError(
+            f"no finished trial has a table {table!r}{hint} (known: {', '.join(known) or 'none'})"
+        )
+
+
+def curves_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.DataFrame":
+    """Return a row per line of each trial's metrics, beside the trial's settings.
+
+    Args:
+        trials: Finished ones.
+        num_points: If given, at most this many lines of each kind per trial, evenly spread, the
+            last one among them.
+
+    Returns:
+        Columns `run`, every setting, `kind`, `update` and what was measured.
+    """
+    every = {one.run: one for one in trials}
+    lines = ((run, line) for run, one in every.items() for line in _some(one, num_points))
+    return _beside({run: flatten(dict(one.spec)) for run, one in every.items()}, lines, object)
+
+
+def records_of(frame: "pd.DataFrame") -> list[Row]:
+    """Return the rows of a frame as dictionaries, each with the cells that it has."""
+    rows = frame.to_dict("records")
+    return [{key: value for key, value in row.items() if not is_missing(value)} for row in rows]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell is NaN, which stands for what a row has not: no value is NaN."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _some(trial: Trial, num_points: int | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the lines of training, then those of tests; a long log is read again for each."""
+    few = list(islice(trial.lines(), CHUNK))
+
+    def lines() -> Iterable[Mapping[str, Any]]:
+        return few if len(few) < CHUNK else trial.lines()
+
+    kinds = [intern(str(line.get("kind"))) for line in lines()]
+    for kind in ("train", "test"):
+        places = [place for place, own in enumerate(kinds) if own == kind]
+        if num_points is not None and len(places) > num_points:
+            step = (len(places) - 1) / (num_points - 1)
+            places = [places[round(number * step)] for number in range(num_points)]
+        kept = {*places}
+        yield from (line for place, line in enumerate(lines()) if place in kept)
+
+
+def _beside(
+    settings: Mapping[str, Mapping[str, Any]],
+    lines: Iterable[tuple[str, Mapping[str, Any]]],
+    dtype: type | None = None,
+) -> "pd.DataFrame":
+    """Return lines of runs beside settings of these; columns are far shorter than dictionaries."""
+    import pandas as pd
+
+    left, chunks = iter(lines), []
+    while chunk := list(islice(left, CHUNK)):
+        chunks.append(pd.DataFrame([{"run": run, **line} for run, line in chunk]))
+    if not chunks:
+        return pd.DataFrame()
+    frame = pd.concat(chunks, ignore_index=True)
+    for place, key in enumerate(dict.fromkeys(key for spec in settings.values() for key in spec)):
+        values = {run: spec.get(key, math.nan) for run, spec in settings.items()}
+        frame.insert(place + 1, key, frame["run"].map(pd.Series(values, dtype=dtype)))
+    return frame
+
+
+def load_results(
+    results: str | Path = "results", sweep: str | None = None, *, table: str | None = None
+) -> "pd.DataFrame":
+    """Return the finished trials, one row each: spec by dotted path beside metrics.
+
+    Trials of different experiments do not compare: name a sweep, or select by the column `sweeps`.
+
+    Args:
+        results: Results directory, or a folder of published trials, such as `evidence`.
+        sweep: Only its trials; see `pernn status` for the names. All if absent.
+        table: If given, one row per row of this table of each trial, such as `by_update`.
+
+    Returns:
+        Columns `run`, `sweeps` (names, separated by commas), those of the spec, and the metrics;
+        also `updates_to_0.5` … `updates_to_0.95`, the updates until the training accuracy first
+        reached a level, all of them where `updates_to_0.5_censored` … is true: it never did.
+
+    Raises:
+        ConfigError: If there is no such directory or sweep, or no trial has the table.
+        MachineError: If pyarrow is missing, for published trials.
+    """
+    import pandas as pd
+
+    root = Path(results)
+    trials = _published_in(root, sweep)
+    if trials is None:
+        trials = gather(root, _runs_of(root, sweep))
+    records, names = [one.row() for one in trials], _sweeps_of(root)
+    if table is not None:
+        require_table(records, table)
+    rows = [
+        {"run": row["run"], "sweeps": ", ".join(names.get(row["run"], ())), **row}
+        for row in unroll(records, table)
+    ]
+    return pd.DataFrame([{k: v for k, v in row.items() if k != "tables"} for row in rows])
+
+
+def load_curves(results: str | Path = "results", sweep: str | None = None) -> "pd.DataFrame":
+    """Return the lines of all trials' `metrics.jsonl`, of unfinished ones too.
+
+    The frame is in memory as a whole: ten million lines of ten metrics are about a gigabyte.
+
+    Args:
+        results: Results directory, or a folder of published trials, whose curves are thinned.
+        sweep: Only its trials; all if absent.
+
+    Returns:
+        Columns `run`, the values of the specs that differ between trials, `update`, `kind` (`train`
+        or `test`) and the metrics; a row per line.
+
+    Raises:
+        ConfigError: If there is no such directory or sweep.
+        MachineError: If pyarrow is missing, for published trials.
+    """
+    root = Path(results)
+    published = _published_in(root, sweep)
+    lines: dict[str, Callable[[], Iterable[Mapping[str, Any]]]]
+    if published is None:
+        runs = [RunDirectory(root, run) for run in _runs_of(root, sweep)]
+        specs = {one.fingerprint: flatten(one.read_spec() or {}) for one in runs}
+        lines = {one.fingerprint: one.metrics for one in runs}
+    else:
+        specs = {one.run: flatten(dict(one.spec)) for one in published}
+        lines = {one.run: one.lines for one in published}
+    keys = dict.fromkeys(key for spec in specs.values() for key in spec)
+    varying = [key for key in keys if len({spec.get(key) for spec in specs.values()}) > 1]
+    settings = {run: {key: spec.get(key) for key in varying} for run, spec in specs.items()}
+    return _beside(settings, ((run, line) for run, read in lines.items() for line in read()))
+
+
+def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:
+    return list_runs(root) if sweep is None else load_sweep(root, sweep).runs
+
+
+def _published_in(folder: Path, sweep: str | None) -> list[Trial] | None:
+    """Return published trials, all or those of a sweep; nothing where none are published."""
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{folder} is not a directory: expected a results directory or published trials"
+        )
+    sweeps = {path.stem: path for path in list_publications(folder)}
+    if not sweeps:
+        return None
+    if sweep is not None and sweep not in sweeps:
+        raise ConfigError(f"{folder} has no sweep {sweep!r} (published: {', '.join(sweeps)})")
+    return read_published(folder) if sweep is None else [*_of_file(sweeps[sweep]).values()]
+
+
+def _sweeps_of(root: Path) -> dict[str, list[str]]:
+    """Return the names of the sweeps that each run belongs to."""
+    found: dict[str, list[str]] = {}
+    published = map(describe_publication, list_publications(root))
+    for sweep in [*published] or [load_sweep(root, name) for name in list_sweeps(root)]:
+        for run in sweep.runs:
+            found.setdefault(run, []).append(sweep.name)
+    return found
+
+
+def describe(trials: Sequence[Trial]) -> list[str]:
+    """Return where trials ran, a sentence per kind of machine, and how many are published ones."""
+    here = count_machines(one.environment for one in trials if one.root and one.environment)
+    published = [one.environment for one in trials if one.root is None]
+    lines = [f"{number} trials ran on: {machine}." for machine, number in here.items()]
+    if published:
+        count = len(published)
+        lines.append(f"{count} trials were not run here but taken from the published ones.")
+    machines = count_machines(published).items()
+    return [*lines, *(f"{n} published trials ran on: {machine}." for machine, n in machines)]
+
+
+def describe_time(trials: Sequence[Trial]) -> list[str]:
+    """Return how long trials took that ran here, and how long the published ones did."""
+    here = [RunDirectory(one.root, one.run) for one in trials if one.root]
+    seconds = [event.get("seconds") for one in here for event in one.read_journal()]
+    own = sum(one for one in seconds if isinstance(one, int | float))
+    theirs: dict[str, float] = {}
+    for one in trials:
+        theirs |= one.core_seconds
+    lines = [f"They computed for {own / 3600:,.2f} hours in all, one after another."]
+    other = f"The published ones took {sum(theirs.values()) / 3600:,.1f} core-hours."
+    return [*(lines if here else []), *([other] if len(here) < len(trials) else [])]
+
+
+def describe_versions(trials: Iterable[Trial]) -> str:
+    """Return with what versions and commits trials were made, each once."""
+    found: dict[str, None] = {}
+    for one in trials:
+        packages, commit = one.environment.get("packages"), one.environment.get("commit")
+        version = packages.get("pernn") if isinstance(packages, dict) else None
+        found[f"{version or 'unknown'}{f' ({str(commit)[:10]})' if commit else ''}"] = None
+    return ", ".join(found)
+
+
+def count_machines(environments: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Count environments, as `environment.json` has them, by what they say of their machine."""
+    count: Counter[str] = Counter()
+    for found in environments:
+        device = found.get("device_name") if found.get("device") != "cpu" else "CPU"
+        packages, threads = found.get("packages"), found.get("threads")
+        torch = packages.get("torch") if isinstance(packages, dict) else None
+        count[
+            f"{device} of {found.get('processor')}, {threads} thread{'s' * (threads != 1)}, "
+            f"torch {torch}, Python {found.get('python')}"
+        ] += 1
+    return count
