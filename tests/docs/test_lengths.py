@@ -17,6 +17,11 @@ BOUNDS = {
     ("docs/glossary.md",): 400,
     ("docs/evidence/report.md",): 2_500,
 }
+DECISIONS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "docs/decisions").glob("0*.md")
+    if path.name != "0027-updates-in-few-calls.md"
+)
 
 
 def num_words(text):
@@ -35,3 +40,9 @@ def test_words_of_tables_count_and_those_of_code_and_marks_do_not():
 @pytest.mark.parametrize(("pages", "bound"), BOUNDS.items(), ids=str)
 def test_a_page_keeps_within_its_words(pages, bound):
     assert sum(num_words((ROOT / page).read_text(encoding="utf-8")) for page in pages) <= bound
+
+
+def test_a_decision_is_told_in_half_a_page():
+    lengths = {page: num_words((ROOT / page).read_text(encoding="utf-8")) for page in DECISIONS}
+    assert {page: length for page, length in lengths.items() if length > 120} == {}
+    assert sum(lengths.values()) <= 2_500
