@@ -60,6 +60,29 @@ def test_the_example_of_a_network_is_short_and_learns(capsys):
     assert float(found[1]) > 0.2  # chance is 1/16
 
 
+@pytest.mark.parametrize("numbers", ["float32", "float64", "bfloat16", "float16"])
+def test_the_table_of_precisions_is_true(numbers):
+    import torch
+
+    from pernn import PositionEncodedRNN
+
+    (row,) = re.findall(rf"^\| CPU \| `{numbers}` \|(.*)\|$", PYTORCH, flags=re.MULTILINE)
+    _, gated, state_space, _ = (cell.strip() for cell in row.split("|"))
+    dtype = getattr(torch, numbers)
+    for core in ("lstm", "gru", "elman", "s4d"):
+        works = (state_space if core == "s4d" else gated) == "yes"
+        model = PositionEncodedRNN(4, core=core, embedding_size=8, hidden_size=8).to(dtype)
+        tokens = torch.zeros(2, 3, dtype=torch.int64)
+        try:
+            outputs = model(tokens, num_queries=3)
+        except (RuntimeError, NotImplementedError, UserWarning):
+            assert not works, core
+        else:
+            outputs.sum().backward()
+            assert works, core
+            assert outputs.dtype == dtype
+
+
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 
 
