@@ -7,16 +7,26 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BOUNDS = {
-    ("docs/run_directory.md", "docs/reliability.md"): 2_500,
-    ("docs/sweeps.md",): 1_500,
-    ("docs/statistics.md",): 1_500,
-    ("docs/extend.md",): 1_500,
+    ("docs/run_directory.md", "docs/reliability.md"): 2_450,
+    ("docs/sweeps.md",): 1_250,
+    ("docs/statistics.md",): 1_200,
+    ("docs/extend.md",): 1_150,
     ("docs/performance.md",): 1_500,
     ("ARCHITECTURE.md",): 1_200,
     ("CONTRIBUTING.md",): 600,
+    ("docs/pytorch.md",): 900,
+    ("docs/analysis.md",): 900,
+    ("docs/commands.md",): 500,
+    ("docs/journeys.md",): 300,
+    ("docs/roadmap.md",): 300,
     ("docs/glossary.md",): 400,
     ("docs/evidence/report.md",): 2_500,
 }
+IN_ALL = 31_400
+"""Words of everything that is written by hand; docs/roadmap.md has the aim."""
+GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
+RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md", "docs/evidence/pilots.md"}
+"""What was noted at its time and stays; so do the plans."""
 DECISIONS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (ROOT / "docs/decisions").glob("0*.md")
@@ -46,3 +56,11 @@ def test_a_decision_is_told_in_half_a_page():
     lengths = {page: num_words((ROOT / page).read_text(encoding="utf-8")) for page in DECISIONS}
     assert {page: length for page, length in lengths.items() if length > 120} == {}
     assert sum(lengths.values()) <= 2_500
+
+
+def test_what_is_written_by_hand_keeps_within_its_words():
+    folders = ("*.md", "docs/*.md", "docs/[!e]*/*.md", "docs/evidence/*.md", "notebooks/*.md")
+    pages = {path.relative_to(ROOT).as_posix() for folder in folders for path in ROOT.glob(folder)}
+    assert pages > GENERATED | RECORDS
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in pages - GENERATED - RECORDS]
+    assert sum(map(num_words, texts)) <= IN_ALL
