@@ -29,7 +29,7 @@ demo: $(CORE) ## Train small GRUs with and without the encoding, to figure and v
 	$(BIN)/pernn run vocabulary_size --scale small --set core.kind=gru --set 'task.vocab_size=[16, 32]' --set training.iterations=4000 --jobs 2 --ignore-published
 
 evidence: $(EVIDENCE) ## Rebuild all figures, tables, verdicts and pages from published trials
-	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md docs/article/article.md docs/evidence/mechanism.md $(wildcard docs/reproduce/[a-z]*.md))
+	$(BIN)/pernn evidence --to docs/evidence $(addprefix --fill ,README.md docs/article/article.md docs/evidence/mechanism.md $(wildcard docs/reproduce/*.md))
 
 notebooks: $(DEV) ## Execute the notebooks in Jupyter; what they showed stays in them
 	$(INSTALL) -e '.[dev,notebooks]'

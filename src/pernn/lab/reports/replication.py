@@ -15,6 +15,7 @@ from .escaping import escape_markdown, markdown_table
 from .records import number, paired_differences
 from .report import Report
 from .rules import Outcome
+from .scale_table import scale_table
 from .statistics import student_interval
 
 HEAD = ("claim", "quantity", "found", "n", "verdict")
@@ -24,7 +25,7 @@ OTHER = (*DECIDED, "not run", NOT_ASKED)
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
 MARK = "<!-- {} -->"
 OF_ONE = re.compile(
-    r"<!-- ((effect|seen|verdict|findings|means) \S+) -->"
+    r"<!-- ((effect|seen|verdict|findings|means|scales) \S+) -->"
     r"((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?",
     re.DOTALL,
 )
@@ -45,6 +46,8 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
     return {
         **_of_claims(claims),
         **_of_sweeps(reports, pages),
+        **_of_experiments(reports),
+        "experiments": _experiments(),
         "counts": _counts(claims),
         "scorecard": _scorecard(reports, claims, pages),
         "cost": _cost(reports),
@@ -109,6 +112,25 @@ def _of_sweeps(reports: Sequence[Report], pages: str) -> dict[str, str]:
         parts[f"means {one.name}"] = f"\n\n{means(one)}\n\n"
         for verdict in one.verdicts:
             parts |= _of_verdict(one.name, verdict)
+    return parts
+
+
+def _experiments() -> str:
+    """Return a row per experiment, with a link to its page in the same folder."""
+    rows = [(f"[{name}]({name}.md)", one.source, one.question) for name, one in CATALOGUE.items()]
+    return _table(("experiment", "in the paper", "question"), rows)
+
+
+def _of_experiments(reports: Sequence[Report]) -> dict[str, str]:
+    """Return what each experiment trains at each scale, how to run it, and what it took."""
+    planned, parts = planned_sweeps(reports), {}
+    for name in CATALOGUE:
+        took = ""
+        if (one := planned.get(name)) is not None:
+            hours = _hours(_core_seconds([one]).values())
+            took = f"  # published; {len(one.trials):,} trials took {hours} core-hours"
+        run = f"```sh\npernn run {name} --scale small{took}\n```"
+        parts[f"scales {name}"] = f"\n\n{scale_table(name)}\n\n{run}\n\n"
     return parts
 
 
