@@ -14,6 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
+DRAWINGS = ("learning_curves", "map")
+"""Drawings of sweeps that are large and in the repository only."""
+LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "claims.json", "table.md")
+"""What the site does not need: programs, and tables for programs."""
+MAX_BYTES = 15_000_000
+PARTS = {"cores", "encodings", "models"}
+"""Packages whose classes have a page each, with the equation and the source of their module."""
+INHERITED = "    options:\n      inherited_members: true\n"
 PACKAGES = {
     "": "Start here",
     "cores": "Recurrent cores",
@@ -51,6 +59,8 @@ NAVIGATION = {
     "Reference": ["docs/run_directory.md", "docs/glossary.md", "CHANGELOG.md", "docs/roadmap.md"],
     "Inside": ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions/*.md"],
 }
+STYLE = re.compile(r' style="([^"]*)"')
+DRAWN = re.compile(rf"^!\[([^]]*)\]\(({'|'.join(DRAWINGS)})\.svg\)$", re.MULTILINE)
 SETTINGS = """\
 [project]
 site_name = "pernn"
@@ -64,7 +74,7 @@ invalid_links = true
 invalid_link_anchors = true
 [project.theme]
 font = false
-features = ["navigation.sections", "navigation.top", "content.code.copy", "toc.follow"]
+features = ["navigation.top", "content.code.copy", "toc.follow", "navigation.prune"]
 palette = [
   {{ media = "(prefers-color-scheme: light)", scheme = "default" }},
   {{ media = "(prefers-color-scheme: dark)", scheme = "slate" }},
@@ -79,6 +89,7 @@ show_root_full_path = false
 show_signature_annotations = true
 separate_signature = true
 show_source = false
+merge_init_into_class = true
 """
 
 
@@ -95,14 +106,49 @@ def source_of(package: str) -> Path:
     return ROOT.joinpath("src", "pernn", *package.split("."))
 
 
+def classes_of(package: Path) -> dict[str, tuple[str, str]]:
+    """Return a package's public classes: name → docstrings of its module and of itself."""
+    public, found = set(public_names(package)), {}
+    for path in package.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name in public:
+                said = (ast.get_docstring(one) or "" for one in (tree, node))
+                found[node.name] = (next(said), next(said))
+    return found
+
+
 def write_api(folder: Path) -> None:
-    """Write a page per package, which the generator fills from docstrings."""
+    """Write a page per package or class, which the generator fills from docstrings."""
     folder.mkdir()
     for place, (package, title) in enumerate(PACKAGES.items()):
         module = f"pernn.{package}" if package else "pernn"
-        parts = [f"::: {module}.{name}" for name in public_names(source_of(package))]
-        text = "\n\n".join([f"# {title}: `{module}`", *parts])
+        names, parts = public_names(source_of(package)), [f"# {title}: `{module}`"]
+        classes = classes_of(source_of(package)) if package in PARTS else {}
+        if classes:
+            parts.append("| class | |\n|---|---|")
+        for name in filter(classes.get, names):
+            around, own = classes[name]
+            file = f"{place:02}-{module}.{name}.md"
+            parts[-1] += f"\n| [{name}]({file}) | {own.splitlines()[0]} |"
+            text = f"# {name}\n\n{around}\n\n::: {module}.{name}\n{INHERITED}"
+            (folder / file).write_text(text, encoding="utf-8")
+        parts += [f"::: {module}.{name}" for name in names if name not in classes]
+        text = "\n\n".join(parts)
         (folder / f"{place:02}-{module}.md").write_text(text + "\n", encoding="utf-8")
+
+
+def shrink(drawing: str) -> str:
+    """Return an SVG of Matplotlib with a decimal per coordinate and each style written once."""
+    drawing = re.sub(r"\s*\n\s*", "\n", drawing).replace('\n"', '"')
+    drawing = re.sub(r"(?<!scale\()(\d\.\d)\d{3,}", r"\1", drawing)
+    drawing = re.sub(r"\s?\b([LMQCz])\b\s?(?=[-\d\"LMQCz])", r"\1", drawing)
+    styles = {style: f"s{i}" for i, style in enumerate(dict.fromkeys(STYLE.findall(drawing)))}
+    drawing = STYLE.sub(lambda found: f' class="{styles[found[1]]}"', drawing)
+    rules = "".join(f".{name}{{{style}}}" for style, name in styles.items())
+    return re.sub(
+        r"<svg\b[^>]*>", lambda found: f"{found[0]}<style>{rules}</style>", drawing, count=1
+    )
 
 
 def write_notebooks(folder: Path) -> None:
@@ -122,10 +168,21 @@ def write_notebooks(folder: Path) -> None:
 
 def pages_of(pattern: str, pages: Path) -> list[str]:
     """Return the pages that match, an introduction first."""
-    found = sorted(pages.glob(pattern), key=lambda path: (path.name != "README.md", path.name))
+    found = sorted(pages.glob(pattern), key=lambda path: (path.name != "README.md", path.stem))
     if not found:
         raise SystemExit(f"no page matches {pattern}")
     return [str(path.relative_to(pages)) for path in found]
+
+
+def finish(html: Path) -> int:
+    """Take blanks out of the pages; return the bytes of all files."""
+    for page in html.rglob("*.html"):
+        parts = re.split(r"(<pre.*?</pre>)", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        parts[::2] = [re.sub(r"\s*\n\s*", "\n", part) for part in parts[::2]]
+        page.write_text("".join(parts), encoding="utf-8")
+    # Pages that are opened from disk ask for it, and have no search.
+    (html / "search.js").write_text('var __index = {"config": {}, "items": []}\n')
+    return sum(path.stat().st_size for path in html.rglob("*") if path.is_file())
 
 
 def main() -> int:
@@ -135,16 +192,22 @@ def main() -> int:
     shutil.copytree(
         ROOT / "docs",
         pages / "docs",
-        ignore=shutil.ignore_patterns("*.html", "*.py", "__pycache__"),
+        ignore=shutil.ignore_patterns(*LEFT_OUT, *(f"{name}.svg" for name in DRAWINGS)),
     )
     for page in (*ROOT.glob("*.md"), ROOT / "LICENSE"):
         shutil.copy(page, pages)
     write_api(pages / "api")
     write_notebooks(pages / "notebooks")
+    for path in (pages / "docs").rglob("*.svg"):
+        path.write_text(shrink(path.read_text(encoding="utf-8")), encoding="utf-8")
     for page in pages.rglob("*.md"):
         # In the repository a link leads to the notebook itself.
         text = page.read_text(encoding="utf-8")
-        page.write_text(re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text), encoding="utf-8")
+        text = re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text)
+        text = DRAWN.sub(r"\1: `\2.svg` in the repository.", text)
+        if page.parent.parent.name == "evidence":
+            text = f"---\nsearch:\n  exclude: true\n---\n{text}"
+        page.write_text(text, encoding="utf-8")
     sections = [
         f"{{ {json.dumps(title)} = "
         f"{json.dumps([page for pattern in patterns for page in pages_of(pattern, pages)])} }}"
@@ -154,7 +217,13 @@ def main() -> int:
     settings = SETTINGS.format(nav=nav, source=json.dumps(str(ROOT / "src")))
     (SITE / "zensical.toml").write_text(settings, encoding="utf-8")
     words = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    return subprocess.run(words, cwd=SITE, check=False).returncode
+    status = subprocess.run(words, cwd=SITE, check=False).returncode
+    size = finish(SITE / "html")
+    if size > MAX_BYTES:
+        raise SystemExit(
+            f"the site has {size / 1e6:.1f} MB; at most {MAX_BYTES / 1e6:.0f} are allowed"
+        )
+    return status
 
 
 if __name__ == "__main__":

@@ -42,9 +42,39 @@ def test_the_reference_has_every_public_name(site):
 
 def test_each_name_is_a_directive(site, tmp_path):
     site.write_api(tmp_path / "api")
-    text = (tmp_path / "api" / "02-pernn.encodings.md").read_text()
-    assert "::: pernn.encodings.Sinusoidal\n" in text
-    assert len(list((tmp_path / "api").iterdir())) == len(site.PACKAGES)
+    pages = {path.name: path.read_text() for path in (tmp_path / "api").iterdir()}
+    said = "".join(pages.values())
+    for package in site.PACKAGES:
+        for name in site.public_names(site.source_of(package)):
+            assert f"::: {'.'.join(filter(None, ('pernn', package, name)))}\n" in said
+
+
+def test_a_class_has_a_page_with_its_equation(site, tmp_path):
+    site.write_api(tmp_path / "api")
+    page = (tmp_path / "api" / "01-pernn.cores.GRU.md").read_text()
+    assert page.startswith("# GRU\n\nGated recurrent unit: h_t = ")
+    assert "Source: Cho et al. (2014)" in page
+    table = (tmp_path / "api" / "01-pernn.cores.md").read_text()
+    assert "| [GRU](01-pernn.cores.GRU.md) | GRU, interchangeable with `torch.nn.GRU`. |" in table
+    assert "::: pernn.cores.map_state\n" in table
+    assert "::: pernn.cores.GRU\n" not in table
+
+
+def test_a_drawing_is_shorter_and_drawn_the_same(site):
+    drawing = (
+        '<svg width="9pt">\n <path d="M 1.23456 2.34567 \nL 3 4.56789 \nz\n" style="fill: red"/>\n'
+        ' <path d="M 1 2 \n" style="fill: red" transform="scale(0.015625)"/>\n</svg>\n'
+    )
+    assert site.shrink(drawing) == (
+        '<svg width="9pt"><style>.s0{fill: red}</style>\n<path d="M1.2 2.3L3 4.5z" class="s0"/>\n'
+        '<path d="M1 2" class="s0" transform="scale(0.015625)"/>\n</svg>\n'
+    )
+
+
+def test_blanks_go_but_for_those_of_examples(site, tmp_path):
+    (tmp_path / "a.html").write_text("<p>\n\n  one\n<pre>\n\n  two\n</pre>\n\n")
+    site.finish(tmp_path)
+    assert (tmp_path / "a.html").read_text() == "<p>\none\n<pre>\n\n  two\n</pre>\n"
 
 
 def test_anchors_are_the_same_on_github_and_on_the_site():
