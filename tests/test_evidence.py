@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -55,7 +56,7 @@ class Noting:
         InlineRunner(device="cpu").run(specs, root, hear)
 
 
-def run(root: Path, evidence: Path | None, *seeds: int):
+def run(root: Path, evidence: Path | Literal[True] | None, *seeds: int):
     runner = Noting()
     changes = {**TINY, "seed": [*seeds]}
     found = pernn.lab.run(
@@ -84,6 +85,13 @@ def test_published_trials_are_not_trained_again(ran, tmp_path):
     page = (found.page.parent / "report.md").read_text()
     assert "4 trials were not run here but taken from the published ones" in page
     assert "4 published trials ran on: CPU of" in page
+    published = pernn.lab.load_results(ran / "evidence", found.name)
+    assert found.load().drop(columns="sweeps").equals(published.drop(columns="sweeps"))
+
+
+def test_python_finds_published_trials_where_the_commands_do(ran, tmp_path, monkeypatch):
+    monkeypatch.setenv("PERNN_EVIDENCE", str(ran / "evidence"))
+    assert run(tmp_path, True, 111, 222)[1] == []
 
 
 def test_a_reader_adds_a_seed(ran, tmp_path):

@@ -28,6 +28,22 @@ def test_outside_a_clone_the_place_of_published_trials_is_named(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words", [["report", "sorting-smal"], ["export", "sorting-smal", "-o", "records.csv"]]
+)
+def test_a_misspelt_sweep_is_looked_for_among_those_published(
+    tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "sorting-small.parquet").touch()
+    told = pernn(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
+    assert told.endswith(", did you mean 'sorting-small'?\n")
+    (tmp_path / "evidence" / "sorting-small.parquet").unlink()
+    told = pernn(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
+    assert f"no sweep 'sorting-smal' in {tmp_path / 'results'}" in told
+    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told
+
+
 def test_a_comparison_of_nothing_says_where_it_looked(tmp_path: Path) -> None:
     words = ["compare", "encoding.kind=sinusoidal", "encoding.kind=nonee"]
     done = pernn(*words, cwd=tmp_path)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.errors import ConfigError, StoreError, one_line
+from pernn.lab.config import suggestion
 from pernn.lab.experiments import (
     ADDED,
     SINGLE,
@@ -32,6 +33,7 @@ from pernn.lab.store import (
     RunDirectory,
     Sweep,
     describe_publication,
+    evidence_folder,
     gc_paused,
     in_words,
     is_done,
@@ -53,8 +55,8 @@ from pernn.lab.trials import (
     Trial,
     find_published,
     gather,
-    load_results,
     read_trial,
+    to_frame,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +93,8 @@ class SweepResult:
 
     def load(self, table: str | None = None) -> "pd.DataFrame":
         """Return the finished trials, or the rows of one of their tables; see `load_results`."""
-        return load_results(self.results, self.name, table=table)
+        trials = gather(self.results, self.plan.sweep.runs, self.plan.published)
+        return to_frame(trials, self.results, table)
 
 
 def run(
@@ -100,7 +103,7 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     *,
     results: str | Path = "results",
-    evidence: str | Path | None = "evidence",
+    evidence: str | Path | Literal[True] | None = True,
     runner: Runner | None = None,
     on_event: OnEvent = lambda event: None,
 ) -> SweepResult:
@@ -117,7 +120,9 @@ def run(
             `{"+core.kind": "mingru:MinGRUConfig"}`, and `~path` tunes a setting,
             `{"~training.learning_rate": "0.001:0.014:9"}`.
         results: Results directory.
-        evidence: Folder of published trials, which count as done; `None` to run them all here.
+        evidence: Folder of published trials, which count as done; `True` for the one of the
+            commands, which is `PERNN_EVIDENCE`, `evidence` here or else the wheel's own; `None` to
+            run all trials here.
         runner: Where trials happen; as many processes here as there are CPU cores if absent.
         on_event: Called with each trial's progress and end.
 
@@ -144,7 +149,7 @@ def run(
         plan_sweep(experiment, scale, dict(overrides or {})),
         Path(results),
         runner or LocalRunner(jobs=os.cpu_count() or 1),
-        evidence=Path(evidence) if evidence else None,
+        evidence=evidence_folder() if evidence is True else Path(evidence) if evidence else None,
         watch=watch,
     )
 
@@ -469,7 +474,11 @@ def find_sweep(
     elif name in files:
         plan = plan_again(describe_publication(files[name]))
     else:
-        return read_sweep(root, name)
+        try:
+            return read_sweep(root, name)
+        except ConfigError as error:
+            hint = suggestion(name, [*list_sweeps(root), *files])
+            raise ConfigError(f"{error}{hint or f'; {where_published(published)}'}") from None
     plan = plan.with_published(published, complain, root)
     if plan.published:
         return plan.sweep

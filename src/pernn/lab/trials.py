@@ -531,12 +531,15 @@ def load_results(
         ConfigError: If there is no such directory or sweep, or no trial has the table.
         MachineError: If pyarrow is missing, for published trials.
     """
-    import pandas as pd
-
     root = Path(results)
     trials = _published_in(root, sweep)
-    if trials is None:
-        trials = gather(root, _runs_of(root, sweep))
+    return to_frame(gather(root, _runs_of(root, sweep)) if trials is None else trials, root, table)
+
+
+def to_frame(trials: Sequence[Trial], root: Path, table: str | None) -> "pd.DataFrame":
+    """Return trials as `load_results` does, with the names of the sweeps that a folder has."""
+    import pandas as pd
+
     records, names = [one.row() for one in trials], _sweeps_of(root)
     if table is not None:
         require_table(records, table)

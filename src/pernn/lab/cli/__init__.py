@@ -11,10 +11,15 @@ LAB = ("pydantic", "typer", "rich")
 """Packages of the laboratory that the command itself imports."""
 
 
+class _Interrupted(KeyboardInterrupt):
+    """Unlike its parent, not remembered by Python, which would end `python -m` by SIGINT."""
+
+
 def main() -> None:
     """Run the command line and leave with its exit status."""
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     try:
         # Takes a second, in which one may think better of it.
         from .app import run
@@ -33,4 +38,4 @@ def main() -> None:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     """Treat what queues send as Ctrl-C: checkpoint and leave."""
-    raise KeyboardInterrupt
+    raise _Interrupted
