@@ -26,7 +26,7 @@ def linear_cross_entropy(
     targets: Int[Tensor, " rows"],
     weights: Float[Tensor, " rows"] | None = None,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Return the mean cross-entropy of linear logits, and the share of targets they hit.
+    """Return the cross-entropy and accuracy of linear logits, in chunks.
 
     Args:
         states: What is read out.

@@ -24,7 +24,7 @@ UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def one_line(text: str) -> str:
-    r"""Make any text safe to print: one line of bounded length, what is unprintable spelt out.
+    r"""Make text one printable line of bounded length.
 
     Examples:
         >>> print(one_line("a\nb"))
@@ -46,7 +46,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def show_time(seconds: float | None) -> str:
-    """Return a time in two units at most; nothing if it is unknown."""
+    """Return a time in two units at most, or an empty string."""
     if seconds is None:
         return ""
     minutes, hours = seconds / 60, seconds / 3600
@@ -58,7 +58,7 @@ def show_time(seconds: float | None) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this very installation of pernn.
+    """Return the command that adds an extra to this installation.
 
     No package index has pernn. A clone that was installed with `-e` is named by its folder; of any
     other installation, as from a wheel, the extra's own packages are.
@@ -97,7 +97,7 @@ def _pip() -> str:
 
 
 class PernnError(Exception):
-    """Whatever pernn raises on purpose; the message is one line and says what to do."""
+    """Base of all errors that pernn raises on purpose."""
 
     def __str__(self) -> str:
         """Return the message; names and values that it quotes cannot break out of their line."""
@@ -129,4 +129,4 @@ class BusyError(StoreError):
 
 
 class TrialError(PernnError):
-    """A trial cannot go on, for example because its loss is not a number."""
+    """A trial cannot go on, for example with a NaN loss."""

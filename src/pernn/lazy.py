@@ -1,4 +1,4 @@
-"""Names that are imported on first use, so that listing results never loads torch (PEP 562)."""
+"""Names that are imported on first use (PEP 562)."""
 
 import ast
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def exports(package: str, *others: str) -> Callable[[str], Any]:
-    """Make a package's `__all__` and `__getattr__` from its own text, where each name stands once.
+    """Make a package's `__all__` and `__getattr__` from its own text.
 
     Public is what its `__init__.py` imports as itself, `from .gru import GRU as GRU`, which is also
     what type checkers take for public. Such an import below `if TYPE_CHECKING:` happens on first

@@ -1,4 +1,4 @@
-"""Counter-based streams: (seed, name, split, step) → numbers, the same on every machine.
+"""Counter-based random streams, the same on every machine.
 
 A stream is Philox-4×64-10 with the key (seed, digest of the name) and the 256-bit counter
 (block, lane, step, split). Distinct seeds have distinct keys, and distinct lanes, steps and splits
@@ -21,7 +21,7 @@ MAX_SEED = 2**63 - 1
 
 
 class Split(IntEnum):
-    """What the numbers are for: the highest word of the counter."""
+    """Use of the numbers: the highest word of the counter."""
 
     TRAIN = 0
     TEST = 1
@@ -70,5 +70,5 @@ def uniform(words: UInt64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
 
 
 def integers(words: UInt64[np.ndarray, "..."], bound: int) -> Int64[np.ndarray, "..."]:
-    """Map words to 0 … bound − 1; no value's probability is off by more than 2⁻⁵²."""
+    """Map words to 0 … bound − 1, with errors below 2⁻⁵²."""
     return (uniform(words) * bound).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Analysis of trained networks: their gradients, their errors, and how states hold tokens."""
+"""Analysis of trained networks: gradients, errors, and how states hold tokens."""
 
 from typing import TYPE_CHECKING
 

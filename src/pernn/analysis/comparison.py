@@ -21,7 +21,7 @@ WIDEST_SPECTRUM = 4
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is known of pairs of Jacobians A, B; float64, on the CPU.
+    """Similarities of pairs of Jacobians A, B, in float64 on the CPU.
 
     Attributes:
         dots: ⟨a_i, b_i⟩ of the rows.
@@ -41,7 +41,7 @@ class Comparison:
     distance: Float64[np.ndarray, " pairs"]
 
     def similarity(self, kind: str = "similarity") -> Float64[np.ndarray, " pairs"]:
-        """Return one of the similarities of `KINDS`, the default one if none is named.
+        """Return one of the similarities of `KINDS`.
 
         Raises:
             ConfigError: If there is no such kind.
@@ -56,7 +56,7 @@ def similarity(
     second: Float[Tensor, "pairs rows state"],
     kind: str = "similarity",
 ) -> Float64[np.ndarray, " pairs"]:
-    """Compare Jacobians that are there: one number per pair, by a kind of `KINDS`.
+    """Compare given Jacobians pair by pair, by a kind of `KINDS`.
 
     Raises:
         ConfigError: If there is no such kind.
@@ -139,7 +139,7 @@ def _compare(linear: Linearisation, num_rows: int) -> tuple[np.ndarray, ...]:
 
 
 class Spectrum:
-    """Σσ² and Σσ⁴ of Jacobians whose rows come in blocks: trace and norm of JᵀJ."""
+    """Σσ² and Σσ⁴ of Jacobians whose rows come in blocks."""
 
     def __init__(self, linear: Linearisation) -> None:
         batch = len(linear.outputs)
@@ -147,7 +147,7 @@ class Spectrum:
         self._exponents: Tensor | None = None
 
     def add(self, rows: Tensor, exponents: Tensor) -> None:
-        """Add a block of rows; all of a sequence's are kept relative to its largest."""
+        """Add a block of rows, relative to each sequence's largest."""
         largest = exponents.amax(1)
         if self._exponents is not None:
             largest = torch.maximum(largest, self._exponents)

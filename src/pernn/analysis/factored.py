@@ -1,4 +1,4 @@
-"""Rows times Σ_g diag(slope_g) W_g, whose slopes belong to one sequence and one step."""
+"""Rows times Σ_g diag(slope_g) W_g, with slopes per sequence and step."""
 
 import torch
 from jaxtyping import Float

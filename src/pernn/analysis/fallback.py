@@ -1,4 +1,4 @@
-"""The Jacobian of any recurrence, by as many backward passes of autograd as there are rows."""
+"""The Jacobian of any recurrence, by one backward pass per row."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from pernn.errors import ConfigError
 
 
 class AutogradJacobian:
-    """The Jacobians of any module with the interface `Recurrence`, whatever its state is made of.
+    """The Jacobians of any module with the interface `Recurrence`.
 
     The state is a tensor or nested tuples, lists and dictionaries of such, real or complex, with
     the batch on any axis; what is not floating or does not grow with the batch is a constant. A
@@ -50,7 +50,7 @@ class AutogradJacobian:
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Return the rows of outputs `first … last − 1`; all exponents are 0."""
+        """Return the rows of outputs `first … last − 1`, with exponents of 0."""
         batch = len(self.outputs)
         rows = self.outputs.new_zeros(batch, last - first, self.width)
         for row in range(first, last):
@@ -78,7 +78,7 @@ class AutogradJacobian:
     def footprint(
         core: Recurrence, gates: Float[Tensor, "batch time gate"], num_factors: int
     ) -> tuple[int, int]:
-        """Return bytes per sequence and per row: an estimate, as a cell may keep what it likes."""
+        """Estimate bytes per sequence and per row."""
         with torch.no_grad():
             leaves, _ = flatten_state(core.recur(gates[:1, :1])[1])
         axes = batch_axes(core, gates)
@@ -90,7 +90,7 @@ class AutogradJacobian:
 
 
 def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> list[int | None]:
-    """Find the batch in every tensor of the state: the axis that grows with it.
+    """Find the batch's axis in every tensor of the state.
 
     Raises:
         ConfigError: If more than one axis does.
@@ -113,7 +113,7 @@ def _real_size(tensor: Tensor) -> int:
 
 
 def flatten_state(state: Any) -> tuple[list[Tensor], Any]:
-    """Return the tensors of a nested state, and what puts such tensors in their places."""
+    """Return a nested state's tensors, and a function that nests such tensors."""
     if isinstance(state, Tensor):
         return [state], next
     if isinstance(state, dict):

@@ -1,4 +1,4 @@
-"""Which Jacobian a core has: a closed form where one is known, else autograd's."""
+"""A core's Jacobian: a closed form if known, else autograd's."""
 
 import torch
 from jaxtyping import Float
@@ -62,7 +62,7 @@ def jacobian(
     memory_budget: int = 2**29,
     closed: bool = True,
 ) -> Float[Tensor, "batch rows state"]:
-    """Return the Jacobians of the outputs of one step in the latent state after an earlier one.
+    """Return Jacobians of one step's outputs in an earlier latent state.
 
     The state is what the core calls its state, its tensors one after another, flattened: h for
     Elman and GRU, [h; c] for the LSTM, each with all layers; for S4D layers × channels × modes ×

@@ -1,4 +1,4 @@
-"""What a comparison needs to know of a core: the rows of its Jacobian, some at a time."""
+"""The interface of Jacobians: their rows, some at a time."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from pernn.kernels import library_products, rounding_products
 
 @runtime_checkable
 class Projecting(Protocol):
-    """A network whose core stands apart from what is fed to it; those of `pernn.models` do."""
+    """A network with a `core` and projected inputs, as in `pernn.models`."""
 
     core: Recurrence
 
@@ -26,7 +26,7 @@ class Projecting(Protocol):
 
 @runtime_checkable
 class Linearisation(Protocol):
-    """The Jacobians of a batch of sequences, from the state after one step to a later output.
+    """Jacobians of a batch, from one step's state to a later output.
 
     Rows may be given in other coordinates, the same for all sequences, in which inner products are
     what they are in the state's own; `expand` gives the latter.
@@ -42,17 +42,17 @@ class Linearisation(Protocol):
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Return the rows of outputs `first … last − 1`, each to be multiplied by 2^exponent."""
+        """Return rows of outputs `first … last − 1`, each over 2^exponent."""
         ...
 
     def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
-        """Return rows in the coordinates of the state: its tensors one after another, flattened."""
+        """Return rows in the coordinates of the flattened state."""
         ...
 
 
 @runtime_checkable
 class Form(Protocol):
-    """How Jacobians are computed: a class of linearisations that tells what they need."""
+    """A class of linearisations, with the memory that they need."""
 
     def __call__(self, core: Any, gates: Tensor, source: int, target: int, /) -> Linearisation:
         """Linearise the outputs of step `target` in the state after step `source`."""
@@ -66,7 +66,7 @@ class Form(Protocol):
 def divide_work(
     per_sequence: int, per_row: int, num_rows: int, num_sequences: int, memory_budget: int
 ) -> tuple[int, int]:
-    """Return how many sequences, and how many rows of each, are worked on at once.
+    """Return how many sequences, and rows of each, to take at once.
 
     All rows of a few sequences, or, if not even two fit with all their rows, some rows of two; at
     least one row, whatever the budget.
@@ -79,7 +79,7 @@ def divide_work(
 
 
 def even_blocks(total: int, largest: int) -> Iterator[tuple[int, int]]:
-    """Cut 0 … total into as few blocks as possible, about equally long."""
+    """Cut 0 … total into the fewest blocks of about equal length."""
     count = math.ceil(total / largest)
     for block in range(count):
         yield block * total // count, (block + 1) * total // count
@@ -87,7 +87,7 @@ def even_blocks(total: int, largest: int) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def exact_products() -> Iterator[None]:
-    """Compute without gradients and without lower precisions; leave the settings as they were."""
+    """Compute without gradients and lower precisions, then restore the settings."""
     with (
         torch.no_grad(),
         library_products(tf32=False),

@@ -1,4 +1,4 @@
-"""How a state holds the tokens that were read: magnitudes, subspaces, tolerance of noise."""
+"""Measures of how a state holds tokens: magnitudes, subspaces, tolerance of noise."""
 
 import copy
 from typing import TypeVar
@@ -18,7 +18,7 @@ Network = TypeVar("Network", bound=nn.Module)
 def latent_states(
     core: Recurrence, gates: Float[Tensor, "batch time gate"]
 ) -> Float[Tensor, "batch time state"]:
-    """Return the whole state after every step, as long as the rows of `jacobian`.
+    """Return the flattened state after every step.
 
     Args:
         core: Module that recurs, from the zero state.
@@ -47,7 +47,7 @@ def latent_states(
 def input_gradients(
     core: Recurrence, gates: Float[Tensor, "batch time gate"], width: int | None = None
 ) -> Float[Tensor, "batch time"]:
-    """Return ‖∂h_L/∂x_i‖_F of the last output in the input of each step, i = 1 … L.
+    """Return ‖∂h_L/∂x_i‖_F of the last output for each input.
 
     Args:
         core: Module that recurs, from the zero state.
@@ -69,7 +69,7 @@ def input_gradients(
 
 
 def log_slope(values: Float[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
-    """Return the least-squares slope of ln values over the steps: by what they grow per step."""
+    """Return the least-squares slope of ln values over the steps."""
     steps = torch.arange(values.shape[1], dtype=values.dtype, device=values.device)
     steps -= steps.mean()
     return values.log() @ steps / steps.square().sum()
@@ -80,7 +80,7 @@ def position_changes(
     gates: Float[Tensor, "batch time gate"],
     others: Float[Tensor, "batch time gate"],
 ) -> Float[Tensor, "time batch state"]:
-    """Return how the last state changes when the input of one step is replaced, for each step.
+    """Return the last state's changes when each step's input is replaced.
 
     Args:
         core: Module that recurs, from the zero state.
@@ -98,7 +98,7 @@ def position_changes(
 def subspace_overlap(
     changes: Float[Tensor, "positions batch state"],
 ) -> Float[Tensor, "positions positions"]:
-    """Compare the subspaces in which some positions change a state, pair by pair.
+    """Compare the subspaces in which positions change a state, in pairs.
 
     With C_i = Σ d dᵀ over the changes d of position i it is ⟨C_i, C_j⟩_F / (‖C_i‖_F ‖C_j‖_F), the
     squared cosines between the principal directions of the two, weighted by their variances: 0 if

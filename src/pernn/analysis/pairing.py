@@ -1,4 +1,4 @@
-"""Pairs of sequences that share the target token, and what stands before it, but nothing after."""
+"""Pairs of sequences that share the target token and all before it."""
 
 from dataclasses import dataclass
 

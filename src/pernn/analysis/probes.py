@@ -1,4 +1,4 @@
-"""What a linear classifier reads from states, judged on sequences that it has not seen."""
+"""Linear reading of states, judged on unseen sequences."""
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64

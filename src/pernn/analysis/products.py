@@ -1,4 +1,4 @@
-"""The Jacobian of a core that has `factors` (Elman, GRU, LSTM): their product, last step first."""
+"""Jacobians of cores with `factors`: their product, last step first."""
 
 import torch
 from jaxtyping import Float, Int
@@ -14,7 +14,7 @@ STEPS_PER_SCALING = 16
 
 
 class ProductJacobian:
-    """The Jacobians of a batch of sequences through a core that has `factors`.
+    """Jacobians of a batch through a core that has `factors`.
 
     A step costs, per sequence and layer, one (rows × H) · (H × H) product, two in the LSTM: the
     gates' slopes are put into the weights, not into the adjoints. The state is PyTorch's: the
@@ -46,7 +46,7 @@ class ProductJacobian:
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Return the rows of outputs `first … last − 1`, scaled so that none underflows."""
+        """Return rows of outputs `first … last − 1`, scaled against underflow."""
         batch, count, num_layers = len(self.outputs), last - first, len(self._layers)
         parts = [self.outputs.new_zeros(batch, count, self._size) for _ in range(self._num_parts)]
         parts[num_layers - 1][:, range(count), range(first, last)] = 1
@@ -106,7 +106,7 @@ class ProductJacobian:
 def trace(
     core: RecurrentCore, gates: Float[Tensor, "batch time gate"], source: int
 ) -> tuple[Float[Tensor, "batch hidden"], list[LayerFactors]]:
-    """Run all layers; give the last output, and every layer's factors of the steps after `source`.
+    """Return the last output, and all layers' factors after step `source`.
 
     The first layer's factors come first.
     """

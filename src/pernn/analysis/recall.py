@@ -1,4 +1,4 @@
-"""Where in the input the wrong answers of a network that recalls sequences stand."""
+"""Distances, in the input, between wrong answers and the right tokens."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from pernn.errors import ConfigError
 
 @dataclass(frozen=True)
 class RecallErrors:
-    """Wrong answers, by the distance from the right token to the one given.
+    """Wrong answers by the distance between right and given token.
 
     A token that stands in the input several times counts where it is nearest to the right one.
 
@@ -37,12 +37,12 @@ class RecallErrors:
 
     @property
     def shares(self) -> Float64[np.ndarray, " length"]:
-        """What part of the wrong answers the counts are; 0 if nothing was wrong."""
+        """The counts as shares of the wrong answers, or 0."""
         return self.counts / max(1, self.num_wrong)
 
     @property
     def chances(self) -> Float64[np.ndarray, " length"]:
-        """The shares if every wrong answer were drawn uniformly from the other ids."""
+        """The shares if wrong answers were uniform over the other ids."""
         return self.expected / max(1, self.num_wrong)
 
 
@@ -89,7 +89,7 @@ def recall_errors(
 def asked_steps(
     inputs: Int64[np.ndarray, "batch time"], targets: Int64[np.ndarray, "batch answers"]
 ) -> Int64[np.ndarray, " answers"]:
-    """Return the step of the input, from 0, whose token each answer must be.
+    """Return each answer's step in the input, from 0.
 
     Raises:
         ConfigError: If it is not the same one in every sequence.

@@ -13,7 +13,9 @@ Values = Float64[np.ndarray, " pairs"]
 
 
 def by_row_norms(dots: Rows, first: Rows, second: Rows) -> Values:
-    """Σ⟨a_i, b_i⟩ / Σ‖a_i‖‖b_i‖: the rows' cosines, weighted by their norms. The default.
+    """Return the rows' cosines weighted by norms (the default).
+
+    Σ⟨a_i, b_i⟩ / Σ‖a_i‖‖b_i‖
 
     Returns:
         One number per pair, in [−1, 1]; 0 where all products of norms vanish.
@@ -24,7 +26,9 @@ def by_row_norms(dots: Rows, first: Rows, second: Rows) -> Values:
 
 
 def frobenius(dots: Rows, first: Rows, second: Rows) -> Values:
-    """⟨A, B⟩_F / (‖A‖_F ‖B‖_F): the printed equation with unit rows and α_i = ‖a_i‖/√Σ‖a_k‖².
+    """Return the cosine of the matrices, by Frobenius' inner product.
+
+    ⟨A, B⟩_F / (‖A‖_F ‖B‖_F): the printed equation with unit rows and α_i = ‖a_i‖/√Σ‖a_k‖².
 
     Returns:
         One number per pair, in [−1, 1]; 0 where a Jacobian vanishes.
@@ -33,7 +37,9 @@ def frobenius(dots: Rows, first: Rows, second: Rows) -> Values:
 
 
 def printed_sum(dots: Rows, first: Rows, second: Rows) -> Values:
-    """Σ α_i α'_i ⟨a_i, b_i⟩ with α_i = ‖a_i‖/Σ‖a_k‖, exactly as printed. For comparison only.
+    """Return the printed sum, for comparison only.
+
+    Σ α_i α'_i ⟨a_i, b_i⟩ with α_i = ‖a_i‖/Σ‖a_k‖
 
     Not 1 for identical Jacobians, and not invariant under scaling.
 
@@ -46,7 +52,9 @@ def printed_sum(dots: Rows, first: Rows, second: Rows) -> Values:
 
 
 def printed_root(dots: Rows, first: Rows, second: Rows) -> Values:
-    """Σ α_i α'_i ⟨a_i, b_i⟩ with α_i = ‖a_i‖/√Σ‖a_k‖², exactly as printed. For comparison only.
+    """Return the printed sum with root weights, for comparison only.
+
+    Σ α_i α'_i ⟨a_i, b_i⟩ with α_i = ‖a_i‖/√Σ‖a_k‖²
 
     Not 1 for identical Jacobians, and not invariant under scaling.
 
@@ -59,7 +67,7 @@ def printed_root(dots: Rows, first: Rows, second: Rows) -> Values:
 
 
 def row_cosine(dots: Rows, first: Rows, second: Rows) -> Values:
-    """The mean of the rows' cosines, each row alike; a row that vanishes has cosine 0.
+    """Return the unweighted mean of the rows' cosines, 0 for vanishing rows.
 
     Returns:
         One number per pair, in [−1, 1].

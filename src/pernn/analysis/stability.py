@@ -1,4 +1,4 @@
-"""Gradient stability: how alike a network's long gradients are whatever stands in between."""
+"""Gradient stability: similarity of long gradients under changed disturbants."""
 
 import copy
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ SHARE_OF_INPUTS = 1 / 4
 
 @dataclass(frozen=True)
 class Stability:
-    """What was measured of every pair.
+    """Measurements of every pair.
 
     Attributes:
         pairs: The pairs.

@@ -13,7 +13,7 @@ from .projected import Projected
 
 
 class Adapted(Core):
-    """A plain `torch.nn.Module` as a core: what it is fed is put together, not projected.
+    """A plain `torch.nn.Module` as a core, fed with joined inputs.
 
     Nothing is folded, so each step costs the whole input vector's product, as in a usual script;
     the Jacobian is autograd's.
@@ -48,7 +48,7 @@ class Adapted(Core):
         self.layer, self.gate_size = layer, self.input_size
 
     def project(self, inputs: Tensor, *, offset: int = 0, bias: bool = True) -> Tensor:
-        """Put features at their place, zeros at all others: the parts' sum is the whole vector."""
+        """Put features at their place, and zeros at all others."""
         width = inputs.shape[-1]
         check_columns(self.layer, offset, width, self.input_size)
         return F.pad(inputs, (offset, self.input_size - offset - width))

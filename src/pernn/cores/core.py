@@ -1,4 +1,4 @@
-"""What every core of ours is: three verbs, the arguments of PyTorch's layers, and its twins."""
+"""The base class and interface of cores."""
 
 import math
 from collections.abc import Callable
@@ -30,18 +30,18 @@ class Recurrence(Protocol):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the input weights of features `offset …`; linear but for the bias."""
+        """Apply the input weights of features `offset …`, linear without the bias."""
         ...
 
     def recur(
         self, gates: Float[Tensor, "batch time gate"], state: Any = None
     ) -> tuple[Float[Tensor, "batch time hidden"], Any]:
-        """Run over time from projected inputs; gives the outputs and the final state."""
+        """Run over time and return the outputs and the final state."""
         ...
 
 
 class Core(nn.Module):
-    """Vectors → states in three verbs: `project` the inputs, `recur` over time, `forward` both.
+    """Vectors → states: `project` the inputs, `recur` over time, `forward` both.
 
     What differs from core to core and is needed elsewhere is a method here, with an answer that
     serves any core: a new one is a file of its own.
@@ -89,7 +89,7 @@ class Core(nn.Module):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the input weights of features `offset …`; linear but for the bias."""
+        """Apply the input weights of features `offset …`, linear without the bias."""
         raise NotImplementedError(f"{type(self).__name__} needs a method project")
 
     def recur(
@@ -194,7 +194,7 @@ class Core(nn.Module):
         return inputs
 
     def to_plain(self) -> nn.Module:
-        """Make the textbook's layer of the same function, with a copy of the weights.
+        """Make the textbook's layer with a copy of the weights.
 
         Returns:
             A module `(batch, time, input) → (batch, time, hidden), state`: the oracle of tests.
@@ -205,7 +205,7 @@ class Core(nn.Module):
         raise ConfigError(f"no plain twin is known of the core {type(self).__name__}")
 
     def to_script(self) -> nn.Module:
-        """Make the layer that a usual script would have, to compare speeds with."""
+        """Make the layer of a usual script, to compare speeds."""
         return self.to_plain()
 
     def linearisation(self) -> Any:
@@ -260,7 +260,7 @@ def check_columns(core: nn.Module, offset: int, width: int, columns: int) -> Non
 
 
 def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """Change every tensor of a core's state; no state stays none."""
+    """Change every tensor of a core's state, if there is one."""
     if state is None:
         return None
     return tuple(map(change, state)) if isinstance(state, tuple | list) else change(state)

@@ -1,4 +1,4 @@
-"""What one step of one layer does to an adjoint on its way back."""
+"""Factors of one layer's step in a Jacobian."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LayerFactors:
-    """One layer's factors of the Jacobian; time first.
+    """One layer's factors of the Jacobian, time first.
 
     Going back through one step, the adjoint g of the layer's new state becomes
 

@@ -1,4 +1,6 @@
-"""Gated recurrent unit: h_t = (1 − z) ⊙ n + z ⊙ h_{t−1}, n = tanh(W x + r ⊙ (U h_{t−1} + b)).
+"""Gated recurrent unit.
+
+h_t = (1 − z) ⊙ n + z ⊙ h_{t−1}, n = tanh(W x + r ⊙ (U h_{t−1} + b)).
 
 Source: Cho et al. (2014); gates in the order reset, update, new, the reset applied after the
 recurrent product, parametrised as `torch.nn.GRU`.

@@ -16,7 +16,7 @@ from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 
 class LSTM(RecurrentCore):
-    """LSTM, interchangeable with `torch.nn.LSTM`; the cell is as wide as the hidden state.
+    """LSTM, interchangeable with `torch.nn.LSTM`.
 
     Examples:
         >>> outputs, (hidden, cell) = LSTM(4, 8)(torch.zeros(5, 2, 4))

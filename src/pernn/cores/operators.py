@@ -1,4 +1,4 @@
-"""PyTorch's recurrent operators, for layers on dense vectors, and where our kernels are faster."""
+"""PyTorch's recurrent operators for dense vectors, unless our kernels are faster."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ LARGEST = {"elman": 2**23, "gru": 2**21}
 
 
 def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, batch: Size) -> bool:
-    """Return whether vectors take our path, project and recur, instead of PyTorch's operator.
+    """Return whether vectors take `project` and `recur`, not PyTorch's operator.
 
     They do where the compiled kernels are faster; where products are rounded by us, which the
     operator would not do; and where a program is made that must serve any length.
@@ -52,7 +52,7 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, ba
 
 
 def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) -> bool:
-    """Return whether our kernels beat PyTorch's operator on dense vectors of one shape.
+    """Return whether our kernels beat PyTorch's operator at this shape.
 
     For the LSTM they do not: PyTorch's is oneDNN's. `benchmarks/layers.py` measures it.
     """

@@ -1,4 +1,4 @@
-"""Projected inputs by parts: what is the same for many steps or sequences stands once."""
+"""Projected inputs by parts, each stored once."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Projected:
-    """What a core is fed at every step, in the order time, batch.
+    """Projected inputs of every step, time first.
 
     At step t of the input, sequence b is fed row `tokens[t, b]` of the table, or row t · batch + b
     if there are no tokens; afterwards every sequence is fed the query's row. The step's encoding is

@@ -1,4 +1,4 @@
-"""What Elman, GRU and LSTM share: PyTorch's parameters, and `project` apart from `recur`."""
+"""The base class of Elman, GRU and LSTM."""
 
 import math
 from typing import Any, Literal, cast
@@ -19,7 +19,7 @@ from .scanning import kernels_fit, scan
 
 
 class RecurrentCore(Core):
-    """A stack of recurrent layers that separates the input projection from the recurrence.
+    """Recurrent layers that separate input projection and recurrence.
 
     Arguments stand in the order of `torch.nn.RNN`, `torch.nn.GRU` and `torch.nn.LSTM` and have
     their defaults, time first among them. So do the parameters' names, shapes and initialisation,
@@ -101,7 +101,7 @@ class RecurrentCore(Core):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the first layer's input weights, and whatever bias does not depend on the state.
+        """Apply the first layer's input weights and state-independent bias.
 
         The projection is linear, so a part of the input can be projected on its own: the columns
         `offset … offset + width` of the weights are applied, and the parts add up when exactly one
@@ -120,24 +120,24 @@ class RecurrentCore(Core):
     def project_layer(
         self, layer: int, inputs: Tensor, *, offset: int = 0, bias: bool = True
     ) -> Tensor:
-        """Apply the input weights of any layer, as `project` does those of the first."""
+        """Apply any layer's input weights, as `project` the first's."""
         total = self.input_bias(layer) if bias else None
         return self._project_columns(self.weight("ih", layer), total, inputs, offset)
 
     def input_bias(self, layer: int) -> Tensor | None:
-        """Return the bias that can be added before the recurrence, if there is any.
+        """Return the bias to add before the recurrence, if any.
 
         It is all of it, unless a core says less.
         """
         return self.bias_of("ih", layer) + self.bias_of("hh", layer) if self.bias else None
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
-        """Return a layer's weights of its input (`ih`) or of its own state (`hh`)."""
+        """Return a layer's weights of input (`ih`) or state (`hh`)."""
         # A parametrization or `torch.func.functional_call` may have put a plain tensor there.
         return cast(Tensor, getattr(self, f"weight_{side}_l{layer}"))
 
     def bias_of(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
-        """Return a layer's bias beside its input weights (`ih`) or its recurrent ones (`hh`)."""
+        """Return a layer's bias of input (`ih`) or state (`hh`)."""
         return cast(Tensor, getattr(self, f"bias_{side}_l{layer}"))
 
     num_states: int = 1
@@ -149,7 +149,7 @@ class RecurrentCore(Core):
     def scan(
         self, layer: int, gates: Float[Tensor, "time batch gate"], state: tuple[Tensor, ...]
     ) -> tuple[Float[Tensor, "time batch hidden"], tuple[Tensor, ...]]:
-        """Run one layer over time from pre-activations; `state` holds `(batch, hidden)` tensors."""
+        """Run one layer over time, with `(batch, hidden)` states."""
         raise NotImplementedError(f"{type(self).__name__} needs a method scan")
 
     def forward(
@@ -159,7 +159,7 @@ class RecurrentCore(Core):
         *,
         num_outputs: int | None = None,
     ) -> "tuple[Any, Any]":
-        """Run all layers, as `Core.forward`; on vectors by whichever is faster, see the class."""
+        """Run all layers on vectors, projected inputs or a PackedSequence."""
         kind = vars(type(self)).get("kernel")
         if isinstance(inputs, Projected) or kind is None:
             return super().forward(inputs, hx, num_outputs=num_outputs)
@@ -288,7 +288,7 @@ class RecurrentCore(Core):
             )
 
     def bias_hn(self, layer: int) -> Tensor | None:
-        """Return the bias that stands behind the recurrent product; `None` in most cores."""
+        """Return the bias inside the recurrent product, or `None`."""
         return None
 
     def split_state(
@@ -346,7 +346,7 @@ class RecurrentCore(Core):
         return module
 
     def to_torch(self) -> nn.RNNBase:
-        """Make the PyTorch module of the same function, with a copy of the weights.
+        """Make PyTorch's module with a copy of the weights.
 
         Raises:
             ConfigError: If PyTorch has none.
@@ -376,10 +376,10 @@ class RecurrentCore(Core):
         ]
 
     def flatten_parameters(self) -> None:
-        """Do nothing: there is no copy of the weights to put in order."""
+        """Do nothing, as the weights have no packed copy."""
 
     def extra_repr(self) -> str:
-        """Return the sizes and what is not the default, as PyTorch's modules do."""
+        """Return sizes and non-default options, as PyTorch's modules do."""
         bias = "" if self.bias else ", bias=False"
         batch_first = ", batch_first=True" if self.batch_first else ""
         sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"

@@ -1,4 +1,4 @@
-"""S4D: a diagonal state-space model, run as a convolution or as a recurrence.
+"""S4D, a diagonal state-space model: as a convolution or a recurrence.
 
 A channel h with input u, step width Δ and complex modes A_n, C_n, in two equal forms:
 
@@ -31,7 +31,7 @@ TOEPLITZ_STEPS = 128
 
 
 class S4D(Core):
-    """Linear projection to the hidden width, then S4D layers, each on the outputs of the one below.
+    """A linear projection to the hidden width, then S4D layers.
 
     A layer: state space, skip connection, GELU, pointwise linear map to twice the width, GLU. No
     residual connection and no normalisation.
@@ -105,7 +105,7 @@ class S4D(Core):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows hidden"]:
-        """Apply the input projection; parts of the input add up as in `RecurrentCore.project`.
+        """Apply the input projection, or its part for some features.
 
         Args:
             inputs: Vectors that stand for input features `offset … offset + width`.

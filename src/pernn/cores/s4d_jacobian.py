@@ -1,4 +1,4 @@
-"""The Jacobian of a single S4D layer: its state is linear in time, so it is a product of three.
+"""The Jacobian of a single S4D layer, a product of three matrices.
 
 With z = e^{ΔA}, v_h = (2 Re C z^d, −2 Im C z^d) of d steps, a = GELU(s + D u) and the GLU of W a:
 
@@ -59,7 +59,7 @@ class StateSpaceJacobian:
     def rows(
         self, first: int, last: int
     ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
-        """Return the rows of outputs `first … last − 1`; all exponents are 0."""
+        """Return the rows of outputs `first … last − 1`, with exponents of 0."""
         gate, value = (part[:, first:last, None] for part in (self._gate, self._value))
         rows = (
             gate * self._mix[0, first:last]
@@ -77,7 +77,7 @@ class StateSpaceJacobian:
     def footprint(
         core: Any, gates: Float[Tensor, "batch time hidden"], num_factors: int
     ) -> tuple[int, int]:
-        """Return bytes per sequence and per row; there are no factors to keep, however far back."""
+        """Return bytes per sequence and per row, at any distance."""
         del num_factors
         modes = core.state_size // 2
         forward = core.hidden_size * (6 * gates.shape[1] + 8 * modes)

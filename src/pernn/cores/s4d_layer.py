@@ -1,4 +1,4 @@
-"""One layer of S4D, as a convolution or as a recurrence; `s4d.py` has the equations."""
+"""One layer of S4D, as a convolution or as a recurrence."""
 
 import math
 from contextlib import nullcontext
@@ -15,7 +15,7 @@ from .core import Linear
 
 
 class S4DLayer(nn.Module):
-    """One state-space layer: a sequence of vectors to another of the same width.
+    """One state-space layer, from vectors to vectors of equal width.
 
     All parameters are real: checkpoints hold no complex numbers, and `double()` leaves complex
     tensors alone.
@@ -41,7 +41,10 @@ class S4DLayer(nn.Module):
         self.mix = Linear(hidden_size, 2 * hidden_size)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw Δ log-uniformly from [0.001, 0.1], C and D from normals; A_n = −½ + iπn."""
+        """Draw Δ, C and D, and set A_n = −½ + iπn.
+
+        Δ is log-uniform in [0.001, 0.1], C and D are normal.
+        """
         nn.init.uniform_(self.log_step, math.log(1e-3), math.log(1e-1), generator=generator)
         nn.init.constant_(self.log_decay, math.log(0.5))
         with torch.no_grad():
@@ -60,7 +63,7 @@ class S4DLayer(nn.Module):
         *,
         wants_state: bool,
     ) -> tuple[Float[Tensor, "scored batch hidden"], Float[Tensor, "batch hidden mode 2"] | None]:
-        """Return the outputs of the last steps, and the final state if it is wanted."""
+        """Return the last steps' outputs and, if wanted, the final state."""
         # Errors of a rounded kernel would add up over time; only `mix` may round.
         # A compiler cannot trace a setting that is changed; where nothing rounds, nothing is.
         rounds = rounds_products(values.device)
@@ -172,7 +175,7 @@ def fourier(
     inputs: Float[Tensor, "hidden batch time"],
     num_outputs: int,
 ) -> Float[Tensor, "hidden batch scored"]:
-    """Convolve causally by Fourier transforms, padded to twice the length: nothing wraps around.
+    """Convolve causally by Fourier transforms, padded to twice the length.
 
     The arguments are those of `toeplitz`.
     """

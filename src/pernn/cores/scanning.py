@@ -1,4 +1,4 @@
-"""Elman, GRU and LSTM over all steps: by compiled kernels, and what all scans share."""
+"""Elman, GRU and LSTM over all steps, by compiled kernels."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -42,7 +42,7 @@ def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients
 
 
 def factors_of(weight: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return what makes factors of recurrent products: how they are rounded here and now."""
+    """Return the rounding of factors of recurrent products here."""
     device = weight.device
     if device.type == "cpu":
         rounds = weight.dtype == torch.float32 and rounds_products(device)
@@ -57,7 +57,7 @@ def _unchanged(values: Tensor) -> Tensor:
 
 
 def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """Return `base + left @ right` in the type of `base`, whatever that of the factors is."""
+    """Return `base + left @ right` in the type of `base`."""
     if right.dtype == base.dtype:
         return torch.addmm(base, left, right, out=out)
     return torch.add(base, left @ right, out=out)
@@ -66,14 +66,14 @@ def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = 
 def recurrent_gradient(
     grad_gates: Tensor, hidden: Tensor, outputs: Tensor, factor: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Σ_t δ_t h_{t−1}ᵀ as one product, the first step with the initial hidden state."""
+    """Return Σ_t δ_t h_{t−1}ᵀ as one product."""
     later = factor(grad_gates[1:].flatten(0, 1)).t() @ factor(outputs[:-1].flatten(0, 1))
     first = factor(grad_gates[0]).t() @ factor(hidden)
     return later.to(hidden.dtype) + first.to(hidden.dtype)
 
 
 def kernels_fit(inputs: Projected, weight: Tensor) -> bool:
-    """Return whether there are kernels that can run a layer: float32 on the CPU, whole panels."""
+    """Return whether kernels can run a layer."""
     table, width = inputs.table, weight.shape[1]
     fits = (
         table.device.type == "cpu"

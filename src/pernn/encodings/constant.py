@@ -10,7 +10,7 @@ from .encoding import Encoding
 
 
 class Constant(Encoding):
-    """A control of unit norm, all features alike: the weights of an encoding, and no clock.
+    """A control of unit norm whose features are all alike.
 
     The arguments are those of `Encoding`.
     """

@@ -1,4 +1,4 @@
-"""What every encoding is: time index → vector, and how the vector joins the input."""
+"""The base class of encodings: time index → vector."""
 
 from abc import ABC, abstractmethod
 from typing import Literal
@@ -58,7 +58,7 @@ class Encoding(nn.Module, ABC):
         *,
         position_offset: int = 0,
     ) -> Float[Tensor, "*shape joined"]:
-        """Join the encoding to vectors, or return the encoding of a number of steps alone.
+        """Join the encoding to vectors, or return that of n steps.
 
         Args:
             inputs: Vectors, batch first, as for `join`; or a number of steps.
@@ -85,7 +85,7 @@ class Encoding(nn.Module, ABC):
         return encodings.masked_fill(silent.unsqueeze(1), 0.0)
 
     def joined_size(self, width: int) -> int:
-        """Return the width of the input once the encoding has joined vectors of `width`.
+        """Return the width after joining vectors of `width`.
 
         Raises:
             ConfigError: If the encoding is to be added but has another width.
@@ -176,7 +176,7 @@ class Encoding(nn.Module, ABC):
 
 
 def refuse_trace() -> None:
-    """Refuse `torch.jit.trace`, which would fix the number of steps and not say so.
+    """Refuse `torch.jit.trace`, which would silently fix the number of steps.
 
     Raises:
         ConfigError: If it is at work.

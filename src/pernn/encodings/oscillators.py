@@ -1,4 +1,4 @@
-"""What oscillators may be; shared by the sinusoidal encoding and its config. Never loads torch."""
+"""Checks of oscillators, for the sinusoidal encoding and its config."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ def oscillator_problem(
     phases: Sequence[float] | None,
     base: float | None,
 ) -> str:
-    """Return what is wrong with oscillators that are given one by one; empty if nothing is.
+    """Return the problem of given oscillators, or an empty string.
 
     Args:
         size: Width of the encoding; not compared if absent.

@@ -74,7 +74,7 @@ class Sinusoidal(Encoding):
         self._table = torch.empty(0, size)
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
-        """Return the encodings, computed in float64 and rounded once; the longest table is kept."""
+        """Return the encodings, computed in float64 and rounded once."""
         if torch.compiler.is_compiling():
             # What is traced must not outlive the trace, nor depend on what was asked before.
             return self._compute(num_steps)

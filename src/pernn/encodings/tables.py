@@ -1,4 +1,4 @@
-"""Encodings that are a table: learned with the network, or random and fixed."""
+"""Encodings that are a table: learned, or random and fixed."""
 
 from typing import Literal
 
@@ -30,7 +30,7 @@ class _Table(Encoding):
 
 
 class Learned(_Table):
-    """A trainable encoding, initially N(0, 1): its norm is about √D, that of the others 1.
+    """A trainable encoding, initially N(0, 1), of norm about √D.
 
     Args:
         size: Width D.
@@ -58,7 +58,7 @@ class Learned(_Table):
         self.weight = nn.Parameter(torch.randn(num_positions, size, generator=generator))
 
     def vectors(self, num_steps: int) -> Float[Tensor, "time size"]:
-        """Return the first rows of the table, of unit norm if they are to be."""
+        """Return the first rows of the table, normalised if asked."""
         rows = super().vectors(num_steps)
         return F.normalize(rows, dim=1) if self.normalize else rows
 

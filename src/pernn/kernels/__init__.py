@@ -1,4 +1,4 @@
-"""Kernels in C++, compiled on first use where there is a compiler; PyTorch does without them.
+"""C++ kernels, compiled on first use where there is a compiler.
 
 `PERNN_KERNELS` is `auto` (the default), `off`, or `require` (an error where they cannot be had).
 `PERNN_KERNELS_TARGET` is the processor to compile for, as `-march` takes it; by default this one.

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept; never loads torch."""
+"""The cache of compiled kernels. Never loads torch."""
 
 import os
 from pathlib import Path
@@ -21,5 +21,5 @@ def library_path(digest: str) -> Path:
 
 
 def may_compile_first() -> bool:
-    """Return whether the first trial will have to wait for the compiler, as far as files tell."""
+    """Return whether the first trial may have to wait for the compiler."""
     return os.environ.get(VARIABLE) != "off" and not any(cache_directory().glob("kernels-*.so"))

@@ -1,4 +1,4 @@
-"""From C++ to a shared library: found in the cache, whole and ours, or compiled into it."""
+"""Compilation of the C++ sources into the cache."""
 
 import fcntl
 import hashlib
@@ -33,7 +33,7 @@ torch.ops.pernn.scan_forward(
 
 
 class CompilationError(Exception):
-    """No library could be made; the message says why, in one line."""
+    """No library could be compiled."""
 
 
 class Recipe(NamedTuple):
@@ -63,7 +63,7 @@ class Recipe(NamedTuple):
 
 
 def choose_recipe() -> Recipe:
-    """Find the compiler (`CXX`, else c++, g++ or clang++) and what this processor can do.
+    """Find the compiler and this processor's instructions.
 
     Raises:
         CompilationError: If there is no compiler.
@@ -90,7 +90,7 @@ def choose_target() -> str:
 
 
 def find_library(recipe: Recipe) -> Path:
-    """Return the library of a recipe, compiled now if it is not there yet, whole and ours.
+    """Return a recipe's library, compiled now if there is no sound one.
 
     Raises:
         CompilationError: If it cannot be compiled or kept.
@@ -114,7 +114,7 @@ def find_library(recipe: Recipe) -> Path:
 
 
 def is_sound(path: Path) -> bool:
-    """Return whether a library is ours and as it was made: its digest is at its end."""
+    """Return whether a library is ours and its digest holds."""
     # No link is followed, and no FIFO waits for a writer.
     careful = os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -145,7 +145,7 @@ def _make_private(folder: Path) -> None:
 
 
 def compile_library(recipe: Recipe, path: Path) -> None:
-    """Compile to a file beside its place, try it, then move it there.
+    """Compile a library, try it, and move it into place.
 
     Raises:
         CompilationError: If the compiler fails, or what it made.

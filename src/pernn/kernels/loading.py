@@ -1,4 +1,4 @@
-"""Whether there are kernels here, decided once per process, and what computes on this CPU."""
+"""Loading of kernels, once per process, and their description."""
 
 import logging
 import os
@@ -75,7 +75,7 @@ _decision = _Decision()
 
 
 def find_kernels() -> Kernels | None:
-    """Return the kernels; the first call compiles them if that was never done (about 20 seconds).
+    """Return the kernels, compiling them if needed (about 20 seconds).
 
     Returns:
         `None` where there is no compiler, or they are switched off.
@@ -97,7 +97,7 @@ find_kernels._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def describe_kernels() -> str:
-    """Describe in a few words what computes on the CPU: `compiled …` or `torch`, and why."""
+    """Return `compiled …` or `torch (reason)`: what computes on the CPU."""
     kernels = find_kernels()
     if kernels is None:
         return f"torch ({_decision.reason or 'switched off'})"
@@ -106,7 +106,7 @@ def describe_kernels() -> str:
 
 @contextmanager
 def without_kernels() -> Iterator[None]:
-    """Compute as if there were none; in this process, for all its threads."""
+    """Compute without kernels in all threads of this process."""
     with _decision.lock:
         _decision.hidden += 1
     try:
@@ -150,7 +150,7 @@ def _load() -> Kernels:
 
 
 def describe_arithmetic() -> str:
-    """Return one line: the class of processor that is used, then who uses which instructions."""
+    """Describe processor class and instructions in one line."""
     kernels, capability = find_kernels(), torch.backends.cpu.get_cpu_capability()
     used = capability if kernels is None else kernels.instructions
     limits = [os.environ.get(f"{name}_MAX_CPU_ISA") for name in ("ONEDNN", "DNNL")]

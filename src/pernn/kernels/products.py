@@ -1,4 +1,4 @@
-"""Matrix products: by compiled kernels where there are any and they pay, else PyTorch's."""
+"""Matrix products, by compiled kernels where they pay, else by PyTorch."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _rounds = ContextVar("_rounds", default=False)
 
 @contextmanager
 def rounding_products(*, rounds: bool) -> Iterator[None]:
-    """Let this package's float32 products on the CPU round their factors to bfloat16, or not.
+    """Switch the rounding of float32 products' factors to bfloat16.
 
     Sums stay float32. It holds for this thread, and with it for backward passes on the CPU.
 
@@ -44,7 +44,7 @@ def rounding_products(*, rounds: bool) -> Iterator[None]:
 
 @contextmanager
 def library_products(*, tf32: bool) -> Iterator[None]:
-    """Have the libraries' float32 products not round, and leave their settings as they were.
+    """Keep the libraries' float32 products from rounding, then restore settings.
 
     Whatever the caller has set: which of them round, and on which processor, nobody can tell.
 

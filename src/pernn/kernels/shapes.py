@@ -1,4 +1,4 @@
-"""What the kernels return, without computing it: for torch.compile and torch.export."""
+"""Shapes of the kernels' results, for torch.compile and torch.export."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NUM_SAVED = {"elman": 0, "gru": 4, "lstm": 4}
 
 
 def register_shapes() -> None:
-    """Register with PyTorch the shapes of what the kernels return; once per process."""
+    """Register the shapes of the kernels' results, once per process."""
     torch.library.register_fake("pernn::scan_forward", scan_forward)
     torch.library.register_fake("pernn::scan_backward", scan_backward)
 
@@ -31,7 +31,7 @@ def scan_backward(
     kind: str, _units: int, _inputs: int, _query_row: int, _grad_outputs: Tensor,
     _grad_cell: Tensor | None, table: Tensor, outputs: Tensor, *_: Any,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return empty gradients of the inner products, table, encodings, bias_hn and first state."""
+    """Return empty gradients of all differentiable inputs."""
     steps, batch, size = outputs.shape
     width = NUM_GATES[kind] * size
     return (

@@ -1,4 +1,4 @@
-"""Whole updates: one compiled call instead of a graph, its nodes and the optimiser's passes."""
+"""Whole updates in one compiled call."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _are_whole = ContextVar("_are_whole", default=True)
 
 @dataclass(frozen=True)
 class UsualNetwork:
-    """Embedding, one recurrent layer and output layer: what a whole update can train.
+    """A network that a whole update can train.
 
     Attributes:
         kind: `elman`, `gru` or `lstm`.
@@ -37,7 +37,7 @@ class UsualNetwork:
 
 @contextmanager
 def whole_updates(*, enabled: bool) -> Iterator[None]:
-    """Let networks that are as usual be trained by whole updates, or not; for this thread.
+    """Switch whole updates of usual networks in this thread.
 
     The results are the same up to rounding.
 
@@ -52,7 +52,7 @@ def whole_updates(*, enabled: bool) -> Iterator[None]:
 
 
 def has_whole_updates(device: torch.device) -> bool:
-    """Return whether updates can be whole here and now: on a CPU, by kernels with vectors."""
+    """Return whether whole updates are possible here and now."""
     if device.type != "cpu" or not _are_whole.get():
         return False
     kernels = find_kernels()
@@ -74,7 +74,7 @@ def update_whole(
     sums: Float[Tensor, "3"],
     space: Tensor,
 ) -> None:
-    """Change weights and moments by one update on a batch, all of whose targets are scored.
+    """Train weights and moments in place on one fully scored batch.
 
     Args:
         network: What is trained, in float32 on the CPU.

@@ -14,7 +14,7 @@ from .position_encoded import PositionEncodedRNN
 
 
 class AutoregressiveRNN(PositionEncodedRNN):
-    """Tokens in, logits out; in the output phase the previous output is the token.
+    """A network that is fed its previous outputs in the output phase.
 
     A learnable vector is concatenated to the input of every step, one in the input phase, another
     in the output phase, which is the last `num_scored` steps. Row K of the embedding, DUMMY, is
@@ -99,7 +99,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
         num_scored: int | None = None,
         position_offset: int = 0,
     ) -> Projected:
-        """Project the inputs, DUMMY and all true outputs but the last one, and the two phases.
+        """Project inputs, DUMMY, true outputs and the two phases.
 
         Args:
             tokens: Ids; the last `num_scored` of them are the output phase.

@@ -11,7 +11,7 @@ from .position_encoded import PositionEncodedRNN
 
 
 class CodedRNN(PositionEncodedRNN):
-    """Ids, each with a vector of its own, in; logits out.
+    """A network whose ids come with a vector each.
 
     Inputs are `(batch, time, 1 + phase_size)`: an id, which may be the query's, then its code,
     which joins embedding and encoding. The arguments are those of `PositionEncodedRNN`.
@@ -46,7 +46,7 @@ class CodedRNN(PositionEncodedRNN):
         return Projected.of(plain.gates() + share)
 
     def check_inputs(self, tokens: Tensor) -> None:
-        """Refuse what is not ids of this network, or the query's, with their codes.
+        """Refuse ids outside this network's vocabulary, or without codes.
 
         Raises:
             ConfigError: If it is not a batch of vectors of that width, or an id is out of range or

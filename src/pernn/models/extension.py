@@ -1,4 +1,4 @@
-"""Growing a trained network's vocabulary: only the new ids' weights are left to train."""
+"""Growing a trained network's vocabulary, all else frozen."""
 
 import math
 
@@ -16,7 +16,7 @@ Rows = Float[Tensor, "..."]
 
 
 class FrozenRows(nn.Module):
-    """A weight of which some rows stay what they are: those before and those after the new ones.
+    """A weight whose rows before and after the new ones are frozen.
 
     They are buffers, so no optimiser sees them and every checkpoint holds them.
 
@@ -45,7 +45,7 @@ class FrozenRows(nn.Module):
 def extend_vocabulary(
     model: PositionEncodedRNN, vocab_size: int, generator: torch.Generator | None = None
 ) -> None:
-    """Add ids to a network, in place, and freeze all that it had.
+    """Add ids to a network in place, and freeze the rest.
 
     The ids that it knows keep their numbers; the rows of the query and of other signs move behind
     the new ids. Left to train are the new rows of the embedding, N(0, 1) at first, and the new

@@ -14,7 +14,7 @@ from pernn.errors import ConfigError
 
 
 class PositionEncoded(nn.Module):
-    """Join positional encodings to vectors, then run any recurrent layer of PyTorch's signature.
+    """Positional encodings in front of any recurrent layer.
 
     Args:
         layer: `pernn.LSTM`, `torch.nn.LSTM` or the like, whose `input_size` is
@@ -178,7 +178,7 @@ class PositionEncoded(nn.Module):
 
 
 def check_position(hx: Any, position_offset: "int | Tensor | None", encoding: Encoding) -> None:
-    """Refuse a state without a position: counting from 0 again would be a silent error.
+    """Refuse a state without a position, which would count from 0.
 
     Raises:
         ConfigError: If there is a state and a positional encoding, but no position.

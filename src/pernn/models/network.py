@@ -1,4 +1,4 @@
-"""What all networks share: matching encoding and core, an output layer, the input by parts."""
+"""The base class of networks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ ENCODINGS: dict[str, type[Any]] = {
 
 
 class EncodedNetwork(nn.Module, ABC):
-    """Embedding, encoding, core and output layer; what goes in and how is a subclass's business.
+    """Embedding, encoding, core and output layer. Subclasses define the inputs.
 
     Args:
         embedding: What gives the vectors, its weights not drawn yet.
@@ -187,7 +187,7 @@ class EncodedNetwork(nn.Module, ABC):
         return (outputs, final, offset + inputs.num_steps) if return_state else outputs
 
     def check_inputs(self, tokens: Tensor) -> None:
-        """Refuse what the embedding cannot read, in a line; nothing unless a subclass does."""
+        """Refuse inputs that the embedding cannot read."""
 
     def _single(self, tokens: Tensor, num_queries: int, **options: Any) -> Any:
         """Run a batch of one, as PyTorch's layers do with unbatched input."""
@@ -207,7 +207,7 @@ class EncodedNetwork(nn.Module, ABC):
         num_scored: int | None = None,
         scored: Bool[Tensor, "batch scored"] | None = None,
     ) -> Float[Tensor, "*rows hidden"]:
-        """Return the states that `forward` reads out; the arguments are those of `forward`.
+        """Return the states before the output layer, as `forward`.
 
         Ids are not checked: where sequences of several lengths make a batch, tokens may show the
         query's row.
@@ -233,7 +233,7 @@ class EncodedNetwork(nn.Module, ABC):
         num_scored: int | None = None,
         position_offset: int = 0,
     ) -> Projected:
-        """Return the core's projected inputs by parts; the arguments are those of `forward`.
+        """Return the core's projected inputs by parts, as `forward`.
 
         Raises:
             ConfigError: If there are queries without a query row, or not that many steps.
@@ -308,7 +308,7 @@ def make_core(
     num_layers: int | None,
     generator: torch.Generator | None,
 ) -> Recurrence:
-    """Build a core of a kind or class; a module is taken as it is.
+    """Build a core from a kind or class, or take a module.
 
     Raises:
         ConfigError: If it is not a core, or a module comes with sizes beside it.
@@ -340,7 +340,7 @@ def make_core(
 
 
 def choose_width(embedding_size: int | None, core: CoreLike, hidden_size: int | None) -> int:
-    """Return the embedding's width: as wide as the state if it is not given.
+    """Return the embedding's width, by default the state's.
 
     Raises:
         ConfigError: If a width is not positive.
@@ -355,7 +355,7 @@ def choose_width(embedding_size: int | None, core: CoreLike, hidden_size: int | 
 def run_core(
     core: Recurrence, inputs: Projected, state: Any = None, *, num_outputs: int | None = None
 ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
-    """Run a core over projected inputs; one of ours computes no more than the last outputs.
+    """Run a core over projected inputs and return the last outputs.
 
     Ours is called as a module, so a user's hooks fire; a core that only has `project` and `recur`
     has no call that could be hooked.
@@ -368,7 +368,7 @@ def run_core(
 
 
 def count_outputs(num_steps: int, num_queries: int, num_scored: int | None) -> int:
-    """Return how many of the last steps are asked for; by default the queries, or all if none is.
+    """Return the number of last steps to score.
 
     Raises:
         ConfigError: If there are not that many steps.

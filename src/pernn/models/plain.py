@@ -1,4 +1,4 @@
-"""The plain path, the oracle of every faster one: concatenate, the plain layer, all logits.
+"""The textbook network, oracle of every faster path.
 
 What the plain layer is, each core knows: PyTorch's own where there is one.
 """

@@ -127,7 +127,7 @@ class PositionEncodedRNN(EncodedNetwork):
         num_scored: int | None = None,
         position_offset: int = 0,
     ) -> Projected:
-        """Project every row of the embedding once, or every token where there are fewer."""
+        """Project the embedding's rows once, or the tokens if fewer."""
         if num_queries and not self.num_extra_rows:
             raise ConfigError(
                 f"{num_queries} queries, but the embedding has no query row: build the network "
@@ -160,7 +160,7 @@ class PositionEncodedRNN(EncodedNetwork):
         temperature: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> Int[Tensor, "batch tokens"]:
-        """Continue sequences token by token, as a language model; state and position are carried.
+        """Continue sequences token by token, as a language model.
 
         Args:
             prompt: Ids `(batch, time)`, at least one each, those of extra rows (one begins a text)
@@ -209,7 +209,7 @@ class PositionEncodedRNN(EncodedNetwork):
         return torch.cat(found, dim=1)
 
     def usual(self, num_steps: int, num_queries: int = 0) -> UsualNetwork | None:
-        """Return the parts that a whole update trains; `None` if anything is not as usual.
+        """Return the parts that a whole update trains, or `None`.
 
         Usual are classes that compute what their names say (a subclass may not), one recurrent
         layer, float32 weights on the CPU, all of them trained, a concatenated encoding that is not,
@@ -252,7 +252,7 @@ class PositionEncodedRNN(EncodedNetwork):
         return UsualNetwork(kind, trained, encoding.embedding_copies, encodings)
 
     def check_inputs(self, tokens: Tensor) -> None:
-        """Refuse what is not ids of this network, as the query's row is not.
+        """Refuse ids outside the vocabulary, the query's row included.
 
         `states` does not look: tasks of several lengths show that row where a sequence has ended.
 

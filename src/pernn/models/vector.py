@@ -12,7 +12,7 @@ from .network import CoreLike, EncodedNetwork, choose_width
 
 
 class VectorRNN(EncodedNetwork):
-    """Vectors and queries in, point predictions out: linear maps instead of embedding and logits.
+    """A network from vectors to vectors, by linear maps.
 
     The query is the zero vector, so the core sees the bias of the first map.
 
@@ -79,7 +79,7 @@ class VectorRNN(EncodedNetwork):
         self.to(device=device, dtype=dtype)
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
-        """Draw weights and biases of the first map from U(−1/√d, 1/√d), as `torch.nn.Linear`."""
+        """Draw the first map's weights and biases as `torch.nn.Linear` does."""
         self.embedding.reset_parameters(generator)
 
     def prepare(
