@@ -29,7 +29,7 @@ def is_short(line):
     ("line", "good"),
     [
         ("Return the Jacobian.", True),
-        ("Set A = −½ + iπn, for n = 1 … N, in each of the layers.", True),
+        ("Set A = −½ + iπn, for n = 1 … N, in each layer.", True),
         ("One two three four five six seven eight nine ten eleven twelve thirteen.", False),
         ("Return the Jacobian; it is large.", False),
         ("What is measured.", False),

@@ -52,7 +52,7 @@ def test_each_name_is_a_directive(site, tmp_path):
 def test_a_class_has_a_page_with_its_equation(site, tmp_path):
     site.write_api(tmp_path / "api")
     page = (tmp_path / "api" / "01-pernn.cores.GRU.md").read_text()
-    assert page.startswith("# GRU\n\nGated recurrent unit: h_t = ")
+    assert page.startswith("# GRU\n\nGated recurrent unit.\n\nh_t = ")
     assert "Source: Cho et al. (2014)" in page
     table = (tmp_path / "api" / "01-pernn.cores.md").read_text()
     assert "| [GRU](01-pernn.cores.GRU.md) | GRU, interchangeable with `torch.nn.GRU`. |" in table
