@@ -41,12 +41,14 @@ PACKAGES = {
 NAVIGATION = {
     "Notebooks": ["notebooks/*.md"],
     "Use it": [
+        "docs/quickstart.md",
         "docs/pytorch.md",
         "docs/commands.md",
         "docs/journeys.md",
         "docs/extend.md",
         "docs/sweeps.md",
         "docs/analysis.md",
+        "docs/faq.md",
     ],
     "What is found": [
         "docs/article/*.md",

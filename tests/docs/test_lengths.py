@@ -17,6 +17,8 @@ BOUNDS = {
     ("docs/performance.md",): 1_500,
     ("ARCHITECTURE.md",): 1_200,
     ("CONTRIBUTING.md",): 600,
+    ("docs/quickstart.md",): 600,
+    ("docs/faq.md",): 600,
     ("docs/pytorch.md",): 900,
     ("docs/analysis.md",): 900,
     ("docs/commands.md",): 500,

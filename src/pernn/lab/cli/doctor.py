@@ -49,13 +49,16 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
     if as_json:
         print_json([vars(one) for one in findings])
     else:
-        table = Table("", "What", "Found", "How to get it")
+        console, table = Console(), Table("", "What", "Found")
         for one in findings:
             absent = "[red]missing[/red]" if one.required else "[dim]absent[/dim]"
             mark = "[green]ok[/green]" if one.present else absent
-            remedy = "" if one.present else one.remedy
-            table.add_row(mark, *map(escape, (one.what, one.found, remedy)))
-        Console().print(table)
+            table.add_row(mark, escape(one.what), escape(one.found))
+        console.print(table)
+        for one in findings:
+            if not one.present:
+                # Unbroken, so that a command can be copied.
+                console.print(f"{one.what}: {one.remedy}", markup=False, soft_wrap=True)
     return 3 if any(one.required and not one.present for one in findings) else 0
 
 

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, one_line, show_time
@@ -83,14 +84,15 @@ def list_experiments(as_json: Json = False) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table("Experiment", "Question", "Source")
-    for row in rows:
-        table.add_row(*row.values())
     console = Console()
-    console.print(table)
+    console.print(framed(["Experiment", "Question"], [_named(row) for row in rows]))
     for title, kinds in (("Tasks", TASKS), ("Cores", CORES), ("Encodings", ENCODINGS)):
         console.print(f"{title}: {', '.join(kinds.names())}")
     console.print("More of each:  pernn show EXPERIMENT,  pernn show TASK --sample 3")
+
+
+def _named(row: Mapping[str, str]) -> tuple[str, str]:
+    return row["name"], row["question"] or row["source"]
 
 
 def show(
@@ -162,9 +164,10 @@ def _print_plan(plan: Plan, found: Estimate | None, slots: int, command: str) ->
     needs = "--measure times a few updates of each kind" if found is None else found.describe()
     words = f"{len(plan.specs)} trials on {slots} of {num_cores()} CPU cores: {needs}"
     console.print(words, markup=False)
-    claims = Table("Claim", "Statement", "Source")
+    claims = Table("Claim", "Statement")
     for claim in experiment.claims:
-        claims.add_row(claim.name, claim.statement, claim.cited)
+        statement = Text.assemble(f"{claim.statement}\n", (claim.cited, "dim"))
+        claims.add_row(claim.name, statement)
     console.print(claims)
     if experiment.name in TASKS.names():
         console.print(f"Its task:  pernn show {experiment.name} --sample 3")
