@@ -26,12 +26,13 @@ BOUNDS = {
     ("docs/roadmap.md",): 300,
     ("docs/glossary.md",): 400,
     ("docs/evidence/report.md",): 2_500,
-    EXPERIMENTS: 5_600,
+    ("docs/evidence/pilots.md",): 1_100,
+    EXPERIMENTS: 5_400,
 }
-IN_ALL = 31_400
+IN_ALL = 29_800
 """Words of everything that is written by hand; docs/roadmap.md has the aim."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
-RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md", "docs/evidence/pilots.md"}
+RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
 """What was noted at its time and stays; so do the plans."""
 DECISIONS = sorted(
     path.relative_to(ROOT).as_posix()
