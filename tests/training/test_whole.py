@@ -244,6 +244,26 @@ def test_everything_else_goes_through_autograd(why):
 
 
 @needs_whole
+@pytest.mark.parametrize("change", ["a hook", "a weight's hook", "a frozen weight"])
+def test_what_changes_between_updates_is_noticed(change):
+    state, update = begin("gru", 8, 7, "sinusoidal")
+    heard, core = [], state.network.core
+    with Spy() as spy:
+        update(draw(7, 3, 4, 4, 4))
+        match change:
+            case "a hook":
+                core.register_forward_hook(lambda *args: heard.append(1))
+            case "a weight's hook":
+                core.weight_hh_l0.register_hook(heard.append)
+            case "a frozen weight":
+                core.weight_hh_l0.requires_grad_(False)
+                core.weight_hh_l0.grad = torch.zeros_like(core.weight_hh_l0)
+        update(draw(7, 3, 4, 4, 4, seed=1))
+    assert spy.count == 1
+    assert len(heard) == (change != "a frozen weight")
+
+
+@needs_whole
 def test_what_the_memory_held_before_does_not_matter():
     found = []
     for before in (torch.empty(0), torch.full((2**20,), math.nan)):

@@ -27,12 +27,23 @@ class UsualNetwork:
             the layer's two biases if it has any.
         copies: How often a token's vector stands in the input.
         encodings: Of all steps, after the vectors in the input; none if absent.
+        hooks: Of its modules, where they will be if any are registered.
     """
 
     kind: str
     weights: Sequence[nn.Parameter]
     copies: int
     encodings: Float[Tensor, "time size"] | None
+    hooks: Sequence[Mapping[int, object]]
+
+    def is_as_found(self) -> bool:
+        """Return whether nobody has hooked into it, nor frozen a weight, since it was made."""
+        return not any(self.hooks) and all(
+            weight.requires_grad
+            and not weight._backward_hooks
+            and not weight._post_accumulate_grad_hooks
+            for weight in self.weights
+        )
 
 
 @contextmanager

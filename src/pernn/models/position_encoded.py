@@ -237,10 +237,10 @@ class PositionEncodedRNN(EncodedNetwork):
             and (encoding.combine == "concat" or not encoding.size)
             and (self.num_extra_rows > 0 or not num_queries)
             and not _has_any_global_hook()
-            and not any(map(_has_hooks, (*modules, core)))
+            and not any("forward" in part.__dict__ for part in (*modules, core))
             and sum(len(part._parameters) for part in (*modules, core)) == len(weights)
             and not any(part._modules for part in (*modules[1:], core))
-            and all(map(_is_trained, weights))
+            and all(map(_is_plain, weights))
             and core.hidden_size <= MAX_HIDDEN
         )
         if not is_usual:
@@ -249,7 +249,9 @@ class PositionEncodedRNN(EncodedNetwork):
         if encodings is not None and (encodings.requires_grad or encodings.dtype != torch.float32):
             return None
         trained = cast(list[nn.Parameter], weights)
-        return UsualNetwork(kind, trained, encoding.embedding_copies, encodings)
+        hooks = [hooks for part in (*modules, core) for hooks in _hooks_of(part)]
+        network = UsualNetwork(kind, trained, encoding.embedding_copies, encodings, hooks)
+        return network if network.is_as_found() else None
 
     def check_inputs(self, tokens: Tensor) -> None:
         """Refuse ids outside the vocabulary, the query's row included.
@@ -286,24 +288,20 @@ class PositionEncodedRNN(EncodedNetwork):
         return torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)
 
 
-def _has_hooks(part: nn.Module) -> bool:
-    return bool(
-        part._forward_hooks
-        or part._forward_pre_hooks
-        or part._backward_hooks
-        or part._backward_pre_hooks
-        or "forward" in part.__dict__
+def _hooks_of(part: nn.Module) -> tuple[dict[int, Any], ...]:
+    return (
+        part._forward_hooks,
+        part._forward_pre_hooks,
+        part._backward_hooks,
+        part._backward_pre_hooks,
     )
 
 
-def _is_trained(weight: Tensor) -> bool:
-    """Return whether a weight is a plain parameter to be trained, in float32 on the CPU."""
+def _is_plain(weight: Tensor) -> bool:
+    """Return whether a weight is a plain parameter, in float32 on the CPU."""
     return (
         type(weight) is nn.Parameter
-        and weight.requires_grad
         and weight.dtype == torch.float32
         and weight.device.type == "cpu"
         and weight.is_contiguous()
-        and not weight._backward_hooks
-        and not weight._post_accumulate_grad_hooks
     )

@@ -41,7 +41,8 @@ struct Adam {
       const Vec second = keep2 * Vec::loadu(piece.second + at, count) + add2 * grad * grad;
       first.store(piece.first + at, count);
       second.store(piece.second + at, count);
-      const Vec step = Vec(rate) * first / (second.sqrt() / Vec(root) + Vec(epsilon));
+      const Vec size = at::vec::fmadd(second.sqrt(), Vec(1 / root), Vec(epsilon));
+      const Vec step = Vec(rate) * first * reciprocal(size);
       (Vec::loadu(piece.weight + at, count) - step).store(piece.weight + at, count);
     }
   }

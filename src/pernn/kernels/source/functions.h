@@ -36,7 +36,8 @@ inline Exponential split_exponential(__m512 x) {
 }
 
 // 1/x by one step of Newton's method; x normal, and not so large that 1/x is not.
-inline __m512 reciprocal(__m512 x) {
+inline Vec reciprocal(const Vec& of) {
+  const __m512 x = of;
   const __m512 guess = _mm512_rcp14_ps(x);
   const __m512 error = _mm512_fnmadd_ps(x, guess, _mm512_set1_ps(1.f));
   return _mm512_fmadd_ps(guess, error, guess);
@@ -73,7 +74,12 @@ inline Vec tanh(const Vec& x) {
 
 inline Vec exponential(const Vec& x) { return x.exp(); }
 
-inline Vec sigmoid(const Vec& x) { return (Vec(1.f) + x.neg().exp()).reciprocal(); }
+inline Vec reciprocal(const Vec& x) { return x.reciprocal(); }
+
+// As above never so small that its reciprocal is no number.
+inline Vec sigmoid(const Vec& x) {
+  return reciprocal(Vec(1.f) + at::vec::clamp_max(x.neg(), Vec(87.f)).exp());
+}
 
 inline Vec tanh(const Vec& x) { return x.tanh(); }
 

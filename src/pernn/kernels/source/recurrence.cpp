@@ -118,7 +118,7 @@ struct Forward {
                left ? product.data() + row * width + start * Cell::kGates + unit - start : nullptr,
                offset(late, unit), step ? outputs + before + old : offset(hidden, state + old),
                step ? offset(cells, before + old) : offset(cell, state + old), outputs + now + old,
-               offset(cells, now + old), nullptr, saved + (place + start) * Cell::kSaved + unit - start});
+               offset(cells, now + old), saved + (place + start) * Cell::kSaved + unit - start});
           if constexpr (kRounds<T>) store(rounded.data() + old, Vec::loadu(outputs + now + old));
         }
       }

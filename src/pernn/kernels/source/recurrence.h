@@ -53,7 +53,6 @@ struct Place {
   const float* late = nullptr;                    // bias of the GRU's new gate behind the reset
   const float *before = nullptr, *old_cell = nullptr;  // of the step before; may be absent
   Number *state = nullptr, *cell = nullptr;
-  Number* flat = nullptr;  // tanh of the cell, if it is kept
   Number* kept = nullptr;  // what the way back needs
 
   Vec entering(int64_t gate) const {
@@ -88,7 +87,6 @@ inline void step_forward(LSTM, const Place<float>& place) {
   const Vec cell = at::vec::fmadd(forget, load(place.old_cell, 0), entry * update);
   const Vec flat = tanh(cell);
   cell.store(place.cell);
-  if (place.flat) flat.store(place.flat);
   (exit * flat).store(place.state);
   place.keep<4>({entry, forget, update, exit});
 }
@@ -118,9 +116,8 @@ inline Adjoints<GRU> step_back(GRU, const Place<const float>& place, const Vec& 
 }
 
 inline Adjoints<LSTM> step_back(LSTM, const Place<const float>& place, const Vec& grad, float* carry) {
-  const Vec one(1.f), flat = place.flat ? Vec::loadu(place.flat) : tanh(Vec::loadu(place.cell));
-  const Vec entry = place.kept_at(0), forget = place.kept_at(1), update = place.kept_at(2);
-  const Vec exit = place.kept_at(3);
+  const Vec one(1.f), entry = place.kept_at(0), forget = place.kept_at(1), update = place.kept_at(2);
+  const Vec exit = place.kept_at(3), flat = Vec::loadu(place.state) * reciprocal(exit);  // tanh(cell)
   const Vec cell = at::vec::fmadd(grad * exit, one - flat * flat, Vec::loadu(carry));
   (cell * forget).store(carry);
   const Vec a = cell * update * entry * (one - entry);

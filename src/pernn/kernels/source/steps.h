@@ -52,7 +52,7 @@ struct Layer {
   const float *table, *codes, *bias_hn;
   const int32_t* rows;  // of the table: what a sequence is fed, step by step
   const float *ahead, *back;  // recurrent weights in panels, for either way
-  float *states, *cells, *flats, *kept;
+  float *states, *cells, *kept;
   const float* grad_states;  // of the scored steps, the last ones
   float *grad_table, *grad_codes, *grad_bias_hn;  // one after another for each block of sequences
   float* carry;
@@ -63,7 +63,7 @@ struct Layer {
     const auto before = [&](float* from) { return step ? offset(from, at - batch * H) : nullptr; };
     return {H, H, kWidth, table + rows[step * batch + row] * width + unit, codes + step * width + unit,
             sums, bias_hn + unit, before(states), before(cells), states + at, offset(cells, at),
-            offset(flats, at), kept + (step * batch + row) * stride + unit};
+            kept + (step * batch + row) * stride + unit};
   }
 
   // Recurrent sums of one panel, for sequences first … last; `left` is what a whole step left behind.

@@ -16,6 +16,10 @@
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -35,6 +39,7 @@ constexpr int64_t kLogits = 1 << 21;     // at a time
 constexpr int64_t kLeastForUnits = 128;  // rows and columns of products that matrix units do,
 constexpr int64_t kLeastDepth = 32;      // and how deep these are
 constexpr int64_t kLeastTurned = 160;    // depth from which turning a product's result pays
+constexpr int64_t kHugePage = 1 << 21;   // bytes
 
 // out = left · right, or added to it: by matrix units where there are any and they pay.
 void multiply(float* out, int64_t stride, const Matrix& left, const Matrix& right, bool add = false) {
@@ -85,6 +90,24 @@ struct Arena {
     return data ? reinterpret_cast<T*>(data + at) : nullptr;
   }
 };
+
+// Memory for so many numbers, in huge pages where the system has them: an update goes through more
+// small ones than the processor keeps addresses of.
+float* reserve(Tensor& space, int64_t count) {
+  const int64_t needed = (count * sizeof(float) + kHugePage - 1) / kHugePage * kHugePage;
+  const int64_t numbers = (needed + kHugePage) / sizeof(float);
+  const bool is_new = space.numel() < numbers;
+  if (is_new) space.resize_({numbers});
+  const auto start = reinterpret_cast<uintptr_t>(space.mutable_data_ptr<float>());
+  auto* place = reinterpret_cast<float*>((start + kHugePage - 1) / kHugePage * kHugePage);
+#ifdef __linux__
+  // What was never touched will get them; what was, as memory of the heap may be, is moved. Where
+  // either is refused the small ones serve.
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
+  if (is_new) madvise(place, needed, MADV_HUGEPAGE), madvise(place, needed, kCollapse);
+#endif
+  return place;
+}
 
 // One update; `weights` and the lists beside it are in the order above.
 struct Update {
@@ -167,7 +190,6 @@ struct Update {
     ahead = arena.take(width * H), back = arena.take(width * H);
     layer.states = arena.take(places * H);
     layer.cells = lstm ? arena.take(places * H) : nullptr;
-    layer.flats = lstm ? arena.take(places * H) : nullptr;
     layer.kept = arena.take(places * layer.stride);
     layer.carry = arena.take(B * H);
     grad_states = arena.take(B * S * H), logits = arena.take(chunk * K), losses = arena.take(B * S);
@@ -221,9 +243,9 @@ struct Update {
     const int64_t abreast = vectors_of % 4 == 0 ? 4 : vectors_of % 2 == 0 ? 2 : 1;
     pack_ahead(weight(kRecurrent), h, H, gates, ahead);
     pack_back(weight(kRecurrent), h, H, gates, abreast * kWidth, back);
-    const auto [states, cells, flats, kept] = std::tie(layer.states, layer.cells, layer.flats, layer.kept);
-    layer = {B, T, L, S, H, num_rows, layer.stride, table, codes, bias_hn, rows, ahead, back, states, cells, flats, kept,
-             grad_states, layer.grad_table, layer.grad_codes, layer.grad_bias_hn, layer.carry};
+    const auto [states, cells, kept] = std::tie(layer.states, layer.cells, layer.kept);
+    layer = {B, T, L, S, H, num_rows, layer.stride, table, codes, bias_hn, rows, ahead, back, states, cells,
+             kept, grad_states, layer.grad_table, layer.grad_codes, layer.grad_bias_hn, layer.carry};
     share_batch([&](int64_t first, int64_t last, int64_t) { layer.run_forward<Cell>(first, last); });
     read_out();
     std::fill_n(layer.grad_table, blocks * num_rows * width, 0.f);
@@ -347,9 +369,7 @@ void update(const std::string& kind, at::TensorList weights, at::TensorList firs
   one.check();
   std::vector<bool> is_shown(one.ids);
   one.index(is_shown);
-  const int64_t needed = one.lay_out(nullptr);
-  if (space.numel() < needed) space.resize_({needed});
-  one.lay_out(space.mutable_data_ptr<float>());
+  one.lay_out(reserve(space, one.lay_out(nullptr)));
   for (int64_t id = 0; id < one.ids; ++id)
     if (is_shown[id]) one.row_of[id] = one.used.size(), one.used.push_back(id);
   one.project();
