@@ -1,4 +1,4 @@
-"""What a run or an experiment builds on, as BibTeX."""
+"""Sources of a run or an experiment, as BibTeX."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ STATISTICS = ("student1908", "efron1979", "holm1979", "shaffer1980")
 
 @own_parts_off()
 def cite(name: str, scale: str = "demo") -> dict[str, tuple[str, ...]]:
-    """Return the keys to cite of each part of a run or an experiment, beginning with pernn.
+    """Return the keys to cite for each part, beginning with pernn.
 
     Args:
         name: A run's directory, or an experiment, whose statistics count too.

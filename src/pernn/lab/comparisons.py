@@ -1,4 +1,4 @@
-"""Two settings, sweeps or folders compared: which trials are meant, and by which metric."""
+"""Comparison of two settings, sweeps or folders."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ def compare_trials(
     complain: Callable[[str], None] = warnings.warn,
     left_out: Callable[[str], None] = warnings.warn,
 ) -> Comparison:
-    """Compare two sets of trials in pairs that agree in their seed and all other settings.
+    """Compare two sets of trials, paired by seed and other settings.
 
     Args:
         first: Conditions such as `core.kind=gru,task.length=32`, a sweep, an experiment, or a
@@ -92,7 +92,7 @@ class _Pool:
         self.metrics: list[set[str]] = []
 
     def read_sweep(self, name: str) -> Records:
-        """Return a sweep's finished trials; of an experiment that was not run, published ones."""
+        """Return a sweep's finished trials, or published ones if none ran."""
         plan = find_plan(self.results, name, self.scale, self.published, self.complain)
         self._read(plan.experiment.name)
         found = gather(self.results, plan.sweep.runs, plan.published, self.left_out)
@@ -105,7 +105,7 @@ class _Pool:
         return [one.row(self.levels) for one in found]
 
     def read_side(self, text: str) -> Side:
-        """Return the trials of a folder, of results or of published ones, else of a sweep."""
+        """Return the trials of a folder or a sweep."""
         folder = Path(text)
         if (folder / "runs").is_dir():
             return Side(text, self.read_all(folder), place=folder.resolve())
@@ -116,7 +116,7 @@ class _Pool:
         return Side(text, self.read_sweep(text), place=self.results.resolve())
 
     def metric(self, records: Sequence[Mapping[str, Any]]) -> str:
-        """Return the metric that the experiments of both sides are about, if it is one."""
+        """Return the one metric of both sides' experiments, if there is one."""
         shared = set.intersection(*self.metrics)
         if len(shared) == 1:
             return shared.pop()

@@ -1,4 +1,4 @@
-"""Strict frozen parameters: load, dump, override, fingerprint; parts are named by `kind`."""
+"""Strict frozen parameters: load, dump, override, fingerprint."""
 
 import difflib
 import hashlib
@@ -31,7 +31,7 @@ C = TypeVar("C", bound="Config")
 
 
 class Config(BaseModel):
-    """Base of all parameters: frozen, strict types, unknown keys refused, no NaN or infinity."""
+    """Base of all parameters: frozen, strict, without NaN or infinity."""
 
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, validate_default=True
@@ -64,7 +64,7 @@ class Config(BaseModel):
             raise ConfigError(f"{cls.__name__}: not plain values: {error}") from None
 
     def dump(self) -> dict[str, Any]:
-        """Return plain JSON values; `load(dump(x)) == x`."""
+        """Return plain JSON values, which `load` turns back."""
         return self.model_dump(mode="json", serialize_as_any=True)
 
     def override(self: C, assignments: Mapping[str, Any]) -> C:
@@ -96,7 +96,7 @@ class Config(BaseModel):
         return type(self).load(values)
 
     def has(self, path: str) -> bool:
-        """Return whether a dotted path names a value of this config and its parts.
+        """Return whether a dotted path names a value of this config.
 
         A value that is left out of the file while it is absent counts, too.
         """
@@ -126,7 +126,7 @@ class Config(BaseModel):
         return part
 
     def fingerprint(self) -> str:
-        """Name these values: 16 hexadecimal digits of the SHA-256 of their canonical JSON."""
+        """Return 16 hexadecimal digits of the SHA-256 of the canonical JSON."""
         return fingerprint(self.dump())
 
 
@@ -137,7 +137,7 @@ def fingerprint(values: Mapping[str, Any]) -> str:
 
 
 def is_kind(path: str) -> bool:
-    """Whether a dotted path names a part's kind."""
+    """Return whether a dotted path names a part's kind."""
     return path.rpartition(".")[2] == "kind"
 
 
@@ -150,7 +150,7 @@ def _keys_of_kind(part: Any, kind: Any) -> Set[str]:
 
 
 class Registry(Generic[C]):
-    """The variants of one sort of part by their `kind`; each is imported only when it is named.
+    """The parts of one sort by `kind`, imported when they are named.
 
     Args:
         group: Entry point group in which other packages register their own, `pernn.cores`.
@@ -166,7 +166,7 @@ class Registry(Generic[C]):
         self.all.append(self)
 
     def add(self, kind: str, place: str) -> None:
-        """Add a kind of this project that is made in a package above the registry's own.
+        """Add a kind that is defined in a package above the registry's.
 
         Args:
             kind: Its name.
@@ -175,7 +175,7 @@ class Registry(Generic[C]):
         self.builtin[kind] = place
 
     def names(self) -> list[str]:
-        """List every kind that can be named here, those of other packages included."""
+        """List every kind, those of other packages included."""
         return list(dict.fromkeys([*self.builtin, *installed(self.group)]))
 
     def find(self, kind: str) -> type[C]:
@@ -217,7 +217,7 @@ class Registry(Generic[C]):
         return None if point is None else point.load()
 
     def validate(self, value: Any) -> C:
-        """Return the config that a kind, a table with a kind, or a config stands for.
+        """Return the config of a kind, a table or a config.
 
         Raises:
             ConfigError: If it names no part of this sort.
@@ -234,7 +234,7 @@ class Registry(Generic[C]):
 
 
 class Part(Config):
-    """A config that stands for one variant of a part; `build` makes the live object.
+    """A part's config, whose `build` makes the live object.
 
     Attributes:
         kind: Its short name; a class that gives itself none is named by its place,
@@ -266,13 +266,13 @@ def _named(found: type[C], kind: str) -> type[C]:
 
 
 def suggestion(word: str, known: list[str]) -> str:
-    """Return a "did you mean" if a known word is close, else nothing."""
+    """Return a "did you mean" if a known word is close."""
     close = difflib.get_close_matches(word[:60], known, n=1)
     return f", did you mean {close[0]!r}?" if close else ""
 
 
 class InvalidConfigError(ConfigError):
-    """Every complaint of a validation on one line, each with the path of its value."""
+    """Return a validation's complaints on one line, with their paths."""
 
     def __init__(self, owner: type[BaseModel], error: ValidationError) -> None:
         self.problems = list(islice(_problems(owner, error), MAX_PROBLEMS))
@@ -361,7 +361,7 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def parse_assignment(text: str, option: str = "--set") -> tuple[str, Any]:
-    """Read one `path=value`; the value is JSON if it can be, a list of such in brackets, or a word.
+    """Read one `path=value`, whose value is JSON, a list or a word.
 
     Raises:
         ConfigError: If there is no `=`, or the number is not finite.

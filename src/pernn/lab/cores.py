@@ -1,4 +1,4 @@
-"""Parameters of the built-in cores; never loads torch until a core is built."""
+"""Parameters of the built-in cores. Loads torch only to build one."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CoreConfig(Part):
-    """What every core has; a third-party core derives its config from this.
+    """Base of all cores' configs.
 
     Attributes:
         hidden_size: Width of the state.
@@ -125,7 +125,7 @@ class S4DConfig(CoreConfig):
     state_size: Annotated[int, Field(ge=2, le=2**20, multiple_of=2)] = 64
 
     def count_products(self, steps: int, scored: int) -> int:
-        """Count one product per layer; the top one only where it is read."""
+        """Count one product per layer, the top one only if read."""
         products = steps * (self.num_layers - 1) + scored
         return products * self.num_gates * self.hidden_size**2
 

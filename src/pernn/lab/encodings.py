@@ -1,4 +1,4 @@
-"""Parameters of the built-in encodings; never loads torch until one is built."""
+"""Parameters of the built-in encodings. Loads torch only to build one."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -20,13 +20,13 @@ Phase = Literal["input", "output"]
 
 
 class EncodingConfig(Part):
-    """What every encoding has; a third-party encoding derives its config from this."""
+    """Base of all encodings' configs."""
 
     @abstractmethod
     def build(
         self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
     ) -> "Encoding":
-        """Build the module for up to `num_positions` steps; `layout` is the preset's."""
+        """Build the module for up to `num_positions` steps."""
 
 
 ENCODINGS = Registry(
@@ -44,7 +44,7 @@ ENCODINGS = Registry(
 
 
 class PositionalEncodingConfig(EncodingConfig):
-    """An encoding that adds a vector per time step; the controls have none.
+    """Base of encodings with a vector per time step.
 
     Attributes:
         size: Width D of the encoding.
@@ -192,7 +192,7 @@ class RandomConfig(PositionalEncodingConfig):
 
 
 class ConstantConfig(PositionalEncodingConfig):
-    """The same vector of unit norm at every step: a control without a clock."""
+    """A control without a clock: one unit vector at every step."""
 
     kind: Literal["constant"] = "constant"
     references: ClassVar[tuple[str, ...]] = ()

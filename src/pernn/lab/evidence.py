@@ -41,7 +41,7 @@ PACE = "pace.md"
 def rebuild(
     folder: Path, target: Path, complain: Callable[[str], None], pages: Sequence[Path] = ()
 ) -> list[Path]:
-    """Write the report of every published sweep, and the pages about all of them.
+    """Write the reports of published sweeps, and the pages about all.
 
     Equal trials give equal bytes, with the same versions of NumPy, SciPy and matplotlib.
 
@@ -88,7 +88,7 @@ def rebuild(
 
 
 def write_pace(reports: Sequence[Report], target: Path) -> list[Path]:
-    """Fill the page on pace and draw its figure, if the page is there.
+    """Fill the page on pace, if there, and draw its figure.
 
     Args:
         reports: Those of all published sweeps.

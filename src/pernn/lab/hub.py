@@ -1,4 +1,4 @@
-"""Trained networks as folders that the Hugging Face hub knows: weights, config and a card.
+"""Trained networks as folders for the Hugging Face hub.
 
 Folders are written and read here, so that nothing in one is trusted; huggingface_hub (extra `hub`)
 only fetches those of the hub.
@@ -53,7 +53,7 @@ network = pernn.lab.from_pretrained("{folder}")
 
 
 class NetworkConfig(Config):
-    """Arguments of a `PositionEncodedRNN` whose parts are given by kind; see there."""
+    """Arguments of a `PositionEncodedRNN` whose parts are given by kind."""
 
     vocab_size: int
     core: str
@@ -68,7 +68,7 @@ class NetworkConfig(Config):
 def save_pretrained(
     source: str | Path | nn.Module, folder: str | Path, *, update: int | None = None
 ) -> Path:
-    """Write a network as a folder that can be uploaded to the hub as it is.
+    """Write a network as a folder to upload to the hub.
 
     Args:
         source: A `PositionEncodedRNN` whose core and encoding were given by kind, or a run's
@@ -133,7 +133,7 @@ def _read_run(run: Path, update: int | None) -> tuple[nn.Module, dict[str, Any],
 
 
 def from_pretrained(place: str | Path, **options: Any) -> nn.Module:
-    """Return the network of a folder that `save_pretrained` wrote, or of a repository of the hub.
+    """Return the network of a `save_pretrained` folder or hub repository.
 
     Nothing is unpickled, and parts of one's own (`package.module:Config`) are not imported; those
     that are imported already count.

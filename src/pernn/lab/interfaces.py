@@ -20,7 +20,7 @@ Table = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences to answer: tokens in, then queries; the targets stand at the last steps.
+    """Sequences of a task: tokens, then queries, with targets at the end.
 
     Attributes:
         tokens: Ids of the input phase; K and above are further rows of the embedding. Vectors if
@@ -37,7 +37,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a network said to a batch.
+    """A network's predictions of a batch.
 
     Attributes:
         values: The likeliest ids, or the vectors, at all steps that have a target.
@@ -50,7 +50,7 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Measurement:
-    """How good answers are.
+    """Metrics of predictions.
 
     Attributes:
         metrics: Name → value over the whole batch.
@@ -80,7 +80,7 @@ class BatchStream(Protocol):
 
 @runtime_checkable
 class Task(Protocol):
-    """What is to be learnt: the shape of its sequences, and their data by seed.
+    """A task: its shape, and its data by seed.
 
     A stream may have a `digest` of the files that it reads; a run is then not resumed on other
     files.
@@ -88,7 +88,7 @@ class Task(Protocol):
 
     @property
     def network(self) -> Literal["queried", "autoregressive", "coded", "vector"]:
-        """Which network it is for: one that answers queries, is fed its outputs, codes or vectors.
+        """The sort of network: with queries, fed outputs, codes or vectors.
 
         A coded task has a `code_size`, and tokens whose first number is the id.
         """
@@ -96,12 +96,12 @@ class Task(Protocol):
 
     @property
     def vocab_size(self) -> int:
-        """Number of token ids, K; the width of the vectors if the vocabulary is infinite."""
+        """Number of token ids K, or the vectors' width."""
         ...
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
-        """Names of the embedding rows K, K + 1 … after those of the ids; the query's first."""
+        """Names of the embedding rows from K on, the query's first."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class Task(Protocol):
 
     @property
     def num_queries(self) -> int:
-        """How many of them, at the end, show the query row."""
+        """Number of queries at the end."""
         ...
 
     @property
@@ -151,7 +151,7 @@ class SequenceModel(Protocol):
 
 @runtime_checkable
 class LinearOutput(SequenceModel, Protocol):
-    """A network whose outputs are a linear map of states: states and loss can go chunk by chunk.
+    """A network whose outputs are a linear map of states.
 
     Attributes:
         output_layer: The map, a `torch.nn.Linear`.
@@ -176,5 +176,5 @@ class Decoder(SequenceModel, Protocol):
     """A network whose inputs in the output phase are its own outputs."""
 
     def decode(self, prompt: "Tensor", num_outputs: int) -> "Float[Tensor, 'batch scored vocab']":
-        """Return the logits of the last step of the prompt and of those fed with its outputs."""
+        """Return logits of the prompt's last step and of fed-back ones."""
         ...

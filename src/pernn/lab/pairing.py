@@ -1,4 +1,4 @@
-"""Pairs of a task's sequences for the analysis of gradients, and a map over the target's place."""
+"""Pairs of a task's sequences for the analysis of gradients."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -88,7 +88,7 @@ def _conditions(
 
 
 def target_step(task: SyntheticTask, source: int) -> int:
-    """Return at which step the token of step `source` is to be given back, both counted from 1.
+    """Return the step that must return token `source`, both from 1.
 
     Raises:
         ConfigError: If that depends on the sequence, there is no such step, or the outputs are fed
@@ -122,7 +122,7 @@ def stability_map(
     *,
     memory_budget: int = 2**29,
 ) -> dict[str, list[Any]]:
-    """Measure the stability for targets at several steps t, each against the step that answers.
+    """Measure the stability for targets at several steps.
 
     Nothing is shared between positions: each has pairs of its own, whose prefix ends at t, and
     another step to answer at. A pair costs 2L − 2t + 1 steps: all positions of an input together

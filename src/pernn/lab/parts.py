@@ -1,4 +1,4 @@
-"""Where parts of one's own and of other packages are imported from, and when they are not."""
+"""Import of one's own parts and of other packages'."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ _importing = ContextVar("importing", default=True)
 
 @contextmanager
 def own_parts_off() -> Iterator[None]:
-    """Import no module that a kind names until the block ends: it may be a stranger's data.
+    """Import no module that a kind names until the block ends.
 
     What is imported already, or named in `PERNN_PARTS`, counts. Also a decorator.
     """
@@ -35,7 +35,7 @@ def own_parts_off() -> Iterator[None]:
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """Return what installed packages registered; the current folder holds data, not packages.
+    """Return what installed packages registered.
 
     It counts only if `PYTHONPATH` names it: `python -m` and scripts put it there by themselves.
     """
@@ -58,7 +58,7 @@ def import_place(place: str) -> Any:
 
 
 def import_named(place: str) -> Any:
-    """Import what data name; while own parts are off, only find what is loaded."""
+    """Import what data name, or only find it if parts are off."""
     module, _, name = place.partition(":")
     if _importing.get() or module in os.environ.get(VARIABLE, "").split(","):
         return import_place(place)

@@ -1,4 +1,4 @@
-"""How sweeps stand: for `pernn status`, and for the page that follows them."""
+"""Progress of sweeps, for `pernn status`."""
 
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
@@ -46,7 +46,7 @@ def look_at_sweeps(
 
 
 def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict[str, str]:
-    """Return which trial each run of a sweep is; nothing of an experiment that is not here.
+    """Return a label of each run of a sweep.
 
     Args:
         root: Results directory.
@@ -64,7 +64,7 @@ def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict
 
 @own_parts_off()
 def label_run(root: Path, run: str) -> str:
-    """Return which trial a run is that has begun; its fingerprint if its spec cannot be read."""
+    """Return the label of a run that has begun."""
     with suppress(PernnError):
         if values := RunDirectory(root, run).read_spec():
             return RunSpec.load(values).label
@@ -72,6 +72,6 @@ def label_run(root: Path, run: str) -> str:
 
 
 def name_run(root: Path, run: str) -> str:
-    """Return which trial a run is, then its fingerprint; that alone if its spec cannot be read."""
+    """Return a run's label and fingerprint."""
     label = label_run(root, run)
     return run if label == run else f"{label} ({run})"

@@ -1,4 +1,4 @@
-"""Registering a plan: what will be run, claimed and expected, into a file with its date."""
+"""Registration of a plan: trials, claims and expectations, with a date."""
 
 import math
 from collections.abc import Mapping, Sequence

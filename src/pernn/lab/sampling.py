@@ -21,7 +21,7 @@ def sample(
     temperature: float = 1.0,
     seed: int = 0,
 ) -> str:
-    """Return the prompt as the pieces have it, and what the newest checkpoint goes on with.
+    """Return the prompt in pieces, and the newest checkpoint's continuation.
 
     Args:
         run: Directory of a run on the task language_modelling; its corpus is prepared if it is not.

@@ -1,4 +1,4 @@
-"""A whole study, of a results directory and of what is published: one page, or one data set."""
+"""A whole study, local and published: one page or data set."""
 
 import json
 from collections.abc import Callable, Collection, Iterable
@@ -53,7 +53,7 @@ saw the same data. `claims.json` has what the texts of the study claim, each jud
 def make_study(
     root: Path, path: Path, complain: Callable[[str], None], folder: Path | None = None
 ) -> int:
-    """Write one page of all sweeps: those of a results directory, then those only published.
+    """Write one page of all sweeps, local ones first.
 
     Args:
         root: Results directory; it need not exist.
@@ -83,7 +83,7 @@ def write_dataset(
     folder: Path | None = None,
     only: Collection[str] = (),
 ) -> int:
-    """Write sweeps as a folder that can be uploaded to the Hugging Face hub as a data set.
+    """Write sweeps as a data set for the Hugging Face hub.
 
     It has a card, `README.md`, Parquet files below `data`, and `claims.json`. Those of an earlier
     export are replaced.

@@ -1,4 +1,4 @@
-"""Corpora: language data as one more task. Never loads torch; SentencePiece only to prepare."""
+"""Corpora: language data as one more task. Never loads torch."""
 
 from typing import TYPE_CHECKING
 

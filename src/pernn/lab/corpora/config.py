@@ -1,4 +1,4 @@
-"""Parameters of corpora; nothing here says where files lie."""
+"""Parameters of corpora, without places of files."""
 
 import re
 from abc import abstractmethod
@@ -19,7 +19,7 @@ NUM_ARTICLES = (28_475, 60, 60)
 
 
 class CorpusConfig(Part):
-    """What every corpus has; a third-party corpus derives its config from this."""
+    """Base of all corpora's configs."""
 
     @property
     @abstractmethod
@@ -28,27 +28,27 @@ class CorpusConfig(Part):
 
     @property
     def tokens(self) -> Unit:
-        """What a token is."""
+        """The unit of tokens."""
         return "pieces"
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Plain values that decide the text; what is only checked is not among them."""
+        """Plain values that decide the text."""
         return self.dump()
 
     @property
     def expected_articles(self) -> tuple[int, int, int] | None:
-        """Articles in the training, validation and test part; `None` leaves them unchecked."""
+        """Articles in training, validation and test part, `None` if unchecked."""
         return None
 
     @property
     def expected_digest(self) -> str | None:
-        """SHA-256 of all paragraphs, each followed by a line feed; `None` leaves it unchecked."""
+        """SHA-256 of all paragraphs with line feeds, `None` if unchecked."""
         return None
 
     @abstractmethod
     def build(self) -> Corpus:
-        """Build the reader; it opens no file yet."""
+        """Build the reader without opening a file."""
 
 
 CORPORA = Registry(
@@ -171,7 +171,7 @@ class TextConfig(CorpusConfig):
 
     @property
     def tokens(self) -> Unit:
-        """What a token is."""
+        """The unit of tokens."""
         return self.unit
 
     @property

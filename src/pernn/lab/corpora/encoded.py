@@ -1,4 +1,4 @@
-"""A prepared corpus on disk: ids in memory-mapped files, every byte of it checked."""
+"""A prepared corpus on disk: checked ids in memory-mapped files."""
 
 import hashlib
 import json
@@ -23,12 +23,12 @@ Ids = UInt16[np.ndarray, " pieces"] | UInt32[np.ndarray, " pieces"]
 
 
 def ids_file(split: Split) -> str:
-    """Name the file of all ids of a part, one paragraph after another."""
+    """Return the name of the file of a part's ids."""
     return f"{split}.ids.bin"
 
 
 def offsets_file(split: Split) -> str:
-    """Name the file of where each paragraph begins, and of where the last one ends."""
+    """Return the name of the file of paragraphs' beginnings."""
     return f"{split}.offsets.bin"
 
 
@@ -46,7 +46,7 @@ def seal(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 class EncodedCorpus:
-    """Ids of three parts; nothing is read into memory before it is asked for.
+    """Ids of three parts, read when they are asked for.
 
     Args:
         folder: What `prepare` made. Every file is read once to compare its SHA-256, which costs
@@ -67,13 +67,13 @@ class EncodedCorpus:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the pieces and of all ids; where the text was read from changes nothing."""
+        """SHA-256 of the pieces and of all ids."""
         files = self.manifest["files"]
         return hashlib.sha256(canonical({name: files[name] for name in FILES})).hexdigest()
 
     @property
     def has_characters(self) -> bool:
-        """Whether a token is a character, of which there may be fewer than were asked for."""
+        """True if tokens are characters: fewer may exist than asked for."""
         return bool(self.manifest["pieces"]["model_type"] == CHARACTERS["model_type"])
 
     def num_paragraphs(self, split: Split) -> int:
@@ -85,7 +85,7 @@ class EncodedCorpus:
         return np.diff(self._offsets[split])
 
     def ids(self, split: Split, index: int, max_length: int | None = None) -> Ids:
-        """Return the ids of one paragraph, or the first `max_length` of them; read-only.
+        """Return a paragraph's ids, at most `max_length`, read-only.
 
         Raises:
             IndexError: If there is no such paragraph.
@@ -98,7 +98,7 @@ class EncodedCorpus:
         return self._ids[split][start:stop]
 
     def text(self, split: Split, index: int) -> str:
-        """Return one paragraph as it stood in the raw text, without the space at its end.
+        """Return one paragraph of the raw text, without trailing space.
 
         Raises:
             MachineError: If SentencePiece is missing.

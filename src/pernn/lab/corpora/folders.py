@@ -1,4 +1,4 @@
-"""Where language data lie on this machine, and files that are on disk before they are used."""
+"""Folders of language data on this machine, and synced files."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ ABOUT = "text.json"
 
 
 def data_root() -> Path:
-    """Return the folder of all language data: `$PERNN_DATA`, or `data` below where we are."""
+    """Return the folder of language data: `$PERNN_DATA`, or `data` here."""
     return Path(os.environ.get(ROOT_VARIABLE) or "data")
 
 
@@ -26,7 +26,7 @@ def raw_folder(name: str) -> Path:
 
 
 def find_text(name: str) -> dict[str, Any] | None:
-    """Return the settings of a text that was kept under a name; `None` if there is none."""
+    """Return the settings of a named text, or `None`."""
     path = raw_folder(name) / ABOUT
     try:
         found = dict(json.loads(path.read_bytes()))
@@ -80,7 +80,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def using(path: Path) -> Iterator[None]:
-    """Turn the system's errors into one line that names the path and the way out."""
+    """Turn the system's errors into one line with the path."""
     try:
         yield
     except OSError as error:

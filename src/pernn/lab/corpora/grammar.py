@@ -1,4 +1,4 @@
-"""The project's own corpus: a small grammar that writes text in the form of WikiText-103."""
+"""A small grammar that writes text in the form of WikiText-103."""
 
 from bisect import bisect
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ WORDS_AT_ONCE = 1024
 
 
 def spell(number: int) -> str:
-    """Write a number in syllables; no two numbers give the same word."""
+    """Write a number in syllables, each number its own word."""
     syllables = []
     while True:
         number, rest = divmod(number, len(ONSETS) * len(VOWELS))
@@ -41,7 +41,7 @@ def spell(number: int) -> str:
 
 
 class Dice:
-    """Throws of one article, in order: a function of the stream and the article's number."""
+    """Random draws of one article, in order."""
 
     def __init__(self, stream: RandomStream, article: int) -> None:
         self._throws = (
@@ -59,7 +59,7 @@ class Dice:
         return int(next(self._throws) * bound)
 
     def rank(self, weights: list[float]) -> int:
-        """Return an index with a probability in proportion to its weight; weights are summed up."""
+        """Return an index with probability proportional to its weight."""
         return bisect(weights, next(self._throws) * weights[-1])
 
 

@@ -1,4 +1,4 @@
-"""Language modelling as a task: a paragraph is a sequence, and every token is to be predicted."""
+"""Language modelling as a task: every token of a paragraph is predicted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class LanguageModelling:
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
-        """Name the row that begins a paragraph, and fills up shorter ones behind their end."""
+        """Name the row that begins a paragraph and pads shorter ones."""
         return ("BOS",) if self.rules == "as-written" else ()
 
     @property
@@ -105,7 +105,7 @@ class LanguageModelling:
 
 
 class ParagraphStream:
-    """The paragraphs of one task, in the order of one seed: a `BatchStream`.
+    """The paragraphs of one task in one seed's order.
 
     Every epoch shows each training paragraph once, in an order of its own. Update n shows the
     places n·b … (n + 1)·b − 1 of all epochs in a row, so a batch may belong to two of them, and
@@ -146,7 +146,7 @@ class ParagraphStream:
         return self._orders[epoch]
 
     def test(self) -> Batch:
-        """Return all paragraphs of the test part, shortest first, so that little is filled up."""
+        """Return all paragraphs of the test part, shortest first."""
         order = np.argsort(self.task.corpus.lengths("test"), kind="stable")
         return self.task.batch("test", order)
 
@@ -173,14 +173,14 @@ class ParagraphStream:
 
 
 def perplexity(losses: Float64[np.ndarray, " tokens"]) -> float:
-    """Return exp of the mean loss in nats: 1 at best, the vocabulary's size by guessing."""
+    """Return exp of the mean loss in nats."""
     return float(np.exp(losses.mean()))
 
 
 def by_position(
     losses: Float64[np.ndarray, "paragraphs scored"], scored: Bool[np.ndarray, "paragraphs scored"]
 ) -> Table:
-    """Return the perplexity apart by position, in rows that begin at powers of two.
+    """Return the perplexity by position, in ranges from powers of two.
 
     Position 2^k, if it is the last one, belongs to the row before.
     """

@@ -1,4 +1,4 @@
-"""A text of one's own: split once by `pernn prepare FILE`, then known by its name."""
+"""A text of one's own, split once by `pernn prepare FILE`."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ SHARE = 0.05
 
 
 def split_paragraphs(text: str) -> list[str]:
-    r"""Return the paragraphs: what blank lines separate, or every line where there are none.
+    r"""Return the paragraphs between blank lines, or every line without such.
 
     Examples:
         >>> split_paragraphs("One line\nand another.\n\nThe next.\n")
@@ -38,7 +38,7 @@ def split_paragraphs(text: str) -> list[str]:
 
 
 def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "pieces") -> TextConfig:
-    """Split a text into three parts, in its own order, and keep them under a name.
+    """Split a text into three parts and keep them under a name.
 
     Args:
         file: UTF-8 text.

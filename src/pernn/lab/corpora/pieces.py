@@ -69,7 +69,7 @@ def train_pieces(
     rules: Rules = "as-written",
     unit: Unit = "pieces",
 ) -> bytes:
-    """Train a unigram model, or list the characters; the same text gives the same bytes.
+    """Train a unigram model, or list the characters.
 
     Args:
         paragraphs: The text.
@@ -118,7 +118,7 @@ class Pieces:
         self._is_lossless = UNKNOWN not in self._mark
 
     def encode(self, paragraphs: Sequence[str]) -> list[Int32[np.ndarray, " pieces"]]:
-        """Return the ids of each text; `decode` inverts it if the model was trained as written."""
+        """Return the ids of each text."""
         found = self._processor.encode(list(paragraphs), out_type="numpy", num_threads=NUM_THREADS)
         return [
             self._with_marks(text)

@@ -1,4 +1,4 @@
-"""Text → pieces → ids on disk, once; whole or absent, whatever is killed in between."""
+"""Preparation of a corpus: text → pieces → ids on disk."""
 
 import fcntl
 import hashlib
@@ -31,11 +31,11 @@ PARAGRAPHS_AT_ONCE = 4096
 
 @runtime_checkable
 class Preparable(Protocol):
-    """What a prepared corpus depends on; a `LanguageModellingConfig` has it."""
+    """Settings of a prepared corpus, as in `LanguageModellingConfig`."""
 
     @property
     def corpus(self) -> CorpusConfig:
-        """Which text."""
+        """The text."""
         ...
 
     @property
@@ -45,13 +45,13 @@ class Preparable(Protocol):
 
     @property
     def effective_rules(self) -> Rules:
-        """What of the text is used."""
+        """The part of the text that is used."""
         ...
 
 
 @dataclass
 class Survey:
-    """What the text of one part has."""
+    """Counts of one part's text."""
 
     num_articles: int = 0
     num_paragraphs: int = 0
@@ -59,7 +59,7 @@ class Survey:
 
 
 def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) -> EncodedCorpus:
-    """Open the prepared corpus of a task; prepare it first if that was never done.
+    """Open a task's corpus, prepared now if it never was.
 
     If another process is preparing it, this one waits and then takes what the other has made.
 
@@ -101,7 +101,7 @@ def check_source(config: Preparable) -> None:
 
 
 def folder_of(config: Preparable) -> Path:
-    """Return the folder of a task's prepared corpus, whether it is there or not."""
+    """Return the folder of a task's corpus, prepared or not."""
     rules = config.effective_rules
     parameters = {
         "format": FORMAT,

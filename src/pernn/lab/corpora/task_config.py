@@ -44,17 +44,17 @@ class LanguageModellingConfig(TaskConfig):
 
     @property
     def effective_rules(self) -> Rules:
-        """The rules; without any, and without a preset, those of `as-run`."""
+        """The rules, by default those of `as-run`."""
         return self.rules or "as-run"
 
     @property
     def sizes(self) -> str:
-        """How large it is, in a few words, for people and for `name`."""
+        """Its sizes in a few words, for people and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
 
     @property
     def name(self) -> str:
-        """Canonical description: what the order of the data depends on beside the seed."""
+        """Canonical description, which with the seed decides the data's order."""
         rules = "" if self.effective_rules == "as-written" else f" rules={self.effective_rules}"
         return f"{super().name} corpus={self.corpus.title}{rules}"
 
@@ -69,7 +69,7 @@ class LanguageModellingConfig(TaskConfig):
         check_source(self)
 
     def build(self) -> Task:
-        """Make the task; its corpus is opened, or prepared, when data are first asked for."""
+        """Make the task, whose corpus is opened when data are asked for."""
         from .language_modelling import LanguageModelling
 
         def open_corpus() -> "EncodedCorpus":

@@ -1,4 +1,4 @@
-"""Raw text in the form of WikiText-103, and what of it is read: the paragraphs."""
+"""Paragraphs of raw text in the form of WikiText-103."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Corpus(Protocol):
         ...
 
     def sources(self) -> Mapping[str, str]:
-        """Return the SHA-256 of every file that is read; none if the text is generated.
+        """Return the SHA-256 of every file that is read.
 
         Raises:
             MachineError: If a file is missing; the message says how to get it.
@@ -42,12 +42,12 @@ class Line:
     level: int
 
     def is_kept(self, rules: Rules) -> bool:
-        """Whether the line is a paragraph; the published program drops all that begin with ` =`."""
+        """Return whether the line is a paragraph."""
         return not (self.text.startswith(" =") if rules == "as-run" else self.level)
 
 
 def heading_level(line: str) -> int:
-    """Return how many signs stand on each side of ` = Title = `; 0 if the line looks otherwise."""
+    """Return a heading's level, the signs on each side, or 0."""
     words = line.split()
     level = 0
     while level < len(words) and words[level] == words[-1 - level] == "=":
@@ -79,10 +79,10 @@ def _read(previous: str, line: str, following: str) -> Iterator[Line]:
 
 
 def is_blank(line: str) -> bool:
-    """Whether a line has nothing but white space."""
+    """Return whether a line has nothing but white space."""
     return not line or line.isspace()
 
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Return the paragraphs of raw lines, one per line; headings and blank lines are left out."""
+    """Return the paragraphs of raw lines, without headings and blank lines."""
     return (line.text for line in read_lines(lines) if not line.level)

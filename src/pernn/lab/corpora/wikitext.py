@@ -1,4 +1,4 @@
-"""WikiText-103 as others distribute it: raw text, or Parquet files of the same lines."""
+"""WikiText-103 as raw text, or Parquet files of the same lines."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PARQUET_NAMES: dict[Split, str] = {"train": "train", "valid": "validation", "tes
 
 @dataclass(frozen=True)
 class Wikitext:
-    """Raw files in one folder: `wiki.train.raw` and so on, or `train-*.parquet` and so on.
+    """Raw files in one folder: `wiki.train.raw` …, or `train-*.parquet` ….
 
     Raw text is taken where both are there. No file is opened before it is asked for.
 

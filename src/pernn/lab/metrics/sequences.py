@@ -1,4 +1,4 @@
-"""How well predicted id sequences agree with their targets; what is `UNSCORED` does not count."""
+"""Agreement of predicted id sequences with targets that are scored."""
 
 import numpy as np
 from jaxtyping import Bool, Int, Int64
@@ -21,7 +21,7 @@ def token_accuracy(
 def sequence_accuracy(
     predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
 ) -> float:
-    """Share of sequences in which every scored token is right, in [0, 1]."""
+    """Return the share of sequences without an error, in [0, 1]."""
     scored = _scored(predictions, targets)
     return float(((predictions == targets) | ~scored).all(axis=1).mean())
 
@@ -29,7 +29,7 @@ def sequence_accuracy(
 def ascending_pair_share(
     predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
 ) -> float:
-    """Return the share of neighbouring scored predictions in ascending order, in [0, 1].
+    """Return the share of ascending neighbouring predictions, in [0, 1].
 
     Right or wrong; equal neighbours are in order, as tokens that are sorted may occur more than
     once. 1 if there is no pair.

@@ -1,4 +1,4 @@
-"""Reverse ordering or sorting by a network that is fed its own outputs."""
+"""Reverse ordering or sorting by networks fed their own outputs."""
 
 from typing import ClassVar, Literal
 
@@ -32,7 +32,7 @@ class AutoregressiveConfig(TokenTaskConfig):
 
     @property
     def sizes(self) -> str:
-        """Its rule and sizes in a few words, for labels and for `name`."""
+        """Rule and sizes in a few words, for labels and `name`."""
         return f"{self.rule} {super().sizes}"
 
     def build(self) -> SyntheticTask:

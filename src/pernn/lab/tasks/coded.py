@@ -1,4 +1,4 @@
-"""Reverse ordering with a vector beside every token that no other sequence has."""
+"""Reverse ordering with a vector of its own beside every token."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -21,7 +21,7 @@ NUM_ONSETS = 1_024
 
 
 class CodedReversalConfig(TokenTaskConfig):
-    """Return the input sequence in reverse order; beside each token stands a vector of norm 1.
+    """Return the input in reverse order, a unit vector beside each token.
 
     Picture (L = 4, keys):
         input    8 29  2 11  ?  ?  ?  ?
@@ -71,7 +71,7 @@ class CodedReversalConfig(TokenTaskConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class CodedReversal(SyntheticTask):
-    """A task whose tokens and queries are vectors: an id, then its code.
+    """A task whose tokens are vectors: an id, then its code.
 
     Args:
         codes: Which, as `CodedReversalConfig` has them.
@@ -83,7 +83,7 @@ class CodedReversal(SyntheticTask):
 
     @property
     def network(self) -> Literal["coded"]:
-        """Which kind of network it is for."""
+        """The sort of network."""
         return "coded"
 
     @property
@@ -118,7 +118,7 @@ class CodedReversal(SyntheticTask):
 
 
 class CodedStream(SyntheticStream):
-    """The data of one task and seed; the tokens are those of the task without codes.
+    """The data of one task and seed, tokens as without codes.
 
     Args:
         task: What to sample.

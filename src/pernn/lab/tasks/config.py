@@ -18,7 +18,7 @@ from .synthetic import SyntheticTask
 
 
 class TaskConfig(Part):
-    """What every task has; a third-party task derives its config from this or from a subclass.
+    """Base of all tasks' configs.
 
     Attributes:
         length: Length of the inputs, L.
@@ -49,7 +49,7 @@ class TaskConfig(Part):
         return self
 
     def check_data(self) -> None:
-        """Refuse a task whose data this machine cannot have; those that are drawn it always has.
+        """Refuse a task whose data this machine cannot have.
 
         Raises:
             MachineError: If a text or a package is missing.
@@ -57,7 +57,7 @@ class TaskConfig(Part):
 
     @abstractmethod
     def build(self) -> Task:
-        """Build the task; light, as it is made whenever a spec is checked."""
+        """Build the task, cheaply, as every check of a spec does."""
 
     @model_validator(mode="after")
     def _possible(self) -> "TaskConfig":
@@ -81,7 +81,7 @@ class SampledTaskConfig(TaskConfig):
 
 
 class TokenTaskConfig(SampledTaskConfig):
-    """A sampled task whose inputs and answers are ids of a finite vocabulary.
+    """Base of sampled tasks on ids of a finite vocabulary.
 
     Attributes:
         vocab_size: Number of token ids, K.
@@ -95,7 +95,7 @@ class TokenTaskConfig(SampledTaskConfig):
         return f"K={self.vocab_size} {super().sizes}"
 
     def compose(self, rule: Rule, **parts: Any) -> SyntheticTask:
-        """Put a task together from its rule and other parts, all else as most tasks have it.
+        """Compose a task of its rule and other parts.
 
         Args:
             rule: Inputs → targets.
@@ -166,7 +166,7 @@ class SortingConfig(TokenTaskConfig):
 
 
 class DelayedAdditionConfig(TokenTaskConfig):
-    """Return the input sequence in reverse order, each token plus the addend shown with it.
+    """Return the input in reverse order, each token plus its addend.
 
     Picture (K = 32, L = 3):
         input    8 29  2  5  4 30
@@ -212,7 +212,7 @@ class PredecessorQueryConfig(TokenTaskConfig):
 
 
 class CopyingMemoryConfig(TokenTaskConfig):
-    """Return the input sequence in its own order after a time of waiting.
+    """Return the input in order after a time of waiting.
 
     Picture (L = 3, hold_time = 2):
         input    5    2    7 HOLD HOLD EMIT EMIT EMIT

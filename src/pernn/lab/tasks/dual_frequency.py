@@ -1,4 +1,4 @@
-"""A vocabulary of Frequent and Rare ids, and tests of one token among others."""
+"""Frequent and Rare ids, and tests of one token among others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ RARE_SHARE = 1 / 8
 
 @dataclass(frozen=True, kw_only=True)
 class OneTarget:
-    """Sequences of one class but for one token, the target, whose retrieval alone is scored.
+    """Test sequences of one class around one target, which alone counts.
 
     {Frequent, Rare} target × {Frequent, Rare} disturbants × every position × `num_per_cell`, in
     this order. The four conditions show the same sequences of ranks: the id of rank n is n among
@@ -77,7 +77,7 @@ class OneTarget:
     def inputs(
         self, task: Composed, stream: RandomStream
     ) -> Int64[np.ndarray, "held_out input_time"]:
-        """Draw distinct sequences of ranks; each becomes one sequence of every condition."""
+        """Draw distinct sequences of ranks, each for every condition."""
         half, length = task.vocab_size // 2, task.longest
         wanted = length * self.num_per_cell
         ranks, lane = np.empty((0, length), dtype=np.int64), 0
@@ -107,7 +107,7 @@ class OneTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class ByCondition:
-    """Token accuracy by the classes of target and disturbants, and the target's place.
+    """Token accuracy by classes of target and disturbants, and by place.
 
     Args:
         vocab_size: Number of token ids, K.
@@ -116,7 +116,7 @@ class ByCondition:
     vocab_size: int
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
-        """Return the accuracy and tables by condition, by quarter of the input and by position."""
+        """Return accuracy and tables by condition, quarter and position."""
         length = batch.tokens.shape[1]
         rows = np.arange(len(batch.tokens))
         steps = (batch.targets != UNSCORED).argmax(axis=1)
@@ -159,7 +159,7 @@ def _table(right: np.ndarray, keys: Sequence[np.ndarray], place: str | None = No
 
 
 class DualFrequencyConfig(TaskConfig):
-    """Return the input sequence in reverse order; half of the ids are Rare.
+    """Return the input in reverse order. Half of the ids are Rare.
 
     Picture (K = 32, L = 4):
         input    8 29  2 11  ?  ?  ?  ?
@@ -204,7 +204,7 @@ class DualFrequencyConfig(TaskConfig):
         return self.model_copy(update={"rare_share": rare_share})
 
     def build(self) -> SyntheticTask:
-        """Build the task; without a share or a preset, with that of `as-run`."""
+        """Build the task, by default with the share of `as-run`."""
         share = RARE_SHARE if self.rare_share is None else self.rare_share
         return SyntheticTask(
             name=self.name,

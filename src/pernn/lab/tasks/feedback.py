@@ -1,4 +1,4 @@
-"""What the network is given after the inputs, while it predictions."""
+"""Inputs of the output phase."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -11,11 +11,11 @@ from pernn.errors import ConfigError
 
 @runtime_checkable
 class Feedback(Protocol):
-    """What surrounds the inputs: further tokens, queries and their rows of the embedding."""
+    """Tokens and queries around the inputs, and their embedding rows."""
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
-        """Names of the embedding rows after those of the ids; the first one is the query's."""
+        """Names of the embedding rows after the ids', the query's first."""
         ...
 
     def num_queries(self, num_targets: int) -> int:
@@ -76,7 +76,7 @@ class Unprompted(_InputsOnly):
 
 @dataclass(frozen=True, kw_only=True)
 class HoldAndEmit:
-    """A learnable vector while the inputs are to be kept, another one while they are asked for.
+    """A learnable vector while inputs are held, another for the outputs.
 
     EMIT is the query, the embedding's row `vocab_size`; HOLD is the token `vocab_size + 1`.
 
@@ -115,7 +115,7 @@ class HoldAndEmit:
 
 @dataclass(frozen=True)
 class OwnOutput:
-    """The previous output: in training the true one (teacher forcing), a sign before the first.
+    """The previous output, in training the true one (teacher forcing).
 
     The sign is DUMMY, the embedding's row `vocab_size`. The task shows the true outputs; a network
     with a `decode` of its own puts its outputs in their place.

@@ -1,4 +1,4 @@
-"""Which sequences are for testing: how they are made, and what of them is to be answered."""
+"""Test sequences: how they are made and scored."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -19,7 +19,7 @@ Targets = Int64[np.ndarray, "held_out scored"]
 
 @runtime_checkable
 class Composed(Protocol):
-    """What of a task its test sequences may depend on; a `SyntheticTask` has it."""
+    """The part of a task on which test sequences may depend."""
 
     @property
     def rule(self) -> Rule:
@@ -49,10 +49,10 @@ class Composed(Protocol):
 
 @runtime_checkable
 class HeldOut(Protocol):
-    """A way to make test sequences; training never shows one of them."""
+    """A way to make test sequences, which training never shows."""
 
     def check(self, task: Composed) -> None:
-        """Refuse a task that does not have enough sequences, or none left to train on."""
+        """Refuse a task with too few sequences to test and train."""
         ...
 
     def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
@@ -66,7 +66,7 @@ class HeldOut(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Distinct:
-    """Samples like those of training, each only once; all predictions count.
+    """Distinct samples like those of training, fully scored.
 
     Args:
         num_held_out: How many there are of each length.

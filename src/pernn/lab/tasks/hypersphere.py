@@ -1,4 +1,4 @@
-"""Vectors uniform on the unit hypersphere: random words → float32, the same on every machine.
+"""Vectors uniform on the unit hypersphere, the same on every machine.
 
 A vector of independent normal deviates has a uniform direction. The deviates come in pairs from
 one word each (Box–Muller). Libraries' logarithms and sines differ between processors in the last

@@ -58,7 +58,7 @@ class InfiniteVocabularyConfig(SampledTaskConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class SphericalTask:
-    """Fresh vectors at every step, no sequence of them held out, all a function of their address.
+    """Fresh vectors at every step, a function of their address.
 
     Args:
         name: Canonical description; two tasks of one name show the same data.
@@ -142,7 +142,7 @@ class SphericalStream:
         return self.task.batch(self.held_out.copy())
 
     def measure(self, predictions: Predictions) -> Measurement:
-        """Measure the answers to `test`: the mean cosine and the distribution over tokens."""
+        """Measure mean cosine and its distribution over tokens."""
         targets = self.held_out[:, ::-1]
         cosines = cosine_similarities(predictions.values, targets)
         found = np.quantile(cosines, np.array(PERCENTS) / 100).tolist()
@@ -172,7 +172,7 @@ class SphericalStream:
             lane += 1
 
     def is_held_out(self, inputs: Vectors) -> Bool[np.ndarray, " batch"]:
-        """Return which rows have the hash of a held-out sequence: all that are held out have it."""
+        """Return which rows have the hash of a held-out sequence."""
         found: Bool[np.ndarray, " batch"] = np.isin(self._hash(inputs), self._hashes)
         return found
 

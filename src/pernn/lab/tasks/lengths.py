@@ -1,4 +1,4 @@
-"""How long the inputs are, and how sequences of several lengths make one batch."""
+"""Lengths of inputs, and batches of several lengths."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Length(Protocol):
         ...
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
-        """Make the batch of such rows out of batches of rows of one length."""
+        """Make a batch out of batches of one length each."""
         ...
 
 
@@ -84,7 +84,7 @@ class Fixed:
 
 @dataclass(frozen=True, kw_only=True)
 class UniformRange:
-    """Every input has a length of its own, drawn uniformly from min_length … longest.
+    """A length per input, uniform in min_length … longest.
 
     In a batch each sequence starts at step 1: inputs, then as many queries, then padding up to the
     steps of the longest. Queries are given as tokens, since they begin at different steps; padding
@@ -142,12 +142,12 @@ class UniformRange:
             )
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
-        """Draw a length for every row; ids beyond it become padding."""
+        """Draw a length for every row, and pad beyond it."""
         lengths = self.min_length + integers(words, len(self.possible))
         return np.where(np.arange(ids.shape[1]) < lengths, ids, padding)
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
-        """Put batches of one length each together, row by row; targets begin after the shortest."""
+        """Join batches of one length each, row by row."""
         tokens = np.full((len(inputs), 2 * self.longest), padding, dtype=np.int64)
         targets = np.full(
             (len(inputs), 2 * self.longest - self.min_length), UNSCORED, dtype=np.int64

@@ -1,4 +1,4 @@
-"""What is measured of the predictions to a task; a task has one or several of these."""
+"""Metrics of a task's predictions."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -46,7 +46,7 @@ class Sequences:
 
 @dataclass(frozen=True)
 class Ascending:
-    """Whether what should be sorted at least ascends."""
+    """Shares of outputs in ascending order, right or wrong."""
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Return the shares of ascending pairs and of sequences that ascend throughout."""
@@ -61,7 +61,7 @@ class Ascending:
 
 @dataclass(frozen=True, kw_only=True)
 class SolvedOrStuck:
-    """Whether a trial ended perfect or at chance: 0 or 1, so that trials average to a share.
+    """1 for a trial that ended perfect or at chance, else 0.
 
     Args:
         chance: Token accuracy of guessing.

@@ -1,4 +1,4 @@
-"""What a task looks like: its sequences step by step, as text."""
+"""Pictures of a task: sequences step by step, as text."""
 
 from dataclasses import dataclass
 

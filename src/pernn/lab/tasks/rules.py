@@ -1,4 +1,4 @@
-"""What is to be answered: input ids → target ids."""
+"""Rules: input ids → target ids."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -39,7 +39,7 @@ class Reverse:
 
 @dataclass(frozen=True)
 class Sort:
-    """The inputs in ascending order; an id that occurs twice is given twice.
+    """The inputs in ascending order, repeated ids repeated.
 
     Example:
         8 29 2 8 → 2 8 8 29
@@ -69,7 +69,7 @@ class Same:
 
 @dataclass(frozen=True, kw_only=True)
 class DelayedAddition:
-    """The first half, last one first, plus the second half, modulo the number of ids.
+    """The reversed first half plus the second half, modulo K.
 
     Args:
         vocab_size: Number of token ids, K.

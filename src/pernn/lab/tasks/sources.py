@@ -1,4 +1,4 @@
-"""Where tokens come from: random words → ids, one word for each id."""
+"""Sources of tokens: random words → ids, one word each."""
 
 import math
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Uniform:
 
 @dataclass(frozen=True, kw_only=True)
 class DualFrequency:
-    """Ids drawn independently, each Rare with a probability, then uniformly in its half.
+    """Independent ids, Rare with a probability, uniform within their half.
 
     Frequent are the ids of the first half, Rare those of the second. One random word decides both:
     the part of [0, 1) below 1 − rare_share is divided evenly among the Frequent ids, the rest among
@@ -128,7 +128,7 @@ class NonRepeating:
     def draw(
         self, words: UInt64[np.ndarray, "batch input_time"]
     ) -> Int64[np.ndarray, "batch input_time"]:
-        """Map one random word to each id, and none to an id that was before."""
+        """Map one random word to each id, without repetition."""
         ids = np.empty(words.shape, dtype=np.int64)
         for step in range(words.shape[1]):
             rank = integers(words[:, step], self.vocab_size - step)
@@ -154,7 +154,7 @@ class NonRepeating:
 
 @dataclass(frozen=True, kw_only=True)
 class Cued:
-    """Distinct ids, then one of them again, each but the first equally likely.
+    """Distinct ids, then one of them again, never the first.
 
     Args:
         source: Where the distinct ids come from.
@@ -170,7 +170,7 @@ class Cued:
     def draw(
         self, words: UInt64[np.ndarray, "batch input_time"]
     ) -> Int64[np.ndarray, "batch input_time"]:
-        """Map the last word of each row to a place, the others to ids."""
+        """Map each row's last word to a place, others to ids."""
         ids = self.source.draw(words[:, :-1])
         places = 1 + integers(words[:, -1:], ids.shape[1] - 1)
         return np.concatenate([ids, np.take_along_axis(ids, places, axis=1)], axis=1)

@@ -1,4 +1,4 @@
-"""A task is a composition: rule × token source × length × feedback, over counter-based streams."""
+"""Composition of tasks: rule × token source × length × feedback."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ STEPS_AT_ONCE = 16
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticTask:
-    """Fresh samples at every step, none of them held out, all a function of their address.
+    """Fresh samples at every step, a function of their address.
 
     In rows of inputs, ids beyond a sequence's own length are `vocab_size`.
 
@@ -60,12 +60,12 @@ class SyntheticTask:
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
-        """Names of the embedding rows after those of the ids; the query's comes first."""
+        """Names of the embedding rows after the ids', the query's first."""
         return self.feedback.extra_rows
 
     @property
     def network(self) -> Literal["queried", "autoregressive", "coded"]:
-        """Which kind of network it is for."""
+        """The sort of network."""
         return "autoregressive" if isinstance(self.feedback, OwnOutput) else "queried"
 
     @property
@@ -103,7 +103,7 @@ class SyntheticTask:
     def draw(
         self, words: UInt64[np.ndarray, "batch words"]
     ) -> Int64[np.ndarray, "batch input_time"]:
-        """Return the inputs of each row of words: those of the ids, then those of the length."""
+        """Return the inputs of each row of words, ids' words first."""
         ids = self.source.draw(words[:, : self.longest])
         return self.length.cut(ids, words[:, self.longest :], self.vocab_size)
 

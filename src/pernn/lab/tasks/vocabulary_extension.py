@@ -1,4 +1,4 @@
-"""Some ids are known from before, others are new; tests ask for the new ones."""
+"""Ids known from before and new ones, which are tested."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -75,7 +75,7 @@ class NewAndMixed:
 
 @dataclass(frozen=True)
 class ByIds:
-    """What `Sequences` measures, of new ids; a table has it of mixed sequences too."""
+    """The metrics of `Sequences`, for new ids and mixed sequences."""
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Measure the two halves."""
@@ -97,7 +97,7 @@ def _part_of_batch(batch: Batch, rows: slice) -> Batch:
 
 
 class VocabularyExtensionConfig(TokenTaskConfig):
-    """Return the input sequence in reverse order; tested on ids that came later.
+    """Return the input in reverse order, tested on ids that came later.
 
     Picture (K = 32, num_known = 16, L = 4):
         input    8 29  2 11  ?  ?  ?  ?

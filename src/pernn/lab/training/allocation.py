@@ -1,4 +1,4 @@
-"""Allocation without page faults: what is freed stays with the process for the next update."""
+"""Allocation without page faults: freed memory stays with the process."""
 
 import ctypes
 
@@ -13,7 +13,7 @@ SETTINGS = {
 
 
 def keep_freed_memory() -> bool:
-    """Make the C library keep freed blocks, for the rest of the process.
+    """Make the C library keep freed blocks in this process.
 
     By default glibc hands large blocks back to the system as soon as they are freed; an update then
     spends more time on having them zeroed again than on some of its phases. The price is that the

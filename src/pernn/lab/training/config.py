@@ -1,4 +1,4 @@
-"""Parameters of training, and the two presets; never loads torch."""
+"""Parameters of training, and the two presets. Never loads torch."""
 
 import math
 from collections.abc import Callable
@@ -57,7 +57,7 @@ PRESETS: dict[PresetName, Preset] = {
 
 
 class TrainingConfig(Config):
-    """How long and how fast to train; the defaults are the paper's.
+    """Length and rate of training, by default the paper's.
 
     Attributes:
         iterations: Number of updates, N.
@@ -103,7 +103,7 @@ class TrainingConfig(Config):
 
     @property
     def kept_interval(self) -> int:
-        """Updates between checkpoints that are kept for good; the last one is in any case."""
+        """Updates between checkpoints that are kept, beside the last."""
         return math.lcm(self.keep_interval or self.iterations, self.checkpoint_interval)
 
     @model_serializer(mode="wrap")
@@ -134,7 +134,7 @@ def learning_rate(update: int, config: TrainingConfig) -> float:
 
 
 def encoding_strength(update: int, config: TrainingConfig) -> float:
-    """Return what the positional encoding is multiplied by at update n, and after it.
+    """Return the positional encoding's factor from update n on.
 
     `early`: 1 for a quarter of the updates, then falling linearly to 0 at half; `late`: 0 for the
     first half, then 1; `withdrawn`: 1 but for the last update, so that the trained network is

@@ -1,4 +1,4 @@
-"""How well a model predictions the held-out sequences."""
+"""Evaluation of a model on held-out sequences."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -39,7 +39,7 @@ Ask = Callable[[Tensor, int, Index | None], Iterable[Tensor]]
 def predict(
     model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
 ) -> Predictions:
-    """Predict a batch, chunk by chunk; the truth is fed back where anything is."""
+    """Predict a batch in chunks, the truth fed back."""
 
     def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterator[Tensor]:
         if not isinstance(model, LinearOutput):
@@ -59,7 +59,7 @@ def predict(
 def decode(
     model: Decoder, batch: Batch, device: torch.device, precision: Precision = "fp32"
 ) -> Predictions:
-    """Predict a batch whose outputs are fed back, from the model's own outputs alone."""
+    """Predict a batch from the model's own outputs, fed back."""
 
     def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterable[Tensor]:
         outputs = model.decode(tokens[:, : tokens.shape[1] - num_scored + 1], num_scored)
@@ -74,7 +74,7 @@ def evaluate(
     device: torch.device,
     precision: Precision = "fp32",
 ) -> Measurement:
-    """Measure the loss and what the task wants measured on the held-out sequences.
+    """Measure loss and the task's metrics on held-out sequences.
 
     A model that is fed its own outputs is measured that way, and the table `by_feedback` also says
     how it does with the truth fed back, as in training.

@@ -17,14 +17,14 @@ from .update import make_update
 
 @dataclass(frozen=True)
 class Updated:
-    """One more update is done; the state is whole and may be saved."""
+    """One more update is done, and the state may be saved."""
 
     update: int
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Metrics of training (means over the log interval) or of the held-out sequences."""
+    """Metrics of training, over a log interval, or of held-out sequences."""
 
     update: int
     kind: str
@@ -69,7 +69,7 @@ def advance(
 
 
 def ran_out_of_memory(error: BaseException | None) -> bool:
-    """Return whether an error, or what led to it, is that there is no memory left."""
+    """Return whether an error comes from a lack of memory."""
     while error is not None:
         if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error):
             return True

@@ -1,4 +1,4 @@
-"""What training minimises: cross-entropy of ids, or one minus the cosine of vectors."""
+"""Objectives: cross-entropy of ids, or one minus vectors' cosine."""
 
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -76,7 +76,7 @@ class DeviceBatch:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What batches have in common that one recording serves."""
+        """The shape that batches of one recording share."""
         return (
             self.tokens.shape,
             self.num_queries,
@@ -98,7 +98,7 @@ class DeviceBatch:
 
 
 def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[DeviceBatch]:
-    """Return a batch on the device, in pieces of `micro_batch` sequences; in one by default."""
+    """Return a batch on the device, in pieces of `micro_batch` sequences."""
     size = micro_batch or len(batch.tokens)
     if size >= len(batch.tokens):
         return [DeviceBatch.of(batch, device)]
@@ -133,7 +133,7 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 
 
 def batch_loss(network: SequenceModel, shown: DeviceBatch) -> Loss:
-    """Return what a network minimises on these sequences, and how much of it is right.
+    """Return a network's loss and share of right answers.
 
     Of a piece of a batch both are what it adds to the batch's.
     """
@@ -205,7 +205,7 @@ def predictions(outputs: Outputs, targets: Targets) -> Targets:
 
 
 def find_scored(targets: Shaped[np.ndarray, "batch scored ..."]) -> BoolArray | None:
-    """Return which steps are scored; `None` if all are."""
+    """Return which steps are scored, or `None` for all."""
     if targets.dtype != np.int64:
         return None
     scored = targets != UNSCORED

@@ -1,4 +1,4 @@
-"""Where and how precisely to compute: named, checked, never mixed in silence."""
+"""Devices and precisions: named, checked, never silently mixed."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,7 +14,7 @@ from .config import Precision
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """Find the device of a name; `auto` is the first CUDA device, else the CPU.
+    """Find a named device, or the first CUDA device or CPU.
 
     Raises:
         MachineError: If there is no such device here.
@@ -35,7 +35,7 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def share_devices(name: str, worker: int, num_workers: int) -> tuple[str, float]:
-    """Return the device of a worker, and the share of its memory that is the worker's.
+    """Return a worker's device, and its share of the memory.
 
     Workers take a machine's GPUs in turn, worker i the GPU i mod n; a GPU that is named by its
     number is for all of them.
@@ -53,7 +53,7 @@ def share_devices(name: str, worker: int, num_workers: int) -> tuple[str, float]
 
 
 def limit_gpu_memory(device: str, share: float) -> None:
-    """Let this process take no more than a share, 0 to 1, of a GPU's memory; on a CPU do nothing.
+    """Bound this process's share, 0 to 1, of a GPU's memory.
 
     So trials that share a GPU fail by their own size, not by each other's.
 
@@ -67,7 +67,7 @@ def limit_gpu_memory(device: str, share: float) -> None:
 
 @contextmanager
 def computing(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Set up the device for a precision policy, and leave PyTorch's settings as they were.
+    """Set up a precision policy, then restore PyTorch's settings.
 
     `fp32`: IEEE float32 everywhere. `tf32`: float32 with TensorFloat-32 products.
 
@@ -104,7 +104,7 @@ def computing(precision: Precision, device: torch.device) -> Iterator[None]:
 
 
 def rounding(precision: Precision, device: torch.device) -> AbstractContextManager[Any]:
-    """Make the context of one forward pass: on CUDA under `bf16`, products round their factors.
+    """Make the context of a forward pass, autocast for CUDA's `bf16`.
 
     One forward pass only: a backward pass inside would round what it should not.
     """
@@ -123,7 +123,7 @@ PRODUCTS = {
 
 
 class RoundedOnly(TorchDispatchMode):
-    """Refuses products in float32 whose factors were not rounded, within `bf16` on the CPU.
+    """A check that refuses unrounded products in `bf16` on the CPU.
 
     It watches the first forward pass of a training: a core of one's own that multiplies without
     `pernn.kernels.linear` would otherwise mix precisions.

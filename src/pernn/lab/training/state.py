@@ -21,7 +21,7 @@ Arrays = dict[str, Shaped[np.ndarray, "..."]]
 
 
 class FusedAdam:
-    """What `torch.optim.Adam(…, fused=True)` computes, by the same kernel and to the same bits.
+    """Adam by PyTorch's fused kernel, to the same bits.
 
     Every method of `torch.optim.Adam` first loads `torch._dynamo`, which takes a process as long as
     loading the rest of PyTorch, and a fifth of a worker's memory. See docs/decisions/0015.
@@ -88,7 +88,7 @@ class FusedAdam:
 
 @dataclass
 class TrainState:
-    """What an update changes. Data need no cursor: they are a function of the update's number.
+    """The state that an update changes.
 
     Attributes:
         model: The network, on its device.
@@ -117,7 +117,7 @@ class TrainState:
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """What is trained."""
+        """The network that is trained."""
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def _moments(self) -> dict[str, tuple[nn.Parameter, str]]:

@@ -50,7 +50,7 @@ class Update:
         self.step(show(batch, self.device, self.config.micro_batch))
 
     def step(self, pieces: Sequence[DeviceBatch]) -> None:
-        """Make the next update with a batch that is on the device, whole or in pieces."""
+        """Make the next update with a batch on the device."""
         self.count()
         network = self._usual_network(pieces)
         if network is None:
@@ -85,7 +85,7 @@ class Update:
         )  # fmt: skip
 
     def count(self) -> None:
-        """Begin the next update: count it, set its encoding's strength and its learning rate.
+        """Start the next update: counter, encoding's strength, learning rate.
 
         A rate that is a tensor is set in place.
         """
@@ -99,7 +99,7 @@ class Update:
                 group["lr"] = rate
 
     def run(self, pieces: Sequence[DeviceBatch]) -> None:
-        """Change the state; nothing in here waits for the device."""
+        """Change the state without waiting for the device."""
         state = self.state
         state.optimizer.zero_grad()
         found = [self._add_gradients(shown) for shown in pieces]
@@ -131,7 +131,7 @@ def find_usual(
     num_steps: int = 1,
     num_queries: int = 0,
 ) -> UsualNetwork | None:
-    """Return the network by its parts if whole updates can train it; `None` if autograd must."""
+    """Return the network's parts for whole updates, or `None`."""
     find = getattr(state.network, "usual", None)
     if find is None or config.precision != "fp32" or config.micro_batch is not None:
         return None
@@ -142,7 +142,7 @@ def find_usual(
 
 
 def clip_gradients(parameters: list[nn.Parameter], clip_norm: float) -> Tensor:
-    """Return the norm of all gradients, and scale them down to `clip_norm` if it is above.
+    """Return the norm of all gradients, and clip them.
 
     `torch.nn.utils.clip_grad_norm_` to the same bits, for parameters of one type on one device:
     sorting them takes longer than the work on a small network.
@@ -158,7 +158,7 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 
 
 class RecordedUpdate(Update):
-    """Updates that are recorded once and then repeated, so that a GPU never waits for Python.
+    """Updates that are recorded once, then repeated on a GPU.
 
     The recording reads batches and learning rates from places of their own, which are filled before
     each repetition. Batches of another shape run as they are written.
@@ -236,7 +236,7 @@ def make_update(
 
 
 def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
-    """Record into a CUDA graph, after three runs in which libraries set themselves up."""
+    """Record a CUDA graph after three warm-up runs."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -251,7 +251,7 @@ def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
 
 
 def now(device: torch.device) -> float:
-    """Return the time when all work given to the device so far is done."""
+    """Return the time when the device's work is done."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
