@@ -5,9 +5,12 @@ import random
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from pernn.errors import CorruptError
-from pernn.lab.trials import Trial, curves_of, describe, gather
+from pernn.lab.reports import export_curves
+from pernn.lab.reports.exports import to_json_rows
+from pernn.lab.trials import Trial, curves_of, describe, gather, lines_and_settings, records_of
 from store.finished import finish, spec
 
 UPDATES = range(10, 2010, 10)
@@ -70,3 +73,24 @@ def test_what_is_finished_here_comes_before_what_is_published(tmp_path: Path) ->
     found = gather(tmp_path, [*runs, other.run], published)
     assert [one.run for one in found] == [*runs, other.run]
     assert [one.root for one in found] == [tmp_path, tmp_path, None]
+
+
+def test_curves_are_exported_in_parts_as_they_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
+    expected = curves_of(found)
+    monkeypatch.setattr("pernn.lab.reports.exports.NUM_ROWS", 77)
+    for form in ("csv", "json", "parquet"):
+        assert export_curves(*lines_and_settings(found), tmp_path / f"curves.{form}") == len(
+            expected
+        )
+    assert (tmp_path / "curves.csv").read_text() == expected.to_csv(index=False)
+    assert (tmp_path / "curves.json").read_bytes() == to_json_rows(records_of(expected))
+    rows = parquet.read_table(tmp_path / "curves.parquet").to_pylist()
+    assert [{k: v for k, v in row.items() if v is not None} for row in rows] == [
+        {k: v for k, v in row.items() if v is not None} for row in records_of(expected)
+    ]
+    for form in ("csv", "json", "parquet"):
+        assert export_curves(*lines_and_settings([]), tmp_path / f"none.{form}") == 0
+    assert (tmp_path / "none.json").read_bytes() == to_json_rows([])

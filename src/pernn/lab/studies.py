@@ -8,7 +8,7 @@ from typing import Any
 
 from pernn.errors import ConfigError, PernnError
 from pernn.lab.experiments import SINGLE
-from pernn.lab.reports import chart_library, export_records, write_study
+from pernn.lab.reports import chart_library, export_curves, export_records, write_study
 from pernn.lab.store import (
     describe_publication,
     gc_paused,
@@ -28,7 +28,7 @@ from pernn.lab.sweeps import (
     report_of,
     restrict,
 )
-from pernn.lab.trials import curves_of, find_published, records_of
+from pernn.lab.trials import find_published, lines_and_settings
 
 CARD = """\
 ---
@@ -105,7 +105,7 @@ def write_dataset(
     """
     load_pyarrow()
     require_writable(place / "README.md")
-    configs: list[dict[str, str]] = []
+    configs: list[str] = []
     rows: list[str] = []
     claims: list[dict[str, Any]] = []
     count = 0
@@ -114,12 +114,14 @@ def write_dataset(
         if not (records := report.records):
             continue
         tables = {name: records for one in records for name in one["tables"] if name.isidentifier()}
-        curves = records_of(curves_of(report.trials))
-        for name, rows_of in {"": records, **tables, "curves": curves}.items():
+        for name, rows_of in {"": records, **tables}.items():
             config = f"{sweep.name}.{name}" if name else sweep.name
-            path = f"data/{config}.parquet"
-            if rows_of and export_records(rows_of, place / path, name if name in tables else None):
-                configs.append({"config_name": config, "data_files": path})
+            if export_records(rows_of, place / f"data/{config}.parquet", name or None):
+                configs.append(config)
+        curves = lines_and_settings(report.trials)
+        if len(curves[0]):
+            export_curves(*curves, place / f"data/{sweep.name}.curves.parquet")
+            configs.append(f"{sweep.name}.curves")
         claims += [{"sweep": sweep.name, **one.dump()} for one in report.verdicts]
         cells = [sweep.name, len(records), len(sweep.runs), len({one["seed"] for one in records})]
         command = repeat_command(sweep).replace("|", "\\|")
@@ -131,7 +133,9 @@ def write_dataset(
         "license": "mit",
         "pretty_name": "Trials of position-encoded recurrent networks",
         "tags": ["recurrent-neural-network", "positional-encoding", "tabular"],
-        "configs": configs,
+        "configs": [
+            {"config_name": config, "data_files": f"data/{config}.parquet"} for config in configs
+        ],
     }
     # JSON is YAML.
     lines = [f"{key}: {json.dumps(value)}" for key, value in header.items()]

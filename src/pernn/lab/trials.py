@@ -3,6 +3,7 @@
 import fcntl
 import math
 import os
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -56,6 +57,8 @@ NAMING = frozenset({"run", "num_parameters", "tables", "kind", "diverged"})
 """Columns that are neither set nor measured."""
 CHUNK = 50_000
 """Lines of a log that are in memory as dictionaries at once."""
+LINES = ("train", "test")
+"""Kinds of lines that curves are made of."""
 
 
 @dataclass(frozen=True)
@@ -338,21 +341,23 @@ def _core_seconds(directory: RunDirectory) -> float:
 
 def _thinned(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Return some of the lines on the training as columns, evenly spread, both ends too."""
-    train = [
-        (line["update"], *map(line.get, MEASURED)) for line in lines if line.get("kind") == "train"
-    ]
-    step = -(-len(train) // (MAX_POINTS - 1)) or 1
-    kept = [line for n, line in enumerate(train) if n == 0 or (len(train) - 1 - n) % step == 0]
-    if not kept:
-        return {}
-    updates, *columns = map(list, zip(*kept, strict=True))
-    measured = zip(MEASURED, columns, strict=True)
-    numbers = {name: found for name, found in measured if any(one is not None for one in found)}
-    return {"update": updates, **{key: [*map(_rounded, some)] for key, some in numbers.items()}}
-
-
-def _rounded(value: Any) -> float | None:
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, int | float) else None
+    updates: list[int] = []
+    # A log of a million lines is tens of megabytes here; NaN is what a line does not have.
+    values = array("d")
+    for line in lines:
+        if line.get("kind") == LINES[0]:
+            updates.append(line["update"])
+            found = map(line.get, MEASURED)
+            values.extend(one if isinstance(one, int | float) else math.nan for one in found)
+    last = len(updates) - 1
+    step = -(-len(updates) // (MAX_POINTS - 1)) or 1
+    kept = [place for place in range(len(updates)) if place == 0 or (last - place) % step == 0]
+    columns: dict[str, list[Any]] = {"update": [updates[place] for place in kept]} if kept else {}
+    for number, name in enumerate(MEASURED):
+        some = [values[place * len(MEASURED) + number] for place in kept]
+        if not all(map(math.isnan, some)):
+            columns[name] = [None if math.isnan(x) else float(f"{x:.{DIGITS}g}") for x in some]
+    return columns
 
 
 class Pace(NamedTuple):
@@ -457,9 +462,38 @@ def curves_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Dat
     Returns:
         Columns `run`, every setting, `kind`, `update` and what was measured.
     """
+    lines, settings = lines_and_settings(trials)
+    if num_points is not None and len(lines):
+        own = lines.groupby(["run", "kind"], sort=False)["update"]
+        place, count = own.cumcount(), own.transform("size")
+        step = (count - 1) / (num_points - 1)
+        lines = lines[(count <= num_points) | ((place / step).round() * step).round().eq(place)]
+    return beside(lines.reset_index(drop=True), settings)
+
+
+def lines_and_settings(trials: Iterable[Trial]) -> "tuple[pd.DataFrame, pd.DataFrame]":
+    """Return all lines of the trials' metrics, and their settings by run.
+
+    A trial's lines of training come before those of its tests. A million lines are tens of
+    megabytes here, and ten times as much beside their settings: join them a few at a time.
+    """
+    import pandas as pd
+
     every = {one.run: one for one in trials}
-    lines = ((run, line) for run, one in every.items() for line in _some(one, num_points))
-    return _beside({run: flatten(dict(one.spec)) for run, one in every.items()}, lines, object)
+    lines = _frame_of(
+        (run, line)
+        for run, one in every.items()
+        for line in one.lines()
+        if line.get("kind") in LINES
+    )
+    if len(lines):
+        runs = lines["run"].factorize()[0]
+        is_test = lines["kind"].eq(LINES[1])
+        lines = lines.iloc[(2 * runs + is_test).argsort(kind="stable")]
+    settings = {run: flatten(dict(one.spec)) for run, one in every.items()}
+    keys = dict.fromkeys(key for spec in settings.values() for key in spec)
+    values = {key: [spec.get(key, math.nan) for spec in settings.values()] for key in keys}
+    return lines, pd.DataFrame(values, index=[*settings], dtype=object)
 
 
 def records_of(frame: "pd.DataFrame") -> list[Row]:
@@ -473,41 +507,24 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _some(trial: Trial, num_points: int | None) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines of training, then those of tests; a long log is read again for each."""
-    few = list(islice(trial.lines(), CHUNK))
+def beside(lines: "pd.DataFrame", settings: "pd.DataFrame") -> "pd.DataFrame":
+    """Return lines with the settings of their runs behind the runs' names."""
+    import pandas as pd
 
-    def lines() -> Iterable[Mapping[str, Any]]:
-        return few if len(few) < CHUNK else trial.lines()
-
-    kinds = [intern(str(line.get("kind"))) for line in lines()]
-    for kind in ("train", "test"):
-        places = [place for place, own in enumerate(kinds) if own == kind]
-        if num_points is not None and len(places) > num_points:
-            step = (len(places) - 1) / (num_points - 1)
-            places = [places[round(number * step)] for number in range(num_points)]
-        kept = {*places}
-        yield from (line for place, line in enumerate(lines()) if place in kept)
+    if lines.empty:
+        return lines
+    more = settings.loc[lines["run"]].set_axis(lines.index)
+    return pd.concat([lines[["run"]], more, lines.drop(columns="run")], axis=1)
 
 
-def _beside(
-    settings: Mapping[str, Mapping[str, Any]],
-    lines: Iterable[tuple[str, Mapping[str, Any]]],
-    dtype: type | None = None,
-) -> "pd.DataFrame":
-    """Return lines of runs beside settings of these; columns are far shorter than dictionaries."""
+def _frame_of(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> "pd.DataFrame":
+    """Return lines of runs as columns, which are far shorter than dictionaries."""
     import pandas as pd
 
     left, chunks = iter(lines), []
     while chunk := list(islice(left, CHUNK)):
         chunks.append(pd.DataFrame([{"run": run, **line} for run, line in chunk]))
-    if not chunks:
-        return pd.DataFrame()
-    frame = pd.concat(chunks, ignore_index=True)
-    for place, key in enumerate(dict.fromkeys(key for spec in settings.values() for key in spec)):
-        values = {run: spec.get(key, math.nan) for run, spec in settings.items()}
-        frame.insert(place + 1, key, frame["run"].map(pd.Series(values, dtype=dtype)))
-    return frame
+    return pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame()
 
 
 def load_results(
@@ -567,6 +584,8 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
         ConfigError: If there is no such directory or sweep.
         MachineError: If pyarrow is missing, for published trials.
     """
+    import pandas as pd
+
     root = Path(results)
     published = _published_in(root, sweep)
     lines: dict[str, Callable[[], Iterable[Mapping[str, Any]]]]
@@ -577,10 +596,10 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
     else:
         specs = {one.run: flatten(dict(one.spec)) for one in published}
         lines = {one.run: one.lines for one in published}
-    keys = dict.fromkeys(key for spec in specs.values() for key in spec)
-    varying = [key for key in keys if len({spec.get(key) for spec in specs.values()}) > 1]
-    settings = {run: {key: spec.get(key) for key in varying} for run, spec in specs.items()}
-    return _beside(settings, ((run, line) for run, read in lines.items() for line in read()))
+    settings = pd.DataFrame.from_dict(specs, orient="index", dtype=object)
+    varying = [key for key in settings if settings[key].map(str).nunique() > 1]
+    frame = _frame_of((run, line) for run, read in lines.items() for line in read())
+    return beside(frame, settings[varying].infer_objects())
 
 
 def _runs_of(root: Path, sweep: str | None) -> Sequence[str]:

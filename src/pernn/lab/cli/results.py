@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from pernn.errors import ConfigError, counted, one_line
 from pernn.lab.experiments import experiment_names
-from pernn.lab.reports import Comparison, Verdict, export_records, require_exportable
+from pernn.lab.reports import Comparison, Verdict, export_curves, export_records, require_exportable
 from pernn.lab.store import (
     FOLDER,
     VARIABLE_OF_PLANS,
@@ -35,7 +35,7 @@ from pernn.lab.sweeps import (
     repeat_command,
     report_of,
 )
-from pernn.lab.trials import curves_of, find_published, gather, records_of
+from pernn.lab.trials import find_published, gather, lines_and_settings
 from pernn.lab.trials import publish as publish_sweep
 
 from .options import (
@@ -236,8 +236,10 @@ def export(
     found = find_published(published, runs, warn)
     trials = gather(results, runs, found, damage.append)
     what = f"{len(trials)} of {len(runs)} trials"
-    rows = records_of(curves_of(trials)) if curves else [one.row() for one in trials]
-    num_rows = export_records(rows, output, table)
+    if curves:
+        num_rows = export_curves(*lines_and_settings(trials), output)
+    else:
+        num_rows = export_records([one.row() for one in trials], output, table)
     what = f"{num_rows} rows of {what}" if table or curves else what
     typer.echo(f"{what} written to {output}")
     return left_out(damage)

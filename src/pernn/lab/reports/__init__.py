@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .escaping import clean as clean, csv_cell as csv_cell
     from .expectations import predicted_and_found as predicted_and_found
     from .exports import (
+        export_curves as export_curves,
         export_records as export_records,
         require_exportable as require_exportable,
     )

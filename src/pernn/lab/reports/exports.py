@@ -3,17 +3,22 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pernn.errors import ConfigError
 from pernn.lab.store import load_pyarrow, require_writable, storing, write_atomically
-from pernn.lab.trials import require_table, unroll
+from pernn.lab.trials import beside, records_of, require_table, unroll
 
 from .escaping import csv_cell
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Records = Sequence[dict[str, Any]]
+NUM_ROWS = 50_000
+"""Lines of curves that are beside their settings at once."""
 
 
 def export_records(records: Records, place: str | Path, table: str | None = None) -> int:
@@ -50,6 +55,36 @@ def export_records(records: Records, place: str | Path, table: str | None = None
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, WRITERS[path.suffix](rows))
     return len(rows)
+
+
+def export_curves(lines: "pd.DataFrame", settings: "pd.DataFrame", place: str | Path) -> int:
+    """Write one row per line of trials' metrics, as `export_records` writes records.
+
+    Args:
+        lines: From `lines_and_settings`.
+        settings: Likewise.
+        place: Path of the file.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ConfigError: If the place is an address, or its ending is not one of .csv, .json, .parquet.
+        MachineError: If a package is missing that the form needs.
+        StoreError: If the file cannot be written.
+    """
+    require_exportable(place)
+    path = Path(place)
+    if path.suffix == ".csv":
+        texts = lines.select_dtypes(exclude="number").columns
+        lines = lines.assign(**lines[texts].map(csv_cell))
+        settings = settings.map(csv_cell)
+    parts = (
+        beside(lines.iloc[begin : begin + NUM_ROWS], settings)
+        for begin in range(0, len(lines), NUM_ROWS)
+    )
+    write_atomically(path, CURVE_WRITERS[path.suffix](parts))
+    return len(lines)
 
 
 def require_exportable(place: str | Path) -> None:
@@ -105,3 +140,35 @@ def to_parquet(records: Records) -> bytes:
 
 WRITERS = {".csv": to_csv, ".json": to_json_rows, ".parquet": to_parquet}
 """Ending of a file → what makes its content."""
+
+
+def _curves_to_csv(parts: "Iterable[pd.DataFrame]") -> Iterator[bytes]:
+    for number, part in enumerate(parts):
+        named = [*map(csv_cell, part)] if number == 0 else False
+        yield part.to_csv(index=False, header=named, lineterminator="\n").encode()
+
+
+def _curves_to_json(parts: "Iterable[pd.DataFrame]") -> Iterator[bytes]:
+    before = b"["
+    for part in parts:
+        yield before + to_json_rows(records_of(part)).removeprefix(b"[").removesuffix(b"\n]\n")
+        before = b","
+    yield b"[]\n" if before == b"[" else b"\n]\n"
+
+
+def _curves_to_parquet(parts: "Iterable[pd.DataFrame]") -> bytes:
+    pa, parquet = load_pyarrow()
+    # A column that is empty in one part and not in another has the type of the other.
+    tables = [pa.Table.from_pandas(part, preserve_index=False) for part in parts] or [pa.table({})]
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.concat_tables(tables, promote_options="permissive"), sink)
+    return bytes(sink.getvalue())
+
+
+CurveWriter = Callable[["Iterable[pd.DataFrame]"], bytes | Iterable[bytes]]
+CURVE_WRITERS: dict[str, CurveWriter] = {
+    ".csv": _curves_to_csv,
+    ".json": _curves_to_json,
+    ".parquet": _curves_to_parquet,
+}
+"""Ending of a file → what makes its content of parts of the rows."""

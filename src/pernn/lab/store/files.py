@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from errno import EISDIR
 from math import isinf
@@ -59,12 +59,14 @@ def naming_damage(complain: Callable[[str], None] | None) -> Iterator[None]:
         complain(str(error))
 
 
-def write_atomically(path: Path, content: bytes, check: Callable[[], None] = lambda: None) -> None:
+def write_atomically(
+    path: Path, content: bytes | Iterable[bytes], check: Callable[[], None] = lambda: None
+) -> None:
     """Replace a file in one step, on disk before this returns.
 
     Args:
         path: The file.
-        content: Its new content.
+        content: Its new content, whole or in parts.
         check: Called when all is written but the file not yet replaced; may refuse it.
 
     Raises:
@@ -74,7 +76,7 @@ def write_atomically(path: Path, content: bytes, check: Callable[[], None] = lam
     with storing(path):
         try:
             with temporary.open("xb") as file:
-                file.write(content)
+                file.writelines([content] if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())
             check()
