@@ -37,7 +37,7 @@ class UsualNetwork:
     hooks: Sequence[Mapping[int, object]]
 
     def is_as_found(self) -> bool:
-        """Return whether nobody has hooked into it, nor frozen a weight, since it was made."""
+        """Return whether hooks and frozen weights are as when it was made."""
         return not any(self.hooks) and all(
             weight.requires_grad
             and not weight._backward_hooks
