@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from .damage import damaged_files, damaged_results, foreign_versions, full_disk, read_only
+from .damage import (
+    confounded,
+    damaged_files,
+    damaged_results,
+    foreign_versions,
+    full_disk,
+    read_only,
+)
 from .every_call import every_call, stopped_at_every_call
 from .fuzz import fuzz
 from .hostile import hostile_names, hostile_specs, links, pickles
@@ -25,6 +32,7 @@ SCENARIOS: dict[str, Scenario] = {
         ray_cluster,
         damaged_files,
         damaged_results,
+        confounded,
         foreign_versions,
         full_disk,
         read_only,

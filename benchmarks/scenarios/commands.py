@@ -62,6 +62,11 @@ def run_sweep(root: Path, settings: Mapping[str, object] = SETTINGS) -> str:
     """Run a tiny sweep of 15 trials undisturbed, unless it is there already; gives its name."""
     if (root / "sweeps").is_dir():
         return next((root / "sweeps").iterdir()).name
+    return add_sweep(root, settings)
+
+
+def add_sweep(root: Path, settings: Mapping[str, object]) -> str:
+    """Run a tiny sweep beside those that are there; gives its name."""
     words = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
     done = pernn("run", "vocabulary_size", "-r", root, "-j", 2, "--json", *words)
     require(done.returncode == 0, done.stderr)

@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .commands import complaints, contents, pernn, require, resume, run_sweep, unfinish
+from .commands import (
+    SETTINGS,
+    add_sweep,
+    complaints,
+    contents,
+    pernn,
+    require,
+    resume,
+    run_sweep,
+    unfinish,
+)
 
 Damage = Callable[[Path], None]
 NEWEST, BEFORE = "checkpoints/update-000000015", "checkpoints/update-000000010"
@@ -358,3 +368,25 @@ def foreign_versions(directory: Path) -> dict[str, int | float | str]:
             require(unread_here or "newer pernn" in " ".join(said.split()), (name, words, said))
         shutil.rmtree(work)
     return {"num_cases": len(names) * len(commands)}
+
+
+CONFOUNDED: tuple[dict[str, object], ...] = (
+    {"encoding.base": 100.0},
+    {"encoding.frequencies": [0.8, 0.4, 0.2, 0.1]},
+    {"training.micro_batch": 2},
+)
+"""Settings that a spec leaves out where they are not given."""
+
+
+def confounded(directory: Path) -> dict[str, int | float | str]:
+    """Give a setting to one core's trials alone: no comparison of the cores mixes it in."""
+    two = {**SETTINGS, "seed": [111, 222], "task.vocab_size": 32}
+    source = directory / "one side"
+    add_sweep(source, {**two, "core.kind": "lstm"})
+    for number, extra in enumerate(({}, *CONFOUNDED)):
+        root = Path(shutil.copytree(source, directory / f"confounded-{number}"))
+        add_sweep(root, {**two, **extra, "core.kind": "gru"})
+        done = pernn("compare", "core.kind=gru", "core.kind=lstm", "-r", root)
+        require(done.returncode == (2 if extra else 0), f"{extra}: {done.stdout}{done.stderr}")
+        require(all(name in done.stderr for name in extra), f"{extra}: {done.stderr}")
+    return {"num_cases": len(CONFOUNDED)}

@@ -8,6 +8,7 @@ from scenarios import SCENARIOS
 SMALL = {
     "damaged_files": {"num_flips": 20, "most": 15},
     "full_disk": {"num_sizes": 1},
+    "confounded": {},
     "foreign_parts": {},
     "hub_folders": {},
     "fuzz": {"num_inputs": 3_000, "seconds": 180.0},
@@ -15,6 +16,7 @@ SMALL = {
 LEAST = {
     "damaged_files": 15,
     "full_disk": 1,
+    "confounded": 3,
     "foreign_parts": 40,
     "hub_folders": 30,
     "fuzz": 3_000,
