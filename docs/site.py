@@ -62,6 +62,7 @@ NAVIGATION = {
     "Inside": ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions/*.md"],
 }
 STYLE = re.compile(r' style="([^"]*)"')
+LINK = re.compile(r'(?:href="|url\()#([\w-]+)')
 DRAWN = re.compile(rf"^!\[([^]]*)\]\(({'|'.join(DRAWINGS)})\.svg\)$", re.MULTILINE)
 SETTINGS = """\
 [project]
@@ -141,10 +142,17 @@ def write_api(folder: Path) -> None:
 
 
 def shrink(drawing: str) -> str:
-    """Return an SVG of Matplotlib with a decimal per coordinate and each style written once."""
+    """Return an SVG of Matplotlib with one decimal, short names, and each style once."""
     drawing = re.sub(r"\s*\n\s*", "\n", drawing).replace('\n"', '"')
     drawing = re.sub(r"(?<!scale\()(\d\.\d)\d{3,}", r"\1", drawing)
     drawing = re.sub(r"\s?\b([LMQCz])\b\s?(?=[-\d\"LMQCz])", r"\1", drawing)
+    drawing = re.sub(r"<!-- .*? -->\n", "", drawing.replace("xlink:href", "href"))
+    names = {name: f"i{i}" for i, name in enumerate(dict.fromkeys(LINK.findall(drawing)))}
+    drawing = re.sub(
+        r' id="([^"]+)"',
+        lambda found: f' id="{names[found[1]]}"' if found[1] in names else "",
+        LINK.sub(lambda found: found[0].replace(found[1], names[found[1]]), drawing),
+    )
     styles = {style: f"s{i}" for i, style in enumerate(dict.fromkeys(STYLE.findall(drawing)))}
     drawing = STYLE.sub(lambda found: f' class="{styles[found[1]]}"', drawing)
     rules = "".join(f".{name}{{{style}}}" for style, name in styles.items())
