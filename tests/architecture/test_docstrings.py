@@ -13,9 +13,6 @@ PENDING = {
         "experiments",
         "live.py",
         "reports",
-        "runners",
-        "runs",
-        "store",
         "sweeps.py",
         "trials.py",
     )

@@ -1,4 +1,4 @@
-"""Runners: where trials happen. The same specs give the same records under each of them."""
+"""Runners, which give the same records for the same specs."""
 
 from typing import TYPE_CHECKING
 

@@ -28,7 +28,7 @@ ABSENT_SECONDS = 5.0
 
 @dataclass
 class LocalRunner:
-    """Runs trials in spawned processes; one that dies or falls silent is replaced.
+    """A runner in spawned processes, replaced when they die.
 
     Its trial is taken up again. A trial that another process works on is looked at again later,
     until somebody finishes it.
@@ -58,7 +58,7 @@ class LocalRunner:
         return f"{self.jobs} at a time, {describe_share(self.device, self.threads)}{share} each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
-        """Run every trial to its end, as many at a time as there are jobs, or to a limit.
+        """Run every trial to its end or a limit, several at once.
 
         Raises:
             MachineError: If the device was named and is missing.
@@ -120,7 +120,7 @@ class _Pool:
         worker.send(request)
 
     def look(self) -> None:
-        """Take the next event, if one comes before it is time to look at limits again."""
+        """Take the next event, if it comes before limits are due."""
         self._kill_unresponsive()
         try:
             worker, event = self.events.get(timeout=POLL_SECONDS)

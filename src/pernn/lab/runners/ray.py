@@ -1,4 +1,4 @@
-"""Trials as tasks of a Ray cluster, one each; Ray chooses where they run.
+"""Trials as tasks of a Ray cluster.
 
 Ray ends the process whose cluster is lost, takes over signals and prints what it likes
 (docs/decisions/0022). So it gets a child process (`ray_child`), which takes one trial a line as
@@ -34,7 +34,7 @@ PACKAGES = ("pernn", "torch", "numpy")
 
 @dataclass(frozen=True)
 class RayRunner:
-    """Runs trials as tasks of a Ray cluster; those of a dead worker or node are taken up again.
+    """A runner on a Ray cluster, which repeats trials of dead nodes.
 
     A fraction of a GPU shares it between trials; it does not limit the memory that each takes.
 
@@ -134,7 +134,7 @@ class _Cluster:
         )
 
     def has_room(self) -> bool:
-        """Leave it to Ray when a task runs, unless the user limits their number."""
+        """Return whether another task may start under the user's limit."""
         return len(self.schedule.running) < (self.runner.jobs or MAX_QUEUED)
 
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
@@ -152,7 +152,7 @@ class _Cluster:
         self.child.send({**request, "stages": stages, "num_updates": spec.num_updates})
 
     def look(self) -> None:
-        """Take the next event, if one comes before it is time to look at limits again."""
+        """Take the next event, if it comes before limits are due."""
         try:
             _, event = self.events.get(timeout=POLL_SECONDS)
         except Empty:
@@ -207,7 +207,7 @@ def require_ray() -> None:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Split an address; raise ConfigError if it is not one."""
+    """Split an address into host and port."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not (port.isascii() and port.isdigit() and int(port) < 2**16):
         raise ConfigError(
@@ -228,7 +228,7 @@ def _reach(address: str) -> None:
 
 
 def environment(address: str) -> dict[str, str]:
-    """Return what Ray has to find in its environment before it is imported."""
+    """Return the environment that Ray needs before its import."""
     found = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_SCHEDULER_EVENTS": "0",

@@ -1,4 +1,4 @@
-"""Drives Ray in a process of its own: trials come in, a line each, and their events go out.
+"""A process that drives Ray: trials come in, events go out.
 
 It ends after the order to stop, or when its input does: running trials are then checkpointed.
 """
@@ -35,7 +35,7 @@ NO_NODE_SECONDS = 60.0
 
 
 def task(mark: str, code: Mapping[str, Any], request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Run a trial on a node; being cancelled finishes the update and checkpoints.
+    """Run a trial on a node, which checkpoints when cancelled.
 
     Returns:
         What it had to mend, and how it ended; nothing if it was cancelled before it began.
@@ -56,7 +56,7 @@ def task(mark: str, code: Mapping[str, Any], request: Mapping[str, Any]) -> list
 
 
 def require_same(mark: Path, code: Mapping[str, Any]) -> None:
-    """Refuse a machine that does not see what the driver wrote, or computes by other code."""
+    """Refuse a machine with another directory or other code."""
     here = platform.node()
     for _ in range(NUM_LOOKS):
         if mark.exists():
@@ -119,7 +119,7 @@ class Tasks:
         )
 
     def run(self, requests: Requests) -> None:
-        """Run what is asked for until the order to stop, then until the last task is over."""
+        """Run what is asked for until the last task is over."""
         stopping = False
         while self.tasks or not stopping:
             while not requests.empty():

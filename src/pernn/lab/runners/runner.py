@@ -1,4 +1,4 @@
-"""The interface between specs and machines: what is reported, when it is left, one trial run."""
+"""The interface between specs and machines."""
 
 import signal
 import time
@@ -57,17 +57,17 @@ class TrialEvent:
 
     @property
     def is_end(self) -> bool:
-        """Whether the trial's attempt is over."""
+        """True if the trial's attempt is over."""
         return self.state != "running"
 
     @property
     def is_warning(self) -> bool:
-        """Whether the message is a warning from a trial that runs here."""
+        """True if the message is a warning from a trial here."""
         return self.state == "running" and bool(self.message) and not self.elsewhere
 
     @classmethod
     def parse(cls, line: str) -> "TrialEvent | None":
-        """Read a line of a child; `None` if it is no event, for example cut short by a kill."""
+        """Read a child's line, or return `None` if it is no event."""
         try:
             return _EVENT.validate_json(line, strict=True)
         except ValueError:
@@ -81,14 +81,14 @@ OnEvent = Callable[[TrialEvent], None]
 
 @runtime_checkable
 class Runner(Protocol):
-    """A way of running trials; all of them give the same records for the same specs."""
+    """A way of running trials."""
 
     def describe(self) -> str:
-        """Return in a few words where trials run, and how many at a time."""
+        """Describe in a few words where and how trials run."""
         ...
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
-        """Run every trial to its end; a failed one does not end the others.
+        """Run every trial to its end, even if some fail.
 
         On SIGINT, SIGTERM and SIGUSR1 every running trial is checkpointed, then
         `KeyboardInterrupt` is raised.
@@ -97,14 +97,14 @@ class Runner(Protocol):
 
 
 def describe_share(device: str, threads: int) -> str:
-    """Return in words what a trial gets: its threads, and the device if it was named."""
+    """Describe a trial's threads and device in words."""
     place = "" if device == "auto" else f"on {device}, "
     return place + counted(threads, "thread")
 
 
 @contextmanager
 def deferred_interrupt(interrupted: Event) -> Iterator[None]:
-    """Turn signals into an event to be looked at between updates; in the main thread only.
+    """Turn signals into an event, in the main thread only.
 
     A second signal does not wait: it raises `KeyboardInterrupt`.
     """
@@ -128,7 +128,7 @@ def deferred_interrupt(interrupted: Event) -> Iterator[None]:
 
 @dataclass
 class Limits:
-    """How long a runner may go on; its trials then stop at a checkpoint, which is no failure.
+    """Limits after which a runner's trials stop at a checkpoint.
 
     Attributes:
         seconds: Since the beginning, the time to leave included.
@@ -155,7 +155,7 @@ class Limits:
         return self.trials is None or self._finished + running < self.trials
 
     def reached(self) -> bool:
-        """Return whether it is time to leave; `reason` then says why."""
+        """Return whether it is time to leave, for `reason`."""
         now = time.monotonic()
         if self.reason:
             return True
@@ -173,7 +173,7 @@ class Limits:
 
 
 def require_counts(**counts: float | None) -> None:
-    """Refuse numbers below 1; `None` stands for a default."""
+    """Refuse numbers below 1, but not `None`."""
     for name, count in counts.items():
         if count is not None and not 1 <= count < float("inf"):
             raise ConfigError(f"{name} is invalid: expected at least 1, got {count:g}")
@@ -211,7 +211,7 @@ def make_request(
 def run_request(
     request: Mapping[str, Any], on_event: OnEvent, should_continue: Callable[[], bool]
 ) -> TrialEvent:
-    """Run the trial of a request in this process; return how it ended."""
+    """Run a request's trial in this process and return its outcome."""
     # Only where trials run is torch needed.
     from pernn.lab.training import limit_gpu_memory, share_devices
 
@@ -238,7 +238,7 @@ def run_trial(
     should_continue: Callable[[], bool] = lambda: True,
     expired: Mapping[str, str] = MappingProxyType({}),
 ) -> TrialEvent:
-    """Run one trial to its end, or to a checkpoint where it may not go on.
+    """Run one trial to its end, or to a checkpoint.
 
     Returns:
         How it ended; `running` if another process works on it.
@@ -269,7 +269,7 @@ def run_trial(
 
 
 def journal_failure(root: Path, event: TrialEvent) -> None:
-    """Write into a run's journal why it failed, if anything can be written there."""
+    """Write a failure into a run's journal, if that is possible."""
     with suppress(StoreError):
         RunDirectory(root, event.run).note_failure(event.message, event.error)
 

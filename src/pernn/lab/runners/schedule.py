@@ -1,4 +1,4 @@
-"""The next trial, one that is neither finished nor held, for all engines; and the simplest of them.
+"""The next trial that is neither finished nor held, for all engines.
 
 A trial's lease guards its directory and its journal tells how it stands, so engines and trials need
 to tell each other nothing else. What a lease says is noted without waiting: the next trial is
@@ -34,7 +34,7 @@ LOOK_AGAIN_SECONDS = 1.0
 
 
 class Schedule:
-    """The trials that wait or run, and how often the worker of each has died."""
+    """Trials that wait or run, and their workers' deaths."""
 
     def __init__(
         self, specs: Sequence[RunSpec], root: Path, limits: Limits, on_event: OnEvent
@@ -81,7 +81,7 @@ class Schedule:
         return None
 
     def end(self, event: TrialEvent) -> None:
-        """Take note of how an attempt ended; a trial that can go on waits for its next turn."""
+        """Note how an attempt ended, and queue what can go on."""
         run = event.run
         spec = self.running.pop(run)
         if event.state == "running":
@@ -95,7 +95,7 @@ class Schedule:
             self.on_event(event)
 
     def fail(self, run: str, reason: str) -> None:
-        """Take a dead worker's trial up again; it fails if it keeps killing its workers."""
+        """Queue a dead worker's trial again, or fail it after three deaths."""
         spec = self.running.pop(run)
         self._deaths[run] += 1
         if self._deaths[run] < MAX_DEATHS:
@@ -110,7 +110,7 @@ class Schedule:
             self.on_event(event)
 
     def requeue(self, specs: Sequence[RunSpec]) -> None:
-        """Have trials wait before all others, if there is still time for them."""
+        """Queue trials before all others, if there is time."""
         for spec in reversed(specs if not self.stopping else ()):
             self.waiting[spec.fingerprint()] = spec
             self.waiting.move_to_end(spec.fingerprint(), last=False)
@@ -137,7 +137,7 @@ class Schedule:
 
 @runtime_checkable
 class Engine(Protocol):
-    """What runs the trials that a schedule names."""
+    """The interface of what runs a schedule's trials."""
 
     def has_room(self) -> bool:
         """Return whether one more trial may be started."""
@@ -157,7 +157,7 @@ class Engine(Protocol):
 
 
 def drive(engine: Engine, schedule: Schedule) -> None:
-    """Start trials and hear of them until all have ended, or a signal or a limit stops the work.
+    """Run trials until all have ended, or a signal or limit stops.
 
     Raises:
         KeyboardInterrupt: After a signal, when every running trial is checkpointed.
@@ -196,7 +196,7 @@ class InlineRunner:
         return f"one after another, {describe_share(self.device, self.threads)} each"
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
-        """Run every trial to its end, in order, those of other processes last, or to a limit.
+        """Run every trial in order, those of other processes last.
 
         Raises:
             KeyboardInterrupt: After a signal, when the update is finished and checkpointed.

@@ -1,4 +1,4 @@
-"""Child processes, from both ends of their pipes: requests go in, events out, as JSON lines.
+"""Child processes: requests in and events out, as JSON lines.
 
 As a program it is a worker, which runs the trials that it is sent. It ends when its input does, so
 that it never outlives its driver, and checkpoints first.
@@ -47,7 +47,7 @@ class Child:
         self._reader.start()
 
     def send(self, content: Content) -> None:
-        """Send a line; a child that just died is noticed by its reader instead."""
+        """Send a line, if the child still lives."""
         with suppress(OSError):
             self._requests.write(json.dumps(content) + "\n")
             self._requests.flush()
@@ -62,11 +62,11 @@ class Child:
         self._heard = max(self._heard, time.monotonic())
 
     def kill(self) -> None:
-        """End a child that is stopped or hangs; its reader then reports its death."""
+        """End a child that is stopped or hangs."""
         self.process.send_signal(signal.SIGKILL)
 
     def close(self, patience: float = 10.0) -> int:
-        """End a child that has nothing left to do, and its reader; return its exit status."""
+        """End an idle child and its reader, and return its exit status."""
         with suppress(OSError):
             self._requests.close()
         try:
@@ -93,7 +93,7 @@ class Child:
 
 
 def spawn(module: str, root: Path, events: Events, environment: Mapping[str, str]) -> Child:
-    """Start a module of this package as a child that logs into a results directory."""
+    """Start a module of this package as a logging child."""
     refuse_links(root / LOG)
     with storing(root), (root / LOG).open("a") as log:
         process = subprocess.Popen(
@@ -111,7 +111,7 @@ def spawn(module: str, root: Path, events: Events, environment: Mapping[str, str
 
 
 def serve(on_stop: Callable[[], None] = lambda: None) -> tuple[Callable[[Content], None], Requests]:
-    """Return what sends lines to the parent, and what it asks for, `STOP` last.
+    """Return a sender to the parent, and its requests up to `STOP`.
 
     Whatever a library prints goes to the log instead.
 
@@ -144,7 +144,7 @@ def serve(on_stop: Callable[[], None] = lambda: None) -> tuple[Callable[[Content
 
 
 def main() -> None:
-    """Serve the driver that started this process: run the trials that it names."""
+    """Serve the driver: run the trials that it names."""
     stopping = threading.Event()
     say, requests = serve(stopping.set)
     # Torch is needed anyway, and takes a second to load.

@@ -1,4 +1,4 @@
-"""Anatomy of a network: its wrong answers, and how its state holds the tokens."""
+"""Anatomy of a network: wrong answers, and tokens in its state."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ FEWER = 4
 
 
 def find_errors(run: Path, *, device: str = "auto") -> RecallErrors:
-    """Sort the wrong answers of a run's newest checkpoint to the held-out sequences.
+    """Sort the wrong answers of a run's newest checkpoint.
 
     Raises:
         ConfigError: If it is no run's directory, or none whose answers are tokens of the input
@@ -52,7 +52,7 @@ def find_errors(run: Path, *, device: str = "auto") -> RecallErrors:
 
 
 def tabulate_errors(found: RecallErrors) -> dict[str, list[Any]]:
-    """Put errors into a table, a row for each distance in the input; other ids make up the rest."""
+    """Put errors into a table, a row for each distance."""
     return {
         "distance": [*range(1, len(found.counts))],
         "share": found.shares[1:].tolist(),
@@ -63,7 +63,7 @@ def tabulate_errors(found: RecallErrors) -> dict[str, list[Any]]:
 def nearest_checkpoints(
     levels: Iterable[float], training: TrainingConfig, lines: Iterable[Mapping[str, Any]]
 ) -> dict[int, list[float]]:
-    """Map the kept checkpoints that are nearest to the levels to these levels.
+    """Map the kept checkpoints nearest to the levels to them.
 
     Args:
         levels: Training accuracies.
@@ -110,7 +110,7 @@ class Anatomy:
         self.batch = task.batch(self.inputs)
 
     def tables(self, model: PositionEncodedRNN) -> Tables:
-        """Return what was measured of a network: one row of numbers, and four tables."""
+        """Return a network's measurements: one row of numbers, four tables."""
         batch, length = self.batch, self.inputs.shape[1]
         found = self._errors(model)
         generator = torch.Generator().manual_seed(int(self.stream.words(0, 1, lane=1)[0] >> 1))

@@ -37,7 +37,7 @@ _warned = set[tuple[str, str]]()
 
 @dataclass(frozen=True)
 class Trial:
-    """What a spec describes, ready to train.
+    """The parts of a trial, ready to train.
 
     Attributes:
         model: The network with its initial weights, on the device.
@@ -62,7 +62,7 @@ def build(
     task: Task | None = None,
     on_warning: OnWarning = warnings.warn,
 ) -> Trial:
-    """Make a trial's parts; each draws its weights from a stream of its own.
+    """Make a trial's parts, each from its own random stream.
 
     Networks of one seed that share a part (embedding, output layer) thus share its initial weights:
     trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
@@ -119,7 +119,7 @@ def _generator(spec: RunSpec, part: str) -> torch.Generator:
 def seeded_globals(
     spec: RunSpec, part: str, device: torch.device, on_warning: OnWarning = warnings.warn
 ) -> Iterator[None]:
-    """Seed the global generators from the run while a part is built, and restore them afterwards.
+    """Seed the global generators while a part is built, then restore.
 
     A part that draws from them instead of from the generator that it is handed is repeatable, too.
     """
@@ -187,7 +187,7 @@ def build_stage(
     task: Task | None = None,
     on_warning: OnWarning = warnings.warn,
 ) -> Trial:
-    """Make a trial's parts, from the end of its pretraining if it has one that did not diverge.
+    """Make a trial's parts, from its pretraining if there is one.
 
     The pretraining is an ordinary run with a directory of its own: runs that share it share that.
 
@@ -216,13 +216,13 @@ def build_stage(
 
 
 def read_divergence(spec: RunSpec, root: Path) -> Mapping[str, Any] | None:
-    """Return at which update and why a finished run diverged; `None` if it did not."""
+    """Return a finished run's divergence, update and reason, or `None`."""
     result = RunDirectory(root, spec.fingerprint()).read_result()
     return None if result is None else result.get("diverged")
 
 
 def read_run(path: Path) -> tuple[RunSpec, Path]:
-    """Return what a run's directory trains, of an analysis what it analyses, and its results."""
+    """Return a run's training, or what it analyses, and its results."""
     path = path.absolute()
     if not (path / "spec.json").is_file():
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What a run ran on: machine, versions, commit, sources of other packages' parts.
+"""A run's environment: machine, versions, commit, sources of foreign parts.
 
 Torch is loaded only where it is asked about.
 """
@@ -83,7 +83,7 @@ def describe_versions(packages: tuple[str, ...]) -> dict[str, str | None]:
 
 
 def describe_commit() -> str | None:
-    """Name the commit of a source checkout, with a mark if it was changed."""
+    """Return a checkout's commit, marked if it was changed."""
     # Installed below somebody else's checkout, this file is not one of theirs.
     if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
         return None
@@ -103,7 +103,7 @@ def _git(*words: str) -> str | None:
 
 
 def describe_parts(spec: RunSpec) -> dict[str, str]:
-    """Return the SHA-256 of other packages' parts' sources, by path in the spec."""
+    """Return the SHA-256 of foreign parts' sources, by path."""
     first = {} if spec.pretraining is None else {"pretraining.task": spec.pretraining.task}
     parts = {"task": spec.task, "core": spec.core, "encoding": spec.encoding, **first}
     return {
@@ -115,7 +115,7 @@ def describe_parts(spec: RunSpec) -> dict[str, str]:
 
 @cache  # The source as it was when the class was first used, not as somebody edits it meanwhile.
 def source_digest(config: type[Part]) -> str:
-    """Return the SHA-256 of a config's module; of all modules of its folder in a package."""
+    """Return the SHA-256 of a config's module, or its package's folder."""
     module = sys.modules.get(config.__module__)
     file = Path(getattr(module, "__file__", None) or "")
     files = sorted(file.parent.glob("*.py")) if getattr(module, "__package__", "") else [file]
@@ -129,7 +129,7 @@ def source_digest(config: type[Part]) -> str:
 
 
 def changed_parts(runs: Mapping[str, RunSpec], root: Path) -> list[str]:
-    """Return a line per part whose source differs from what these runs began with."""
+    """Return a line per part whose source has changed since."""
     changed: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run, spec in runs.items():
         now = describe_parts(spec)
@@ -155,7 +155,7 @@ def changed_parts(runs: Mapping[str, RunSpec], root: Path) -> list[str]:
 
 
 def measure_free_memory() -> int:
-    """Return the bytes that can be had without swapping, as far as the system tells."""
+    """Return the bytes available without swapping, as the system says."""
     free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with suppress(OSError, ValueError):
         lines = Path("/proc/meminfo").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What trials will take on this machine, from a few updates of each kind in this process."""
+"""Estimates of trials' time and memory, from a few updates."""
 
 import json
 import math
@@ -29,7 +29,7 @@ LONG_HOURS = 24.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """What trials need and what is free.
+    """Time, disk and memory: needed and free.
 
     Attributes:
         hours: Least and most, all of them together; `None` if nothing could be measured.
@@ -64,7 +64,7 @@ class Estimate:
 
     @property
     def is_long(self) -> bool:
-        """Whether it is more than a day's work."""
+        """True if it is more than a day's work."""
         return self.hours is not None and self.hours[0] > LONG_HOURS
 
     def check(self) -> None:
@@ -171,7 +171,7 @@ def _size(spec: RunSpec) -> float:
 
 
 def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]:
-    """Return seconds of some updates of one stage, and bytes of a checkpoint."""
+    """Return seconds of a stage's updates, and bytes of a checkpoint."""
     import torch
 
     from pernn.lab.training import TrainState, Updated, advance, choose_device, computing, now

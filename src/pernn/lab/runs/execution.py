@@ -32,7 +32,7 @@ false to have the run stop there."""
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an execution ended.
+    """Outcome of an execution.
 
     Attributes:
         state: `finished`, or `stopped` with a checkpoint.
@@ -55,7 +55,7 @@ def execute(
     on_warning: Callable[[str], None] = warnings.warn,
     expired: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
-    """Bring a run to its end from wherever it stands: new, half-finished or finished.
+    """Run a trial to its end, from wherever it stands.
 
     The same spec gives the same bits on the same machine, whatever was killed in between. A run
     goes on with the threads and on the kind of device that it began with.
@@ -151,7 +151,7 @@ def _restore(run: Stage, started: Mapping[str, Any] | None) -> None:
 
 
 def read_start(directory: RunDirectory) -> Mapping[str, Any] | None:
-    """Read how a run began; `None` if it did not. Without that nobody knows its bits."""
+    """Read a run's environment, or `None` if it never began."""
     started = directory.read_environment()
     if started is None:
         if not directory.checkpoints.updates():
@@ -207,7 +207,7 @@ def _require_data(
 
 
 def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:
-    """Return bytes of memory that a trial cannot do without, a lower bound.
+    """Return a lower bound of a trial's memory in bytes.
 
     Counted are weights with both of Adam's moments (a checkpoint holds them all), ids of one batch
     and of the held-out sequences, and on the CPU the hidden states of one batch or piece.
@@ -224,7 +224,7 @@ def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:
 
 
 def check_memory(spec: RunSpec, task: Task, device: torch.device) -> None:
-    """Refuse a trial that needs more than there is, before any of it is allocated."""
+    """Refuse a trial that needs more memory than there is."""
     needed, there = least_bytes(spec, task, device), physical_memory()
     if needed > there:
         raise MachineError(

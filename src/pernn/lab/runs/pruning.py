@@ -1,4 +1,4 @@
-"""Which checkpoints are no longer needed, and their deletion."""
+"""Deletion of checkpoints that are no longer needed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ STAGES = {"pretraining", "analysis"}
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What a finished run can do without.
+    """Checkpoints that a finished run can do without.
 
     Attributes:
         run: Its fingerprint.
@@ -43,7 +43,7 @@ def find_leftovers(
     *,
     all_checkpoints: bool = False,
 ) -> Iterator[Leftovers]:
-    """Find what finished runs can do without; unfinished ones are passed over.
+    """Find what finished runs can do without.
 
     By default the last checkpoint and those at multiples of `training.keep_interval` stay.
 
@@ -73,7 +73,7 @@ def find_leftovers(
 
 
 def with_stages(root: Path, runs: Iterable[str]) -> list[str]:
-    """Add to some runs the earlier stages that they went on from, as far as they were begun.
+    """Add to runs the earlier stages that were begun.
 
     Of a run whose spec is damaged nobody knows them.
     """

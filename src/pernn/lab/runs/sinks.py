@@ -76,7 +76,7 @@ SINKS: Mapping[str, Callable[[Path, RunSpec], Sink]] = {
 
 
 def choose_sinks(names: Sequence[str] | None) -> None:
-    """Have all runs of this process, and of those that it starts, write to sinks.
+    """Have all runs of this process and its children write to sinks.
 
     Args:
         names: Of `SINKS`; `None` leaves it at what the environment says.
@@ -97,7 +97,7 @@ def choose_sinks(names: Sequence[str] | None) -> None:
 
 
 class Log:
-    """The sinks of one run; one that fails is left out with a warning, and the run goes on.
+    """The sinks of one run, left out with a warning when failing.
 
     Args:
         spec: The run.

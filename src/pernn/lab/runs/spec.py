@@ -28,7 +28,7 @@ MAX_ANALYSED = 2**16
 
 
 class Pretraining(Config):
-    """What a network learns first; core, code, widths, preset and seed are the trial's.
+    """Task and training of the first stage, all else the trial's.
 
     Attributes:
         task: What is to be learnt first, with fewer ids than afterwards.
@@ -57,7 +57,7 @@ class StabilityAnalysis(Config):
 
 
 class AnatomyAnalysis(Config):
-    """Wrong answers and states at matched accuracies, in checkpoints that the training keeps.
+    """Analysis of wrong answers and states at matched accuracies.
 
     Attributes:
         kind: `anatomy`.
@@ -200,7 +200,7 @@ class RunSpec(Config):
         return self
 
     def override(self, assignments: Mapping[str, Any]) -> "RunSpec":
-        """Replace values by dotted path; widths equal to `core.hidden_size` follow it.
+        """Replace values by dotted path, widths following `core.hidden_size`.
 
         So does the width of an encoding its frequencies, if they are replaced.
 
@@ -227,7 +227,7 @@ class RunSpec(Config):
 
     @classmethod
     def read(cls, path: Path) -> "RunSpec":
-        """Read a TOML or JSON file; a run's own `spec.json` is one too.
+        """Read a TOML or JSON file, for example a run's `spec.json`.
 
         Raises:
             ConfigError: If it cannot be read or is no spec.
@@ -256,7 +256,7 @@ class RunSpec(Config):
         return self.task.under(preset.rare_share, preset.text_rules)
 
     def first_stage(self) -> "RunSpec | None":
-        """Return the run that must be finished before; `None` if there is no such stage."""
+        """Return the run that must be finished before, or `None`."""
         if self.analysis is not None:
             return self.model_copy(update={"analysis": None})
         if self.pretraining is None:
@@ -266,13 +266,13 @@ class RunSpec(Config):
 
     @property
     def stages(self) -> tuple["RunSpec", ...]:
-        """This run, then those that must be finished before it, the first one last."""
+        """This run and all that must precede it, the first last."""
         first = self.first_stage()
         return (self,) if first is None else (self, *first.stages)
 
     @property
     def analysed_updates(self) -> tuple[int, ...]:
-        """Updates after which a finished training has a checkpoint for good, 0 included.
+        """Updates whose checkpoints a finished training keeps, 0 included.
 
         What an analysis measures is among them.
 
@@ -286,13 +286,13 @@ class RunSpec(Config):
 
     @property
     def num_updates(self) -> int:
-        """Updates of all stages; each checkpoint that is analysed counts as one."""
+        """Updates of all stages, analysed checkpoints counting one each."""
         first = 0 if self.pretraining is None else self.pretraining.training.iterations
         return first + self.training.iterations + self.num_analysed
 
     @property
     def num_analysed(self) -> int:
-        """Checkpoints that an analysis measures; 0 without one."""
+        """Number of checkpoints that an analysis measures, or 0."""
         if isinstance(self.analysis, AnatomyAnalysis):
             return len(self.analysis.levels)
         return 0 if self.analysis is None else len(self.analysed_updates)

@@ -1,4 +1,4 @@
-"""The stages of a run: training, and the analysis of the checkpoints that it kept."""
+"""The stages of a run: training, and analysis of its checkpoints."""
 
 import hashlib
 import math
@@ -51,7 +51,7 @@ MEMORY_BUDGET = 2**29
 
 @dataclass
 class Stage(ABC):
-    """A stage under way: this process holds its directory, and earlier stages are finished.
+    """A stage under way, in a directory that this process holds.
 
     Attributes:
         spec: What is run.
@@ -88,7 +88,7 @@ class Stage(ABC):
 
     @abstractmethod
     def updates(self) -> Iterator[int]:
-        """Do what is left, and yield the number of updates done after each."""
+        """Do what is left, and yield the count after each update."""
 
     @abstractmethod
     def finish(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class TrainingRun(Stage):
         return self.state.update
 
     def environment(self) -> dict[str, Any]:
-        """Return the digest of data that are read from files, and how updates are computed."""
+        """Return the digest of data files, and how updates are computed."""
         data = getattr(self.trial.stream, "digest", None)
         whole = find_usual(self.state, self.spec.training, self.device) is not None
         return ({"data_sha256": data} if data else {}) | ({"updates": "whole"} if whole else {})
@@ -147,7 +147,7 @@ class TrainingRun(Stage):
         self.log = Log(self.spec, directory, self.root, self.on_warning)
 
     def updates(self) -> Iterator[int]:
-        """Train; metrics and checkpoints are written when they are due."""
+        """Train, and write metrics and checkpoints when due."""
         first = self.spec.first_stage()
         lost = None if first is None else read_divergence(first, self.root)
         if lost is not None:
@@ -259,7 +259,7 @@ def _training_losses(
 
 
 def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:
-    """Return the SHA-256 of all model tensors, in the order of their names."""
+    """Return the SHA-256 of all model tensors, ordered by name."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         if name.startswith("model."):
@@ -298,7 +298,7 @@ class AnalysisRun(Stage):
         self.lines = {line["update"]: line for line in self.directory.read_metrics()}
 
     def updates(self) -> Iterator[int]:
-        """Measure the other checkpoints; gradients after a divergence count as the worst."""
+        """Measure the other checkpoints, the worst values after a divergence."""
         lost = self.trained.get("diverged")
         kept = [one for one in self.chosen if not lost or one < lost["update"]]
         left = [update for update in kept if update not in self.lines]
@@ -365,7 +365,7 @@ def analyse_run(
     threads: int = 1,
     watch: Callable[[Iterator[Line], int], Iterable[Line]] = lambda lines, count: lines,
 ) -> dict[str, dict[str, Any]]:
-    """Measure the untrained network and every checkpoint that a run has, finished or not.
+    """Measure the untrained network and every checkpoint of a run.
 
     Args:
         run: The run's directory; of an analysis, what it analyses is measured.
@@ -471,7 +471,7 @@ def _repeat(tables: Tables, levels: Sequence[float]) -> Tables:
 
 
 def tabulate(lines: Sequence[Mapping[str, Any]], last: int) -> dict[str, dict[str, list[Any]]]:
-    """Put the tables of all checkpoints under one another, each row with its update."""
+    """Stack the tables of all checkpoints, each row with its update."""
     tables: dict[str, dict[str, list[Any]]] = {}
     for line in sorted(lines, key=lambda line: line["update"]):
         for name in (key for key, value in line.items() if isinstance(value, Mapping)):
@@ -502,7 +502,7 @@ def _worst(line: Mapping[str, Any], update: int) -> dict[str, Any]:
 
 
 def summarise(line: Mapping[str, Any]) -> dict[str, float]:
-    """Return the mean similarity of a checkpoint, and by disturbants where they differ."""
+    """Return a checkpoint's mean similarity, also by kind of disturbants."""
     if TABLE not in line:
         return {}
     table = line[TABLE]

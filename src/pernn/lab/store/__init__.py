@@ -1,4 +1,4 @@
-"""Store: run directories, checkpoints, sweeps. Files only; never loads torch."""
+"""Store: run directories, checkpoints, sweeps. Never loads torch."""
 
 from pernn.lazy import exports
 

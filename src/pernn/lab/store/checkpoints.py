@@ -1,4 +1,4 @@
-"""Checkpoints: tensors as safetensors, the rest as JSON, both under checksums; never a pickle."""
+"""Checkpoints: safetensors and JSON with checksums, never a pickle."""
 
 import hashlib
 import re
@@ -41,7 +41,7 @@ TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds.
+    """The content of a checkpoint.
 
     Attributes:
         update: Number of updates done.
@@ -55,7 +55,7 @@ class Checkpoint:
 
 
 class CheckpointFolder:
-    """The checkpoints of one run: `update-000005000/` each, appearing whole or not at all.
+    """The checkpoints of one run, each whole or absent.
 
     Args:
         path: The folder; made on the first save.
@@ -77,7 +77,7 @@ class CheckpointFolder:
         return sorted(int(one[1]) for one in found if one)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint; one of the same update stays as it is.
+        """Write a checkpoint, unless there is one of this update.
 
         Raises:
             StoreError: If it cannot be written; older ones are untouched.
@@ -132,7 +132,7 @@ class CheckpointFolder:
             raise CorruptError(f"{folder / TENSORS}: not safetensors: {error}") from None
 
     def load_latest(self) -> tuple[Checkpoint | None, list[str]]:
-        """Read the newest sound checkpoint; damaged ones are renamed, not deleted.
+        """Read the newest sound checkpoint, and rename damaged ones.
 
         Returns:
             The checkpoint, or `None` if there is no sound one, and a complaint per damaged one.
@@ -160,7 +160,7 @@ class CheckpointFolder:
             folder.rename(target)
 
     def prune(self, keep_interval: int | None) -> None:
-        """Delete all but the newest two and those kept for good, and the remains of kills.
+        """Delete all but the newest two and those that are kept.
 
         What cannot be deleted now costs space only: the next call tries again.
         """
@@ -169,7 +169,7 @@ class CheckpointFolder:
             self.delete([*map(self._folder, old), *sorted(self.path.glob(REMAINS))])
 
     def leftovers(self, kept: Container[int]) -> list[Path]:
-        """List what a finished run can do without: checkpoints, damaged ones, remains of kills."""
+        """List the checkpoints that a finished run can do without."""
         if not self.path.is_dir():
             return []
         refuse_links(self.path)
@@ -178,7 +178,7 @@ class CheckpointFolder:
         return [*unneeded, *remains]
 
     def delete(self, folders: Sequence[Path]) -> None:
-        """Delete some of its folders; a killed or failed deletion leaves no half of a checkpoint.
+        """Delete some of its folders, never half a checkpoint.
 
         Each is first renamed to what no reader takes for a checkpoint.
         """

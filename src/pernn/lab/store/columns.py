@@ -1,4 +1,4 @@
-"""Trials as columns of a Parquet file, and back to the last bit."""
+"""Trials as columns of a Parquet file, to the last bit."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ Keys = tuple[str, ...]
 
 
 def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> bytes:
-    """Return trials as a file; equal ones are equal bytes under the same version of pyarrow.
+    """Return trials as a Parquet file's bytes.
 
     Args:
         trials: Nested values, the name at `result.fingerprint`.
@@ -69,7 +69,7 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
 
 
 def open_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
-    """Return a Parquet file to be read in this thread, and its description.
+    """Open a Parquet file for this thread, with its description.
 
     Raises:
         ValueError: If it has none, or is far larger than any that pernn writes; pyarrow's own
@@ -88,7 +88,7 @@ def open_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def read_table(file: Any, columns: Sequence[str] | None = None) -> Any:
-    """Return columns of an open file, all if absent, as an Arrow table; errors as before."""
+    """Return columns of an open file as an Arrow table."""
     pa, _ = load_pyarrow()
     batches, size = [], 0
     # A few rows at a time: a word that a dictionary repeats is far longer here than in the file.
@@ -105,7 +105,7 @@ def _require_plausible(num_bytes: int) -> None:
 
 
 def from_table(table: Any, held: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Return the trials of an Arrow table as nested values, each compared with its checksum.
+    """Return an Arrow table's trials as nested values, checksums compared.
 
     Args:
         table: A row per trial.

@@ -38,7 +38,7 @@ CHECKSUM = "checksum"
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Turn the system's errors into one line that names the path and the way out."""
+    """Turn the system's errors into one line with the path."""
     try:
         yield
     except OSError as error:
@@ -50,7 +50,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming_damage(complain: Callable[[str], None] | None) -> Iterator[None]:
-    """Name what is damaged and go on behind the block; if nobody is told, raise it."""
+    """Report what is damaged and go on, or raise it."""
     try:
         yield
     except StoreError as error:
@@ -87,7 +87,7 @@ def write_atomically(
 
 
 def require_writable(path: Path) -> None:
-    """Refuse a file that cannot be written, before anything is computed for it; make its folder.
+    """Refuse a file that cannot be written, and make its folder.
 
     Raises:
         StoreError: If the folder cannot be made, lets nobody write, or the path is a folder itself.
@@ -102,7 +102,7 @@ def require_writable(path: Path) -> None:
 
 
 def draft_of(path: Path) -> Path:
-    """Return the place where a file is written before it is renamed; no two writers share one."""
+    """Return a writer's own place for a file before its rename."""
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
@@ -116,7 +116,7 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those that it lies in; their entries are on disk before this returns."""
+    """Make a directory and its parents, synced to disk."""
     missing = [one for one in (path, *path.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(exist_ok=True)
@@ -126,23 +126,23 @@ def make_directory(path: Path) -> None:
 
 
 def to_json(values: Mapping[str, Any], *, indent: int | None = 2) -> bytes:
-    """Return a mapping as JSON text with a final newline; NaN and infinity are refused."""
+    """Return a mapping as JSON with a final newline, without NaN."""
     text = json.dumps(values, indent=indent, allow_nan=False, ensure_ascii=False)
     return text.encode() + b"\n"
 
 
 def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a checksum, so that a reader notices when a value was changed."""
+    """Add a checksum, by which readers notice changed values."""
     return {**values, CHECKSUM: checksum(values)}
 
 
 def checksum(values: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of values as JSON with sorted keys and without spaces."""
+    """Return the SHA-256 of values as JSON, keys sorted, without spaces."""
     return hashlib.sha256(_CANONICAL.encode(values).encode()).hexdigest()
 
 
 def parse_json(content: bytes) -> dict[str, Any]:
-    """Read a JSON object; its checksum, if it has one, is compared and left out.
+    """Read a JSON object, and compare and remove its checksum.
 
     Raises:
         ValueError: If it is not a JSON object of finite numbers, or not what was written.
@@ -166,7 +166,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
 
 
 def is_newer(values: Mapping[str, Any], newest: int = FORMAT) -> bool:
-    """Return whether values are of a format that only a newer version reads."""
+    """Return whether values need a newer version to read."""
     found = values.get("format")
     return isinstance(found, int) and found > newest
 
@@ -228,7 +228,7 @@ def physical_memory() -> int:
 
 
 def read_whole(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """Read an ordinary file: never a pipe or a device, which could wait or go on for ever.
+    """Read an ordinary file, never a pipe or a device.
 
     Raises:
         StoreError: If it cannot be read.
@@ -246,13 +246,13 @@ def read_whole(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 def num_bytes_below(path: Path) -> int:
-    """Add up the lengths of the files of a folder; links are not followed."""
+    """Return the bytes of a folder's files, without following links."""
     with storing(path):
         return sum(entry.lstat().st_size for entry in path.rglob("*") if not entry.is_dir())
 
 
 def refuse_links(*paths: Path) -> None:
-    """Refuse places that lead elsewhere: only what lies in the results directory is written.
+    """Refuse places that lead out of the results directory.
 
     Raises:
         StoreError: If one of them is a symbolic link.
@@ -284,7 +284,7 @@ def read_json(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]:
 
 
 def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any] | None:
-    """Read a JSON object as `read_json` does; `None` if there is no such file."""
+    """Read a JSON object as `read_json` does, or return `None`."""
     try:
         return read_json(path, limit)
     except StoreError as error:
@@ -299,7 +299,7 @@ def read_lines(path: Path, *, strict: bool = True) -> list[dict[str, Any]]:
 
 
 def iterate_lines(path: Path, *, strict: bool = True) -> Iterator[dict[str, Any]]:
-    """Yield JSON lines; a last line cut short by a kill is left out.
+    """Yield JSON lines, without a torn last one.
 
     Args:
         path: The file; no lines if there is none.

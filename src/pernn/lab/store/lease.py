@@ -1,4 +1,4 @@
-"""Leases: who may write a run, where a file lock does not reach the other hosts of a directory.
+"""Leases: who may write a run, across hosts without shared locks.
 
 `lease-000001.json` is a term. Claiming the next one takes the run over; the holder of an older one
 notices before it writes. The holder changes its file again and again, and an observer takes it for
@@ -43,7 +43,7 @@ NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
 @dataclass(frozen=True)
 class Holding:
-    """What a lease says.
+    """The content of a lease.
 
     Attributes:
         term: Its number; the newest counts.
@@ -83,7 +83,7 @@ _HOLDING = TypeAdapter(Holding)
 
 
 class Lease:
-    """A term of this process, kept up by a thread until it is released."""
+    """This process's term, renewed by a thread until released."""
 
     def __init__(self, folder: Path, holding: Holding) -> None:
         self._folder, self._holding = folder, holding
@@ -96,7 +96,7 @@ class Lease:
         self._beating.start()
 
     def check(self) -> None:
-        """Raise BusyError if somebody took the run over: nothing may be written any more."""
+        """Raise BusyError if somebody took the run over."""
         with suppress(OSError), self._path.open("rb") as file:
             if file.read(SIZE).startswith(self._mark) and not self._next.exists():
                 return
@@ -129,7 +129,7 @@ class Lease:
 
 
 class LeaseWatch:
-    """What one observer has seen of other processes' leases, by its own clock; it never waits."""
+    """An observer's view of other leases, by its own clock."""
 
     def __init__(self) -> None:
         self._seen: dict[Path, tuple[tuple[int, bytes], float]] = {}
@@ -164,7 +164,7 @@ class LeaseWatch:
 
 
 def lock_state(lock: Path) -> bool | None:
-    """Return whether a process holds a lock file; `None` where there are no locks."""
+    """Return whether a lock file is held, `None` without locks."""
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -176,7 +176,7 @@ def lock_state(lock: Path) -> bool | None:
 
 
 def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
-    """Take a run's next term, if the newest one was released or its holder is dead.
+    """Take a run's next term, if released or its holder dead.
 
     Args:
         folder: The run's directory.
@@ -208,7 +208,7 @@ def claim(folder: Path, *, locked: bool, expired: str = "") -> Lease:
 
 
 def newest_lease(folder: Path) -> Holding | None:
-    """Read the newest term; one that cannot be read has a holder of whom nothing is known."""
+    """Read the newest term, with an unknown holder if unreadable."""
     seen = _look(folder)
     return None if seen is None else _parse(*seen)
 
@@ -222,7 +222,7 @@ def _parse(term: int, content: bytes) -> Holding:
 
 
 def lease_seconds() -> float:
-    """Return the length of a lease, from the environment if it is set there.
+    """Return the length of a lease, by default 60 s.
 
     Raises:
         ConfigError: If it is no such number.
@@ -241,7 +241,7 @@ def lease_seconds() -> float:
 
 @cache
 def this_boot_id() -> str:
-    """Name the running system: a new name after every start where it has one."""
+    """Return the running system's boot id, or the host's name."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return socket.gethostname()

@@ -1,4 +1,4 @@
-"""Registered plans: what was to be run and judged, written down before it was run."""
+"""Registered plans, written down before they were run."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ class RegisteredClaim(Config):
 
 
 class RegisteredSweep(Config):
-    """A sweep as it was registered: the fingerprints of its trials, its rule and its claims."""
+    """A sweep as registered: fingerprints of trials, rule and claims."""
 
     name: str
     experiment: str

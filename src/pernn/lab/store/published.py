@@ -1,4 +1,4 @@
-"""Files of published trials: a Parquet file per sweep with a row per finished trial.
+"""Published trials: a Parquet file per sweep, a row per trial.
 
 A column per value; nothing is unpickled. The contract is docs/evidence/README.md.
 """
@@ -38,7 +38,7 @@ def evidence_folder() -> Path:
 
 
 def where_published(folder: Path | None) -> str:
-    """Return in words where published trials are looked for, and how to have some."""
+    """Say where published trials are looked for, and how to get some."""
     if folder is None:
         return "published trials are not counted"
     there = counted(len(list_publications(folder)), "published sweep")
@@ -47,13 +47,13 @@ def where_published(folder: Path | None) -> str:
 
 
 def list_publications(folder: Path) -> list[Path]:
-    """List the files of published trials by name; none if there is no such folder."""
+    """List the files of published trials by name."""
     found = sorted(folder.glob(f"*{ENDING}"), key=lambda path: path.stem)
     return [path for path in found if NAME.fullmatch(path.stem)]
 
 
 def list_published(folder: Path | None, on_warning: Callable[[str], None]) -> set[str]:
-    """Return which runs are published; none, with a warning, if that cannot be told."""
+    """Return which runs are published, or none with a warning."""
     try:
         files = list_publications(folder) if folder else []
         return {run for path in files for run in describe_publication(path).runs}
@@ -63,7 +63,7 @@ def list_published(folder: Path | None, on_warning: Callable[[str], None]) -> se
 
 
 def describe_publication(path: Path) -> Sweep:
-    """Return the sweep that a file is of, with the trials that it holds.
+    """Return a file's sweep with the trials that it holds.
 
     Raises:
         CorruptError: If it is not a file of published trials.
@@ -75,7 +75,7 @@ def describe_publication(path: Path) -> Sweep:
 
 
 def read_publication(path: Path, wanted: set[str] | None = None) -> list[dict[str, Any]]:
-    """Return the trials of a file, all or some, as nested values, each one checked."""
+    """Return checked trials of a file as nested values."""
     with _reading(path) as (file, about):
         table = read_table(file)
         runs = _sweep_of(path, about, table).runs
@@ -91,7 +91,7 @@ def read_publication(path: Path, wanted: set[str] | None = None) -> list[dict[st
 
 
 def write_publication(path: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> None:
-    """Write the trials of a sweep, as `read_publication` returns them, in one step."""
+    """Write a sweep's trials in one step."""
     about = {"format": PUBLISHED_FORMAT, **{key: getattr(sweep, key) for key in IDENTITY}}
     rows = []
     for one in trials:

@@ -1,4 +1,4 @@
-"""What the values of a result and of a published trial must be."""
+"""Checks of the values of results and published trials."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,7 +28,7 @@ class Diverged(BaseModel):
 
 
 class Result(BaseModel):
-    """The values that records are made of; others may stand beside them."""
+    """The values that records are made of, among others."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 

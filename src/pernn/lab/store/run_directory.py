@@ -70,7 +70,7 @@ class RunDirectory:
 
     @contextmanager
     def locked(self, expired: str = "") -> Iterator[None]:
-        """Be the only writer; the system frees the lock however the process ends.
+        """Be the run's only writer within the block.
 
         Other hosts, which may not see the lock, see the lease.
 
@@ -152,7 +152,7 @@ class RunDirectory:
             write_atomically(self.path / name, content, self._require_held)
 
     def write_spec(self, spec: Mapping[str, Any]) -> None:
-        """Write the spec, or check that the one on disk is the same.
+        """Write the spec, or check that the stored one is equal.
 
         Raises:
             CorruptError: If the one on disk was edited.
@@ -162,7 +162,7 @@ class RunDirectory:
             self._replace(SPEC, to_json(content))
 
     def read_spec(self) -> dict[str, Any] | None:
-        """Read the spec as plain values; `None` if the run was never begun.
+        """Read the spec as plain values, or `None` before it began.
 
         Raises:
             VersionError: If a newer version wrote it.
@@ -198,7 +198,7 @@ class RunDirectory:
         return read_json_if_any(self.path / ENVIRONMENT)
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Add one line of metrics, at the place that it has in every execution of this run.
+        """Write one line of metrics at its place in the file.
 
         Two processes that take each other for dead then write the same bytes to the same places.
 
@@ -213,13 +213,13 @@ class RunDirectory:
             self._metrics_end = end + len(line)
 
     def metrics_so_far(self) -> dict[str, Any]:
-        """Return the metrics for a checkpoint to keep, so that it is all that a run needs."""
+        """Return the metrics for a checkpoint to keep."""
         with self._writing(), self._metrics() as (descriptor, end):
             os.fsync(descriptor)
             return {"metrics": os.pread(descriptor, end, 0).decode()}
 
     def restore_metrics(self, state: Mapping[str, Any]) -> str:
-        """Go back to the metrics of a checkpoint: what came after it will be measured again.
+        """Go back to the metrics of a checkpoint.
 
         Args:
             state: The checkpoint's; empty to forget everything.
@@ -284,7 +284,7 @@ class RunDirectory:
         return list(self.metrics())
 
     def note(self, event: str, **details: Any) -> None:
-        """Add a line to the journal: what happened when; never part of a result."""
+        """Add a line to the journal, which is no result."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"time": now, "event": event, "process": os.getpid(), **details}
         path, content = self.path / JOURNAL, to_json(line, indent=None)
@@ -299,7 +299,7 @@ class RunDirectory:
             _require_all(os.write(file.fileno(), content), content)
 
     def note_failure(self, reason: str, error: str = "") -> None:
-        """Add to the journal why the run failed, whether it was begun or not.
+        """Add a failure to the journal, even before the run began.
 
         Raises:
             StoreError: If it cannot be written, or leads elsewhere.
@@ -310,7 +310,7 @@ class RunDirectory:
         self.note("failed", reason=reason, error=error)
 
     def read_journal(self) -> list[dict[str, Any]]:
-        """Read what happened; a damaged line is left out, as no result depends on it."""
+        """Read the journal without damaged lines."""
         return read_lines(self.path / JOURNAL, strict=False)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
@@ -318,7 +318,7 @@ class RunDirectory:
         self._replace(RESULT, to_json(sealed({"format": FORMAT, **result})))
 
     def read_result(self) -> dict[str, Any] | None:
-        """Read the result; `None` if the run is not done."""
+        """Read the result, or `None` if there is none yet."""
         path = self.path / RESULT
         try:
             values = read_json_if_any(path, MAX_RESULT_BYTES)

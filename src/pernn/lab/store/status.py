@@ -1,4 +1,4 @@
-"""Where a run stands and how fast it goes, from its files alone."""
+"""State and pace of a run, from its files alone."""
 
 import json
 import os
@@ -22,7 +22,7 @@ RunState = Literal["finished", "running", "failed", "stopped", "waiting", "damag
 
 @dataclass(frozen=True)
 class RunStatus:
-    """Where one run stands.
+    """State of one run.
 
     Attributes:
         run: Its fingerprint.
@@ -90,7 +90,7 @@ def read_statuses(
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
         update: Updates done, as far as its files say.
@@ -109,7 +109,7 @@ class Progress:
 
 
 def read_progress(root: Path, status: RunStatus) -> Progress:
-    """Return how far a run is that began; what cannot be read is unknown."""
+    """Return the progress of a begun run, unknown where unreadable."""
     directory = RunDirectory(root, status.run)
     spec: dict[str, Any] = {}
     journal: list[dict[str, Any]] = []
@@ -129,14 +129,14 @@ def read_progress(root: Path, status: RunStatus) -> Progress:
 
 
 def read_update(root: Path, run: str) -> int:
-    """Return how many updates a run has done, as far as its files tell."""
+    """Return a run's number of updates, by its files."""
     directory = RunDirectory(root, run)
     measured, _ = _last_measured(directory.path / METRICS)
     return max(measured, max(directory.checkpoints.updates(), default=0))
 
 
 def seconds_left(statuses: Sequence[RunStatus], running: Sequence[Progress]) -> float | None:
-    """Estimate the time to the end of a sweep, at the pace of what runs now.
+    """Estimate a sweep's time to its end, at the present pace.
 
     Trials that have not begun are taken to be as long as those that run.
     """

@@ -52,12 +52,12 @@ class Sweep:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether it has settings of its own beside its seeds."""
+        """True if it has settings of its own beside its seeds."""
         return bool(self.overrides.keys() - {"seed"})
 
     @property
     def changes(self) -> str:
-        """Its overrides as one line, `core.kind=gru, seed=[111, 222]`; empty without any."""
+        """Its overrides as one line, `core.kind=gru, seed=[111, 222]`."""
         return ", ".join(f"{path}={in_words(value)}" for path, value in self.overrides.items())
 
     @property
@@ -135,7 +135,7 @@ def parse_sweep(path: Path) -> Sweep:
 
 
 def list_sweeps(root: Path) -> list[str]:
-    """List the sweeps of a results directory; a folder that no sweep can have is left alone."""
+    """List the sweeps of a results directory."""
     folder = root / "sweeps"
     refuse_links(folder)
     names = (path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
@@ -143,7 +143,7 @@ def list_sweeps(root: Path) -> list[str]:
 
 
 def request_pause(root: Path, name: str) -> None:
-    """Ask every driver of a sweep, on whichever host, to checkpoint and leave."""
+    """Ask every driver of a sweep to checkpoint and leave."""
     path = sweep_directory(root, name) / PAUSE
     with storing(path):
         path.touch()
