@@ -58,7 +58,7 @@ NAMING = frozenset({"run", "num_parameters", "tables", "kind", "diverged"})
 CHUNK = 50_000
 """Lines of a log that are in memory as dictionaries at once."""
 LINES = ("train", "test")
-"""Kinds of lines that curves are made of."""
+"""The kinds of lines in learning curves."""
 
 
 @dataclass(frozen=True)

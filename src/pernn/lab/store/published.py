@@ -38,7 +38,7 @@ def evidence_folder() -> Path:
 
 
 def where_published(folder: Path | None) -> str:
-    """Say where published trials are looked for, and how to get some."""
+    """Return where published trials are looked for, and how to get some."""
     if folder is None:
         return "published trials are not counted"
     there = counted(len(list_publications(folder)), "published sweep")
