@@ -1,4 +1,4 @@
-"""Plan, run and report a sweep; `pernn run` and `pernn.lab.run` call the same function."""
+"""Plan, run and report a sweep, for `pernn run` and `pernn.lab.run`."""
 
 import hashlib
 import json
@@ -92,7 +92,7 @@ class SweepResult:
     damage: Sequence[str] = ()
 
     def load(self, table: str | None = None) -> "pd.DataFrame":
-        """Return the finished trials, or the rows of one of their tables; see `load_results`."""
+        """Return the finished trials, or the rows of one table."""
         trials = gather(self.results, self.plan.sweep.runs, self.plan.published)
         return to_frame(trials, self.results, table)
 
@@ -107,7 +107,7 @@ def run(
     runner: Runner | None = None,
     on_event: OnEvent = lambda event: None,
 ) -> SweepResult:
-    """Run what is missing of an experiment, then write its report, as `pernn run` does.
+    """Run an experiment's missing trials, then write its report.
 
     Safe to interrupt and to repeat. A script that calls it needs no `if __name__` guard: trials run
     in processes of their own, which import parts by their kinds.
@@ -168,7 +168,7 @@ def run_sweep(
     on_warning: Callable[[str], None] = warnings.warn,
     anew: bool = True,
 ) -> SweepResult:
-    """Run the trials of a sweep that are missing, then write its report.
+    """Run a sweep's missing trials, then write its report.
 
     Args:
         plan: The sweep.
@@ -248,14 +248,14 @@ def _noting(failures: list[TrialEvent], on_event: OnEvent) -> OnEvent:
 
 
 def save_plan(root: Path, plan: "Plan") -> None:
-    """Write a sweep's list of runs, unless it is the one of trials that belong to none."""
+    """Write a sweep's list of runs, if it is one."""
     if plan.sweep.experiment != SINGLE:
         save_sweep(root, plan.sweep)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep with its experiment and the specs of its trials, expanded once.
+    """A sweep with its experiment and its trials' specs.
 
     Attributes:
         sweep: Its list of runs.
@@ -287,7 +287,7 @@ class Plan:
         return self.taking(lambda runs: find_published(folder, runs, complain), root)
 
     def taking(self, find: Callable[[Iterable[str]], dict[str, Trial]], root: Path) -> "Plan":
-        """Return the plan with published trials, and what finished ones ask for if it is tuned.
+        """Return the plan with published trials.
 
         Args:
             find: Returns those of some runs that are published.
@@ -298,7 +298,7 @@ class Plan:
         return plan if len(more.specs) == len(plan.specs) else more.taking(find, root)
 
     def grown(self, root: Path) -> "Plan":
-        """Return a tuned plan with all trials that finished ones ask for; any other as it is."""
+        """Return a plan, if tuned with all trials that finished ones need."""
         if self.tuning is None:
             return self
         metric = self.tuning.metric
@@ -336,7 +336,7 @@ class Plan:
         return sorted(found, key=lambda one: one.seed) if order == "seed" else found
 
     def changes(self, root: Path) -> list[str]:
-        """Return in a line each what has changed in the code of parts since trials finished."""
+        """Return a line per part whose code has changed since."""
         return changed_parts({r: s for r, s in self.specs.items() if is_done(root, r)}, root)
 
     def find_failed(self, root: Path) -> list[str]:
@@ -364,7 +364,7 @@ class Plan:
 
 
 def restrict(published: Mapping[str, Trial], runs: Iterable[str]) -> dict[str, Trial]:
-    """Return those of some runs that are published; for `Plan.taking`."""
+    """Return those of some runs that are published."""
     return {run: published[run] for run in runs if run in published}
 
 
@@ -393,12 +393,12 @@ def plan_sweep(experiment: str | Experiment, scale: str, overrides: Mapping[str,
 
 @own_parts_off()
 def plan_again(sweep: Sweep) -> Plan:
-    """Expand a sweep's grid anew, to read it: its experiment may have grown since."""
+    """Expand a sweep's grid to read it."""
     return plan_sweep(sweep.experiment, sweep.scale, sweep.overrides)
 
 
 def read_sweep(root: Path, name: str) -> Sweep:
-    """Read a sweep's list of runs; `train` names the runs that belong to none."""
+    """Read a sweep's list of runs, or those of no sweep (`train`)."""
     runs = list_single_runs(root) if name == SINGLE else []
     return Sweep(SINGLE, SINGLE, "", {}, runs) if runs else load_sweep(root, name)
 
@@ -406,7 +406,7 @@ def read_sweep(root: Path, name: str) -> Sweep:
 def read_sweeps(
     root: Path, names: Iterable[str], complain: Callable[[str], None]
 ) -> dict[str, Sweep]:
-    """Read sweeps' lists of runs, as `read_sweep` does; those that are damaged are left out."""
+    """Read sweeps' lists of runs, without damaged ones."""
     found: dict[str, Sweep] = {}
     for name in names:
         with naming_damage(complain):
@@ -415,7 +415,7 @@ def read_sweeps(
 
 
 def list_single_runs(root: Path) -> list[str]:
-    """List the runs that belong to no sweep, nor are an earlier stage of a run.
+    """List the runs that belong to no sweep and no run.
 
     None where a sweep's list is damaged, as nobody knows then.
     """
@@ -434,7 +434,7 @@ def list_single_runs(root: Path) -> list[str]:
 
 @own_parts_off()
 def read_plan(root: Path, name: str) -> Plan:
-    """Read a sweep as it was run, with the specs that its experiment has now."""
+    """Read a sweep as it was run, with its present specs."""
     return _plan_of(root, read_sweep(root, name))
 
 
@@ -451,7 +451,7 @@ def _plan_of(root: Path, stored: Sweep) -> Plan:
 
 
 def reload_plan(root: Path, name: str) -> Plan:
-    """Expand a sweep's grid anew, to go on with it: parts that it names are imported."""
+    """Expand a sweep's grid to go on, importing parts it names."""
     stored = read_sweep(root, name)
     own = stored.experiment, stored.scale, stored.overrides
     return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own).grown(root)
@@ -460,7 +460,7 @@ def reload_plan(root: Path, name: str) -> Plan:
 def find_sweep(
     root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
 ) -> Sweep:
-    """Return a sweep; of one that was never run here, or an experiment, that of published trials.
+    """Return a sweep, of published trials if it never ran here.
 
     Raises:
         ConfigError: If there are neither runs nor published trials.
@@ -495,7 +495,7 @@ def find_plan(
 
 
 def find_waiting(root: Path) -> list[RunSpec]:
-    """Return all planned trials that have no result; they may still need earlier stages."""
+    """Return all planned trials that have no result."""
     return [
         spec
         for sweep in (load_sweep(root, name) for name in list_sweeps(root))
@@ -505,7 +505,7 @@ def find_waiting(root: Path) -> list[RunSpec]:
 
 
 def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:
-    """Name a sweep: experiment and scale, and a digest of what was overridden."""
+    """Return a sweep's name: experiment, scale and digest of overrides."""
     if not overrides:
         return f"{experiment}-{scale}"
     text = json.dumps(overrides, sort_keys=True)
@@ -513,7 +513,7 @@ def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str
 
 
 def full_name(name: str, scale: str) -> str:
-    """Return the name of an experiment's sweep at a scale; a sweep's own name stays."""
+    """Return the name of an experiment's sweep at a scale."""
     return name_sweep(name, scale, {}) if name in experiment_names() else name
 
 
@@ -536,7 +536,7 @@ def report_of(
     complain: Callable[[str], None],
     formats: "Sequence[Format] | None" = None,
 ) -> "Report":
-    """Return the report of a sweep, of which nothing is made before it is asked for.
+    """Return the report of a sweep, made when asked for.
 
     Args:
         root: Results directory.
@@ -570,7 +570,7 @@ def report_of(
 
 
 def make_report(root: Path, plan: Plan, complain: Callable[[str], None]) -> "Report":
-    """Write a sweep's figures, tables, verdicts and page into its folder; as for `report_of`."""
+    """Write a sweep's figures, tables, verdicts and page into its folder."""
     report = report_of(root, plan, complain)
     with gc_paused():
         report.write(sweep_directory(root, plan.sweep.name))

@@ -1,4 +1,4 @@
-"""Finished trials, run here or published: one table of them, another of their curves."""
+"""Tables of finished trials and their curves, local or published."""
 
 import fcntl
 import math
@@ -93,7 +93,7 @@ class Trial:
         return {name: getattr(self, name) for name in names}
 
     def row(self, levels: Iterable[float] = LEVELS) -> Row:
-        """Return spec by dotted path beside metrics, `tables`, and the updates to some levels.
+        """Return spec by dotted path, metrics, `tables`, and updates to levels.
 
         A metric that has the name of another column is `metric.<name>`. `diverged`, after which
         update, is there if the run did. A trial without a curve of accuracies has no columns of
@@ -123,7 +123,7 @@ class Trial:
         return row
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield the lines of `metrics.jsonl`; of a published trial, thinned; none if damaged."""
+        """Yield a trial's metrics, thinned if published, none if damaged."""
         if self.root is not None:
             if not self.is_damaged:
                 yield from RunDirectory(self.root, self.run).metrics()
@@ -135,7 +135,7 @@ class Trial:
 
 
 def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Trial | None:
-    """Return a trial of a results directory; `None` if it is not finished.
+    """Return a trial of a results directory, or `None` if unfinished.
 
     Args:
         root: Results directory.
@@ -221,7 +221,7 @@ def read_published(folder: Path, runs: Iterable[str] | None = None) -> list[Tria
 def find_published(
     folder: Path | None, runs: Iterable[str] | None, on_warning: OnWarning
 ) -> dict[str, Trial]:
-    """Return those of some runs that are published, by name; none if that cannot be told.
+    """Return those of some runs that are published, by name.
 
     Args:
         folder: Where the files are; `None` if nothing published counts.
@@ -244,7 +244,7 @@ def _of_file(path: Path, wanted: set[str] | None = None) -> dict[str, Trial]:
 
 @dataclass(frozen=True)
 class Publication:
-    """What became of a sweep's trials.
+    """Outcomes of a sweep's trials.
 
     Attributes:
         path: The file.
@@ -259,7 +259,7 @@ class Publication:
 
 
 def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
-    """Add a sweep's finished trials to its file of published ones; again changes nothing.
+    """Add a sweep's finished trials to its file of published ones.
 
     Args:
         root: Results directory; the sweep itself need not be in it, as trials are known by specs.
@@ -375,7 +375,7 @@ class Pace(NamedTuple):
 def updates_to(
     level: float, updates: Sequence[float], accuracies: Sequence[float], cap: float
 ) -> Pace:
-    """Return when a curve first reaches a level, interpolated in the logarithm of updates.
+    """Return when a curve first reaches a level, in log updates.
 
     Training accuracy is that of fresh batches, so it is no memory of them. Nothing is smoothed: the
     first crossing counts, even where a noisy curve falls below again. What is reached by the first
@@ -399,12 +399,12 @@ def updates_to(
 
 
 def is_setting(column: str) -> bool:
-    """Whether a column is a value of the trial's spec."""
+    """Return whether a column is a value of the trial's spec."""
     return column.partition(".")[0] in RunSpec.model_fields
 
 
 def unroll(records: Iterable[Row], table: str | None) -> list[Row]:
-    """Return one record per row of a table of each trial, its columns laid over the trial's.
+    """Return a record per row of a table of each trial.
 
     What a row's columns do not name stays as the whole trial has it; a metric that they do name is
     the row's own.
@@ -452,7 +452,7 @@ def require_table(records: Sequence[Row], table: str) -> None:
 
 
 def curves_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.DataFrame":
-    """Return a row per line of each trial's metrics, beside the trial's settings.
+    """Return a row per line of metrics, beside the trial's settings.
 
     Args:
         trials: Finished ones.
@@ -497,13 +497,13 @@ def lines_and_settings(trials: Iterable[Trial]) -> "tuple[pd.DataFrame, pd.DataF
 
 
 def records_of(frame: "pd.DataFrame") -> list[Row]:
-    """Return the rows of a frame as dictionaries, each with the cells that it has."""
+    """Return a frame's rows as dictionaries without empty cells."""
     rows = frame.to_dict("records")
     return [{key: value for key, value in row.items() if not is_missing(value)} for row in rows]
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is NaN, which stands for what a row has not: no value is NaN."""
+    """Return whether a cell is NaN, which means absent."""
     return isinstance(value, float) and math.isnan(value)
 
 
@@ -530,7 +530,7 @@ def _frame_of(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> "pd.DataFrame":
 def load_results(
     results: str | Path = "results", sweep: str | None = None, *, table: str | None = None
 ) -> "pd.DataFrame":
-    """Return the finished trials, one row each: spec by dotted path beside metrics.
+    """Return finished trials: spec by dotted path beside metrics.
 
     Trials of different experiments do not compare: name a sweep, or select by the column `sweeps`.
 
@@ -554,7 +554,7 @@ def load_results(
 
 
 def to_frame(trials: Sequence[Trial], root: Path, table: str | None) -> "pd.DataFrame":
-    """Return trials as `load_results` does, with the names of the sweeps that a folder has."""
+    """Return trials as `load_results` does, and a folder's sweeps."""
     import pandas as pd
 
     records, names = [one.row() for one in trials], _sweeps_of(root)
@@ -631,7 +631,7 @@ def _sweeps_of(root: Path) -> dict[str, list[str]]:
 
 
 def describe(trials: Sequence[Trial]) -> list[str]:
-    """Return where trials ran, a sentence per kind of machine, and how many are published ones."""
+    """Return where trials ran, a sentence per kind of machine."""
     here = count_machines(one.environment for one in trials if one.root and one.environment)
     published = [one.environment for one in trials if one.root is None]
     lines = [f"{number} trials ran on: {machine}." for machine, number in here.items()]
@@ -643,7 +643,7 @@ def describe(trials: Sequence[Trial]) -> list[str]:
 
 
 def describe_time(trials: Sequence[Trial]) -> list[str]:
-    """Return how long trials took that ran here, and how long the published ones did."""
+    """Return how long local and published trials took."""
     here = [RunDirectory(one.root, one.run) for one in trials if one.root]
     seconds = [event.get("seconds") for one in here for event in one.read_journal()]
     own = sum(one for one in seconds if isinstance(one, int | float))
@@ -666,7 +666,7 @@ def describe_versions(trials: Iterable[Trial]) -> str:
 
 
 def count_machines(environments: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Count environments, as `environment.json` has them, by what they say of their machine."""
+    """Count environments by machine."""
     count: Counter[str] = Counter()
     for found in environments:
         device = found.get("device_name") if found.get("device") != "cpu" else "CPU"

@@ -61,7 +61,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return grid(
         {"task.vocab_size": 16_384, "core.kind": "lstm"},
         _lengths(32),

@@ -50,7 +50,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return _with_and_without_feedback({"task.length": 64}, POWERS)
 
 

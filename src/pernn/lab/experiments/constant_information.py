@@ -43,7 +43,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return grid({"core.kind": "lstm"}, _vocabularies(PAPER_BITS, 2, 4, 8, 64, 4096), encodings())
 
 

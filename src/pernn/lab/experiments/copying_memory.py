@@ -34,7 +34,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return grid({**TASK, "task.length": 10}, each("task.hold_time", HOLD_TIMES), encodings())
 
 

@@ -77,7 +77,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     kept = {"training.keep_interval": 5_000}
     return grid({"task.kind": "dual_frequency", **kept}, _cores(**VOCABULARIES), encodings())
 

@@ -62,7 +62,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes; meant for GPUs."""
+    """The published sizes, for GPUs."""
     sizes = {"gru": (16, 64, 256), "lstm": (256, 1_024, 4_096)}
     return _specs(PAPER_PACED, sizes, SEEDS, TENTH)
 

@@ -45,7 +45,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published trainings, every 5,000 updates; meant for GPUs."""
+    """The published trainings, every 5,000 updates, for GPUs."""
     return _analysed(dual_frequency.paper(), s4d_source_step=23, num_per_condition=256)
 
 

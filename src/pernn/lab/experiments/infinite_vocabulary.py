@@ -46,7 +46,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return grid(
         {"task.kind": "infinite_vocabulary", "task.length": 64},
         each("task.dimension", DIMENSIONS),

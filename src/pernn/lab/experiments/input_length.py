@@ -39,7 +39,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return grid(
         {"task.vocab_size": 2},
         each("task.length", [64, 128, 256, 512]),

@@ -64,7 +64,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """WikiText-103, which must be there; meant for GPUs."""
+    """WikiText-103, which must be there, for GPUs."""
     text = {"task.vocab_size": 32_768, "task.length": 1_024}
     training = {"training.iterations": 30_000, **_evaluated_every(1_500)}
     return grid({**BASE, **text, **training}, encodings())

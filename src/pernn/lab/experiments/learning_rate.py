@@ -119,7 +119,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes, where the vanilla networks fall short; meant for GPUs."""
+    """The published sizes, where the vanilla networks fall short, for GPUs."""
     return grid({}, _cores(elman=8, gru=64, lstm=1_024), encodings())
 
 

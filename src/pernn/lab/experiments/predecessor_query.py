@@ -34,7 +34,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, as far as the texts tell; meant for GPUs."""
+    """The published grid, as far as the texts tell, for GPUs."""
     return grid(
         {**TASK, "task.length": 16},
         each("task.vocab_size", [512, 640, 768, 896, 1024]),

@@ -43,7 +43,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes; meant for GPUs."""
+    """The published sizes, for GPUs."""
     return _specs(PAPER_PACED, {"gru": 64, "lstm": 1_024}, SEEDS, TENTH)
 
 

@@ -67,7 +67,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return grid(
         {},
         each("task.vocab_size", POWERS),

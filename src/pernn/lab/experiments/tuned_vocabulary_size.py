@@ -56,7 +56,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes, where the vanilla networks fall short; meant for GPUs."""
+    """The published sizes, where the vanilla networks fall short, for GPUs."""
     sizes = {"gru": (64, 256), "lstm": (1_024, 16_384)}
     return at_values(grid({}, _cells(sizes), encodings()), COLUMN, PAPER_RATES)
 

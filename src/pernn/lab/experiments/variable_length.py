@@ -45,7 +45,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid; meant for GPUs."""
+    """The published grid, for GPUs."""
     return grid(
         {"task.kind": "variable_length", "task.vocab_size": 16_384},
         each("core.kind", ["lstm"]),
