@@ -48,8 +48,16 @@ KEYS = ["core.kind", *CELL, "seed", "encoding.kind"]
 
 
 def main() -> None:
-    """Print a table for each series and difference."""
+    """Print the tables of each peak rate; the calm one was run at one cell."""
     rows = pernn.lab.load_results(EVIDENCE, table="gradient_stability")
+    for rate, found in rows.groupby("training.learning_rate", sort=False):
+        sys.stdout.write(f"Peak rate {rate}\n\n")
+        show_all(found)
+
+
+def show_all(rows: pd.DataFrame) -> None:
+    """Print a table for each series and difference."""
+    series = [one for one in SERIES if one[1] in {*rows["core.kind"]}]
     # The accuracy of an analysis is that of the training that it is of.
     trials = rows.drop_duplicates("run").set_index(KEYS)["token_accuracy"].unstack("encoding.kind")
     gains = trials["sinusoidal"] - trials["none"]
@@ -57,11 +65,11 @@ def main() -> None:
         means = rows[rows["percent"] == percent].drop_duplicates(["run", "condition"])
         wide = means.groupby([*KEYS, "disturbants"])["similarity"].mean()
         similarity = wide.unstack(["encoding.kind", "disturbants"])[VALUES]
-        for axis, core, cells in SERIES:
+        for axis, core, cells in series:
             for name, factors in DIFFERENCES.items():
                 title = f"{core}, {name}, after {200 * percent:,} updates"
                 show(title, axis, cells, (similarity @ factors)[core])
-    for axis, core, cells in SERIES:
+    for axis, core, cells in series:
         if axis == "L":
             show(f"{core}, token accuracy, encoded − vanilla", axis, cells, gains[core])
 
