@@ -14,9 +14,10 @@ import pytest
 from scipy import stats
 
 from command_line import call
+from pernn.lab.config import flatten
 from pernn.lab.cores import CORES
 from pernn.lab.evidence import read_reports, rebuild, write_pace
-from pernn.lab.reports import fill, predicted_and_found, replication_parts
+from pernn.lab.reports import fill, matches, predicted_and_found, replication_parts
 from pernn.lab.reports.statistics import Interval
 from pernn.lab.runs import RunSpec, describe_environment, execute
 from pernn.lab.store import (
