@@ -11,9 +11,9 @@ EXPERIMENTS = tuple(
 )
 BOUNDS = {
     ("docs/run_directory.md", "docs/reliability.md"): 2_450,
-    ("docs/sweeps.md",): 1_250,
-    ("docs/statistics.md",): 1_200,
-    ("docs/extend.md",): 1_150,
+    ("docs/sweeps.md",): 1_200,
+    ("docs/statistics.md",): 1_100,
+    ("docs/extend.md",): 1_100,
     ("docs/performance.md",): 1_500,
     ("ARCHITECTURE.md",): 1_200,
     ("CONTRIBUTING.md",): 600,
@@ -29,7 +29,7 @@ BOUNDS = {
     ("docs/evidence/pilots.md",): 1_100,
     EXPERIMENTS: 5_400,
 }
-IN_ALL = 29_800
+IN_ALL = 29_600
 """Words of everything that is written by hand; docs/roadmap.md has the aim."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
