@@ -147,6 +147,8 @@ def spy(monkeypatch, kind):
         (16, 8, True, "kernels"),
         (16, 8, False, "operator"),  # packing the weights would not pay
         (64, 1, False, "kernels"),
+        (64, 64, False, "operator"),  # so many sequences keep it busy
+        (32, 512, True, "operator"),
         (1, 8, True, "operator"),
         (2048, 128, True, "operator"),  # more than the cache holds
     ],

@@ -30,6 +30,8 @@ class Elman(RecurrentCore):
     Raises:
         ConfigError: If another nonlinearity is asked for, or as `RecurrentCore`.
 
+    On vectors it runs compiled kernels or PyTorch's operator, whichever is faster for the shape.
+
     Examples:
         >>> outputs, state = Elman(4, 8)(torch.zeros(5, 2, 4))
         >>> tuple(outputs.shape), tuple(state.shape)

@@ -20,6 +20,8 @@ from .scanning import add_product, factors_of, first_order, recurrent_gradient
 class GRU(RecurrentCore):
     """GRU, interchangeable with `torch.nn.GRU`.
 
+    On vectors it runs compiled kernels or PyTorch's operator, whichever is faster for the shape.
+
     Examples:
         >>> outputs, state = GRU(4, 8)(torch.zeros(5, 2, 4))
         >>> tuple(outputs.shape), tuple(state.shape)

@@ -16,11 +16,15 @@ Size = int | Tensor
 """A tensor where `torch.jit.trace` is at work."""
 OPERATORS = {"elman": "rnn_tanh", "gru": "gru", "lstm": "lstm"}
 """Kind of a core → what computes the same in `torch._VF`, where `torch.nn` finds it too."""
-LEAST_STEPS = 8
+LEAST_STEPS = {"elman": 16, "gru": 8}
 """Fewest steps for which kernels are faster: for fewer, packing the weights costs too much."""
 MANY = 64
-"""Sequences, or steps, that pay for the packing even if there is no way back."""
-LARGEST = {"elman": 2**23, "gru": 2**21}
+"""Steps that pay for the packing even if there is no way back; sequences that no longer do."""
+WIDEST = 256
+"""Widest state of which the same is true."""
+LARGEST_STEP = 2**13
+"""Numbers in the states of one step above which the operator, product by product, is as fast."""
+LARGEST = 2**21
 """Numbers in the states of many sequences from which on memory, not arithmetic, takes the time."""
 
 
@@ -52,15 +56,15 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, ba
 
 
 def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) -> bool:
-    """Return whether our kernels beat PyTorch's operator at this shape.
+    """Return whether our kernels beat PyTorch's operator on dense vectors of one shape.
 
     For the LSTM they do not: PyTorch's is oneDNN's. `benchmarks/layers.py` measures it.
     """
-    if kind == "lstm" or steps < LEAST_STEPS or 64 * steps * batch < width:
+    if kind == "lstm" or steps < LEAST_STEPS[kind] or 64 * steps * batch < width:
         return False
-    if batch >= MANY and steps * batch * width >= LARGEST[kind]:
+    if batch * width > LARGEST_STEP or (batch >= MANY and steps * batch * width >= LARGEST):
         return False
-    return trains or (max(steps, batch) >= MANY and 8 * steps * batch >= width)
+    return trains or (batch < MANY <= steps and width <= WIDEST)
 
 
 def run_operator(
