@@ -29,7 +29,7 @@ BOUNDS = {
     ("docs/evidence/pilots.md",): 1_100,
     EXPERIMENTS: 5_400,
 }
-IN_ALL = 29_600
+IN_ALL = 29_800
 """Words of everything that is written by hand; docs/roadmap.md has the aim."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
