@@ -1,5 +1,6 @@
 """Pages of the experiments: short, and with the findings of every published sweep."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -51,6 +52,16 @@ def test_no_interval_is_printed_by_hand(page: Path) -> None:
 
 def test_an_interval_printed_by_hand_is_found() -> None:
     assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_fences_are_paired_and_python_between_them_parses(page: Path) -> None:
+    text = page.read_text()
+    fences = re.findall(r"^```(\w*)$", text, re.MULTILINE)
+    assert all(fences[::2])
+    assert not any(fences[1::2])
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        ast.parse(block)
 
 
 def test_every_published_sweep_has_its_findings_on_its_page() -> None:
