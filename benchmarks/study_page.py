@@ -21,8 +21,8 @@ from typing import Any
 
 from many_runs import finish
 
+from pernn.lab.evidence import make_study
 from pernn.lab.store import list_runs, save_sweep
-from pernn.lab.studies import make_study
 from pernn.lab.sweeps import plan_sweep
 
 SWEEPS = {

@@ -9,7 +9,7 @@ import pytest
 import pernn.lab
 from command_line import call
 from pernn.errors import ConfigError
-from pernn.lab.evidence import rebuild
+from pernn.lab.evidence import make_study, rebuild
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.reports import student_interval
 from pernn.lab.runners import InlineRunner
@@ -19,7 +19,6 @@ from pernn.lab.store import (
     load_sweep,
     save_sweep,
 )
-from pernn.lab.studies import make_study
 from pernn.lab.sweeps import name_sweep
 from pernn.lab.trials import gather, publish, read_published
 
@@ -228,7 +227,7 @@ def test_published_trials_count_wherever_a_sweep_is_read(ran, tmp_path):
 def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeypatch):
     (tmp_path / f"{NAME}.parquet").write_bytes(b"none")
     said: list[str] = []
-    monkeypatch.setattr("pernn.lab.studies.write_study", lambda reports, path: len(reports))
+    monkeypatch.setattr("pernn.lab.evidence.write_study", lambda reports, path: len(reports))
     assert make_study(ran / "results", tmp_path / "study.html", said.append, tmp_path) == 1
     assert len(said) == 1
     done = call("status", "-r", ran / "results", "--json", PERNN_EVIDENCE=str(tmp_path))

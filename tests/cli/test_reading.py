@@ -20,10 +20,10 @@ from rich.console import Console
 from cli.tiny import sweep
 from command_line import call
 from pernn.lab.cli.look import overview
+from pernn.lab.evidence import make_study
 from pernn.lab.live import Live
 from pernn.lab.progress import label_run, look_at_sweeps
 from pernn.lab.store import RunDirectory, Sweep, save_sweep
-from pernn.lab.studies import make_study
 from pernn.lab.sweeps import list_single_runs, make_report, read_plan
 from store.finished import begin, finish, spec
 

@@ -18,7 +18,12 @@ from pernn.lab.metrics import (
 )
 
 PER_ITEM = {"cosine_similarities", "edit_distances"}
-METRICS = [getattr(metrics, name) for name in metrics.__all__ if name not in PER_ITEM]
+METRICS = [
+    one
+    for name, one in vars(metrics).items()
+    if getattr(one, "__module__", "") == metrics.__name__ and not name.startswith("_")
+    if name not in PER_ITEM
+]
 CHECKED = [
     token_accuracy,
     sequence_accuracy,

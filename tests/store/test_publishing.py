@@ -19,7 +19,7 @@ from pernn.lab.store import (
     describe_publication,
     save_sweep,
 )
-from pernn.lab.store.columns import from_table, open_parquet, read_table, to_parquet
+from pernn.lab.store.published import from_table, open_parquet, read_table, to_parquet
 from pernn.lab.trials import MAX_POINTS, find_published, gather, publish, read_published
 from store.finished import begin, finish, spec
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import MachineError, PernnError, install_command
+from pernn.lab.evidence import make_study
 from pernn.lab.progress import label_run, look_at_sweeps
 from pernn.lab.store import RunStatus, list_published, read_progress, seconds_left
-from pernn.lab.studies import make_study
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

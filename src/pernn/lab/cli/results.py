@@ -89,7 +89,7 @@ def report(
             raise ConfigError(
                 f"no results in {results.absolute()}: start with `pernn run`; {where}"
             )
-        from pernn.lab.studies import make_study
+        from pernn.lab.evidence import make_study
 
         path = output or results / "study.html"
         make_study(results, path, damage.append, published)
@@ -221,7 +221,7 @@ def export(
         if output is not None or table is not None or curves:
             raise ConfigError("--hub writes all there is: leave out --output, --table and --curves")
         # It draws too, and drawing takes long to import.
-        from pernn.lab.studies import write_dataset
+        from pernn.lab.evidence import write_dataset
 
         only = [full_name(sweep, scale)] if sweep else []
         count = write_dataset(results, hub, damage.append, published, only)

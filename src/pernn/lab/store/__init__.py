@@ -7,7 +7,6 @@ from .checkpoints import (
     Checkpoint as Checkpoint,
     CheckpointFolder as CheckpointFolder,
 )
-from .columns import load_pyarrow as load_pyarrow
 from .files import (
     FORMAT as FORMAT,
     check_format as check_format,
@@ -43,6 +42,7 @@ from .published import (
     evidence_folder as evidence_folder,
     list_publications as list_publications,
     list_published as list_published,
+    load_pyarrow as load_pyarrow,
     read_publication as read_publication,
     where_published as where_published,
     write_publication as write_publication,

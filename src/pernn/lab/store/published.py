@@ -4,17 +4,197 @@ A column per value; nothing is unpickled. The contract is docs/evidence/README.m
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import CorruptError, MachineError, StoreError, counted
+from pernn.errors import CorruptError, MachineError, StoreError, counted, install_command
 
-from .columns import RUN, from_table, load_pyarrow, open_parquet, read_table, to_parquet
-from .files import check_format, checksum, read_whole, write_atomically
+from .files import (
+    CHECKSUM,
+    MAX_BYTES,
+    check_format,
+    checksum,
+    parse_json,
+    read_whole,
+    to_json,
+    write_atomically,
+)
 from .records import TrialValues, check_values
 from .sweeps import NAME, Sweep, as_sweep
+
+KINDS = {bool: "bool", int: "int64", float: "double", str: "string"}
+"""Type of a value → Parquet's."""
+RUN, REST = "run", "rest"
+"""Columns of the trials' names, and of what no other column can hold, as JSON."""
+ABOUT = b"pernn"
+"""Key of the file's own description."""
+MIN_BYTES = 2**12
+"""Length of a trial in memory, at least."""
+
+Keys = tuple[str, ...]
+
+
+def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> bytes:
+    """Return trials as a Parquet file's bytes.
+
+    Args:
+        trials: Nested values, the name at `result.fingerprint`.
+        about: Description of the file; which value each column has is added to it.
+    """
+    pa, parquet = load_pyarrow()
+    rows = [dict(_leaves(one)) for one in trials]
+    count: dict[Keys, Counter[str]] = {}
+    for row in rows:
+        for keys, value in row.items():
+            if kind := _kind(value):
+                count.setdefault(keys, Counter())[kind] += 1
+    kinds = {keys: found.most_common(1)[0][0] for keys, found in count.items()}
+    columns: dict[str, Any] = {}
+    held: dict[str, Keys] = {}
+    # Single values before lists: they are what a table is looked at for.
+    for keys in sorted(kinds, key=lambda keys: (kinds[keys].startswith("list"), *_place(keys))):
+        *_, name = _place(keys)
+        while name in held or name in (REST, CHECKSUM):
+            name = f"{keys[-2]}.{name}"
+        inner = pa.type_for_alias(kinds[keys].removeprefix("list "))
+        cells = [row.pop(keys) if _kind(row.get(keys)) == kinds[keys] else None for row in rows]
+        columns[name] = pa.array(cells, inner if kinds[keys] == inner else pa.list_(inner))
+        held[name] = keys
+    columns[REST] = [to_json(_nested(row), indent=None).decode() for row in rows]
+    columns[CHECKSUM] = [checksum(one) for one in trials]
+    table, sink = pa.table(columns), pa.BufferOutputStream()
+    # One page per column, as trials repeat one another.
+    with parquet.ParquetWriter(
+        sink,
+        table.schema,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=False,
+        write_statistics=False,
+        store_schema=False,
+        write_page_checksum=True,
+        data_page_size=MAX_BYTES,
+    ) as writer:
+        writer.write_table(table, row_group_size=2**20)
+        described = to_json({**about, "columns": held}, indent=None)
+        writer.add_key_value_metadata({ABOUT: described})
+    return bytes(sink.getvalue())
+
+
+def open_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
+    """Open a Parquet file for this thread, with its description.
+
+    Raises:
+        ValueError: If it has none, or is far larger than any that pernn writes; pyarrow's own
+            errors if it is no such file.
+    """
+    pa, parquet = load_pyarrow()
+    # `read_table` starts threads, which now and then abort a process that ends soon after
+    # (apache/arrow#34314, a status of -6 after all was said).
+    file = parquet.ParquetFile(
+        pa.BufferReader(content), page_checksum_verification=True, pre_buffer=False
+    )
+    found = file.metadata
+    groups = [found.row_group(number) for number in range(found.num_row_groups)]
+    _require_plausible(sum(one.total_byte_size for one in groups) + MIN_BYTES * found.num_rows)
+    return file, parse_json((found.metadata or {})[ABOUT])
+
+
+def read_table(file: Any, columns: Sequence[str] | None = None) -> Any:
+    """Return columns of an open file as an Arrow table."""
+    pa, _ = load_pyarrow()
+    batches, size = [], 0
+    # A few rows at a time: a word that a dictionary repeats is far longer here than in the file.
+    for batch in file.iter_batches(64, columns=columns, use_threads=False):
+        size += batch.nbytes
+        _require_plausible(size)
+        batches.append(batch)
+    return pa.Table.from_batches(batches)
+
+
+def _require_plausible(num_bytes: int) -> None:
+    if num_bytes > MAX_BYTES:
+        raise ValueError("larger than any that pernn wrote")
+
+
+def from_table(table: Any, held: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """Return an Arrow table's trials as nested values, checksums compared.
+
+    Args:
+        table: A row per trial.
+        held: Column → keys that lead to its values.
+
+    Raises:
+        ValueError: If a trial is not what was written; other errors if the table never was one.
+    """
+    rows = [dict(_leaves(parse_json(text.encode()))) for text in table.column(REST).to_pylist()]
+    for name, keys in held.items():
+        for row, value in zip(rows, table.column(name).to_pylist(), strict=True):
+            if value is not None:
+                row[tuple(keys)] = value
+    trials = [_nested(row) for row in rows]
+    for run, one, expected in zip(
+        table.column(RUN).to_pylist(), trials, table.column(CHECKSUM).to_pylist(), strict=True
+    ):
+        if checksum(one) != expected:
+            raise ValueError(f"trial {run} was changed since it was published")
+    return trials
+
+
+def _place(keys: Keys) -> tuple[int, Keys, str]:
+    """Return where a value's column comes, and the name that it has."""
+    part, *inner = keys
+    if keys == ("result", "fingerprint"):
+        return 0, keys, RUN
+    if part == "spec":
+        return 1, keys, ".".join(inner)
+    if part == "result":
+        return 2, keys, ".".join(inner[inner[0] == "metrics" :])
+    return 3, keys, ".".join(keys)
+
+
+def _kind(value: Any) -> str:
+    """Return the type of the column that holds a value to the last bit; empty if none does."""
+    if isinstance(value, list):
+        kinds = {_kind(one) for one in value if one is not None}
+        return f"list {kinds.pop()}" if len(kinds) == 1 and kinds <= {*KINDS.values()} else ""
+    small = type(value) is not int or abs(value) < 2**63
+    return KINDS.get(type(value), "") if small else ""
+
+
+def _leaves(values: Mapping[str, Any], keys: Keys = ()) -> Iterator[tuple[Keys, Any]]:
+    """Yield what is not nested any further, with the keys that lead to it."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, (*keys, key))
+        else:
+            yield (*keys, key), value
+
+
+def _nested(leaves: Mapping[Keys, Any]) -> dict[str, Any]:
+    """Return values with their keys in order."""
+    values: dict[str, Any] = {}
+    for (*outer, last), value in sorted(leaves.items(), key=itemgetter(0)):
+        inner = values
+        for key in outer:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+    return values
+
+
+def load_pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module for Parquet."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MachineError(f"Parquet needs pyarrow: {install_command('parquet')}") from None
+    return pa, parquet
+
 
 FOLDER, VARIABLE = "evidence", "PERNN_EVIDENCE"
 SHIPPED = Path(__file__).parents[1] / "published"
