@@ -56,7 +56,7 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, ba
 
 
 def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) -> bool:
-    """Return whether our kernels beat PyTorch's operator on dense vectors of one shape.
+    """Return whether our kernels beat PyTorch's operator at this shape.
 
     For the LSTM they do not: PyTorch's is oneDNN's. `benchmarks/layers.py` measures it.
     """
