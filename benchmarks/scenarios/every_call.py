@@ -126,6 +126,7 @@ def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str =
     """Carry out a run under harm; an error that is not ours leaves a traceback and status 1."""
     meddler = Meddler(root, at, harm)
     if harm in STOPS:
+        os.environ[VARIABLE] = str(LEASE_SECONDS)
         # As on another host: another boot, and locks that reach nobody else.
         fcntl.flock = lambda *_: None
         lease.this_boot_id = lambda: "another kernel"
@@ -141,6 +142,7 @@ def victim(spec: RunSpec, root: Path, log: Path | None, at: int = 0, harm: str =
 
 def follow(spec: RunSpec, root: Path, pause: int) -> None:
     """Take a run over when its lease has expired; stop this process after some updates, if any."""
+    os.environ[VARIABLE] = str(LEASE_SECONDS)
     watch, run, updates = LeaseWatch(), spec.fingerprint(), []
     holder, expired = watch.look(root / "runs" / run)
     while holder:
@@ -230,7 +232,6 @@ def stopped_at_every_call(
     Another process takes the run over, or begins it anew where its directory was deleted, as
     advised for damage; the first one goes on while that is under way or done.
     """
-    os.environ[VARIABLE] = str(LEASE_SECONDS)
     spec = make_trials(1, 6)[0].override(TINY)
     undisturbed, root, log = directory / "undisturbed", directory / "stopped", directory / "calls"
     require(run_victim(spec, undisturbed, log) == 0, "undisturbed, and yet it failed")
