@@ -96,17 +96,23 @@ merge_init_into_class = true
 """
 
 
-def public_names(package: Path) -> list[str]:
-    """Return the names that a package's `__init__` imports as themselves."""
-    tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    names = [one.name for node in imports for one in node.names if one.asname == one.name]
+def public_names(place: Path) -> list[str]:
+    """Return what a package's `__init__` imports as itself, or a module's functions and classes."""
+    if place.suffix:
+        nodes = ast.parse(place.read_text(encoding="utf-8")).body
+        defined = [one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)]
+        names = [name for name in defined if not name.startswith("_")]
+    else:
+        tree = ast.parse((place / "__init__.py").read_text(encoding="utf-8"))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        names = [one.name for node in imports for one in node.names if one.asname == one.name]
     return sorted(names, key=str.lower)
 
 
 def source_of(package: str) -> Path:
-    """Return the folder of a package of `PACKAGES`."""
-    return ROOT.joinpath("src", "pernn", *package.split("."))
+    """Return the folder, or the file, of a package of `PACKAGES`."""
+    place = ROOT.joinpath("src", "pernn", *package.split("."))
+    return place if place.is_dir() else place.with_suffix(".py")
 
 
 def classes_of(package: Path) -> dict[str, tuple[str, str]]:
