@@ -86,7 +86,7 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(EVIDENCE): pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[lab,parquet,report]'
+	$(INSTALL) -e '.[lab,parquet]'
 	touch $(CORE) $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python

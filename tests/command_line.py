@@ -125,7 +125,6 @@ def _serve() -> None:
     import pernn.lab.runners.local  # noqa: F401
     from pernn.lab import experiments, reports, runs
     from pernn.lab.cli.app import VERBS
-    from pernn.lab.reports import study
 
     _ = runs.execute  # imported on its first use, as are experiments and verbs
     for name in experiments.CATALOGUE:
@@ -135,10 +134,8 @@ def _serve() -> None:
     with suppress(ImportError):
         import pyarrow.parquet  # noqa: F401
 
-    # No test of commands looks at the other formats, which take half of a report's time, nor at
-    # the interactive charts, whose library takes seconds to be bundled.
+    # No test of commands looks at the other formats, which take half of a report's time.
     reports.FORMATS = ("svg",)
-    study.chart_library = lambda: ""
     subprocess.Popen = _Forking  # type: ignore[misc]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:

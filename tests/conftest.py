@@ -46,13 +46,9 @@ def generator() -> torch.Generator:
 
 @pytest.fixture(scope="module")
 def one_format() -> Iterator[None]:
-    """Draw figures as SVG only, and no charts: formats, and their library, take most of the time.
-
-    Both have tests of their own.
-    """
+    """Draw figures as SVG only: the other formats take most of the time, and have tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pernn.lab.reports.FORMATS", ("svg",))
-        patch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
         yield
 
 

@@ -11,7 +11,6 @@ PENDING = {
     for name in (
         "cli",
         "experiments",
-        "live.py",
         "reports",
     )
 }

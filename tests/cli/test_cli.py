@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -333,28 +332,6 @@ def test_one_page_of_all_sweeps(finished: Path, tmp_path: Path) -> None:
     text = page.read_text()
     for words in ('id="sweep-0"', "Learning curves", "hours in all", "trials ran on", "pernn run"):
         assert words in text
-
-
-@pytest.mark.parametrize("limit", [12, 16, 24])
-def test_few_open_files_end_the_page_of_all_in_a_line(
-    finished: Path, tmp_path: Path, limit: int
-) -> None:
-    pytest.importorskip("vl_convert")
-    page = tmp_path / "study.html"
-    page.write_text("the page before")
-    command = [sys.executable, "-m", "pernn", "report", "--all"]
-    command += ["--out", str(page), "-r", str(finished)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
-    )
-    assert done.returncode == 3
-    assert done.stderr.startswith("pernn: the charts need 32 more open files")
-    assert done.stderr.count("\n") == 1
-    assert page.read_text() == "the page before"
 
 
 def test_doctor_names_extras_with_their_brackets(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from command_line import call as pernn
-from pernn.lab.live import Live
 from pernn.lab.store import Sweep, save_sweep, sealed
 from store.finished import finish, spec
 
@@ -72,13 +71,3 @@ def test_no_list_of_another_sweep_is_in_the_way(place: Path) -> None:
             assert lines_naming(name, done.stderr) == 1
     assert NAME in pernn("status", cwd=place).stdout
     assert pernn("status", "torn-demo", cwd=place).returncode == 4
-
-
-def test_the_live_page_goes_on(place: Path, tmp_path: Path) -> None:
-    said: list[str] = []
-    live = Live(place / "results", tmp_path, None, said.append)
-    (sweep,) = live.state()["sweeps"]
-    assert sweep["states"] == {"damaged": 1, "finished": 7}
-    with live._lock:  # the report's thread has ended
-        assert live.path.exists()
-    assert all(any(name in text for text in said) for name in ("torn-demo", "linked"))

@@ -157,7 +157,7 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
     # The vanilla network has no frequencies: its claims are judged once.
     assert found["vanilla_degrades_lstm"].verdict == "contradicted"
     curves = pd.DataFrame([{**one, "update": 5, "kind": "test"} for one in records], dtype=object)
-    assert draw_curves(plan.experiment, curves, "demo", ("svg",)).drawn
+    assert draw_curves(plan.experiment, curves, "demo", ()).inlined
 
 
 def test_what_only_pretrained_networks_have_is_a_block_of_rows():

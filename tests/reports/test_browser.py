@@ -1,9 +1,6 @@
 """The study's page in a real browser; run by `make test-browser`, with Chromium of the system."""
 
-import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +8,8 @@ from typing import Any
 import pytest
 
 from pernn.lab.reports import draw_curves, write_report, write_study
-from pernn.lab.store import Sweep, save_sweep
 from reports.test_study import chapter
 from reports.trials import curves, experiment, planned, trials
-from store.finished import finish, spec
 
 pytestmark = pytest.mark.browser
 playwright = pytest.importorskip("playwright.sync_api")
@@ -36,11 +31,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     def lines(run: str) -> list[dict[str, Any]]:
         return [{"update": u, "kind": "test", "loss": 9.0 / u} for u in range(100, 1100, 100)]
 
-    drawn = draw_curves(experiment(), curves(trials(), lines), "demo", ("svg",))
-    path = tmp_path_factory.mktemp("browser") / "study.html"
     found = chapter()
-    found.further.append(drawn)
-    return write_study([found], path).as_uri()
+    found.further.append(draw_curves(experiment(), curves(trials(), lines), "demo", ()))
+    path = tmp_path_factory.mktemp("browser") / "study.html"
+    return write_study([found, chapter(scale="small")], path).as_uri()
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -74,7 +68,7 @@ def serious(page: Any) -> list[str]:
 def test_axe_finds_nothing_serious_on_the_study(page: Any) -> None:
     for closed in page.locator("details").all():
         closed.evaluate("one => one.open = true")
-    page.locator("#sweep-0-chart svg").first.wait_for()
+    page.locator("#sweep-1 svg").first.wait_for()
     assert serious(page) == []
 
 
@@ -104,26 +98,29 @@ def test_filters_and_keyboard(page: Any) -> None:
     assert page.locator("#count").inner_text() == f"1 of {num_lines} claims"
 
 
-def test_charts_show_values_metrics_and_lines(page: Any) -> None:
-    page.locator("details:has(#sweep-0-chart) > summary").press("Enter")
-    chart = page.locator("#sweep-0-chart")
-    marks = chart.locator(".mark-symbol path[aria-roledescription=point]")
-    marks.first.wait_for()
-    page.locator("#sweep-0-chart select").first.select_option("Damerau–Levenshtein distance")
-    marks.first.hover(force=True)
-    tip = page.locator("#vg-tooltip-element.visible")
-    tip.wait_for()
-    assert "Vocabulary size K" in tip.inner_text()
-    num_marks = marks.count()
-    box = chart.get_by_role("checkbox", name="Vanilla")
-    box.focus()
-    page.keyboard.press("Space")
-    assert not box.is_checked()
-    page.wait_for_function(
-        """n => document.querySelectorAll(
-        '#sweep-0-chart .mark-symbol path[aria-roledescription=point]').length < n""",
-        arg=num_marks,
-    )
+def test_drawings_show_values_and_hide_lines(page: Any) -> None:
+    drawing = page.locator("#sweep-0 svg").first
+    mark = drawing.locator("g.line1 use:has(title)").first
+    mark.hover(force=True)
+    assert "Position-encoded, Vocabulary size K: 4" in page.locator("#tip").inner_text()
+    key = drawing.locator("g.key0[tabindex]")
+    key.focus()
+    page.keyboard.press("Enter")
+    assert key.get_attribute("aria-pressed") == "false"
+    assert drawing.locator("g.line0:visible").count() == 0
+    assert drawing.locator("g.line1:visible").count() > 0
+    key.click(force=True)
+    assert drawing.locator("g.line0:visible").count() > 0
+
+
+def test_a_chapter_opens_on_demand_by_hand_and_by_its_link(page: Any, address: str) -> None:
+    second = page.locator("#sweep-1 > .chapter")
+    assert second.locator("svg").count() == 0
+    second.locator("> summary").press("Enter")
+    second.locator("svg").first.wait_for()
+    page.goto("about:blank")
+    page.goto(f"{address}#sweep-1")
+    second.locator("svg").first.wait_for()
 
 
 def test_narrow_and_dark_and_print(page: Any) -> None:
@@ -148,39 +145,3 @@ def test_it_opens_without_scripts(browser: Any, address: str) -> None:
     opened.goto(address)
     assert opened.locator("#scorecard > tbody > tr:visible").count() > 100
     context.close()
-
-
-def test_the_live_page_follows_a_sweep(browser: Any, tmp_path: Path) -> None:
-    root = tmp_path / "results"
-    runs = [finish(root, spec(seed), random.Random(seed)).fingerprint for seed in range(2)]
-    late = spec(10)
-    runs.append(late.fingerprint())
-    save_sweep(root, Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pernn", "ui", "-r", str(root), "--ignore-published"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        address = process.stdout.readline().split(" on ")[1].split()[0]
-        page = browser.new_page(color_scheme="dark")
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.goto(address)
-        page.get_by_text("2 of 3").wait_for(timeout=240_000)
-        scorecard = page.frame_locator("#report").locator("#scorecard")
-        scorecard.wait_for(timeout=240_000)
-        first = page.locator("#report").get_attribute("src")
-        finish(root, late, random.Random(10))
-        page.get_by_text("3 of 3").wait_for(timeout=240_000)
-        page.locator(f'#report:not([src="{first}"])').wait_for(timeout=240_000)
-        scorecard.wait_for(timeout=240_000)
-        assert said == []
-        for theme in ("dark", "light"):
-            page.emulate_media(color_scheme=theme)
-            assert serious(page) == []
-    finally:
-        process.kill()
-        process.wait()

@@ -1,9 +1,8 @@
-"""Bands, violins, blocks of rows and conditions of any kind in figures."""
+"""Bands, differences, blocks of rows and conditions of any kind in figures."""
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 
@@ -11,14 +10,11 @@ from pernn.errors import ConfigError
 from pernn.lab.experiments import Contrast, FigureLayout
 from pernn.lab.reports import draw, render, student_interval
 from pernn.lab.reports.labels import Labels, footer
-from pernn.lab.reports.marks import outline
-from pernn.lab.reports.series import Quantiles
 from reports.trials import (
     ENCODING,
     SEEDS,
     by_condition,
     by_length,
-    distributions,
     experiment,
     trials,
 )
@@ -33,15 +29,15 @@ BANDS = FigureLayout(
     table="by_length",
     form="bands",
 )
-VIOLINS = FigureLayout(
-    x="dimension",
+DIFFERENCE = FigureLayout(
+    x="position",
     panels="core.kind",
-    lines="encoding.kind",
-    metrics=("cosine_similarity", "loss"),
-    contrast=ENCODING,
-    x_base=2,
-    table="cosine",
-    form="violins",
+    rows=("target",),
+    lines=("disturbants", "encoding.kind"),
+    metrics=("token_accuracy",),
+    contrast=Contrast("disturbants", "rare", "frequent"),
+    table="by_position",
+    form="difference",
 )
 GRID = FigureLayout(
     x="position",
@@ -53,8 +49,8 @@ GRID = FigureLayout(
     form="bands",
 )
 BLOCKS = replace(GRID, metrics=("token_accuracy",))
-ALL = [(BANDS, by_length), (VIOLINS, distributions), (BLOCKS, by_condition)]
-NAMED = ("bands", "violins", "blocks")
+ALL = [(BANDS, by_length), (DIFFERENCE, by_condition), (BLOCKS, by_condition)]
+NAMED = ("bands", "difference", "blocks")
 
 
 @pytest.mark.parametrize("num_seeds", [0, 1, 3])
@@ -112,48 +108,45 @@ def test_long_axes_have_round_ticks() -> None:
     assert all(tick == round(tick) for tick in ticks)
 
 
-def test_violins_show_all_tokens_and_each_trials_median() -> None:
-    records = distributions()
-    figure = draw(experiment(figure=VIOLINS), records)
-    first = figure.axes[0]
-    assert len(shapes(first)) == 2 * 3
-    medians = [
-        one["tables"]["cosine"]["q50"][0]
-        for one in records
-        if (one["core.kind"], one["encoding.kind"], one["task.vocab_size"]) == ("gru", "none", 8)
+def test_a_difference_stands_alone_with_a_line_for_each_other_condition() -> None:
+    records = by_condition()
+    figure = draw(experiment(figure=DIFFERENCE), records)
+    assert len(figure.axes) == 2 * 2
+    assert figure.axes[0].get_ylabel().endswith("rare − frequent")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Vanilla", "Position-encoded"]
+    vanilla, encoded = (bars[0] for bars in figure.axes[0].containers)
+    assert (vanilla.get_color(), encoded.get_color()) == ("#D55E00", "#0072B2")
+    expected = []
+    for one in records:
+        if (one["core.kind"], one["encoding.kind"]) == ("gru", "none"):
+            table = one["tables"]["by_position"]
+            cells = zip(
+                *(table[name] for name in ("target", "disturbants", "position")), strict=True
+            )
+            at = dict(zip(cells, table["token_accuracy"], strict=True))
+            expected.append(at["frequent", "rare", 1] - at["frequent", "frequent", 1])
+    assert vanilla.get_ydata()[0] == pytest.approx(sum(expected) / len(expected))
+    with pytest.raises(ConfigError, match="needs a contrast"):
+        replace(DIFFERENCE, contrast=None)
+
+
+def test_a_panel_that_would_be_a_line_has_an_axis_of_its_own() -> None:
+    records = [
+        {**one, "token_accuracy": 1 - (1 - one["token_accuracy"]) / 100}
+        if one["core.kind"] == "lstm"
+        else one
+        for one in trials()
     ]
-    corners = shapes(first)[0].get_paths()[0].vertices[:, 1]
-    # All trials' tokens together reach as far as the outermost trial's.
-    ends = (min(medians) - 0.1, max(medians) + 0.1)
-    assert (corners.min(), corners.max()) == pytest.approx(ends)
-    dots = [line for line in first.lines if line.get_marker() == "."]
-    assert sorted(dots[0].get_ydata()) == pytest.approx(sorted(medians))
-    bar = next(line for line in first.lines if len(line.get_xdata()) == 2)
-    tokens = [np.linspace(one - 0.1, one + 0.1, 5001) for one in medians]
-    assert list(bar.get_ydata()) == pytest.approx(
-        np.quantile(np.concatenate(tokens), [0.25, 0.75]), abs=1e-4
-    )
-    assert not shapes(figure.axes[2])  # the second metric has no quantiles
-    assert "Position-encoded − Vanilla" in figure.axes[4].get_ylabel()
-
-
-def test_outlines_have_the_shape_of_the_density() -> None:
-    levels = np.array([0.0, 0.5, 1.0])
-    heights, widths = outline(Quantiles(levels, np.array([0.0, 1.0, 3.0])), 0.01)
-    assert (heights[0], heights[-1]) == (0.0, 3.0)
-    assert widths[np.abs(heights - 0.5).argmin()] == pytest.approx(1.0)
-    assert widths[np.abs(heights - 2.0).argmin()] == pytest.approx(0.5)
-    for width in (0.0, 0.1):
-        flat = outline(Quantiles(levels, np.array([0.5, 0.5, 0.5])), width)
-        assert np.isfinite(flat).all()
-        assert flat[1].max() == pytest.approx(1.0)
-
-
-def test_quantiles_must_rise() -> None:
-    records = distributions()
-    records[0]["tables"]["cosine"]["q50"] = [9.0]
-    with pytest.raises(ConfigError, match="never fall"):
-        draw(experiment(figure=VIOLINS), records)
+    first, second, *_ = draw(experiment(), records).axes
+    assert first.get_ylim() == (-0.03, 1.03)
+    low, high = second.get_ylim()
+    assert 0.98 < low < min(one["token_accuracy"] for one in records if one["core.kind"] == "lstm")
+    assert 1 < high < 1.01
+    assert second.yaxis.get_tick_params()["labelleft"]
+    alike, other, *_ = draw(experiment(), trials()).axes
+    assert alike.get_ylim() == other.get_ylim()
+    assert not other.yaxis.get_tick_params()["labelleft"]
 
 
 def test_rows_are_blocks_of_metrics() -> None:
@@ -287,7 +280,6 @@ def test_the_footer_explains_the_form_and_mixed_presets() -> None:
     text = footer(experiment(figure=BANDS), records)
     assert text.startswith("mixed presets: as-run, as-written · ")
     assert text.endswith("bands: 95 % by Student's t over seeds · thin lines: trials")
-    assert "violins: quantiles" in footer(experiment(figure=VIOLINS), distributions())
 
 
 def test_joint_conditions_have_names_and_an_order() -> None:

@@ -136,7 +136,7 @@ def test_a_figure_of_a_part_of_the_trials(tmp_path: Path) -> None:
     (drawn,) = draw_extra_figures(about, records, "demo")
     alone = [one for one in records if one["core.kind"] == "gru"]
     same = experiment(figure=MAIN, more_figures={"part": MAIN})
-    assert drawn.drawn == draw_extra_figures(same, alone, "demo")[0].drawn
+    assert drawn.contents == draw_extra_figures(same, alone, "demo")[0].contents
     for others in (alone, [one for one in records if one not in alone], []):
         assert not draw_extra_figures(about, others, "demo")
     with pytest.raises(ConfigError, match="where"):

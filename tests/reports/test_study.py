@@ -1,9 +1,8 @@
 """The page of a whole study: every claim, nothing from outside, names as text."""
 
-import json
+import base64
+import gzip
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import pytest
 
 from pernn.lab.experiments import experiment_names, find_experiment
 from pernn.lab.reports import Labels, Report, draw_curves, write_study
-from pernn.lab.reports.charts import chart, chart_library
-from pernn.lab.reports.tables import summarise
 from pernn.lab.trials import Trial
 from reports.test_page import CLAIMS, HOSTILE, Reader
 from reports.trials import curves, experiment, planned, trials
@@ -51,9 +48,15 @@ def chapter(**changes: Any) -> Report:
         "command": "pernn run it",
         "notes": ["Two cores."],
         "trials": [Trial("a", {}, {"metrics": {}}, {**MADE_BY}, {})],
-        "formats": ("svg",),
+        "formats": (),
     }
     return Report(**{**about, **changes})
+
+
+def unpack(path: Path) -> list[str]:
+    """Return the chapters that the page keeps packed."""
+    packed = re.findall(r'<script type="text/plain">(.*?)</script>', path.read_text())
+    return [gzip.decompress(base64.b64decode(one)).decode() for one in packed]
 
 
 def read(path: Path) -> Page:
@@ -66,16 +69,13 @@ def read(path: Path) -> Page:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One sweep's page, without the charts, which tests of their own look at."""
-    path = tmp_path_factory.mktemp("study") / "study.html"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
-        return write_study([chapter()], path)
+    """One sweep's page."""
+    return write_study([chapter()], tmp_path_factory.mktemp("study") / "study.html")
 
 
 def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
     text = study.read_text()
-    lines = re.findall(r'<tr data-verdict="([^"]*)" data-experiment="([^"]*)">', text)
+    lines = re.findall(r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', text)
     others = [name for name in experiment_names() if name != "vocabulary_size"]
     expected = [len(CLAIMS), *(len(find_experiment(name).claims) for name in others)]
     assert len(lines) == sum(expected)
@@ -95,12 +95,13 @@ def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
 
 def _rows(page: Path, table: int) -> list[tuple[str, str]]:
     found = re.findall(r"<table[^>]*claims.*?</table>", page.read_text(), re.DOTALL)
-    return re.findall(r'<tr data-verdict="([^"]*)" data-experiment="([^"]*)">', found[table])
+    return re.findall(
+        r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', found[table]
+    )
 
 
-def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path) -> None:
     """Of one experiment: the demo, its whole grid at `small`, and a cell with other widths."""
-    monkeypatch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
     few = [one for one in trials() if one["core.kind"] == "lstm"]
     asked = [spec for spec in planned() if spec.core.kind == "lstm"]
     chapters = [
@@ -130,8 +131,7 @@ def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path, monkeypatch: A
     assert sum(numbers) == every - own + whole
 
 
-def test_claims_on_the_same_numbers_count_once(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
+def test_claims_on_the_same_numbers_count_once(tmp_path: Path) -> None:
     first = CLAIMS[0]
     opposite = replace(first, name="again", predicate=replace(first.predicate, sign=-1))
     about = experiment(claims=(first, opposite))
@@ -141,6 +141,42 @@ def test_claims_on_the_same_numbers_count_once(tmp_path: Path, monkeypatch: Any)
     assert "1 supported" in counts
     assert "1 same numbers" in counts
     assert "contradicted" not in counts
+
+
+def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path: Path) -> None:
+    own = experiment(name="own", claims=())
+    best = experiment(name="tuned_vocabulary_size", claims=())
+    chapters = [chapter(), chapter(experiment=best), chapter(experiment=own)]
+    path = write_study(chapters, tmp_path / "study.html")
+    found = re.findall(
+        r'<section id="sweep-\d">.*?<span class="soft">(\w+)', path.read_text(), re.DOTALL
+    )
+    assert found == ["own", "tuned_vocabulary_size", "vocabulary_size"]
+    packed = unpack(path)
+    assert len(packed) == 2
+    assert all("pernn run it" in one and "<svg" in one for one in packed)
+    assert path.read_text().count("<svg") == 1
+
+
+def test_every_claim_has_a_link_of_its_own(study: Path) -> None:
+    text = study.read_text()
+    ids = re.findall(r'<tr id="([^"]*)"', text)
+    assert len(ids) == len(set(ids)) > 100
+    assert set(re.findall(r'<a class="link" href="#([^"]*)"', text)) == set(ids)
+    assert f"claim-vocabulary_size-{CLAIMS[0].name}" in ids
+
+
+def test_marks_tell_their_values_and_trials_their_names(study: Path) -> None:
+    text = study.read_text()
+    one = trials()[0]
+    name = "Vocabulary size K: 4, seed 111"
+    assert f"<title>Vanilla, {name}: {one['token_accuracy']:.4g}</title>" in text
+    means = re.findall(r"<title>Position-encoded, Vocabulary size K: 4: ([^<]*)</title>", text)
+    assert all(re.fullmatch(r"\S+ \[\S+, \S+\], n = 5", mean) for mean in means)
+    assert len(means) == 4  # two networks, two metrics
+    assert f'<tr title="{one["run"]}"><td>GRU, Vanilla, {name}</td>' in text
+    colours = set(re.findall(r"(?:fill|stroke): (#\w+)", text))
+    assert colours == {"#d55e00", "#0072b2"}
 
 
 def test_nothing_is_loaded_from_outside(study: Path) -> None:
@@ -168,58 +204,12 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert "\u202e" not in text
     assert LONG not in text
     assert "x" * 300 in text
-    assert text.count("<script") == 2 + bool(chart_library())
-    assert not chart_library() or json.loads(next(one for one in page.scripts if one[0] == "["))
+    assert text.count("<script") == 1
 
 
 def test_equal_records_are_equal_bytes(study: Path, tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pernn.lab.reports.study.chart_library", lambda: "")
-        again = write_study([chapter()], tmp_path / "again.html")
+    again = write_study([chapter()], tmp_path / "again.html")
     assert again.read_bytes() == study.read_bytes()
-
-
-def test_charts_have_means_intervals_and_trials() -> None:
-    convert = pytest.importorskip("vl_convert")
-    about = experiment()
-    rows = summarise(trials(), ("core.kind", "encoding.kind", "task.vocab_size"), ("loss",))
-    found = chart(about, rows, "here")
-    assert found["place"] == "here-chart"
-    values = found["spec"]["data"]["values"]
-    assert len(values) == len(rows)
-    first = rows[0].metrics["loss"]
-    assert values[0]["mean"] == pytest.approx(first.student.estimate, rel=1e-5)
-    assert values[0]["low"] == pytest.approx(first.student.low, rel=1e-5)
-    assert len(values[0]["values"]) == values[0]["n"] == 5
-    assert {one["line"] for one in values} == {"Vanilla", "Position-encoded"}
-    assert convert.vegalite_to_vega(found["spec"])["marks"]
-
-
-PANIC = """
-import os, resource
-import vl_convert
-from pernn.errors import MachineError
-from pernn.lab.reports import charts
-charts.NUM_FILES = 0
-free = os.open(os.devnull, os.O_RDONLY)
-os.close(free)
-resource.setrlimit(resource.RLIMIT_NOFILE, (free, free))
-try:
-    charts.chart_library()
-except MachineError as error:
-    print(error)
-"""
-
-
-def test_a_panic_of_vl_convert_is_an_error_of_ours() -> None:
-    pytest.importorskip("vl_convert")
-
-    done = subprocess.run(
-        [sys.executable, "-c", PANIC], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.startswith(
-        "vl-convert failed, no charts are made: called `Result::unwrap()`"
-    )
 
 
 def test_curves_are_drawn() -> None:
@@ -243,9 +233,9 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
     """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
     monkeypatch.setattr(
-        "pernn.lab.reports.curves.render", lambda figure, form: figures.append(figure) or b""
+        "pernn.lab.reports.more_figures.inline", lambda figure, stem: figures.append(figure) or ""
     )
-    draw_curves(experiment(), rows, "demo", ("svg",))
+    draw_curves(experiment(), rows, "demo", ())
     return figures[0]
 
 
@@ -318,7 +308,7 @@ def test_curves_tell_banks_of_oscillators_apart() -> None:
         for place, record in enumerate(records)
     ]
     frame = pd.DataFrame(rows, dtype=object)
-    assert draw_curves(about, frame, "demo", ("svg",)).drawn
+    assert draw_curves(about, frame, "demo", ()).inlined
 
 
 def test_the_label_of_a_missing_name_is_its_own() -> None:

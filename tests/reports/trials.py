@@ -128,18 +128,6 @@ def by_condition(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
     return records
 
 
-def distributions(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
-    """Trials with the quantiles of a similarity."""
-    noise = random.Random(4)
-    records = []
-    for record in trials(("elman", "gru"), (8, 16, 32), seeds):
-        middle = 0.9 - record["task.vocab_size"] / 100 + noise.uniform(0, 0.02)
-        row = {f"q{percent}": [middle + 0.002 * (percent - 50)] for percent in range(0, 101, 5)}
-        tables = {"cosine": {"dimension": [record["task.vocab_size"]], **row}}
-        records.append({**record, "cosine_similarity": middle, "tables": tables})
-    return records
-
-
 CONDITIONS = ("Frequent among Rare", "Rare among Frequent")
 
 

@@ -11,7 +11,6 @@ from pernn.errors import ConfigError, PernnError, StoreError
 from pernn.lab.experiments import SINGLE
 from pernn.lab.reports import (
     Report,
-    chart_library,
     export_curves,
     export_records,
     fill,
@@ -81,13 +80,11 @@ def make_study(
 
     Raises:
         StoreError: If the page cannot be written; at once, before anything is read.
-        MachineError: If its charts cannot be made; likewise.
     """
     require_writable(path)
-    chart_library()
     with gc_paused():
         plans = list(_plans(root, folder, complain))
-        write_study([report_of(root, plan, complain, ("svg",)) for plan in plans], path)
+        write_study([report_of(root, plan, complain, ()) for plan in plans], path)
     return len(plans)
 
 

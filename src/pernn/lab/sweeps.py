@@ -542,7 +542,7 @@ def report_of(
         root: Results directory.
         plan: What is reported.
         complain: Told of each damaged run, which is left out.
-        formats: Those of its figures; all if absent.
+        formats: Those of its figures' files; all if absent.
 
     Raises:
         CorruptError: If a registered plan is damaged.
@@ -565,7 +565,7 @@ def report_of(
             changes=sweep.changes,
             is_restricted=sweep.is_restricted,
             registered=find_registered(sweep, list(plan.specs), environments),
-            formats=formats or FORMATS,
+            formats=FORMATS if formats is None else formats,
         )
 
 

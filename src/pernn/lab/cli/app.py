@@ -58,7 +58,6 @@ VERBS = {
     "run": "run:run",
     "train": "run:train",
     "status": "look:status",
-    "ui": "look:ui",
     "resume": "run:resume",
     "pause": "run:pause",
     "retry": "run:retry",

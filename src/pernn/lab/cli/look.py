@@ -1,11 +1,9 @@
-"""`pernn list`, `show`, `status` and `ui`: what there is, and how it gets on."""
+"""`pernn list`, `show` and `status`: what there is, and how it gets on."""
 
 import inspect
 import json
 import sys
-import tempfile
 import time
-import webbrowser
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -324,36 +322,3 @@ def overview(root: Path, found: Found, label: Callable[[str], str]) -> Renderabl
 def _cells(progress: Progress) -> list[str]:
     total = f" of {progress.total:,}" if progress.total else ""
     return [f"{progress.update:,}{total}", show_time(progress.seconds_left)]
-
-
-def ui(
-    results: Results = RESULTS,
-    port: Annotated[int, Option(min=0, max=65535)] = 0,
-    ignore_published: IgnorePublished = False,
-    browser: Annotated[bool, Option("--open")] = False,
-) -> None:
-    """Serve a live page of all sweeps, until Ctrl-C.
-
-    Only this machine can open it, at an address that nobody can guess, and it changes nothing.
-    Needs the extra `ui`.
-
-    Args:
-        port: Port of this machine; 0 for any free one.
-        browser: Open the page in a browser.
-
-    Example: pernn ui --open
-    """
-    from pernn.lab.live import Live, serve
-
-    if not results.is_dir():
-        raise ConfigError(f"no results in {results.absolute()}: start with `pernn run`")
-
-    def begun(address: str) -> None:
-        typer.echo(f"Serving {results} on {address} (Ctrl-C ends it)")
-        if browser:
-            webbrowser.open(address)
-
-    with tempfile.TemporaryDirectory() as folder:
-        live = Live(results, Path(folder), published_folder(ignore=ignore_published), warn)
-        with suppress(KeyboardInterrupt):
-            serve(live, port, begun)

@@ -29,7 +29,7 @@ def names_of(columns: Columns | None) -> tuple[str, ...]:
 Rule = Literal["2026-11", "2026-12"]
 """How verdicts are corrected, by the month in which the rule was fixed; docs/statistics.md."""
 
-Form = Literal["points", "bands", "violins", "heat", "scatter", "factors"]
+Form = Literal["points", "bands", "difference", "heat", "scatter", "factors"]
 
 REPORT_FILES = frozenset(
     {"claims", "figure", "index", "learning_curves", "report", "sweep", "table"}
@@ -54,8 +54,8 @@ class FigureLayout:
         table: If given, each trial stands for the rows of this table of its, whose columns can
             be named above.
         form: `points`: means with intervals and every trial; `bands`: lines in bands of their
-            interval, for long axes; `violins`: in the first metric's row the distribution that the
-            quantile columns `q0` … `q100` describe, pooled over trials, with quartiles; `heat`:
+            interval, for long axes; `difference`: the contrast's row alone, a line for each value
+            of the lines' further columns; `heat`:
             the metric's mean over seeds as a colour, one scale for all panels; `scatter`: a point
             for each trial or row of the table, and how its two numbers are correlated in rank;
             `factors`: of metrics such as `updates_to_0.9`, a line each in one row of panels, how
@@ -91,6 +91,8 @@ class FigureLayout:
             raise ConfigError(f"a figure {along} shows no contrast")
         if self.form != "points" and not isinstance(self.x, str):
             raise ConfigError(f"a figure of the form {self.form!r} has one column along its axis")
+        if self.form == "difference" and not self.contrast:
+            raise ConfigError("a figure of the form 'difference' needs a contrast")
         if self.form == "heat" and len(self.metrics) != 1:
             raise ConfigError(f"a heat map shows one metric, got {', '.join(self.metrics)}")
 

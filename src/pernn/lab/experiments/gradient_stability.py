@@ -259,6 +259,16 @@ EXPERIMENT = Experiment(
         form="bands",
     ),
     more_figures={
+        "difference": FigureLayout(
+            x="update",
+            panels="core.kind",
+            rows=("target",),
+            lines=("disturbants", "encoding.kind"),
+            metrics=("similarity",),
+            contrast=DISTURBANTS,
+            table=TABLE,
+            form="difference",
+        ),
         "map": FigureLayout(
             x="update",
             panels="condition",
@@ -279,6 +289,7 @@ EXPERIMENT = Experiment(
     labels={
         "update": LABELS["update"],
         "position": "Position of the target, t",
+        "difference": "How do Rare disturbants change the similarity?",
         "map": "At which positions are the gradients stable, and when?",
         "accuracy": "Are trials with stable gradients the accurate ones?",
         "similarity_rare_disturbants": "Similarity among Rare disturbants",

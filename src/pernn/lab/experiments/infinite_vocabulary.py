@@ -123,7 +123,6 @@ EXPERIMENT = Experiment(
         contrast=ENCODING,
         x_base=2,
         table="cosine",
-        form="violins",
     ),
     labels={
         "task.dimension": "Dimension d",

@@ -71,10 +71,17 @@ FIGURE = over_values(
     by_core("task.vocab_size", "token_accuracy", x_base=2), COLUMN, ("core.kind", "task.vocab_size")
 )
 
+HEADLINE = replace(FIGURE, contrast=None, where={"task.vocab_size": (128, 512)})
+"""One row: each network at the vocabulary that tells most of it."""
+
 EXPERIMENT = Experiment(
     name="tuned_vocabulary_size",
     scales={"demo": demo, "small": small, "paper": paper},
     claims=tuple(_helps(core) for core in VOCABULARIES),
     figure=FIGURE,
-    labels=labels(FIGURE, *VOCABULARIES),
+    more_figures={"headline": HEADLINE},
+    labels={
+        "headline": "Reversing 8 random tokens, at each peak learning rate",
+        **labels(FIGURE, *VOCABULARIES),
+    },
 )

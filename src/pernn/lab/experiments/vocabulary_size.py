@@ -3,8 +3,6 @@
 Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 5, section 4.1.
 """
 
-from dataclasses import replace
-
 from pernn.lab.runs import RunSpec
 
 from .comparisons import CORES, PAPER_SETTING, Source, by_core, encoding_helps, falls, labels
@@ -155,9 +153,6 @@ def _gain_grows(core: str, source: Source) -> Claim:
 
 
 FIGURE = by_core("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_base=2)
-GATED = replace(FIGURE, where={"core.kind": ("gru", "lstm")})
-"""The networks of the headline, on axes of their own: others may be far below them."""
-
 EXPERIMENT = Experiment(
     name="vocabulary_size",
     scales={"demo": demo, "small": small, "paper": paper},
@@ -185,6 +180,5 @@ EXPERIMENT = Experiment(
         "gain_grows_lstm",
     ),
     figure=FIGURE,
-    more_figures={"gru_and_lstm": GATED},
-    labels={"gru_and_lstm": "GRU and LSTM alone", **labels(FIGURE, *CORES)},
+    labels=labels(FIGURE, *CORES),
 )

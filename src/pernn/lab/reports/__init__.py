@@ -6,7 +6,6 @@ from pernn.lazy import exports
 
 
 if TYPE_CHECKING:
-    from .charts import chart_library as chart_library
     from .claims import (
         Verdict as Verdict,
         judge as judge,

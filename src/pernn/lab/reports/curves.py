@@ -9,9 +9,9 @@ import pandas as pd
 from pernn.lab.experiments import Experiment, FigureLayout, names_of
 from pernn.lab.trials import is_missing, is_setting, records_of
 
-from .figures import Format, draw, render
-from .labels import Labels, footer
-from .more_figures import ExtraFigure
+from .figures import Format
+from .labels import Labels
+from .more_figures import Drawing
 
 STEM = "learning_curves"
 CAPTION = "How the networks learnt"
@@ -27,7 +27,7 @@ NAMED = ["run", "update"]
 
 def draw_curves(
     experiment: Experiment, rows: pd.DataFrame, scale: str, formats: Sequence[Format]
-) -> ExtraFigure:
+) -> Drawing:
     """Draw training and test curves: a panel per panel of the figure, mean, interval and trials.
 
     Args:
@@ -37,7 +37,7 @@ def draw_curves(
         formats: Which files are drawn.
     """
     if rows.empty:
-        return ExtraFigure(STEM, CAPTION, "", {}, "no trial has curves here")
+        return Drawing(STEM, CAPTION, "no trial has curves here")
     panels, lines = _conditions(experiment.figure, rows)
     kept, note = _kept(rows, panels, Labels(experiment.labels))
     # A record per update: the training's own lines and the tests', each under names of its own. A
@@ -63,9 +63,7 @@ def draw_curves(
         form="bands",
     )
     asked = replace(experiment, question=CAPTION, figure=layout)
-    figure = draw(asked, records, scale)
-    drawn = {form: render(figure, form) for form in formats}
-    return ExtraFigure(STEM, CAPTION + note, footer(asked, records, scale), drawn, "")
+    return Drawing.of(STEM, asked, records, scale, formats, CAPTION + note)
 
 
 def _conditions(layout: FigureLayout, rows: pd.DataFrame) -> tuple[tuple[str, ...], str]:

@@ -2,9 +2,11 @@
 
 import io
 import math
+import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Literal
 
 import matplotlib.style
@@ -19,11 +21,19 @@ from .factors import draw_factors
 from .grid import Grid, Row
 from .heat import add_colour_bar, collect_cells, colours, draw_cells
 from .labels import SEPARATOR, Labels, footer_items
-from .marks import draw_bands, draw_points, draw_violins
+from .marks import draw_bands, draw_points
 from .records import Record
-from .scales import Scale, begins_far_away, fit_metric, fit_settled, is_share, late_values
+from .scales import (
+    Scale,
+    begins_far_away,
+    fit_metric,
+    fit_settled,
+    is_flat,
+    is_share,
+    late_values,
+)
 from .scatter import collect_pairs, draw_scatter, fit_number
-from .series import Series, collect, differences, line_order
+from .series import collect, differences, line_order
 
 Format = Literal["svg", "pdf", "png"]
 METADATA: dict[Format, dict[str, None]] = {
@@ -51,14 +61,30 @@ STYLE: dict[str, Any] = {
     "savefig.dpi": 200.0,
 }
 
-FORMS: dict[str, Callable[[Axes, Scale, Sequence[Series]], None]] = {
-    "points": draw_points,
-    "bands": draw_bands,
-    "violins": draw_violins,
+TAGGED = re.compile(r'^( *)<g id="line(-?\d+)([^"]*)">\n(.*?)^\1</g>', re.DOTALL | re.MULTILINE)
+"""A line's part of an SVG: its indent, the line's place, what its marks show, and the rest."""
+
+PLACES = re.compile(r'(?<= )(?:d|x|y)="[^"]*"')
+"""Where an SVG has coordinates, in points: no screen or printer shows a hundredth of one."""
+
+LINK = re.compile(r'(\bid="|href="#|url\(#)')
+"""Where an SVG names one of its parts."""
+
+THEME = {
+    "#000000": "var(--ink)",
+    "#333333": "var(--ink)",
+    "#555555": "var(--soft)",
+    "#777777": "var(--soft)",
+    "#dddddd": "var(--line)",
+    "#ffffff": "var(--paper)",
 }
+"""Colours of figures that follow the theme of a page."""
 
 LONGEST = 300
 """Characters of a title."""
+
+FRAME = "frame"
+"""What a page says beside a figure, and not in it."""
 
 CHANCE = "Chance, 1 / K"
 
@@ -102,29 +128,77 @@ def render(figure: Figure, form: Format) -> bytes:
     content = io.BytesIO()
     with drawing():
         figure.savefig(content, format=form, metadata=METADATA[form])
-    return content.getvalue()
+    if form != "svg":
+        return content.getvalue()
+    text = TAGGED.sub(r"\1<g>\n\4\1</g>", content.getvalue().decode())
+    return PLACES.sub(_rounded, text).encode()
+
+
+def inline(figure: Figure, prefix: str) -> str:
+    """Return a figure as part of a page: in the page's colours, its marks with their values.
+
+    The page has the title and the footer as text.
+
+    Each part of a line is of the class `line0`, `line1` …, its entry of the legend of `key0` …;
+    marks have a `title`, which a browser shows under the pointer.
+
+    Args:
+        figure: From `draw`.
+        prefix: Of the names of its parts, which no other drawing of the page may have.
+    """
+    content = io.StringIO()
+    said = [text for text in figure.texts if text.get_gid() == FRAME]
+    for part in said:
+        part.set_visible(False)
+    with drawing(), matplotlib.rc_context({"svg.fonttype": "none"}):
+        about: Any = {"metadata": METADATA["svg"], "transparent": True, "bbox_inches": "tight"}
+        figure.savefig(content, format="svg", **about)
+    for part in said:
+        part.set_visible(True)
+    text = re.sub(r"<style.*?</style>|<!--.*?-->", "", content.getvalue(), flags=re.DOTALL)
+    text = PLACES.sub(_rounded, text)
+    text = re.sub(r'<g id="(key\d+)">', r'<g class="\1">', TAGGED.sub(_titled, text))
+    text = re.sub(r"#[0-9a-f]{6}\b", lambda found: THEME.get(found[0], found[0]), text)
+    # A class names what only the ids of the drawing's own parts did.
+    text = re.sub(r'<g id="[^"]*">', "<g>", text)
+    return LINK.sub(rf"\g<1>{prefix}-", re.sub(r"\n *", "\n", text[text.index("<svg") :]))
+
+
+def _rounded(found: re.Match[str]) -> str:
+    return re.sub(r"(\.\d\d)\d+", r"\1", found[0])
+
+
+def _titled(found: re.Match[str]) -> str:
+    indent, place, said, inside = found.groups()
+    titles = said.split("|")[1:]
+    if len(titles) == inside.count("<use "):
+        each = iter(titles)
+        inside = re.sub(
+            r"(<use [^>]*?)/>", lambda use: f"{use[1]}><title>{next(each)}</title></use>", inside
+        )
+    elif len(titles) == 1:
+        inside = f"<title>{titles[0]}</title>{inside}"
+    return f'{indent}<g class="line{place}">\n{inside}{indent}</g>'
 
 
 def _draw_lines(grid: Grid) -> None:
     experiment, layout = grid.experiment, grid.layout
     order, across = line_order(experiment, grid.found), grid.scales()
     late = late_values(across, layout)
-    drawn: dict[Row, list[float]] = {row: [] for row in grid.rows}
+    drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
     settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
     for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
-        violins = _has_violins(grid, row)
-        form = "points" if layout.form == "violins" and not violins else layout.form
         for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
             if row.metric is None:
                 series = differences(experiment, records, order)
                 axes.axhline(0, color="#000000", linewidth=0.8)
                 axes.margins(y=0.12)
             else:
-                series = collect(experiment, records, row.metric, order, distributions=violins)
-            FORMS[form](axes, x, series)
+                series = collect(experiment, records, row.metric, order)
+            (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
             counts = [len(values) for line in series for values in line.points.values()]
             _count(axes, counts)
-            drawn[row] += [value for line in series for value in line.values]
+            drawn[row][axes] = [value for line in series for value in line.values]
             settled[row] += [value for line in series for value in line.values_at(late)]
         axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
     _fit_rows(grid, across, drawn, settled)
@@ -135,28 +209,39 @@ def _draw_lines(grid: Grid) -> None:
 def _fit_rows(
     grid: Grid,
     across: Sequence[Scale],
-    drawn: Mapping[Row, list[float]],
-    settled: Mapping[Row, list[float]],
+    drawn: Mapping[Row, Mapping[Axes, list[float]]],
+    late: Mapping[Row, list[float]],
 ) -> None:
-    """Fit the vertical axis of each row to the values drawn; blocks of rows are compared by eye."""
+    """Fit the vertical axes: one for a row, and one of its own for a panel that it would flatten.
+
+    Blocks of rows are compared by eye, so shares have one axis in all of them.
+    """
     layout = grid.layout
-    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
-        panels, values = axes_of_row, drawn[row]
-        is_of_shares = bool(row.metric and is_share(row.metric))
-        if is_of_shares:
+    for row, panels in zip(grid.rows, grid.axes, strict=True):
+        values = [value for some in drawn[row].values() for value in some]
+        shares = bool(row.metric and is_share(row.metric))
+        if shares:
             alike = [other for other in grid.rows if other.metric == row.metric]
-            values = [value for other in alike for value in drawn[other]]
-        if begins_far_away(values, settled[row]) and not is_of_shares:
-            fit_settled(panels, values, settled[row], layout.y_base if row.metric else None)
-        elif row.metric is not None:
-            free = _has_violins(grid, row)
-            fit_metric(panels[0], row.metric, values, layout.y_base, free=free)
-        if row.metric == "token_accuracy" and panels[0].get_ylim()[0] < 0:
-            _draw_chance(panels, across)
-
-
-def _has_violins(grid: Grid, row: Row) -> bool:
-    return grid.layout.form == "violins" and row.metric == grid.layout.metrics[0]
+            values = [one for other in alike for some in drawn[other].values() for one in some]
+        if begins_far_away(values, late[row]) and not shares:
+            for axes in panels:
+                fit_settled(axes, values, late[row], layout.y_base if row.metric else None)
+            continue
+        flat = [axes for axes in panels if is_flat(drawn[row][axes], values)]
+        together = [axes for axes in panels if axes not in flat]
+        for group in filter(None, (together, *([axes] for axes in flat))):
+            own = values if group is together else drawn[row][group[0]]
+            ends = [end for axes in group for end in axes.get_ylim()]
+            for axes in group:
+                axes.set_ylim(min(ends), max(ends))
+                if row.metric is not None:
+                    free = group is not together and shares
+                    fit_metric(axes, row.metric, own, layout.y_base, free=free)
+        for left, axes in pairwise([None, *panels]):
+            axes.tick_params(labelleft=left is None or axes in flat or left in flat)
+        if row.metric == "token_accuracy":
+            chance = [axes for axes in panels if axes.get_ylim()[0] < 0]
+            _draw_chance(chance, [across[panels.index(axes)] for axes in chance])
 
 
 def _draw_heat(grid: Grid) -> None:
@@ -259,15 +344,21 @@ def _frame(
     title = _balanced(shorten(experiment.question, LONGEST), int(width / 6.2))
     num_rows = math.ceil(sum(5.0 * len(name) + 48 for name in entries) / width)
     # The layout keeps room for the title only, so empty lines of it are the legend's.
-    figure.suptitle("\n".join([*title, "", *[""] * num_rows]), fontsize=11, linespacing=1.2)
+    figure.suptitle(
+        "\n".join([*title, "", *[""] * num_rows]), fontsize=11, linespacing=1.2, gid=FRAME
+    )
     if entries:
-        figure.legend(
+        legend = figure.legend(
             list(entries.values()),
             list(entries),
             loc="upper center",
             bbox_to_anchor=(0.5, 1 - (4 + 15.5 * len(title)) / height),
             ncols=max(1, math.ceil(len(entries) / num_rows)),
         )
+        places = [_place_of(handle) for handle in entries.values()]
+        for place, *parts in zip(places, legend.legend_handles, legend.get_texts(), strict=True):
+            for part in filter(None, parts):
+                part.set_gid(f"key{place}" if place else None)
     # Lines break between items only: textwrap lets no-break spaces be.
     items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in footer]
     note = textwrap.wrap(SEPARATOR.join(items), int(width / 4.2))
@@ -277,11 +368,18 @@ def _frame(
         color="#555555",
         x=0.01,
         ha="left",
+        gid=FRAME,
     )
     # Settled here once: a layout made anew for each file's resolution would differ by rounding.
     figure.draw_without_rendering()
     # Not "none": that leaves a placeholder, for which every file is drawn twice.
     figure.set_layout_engine(None)
+
+
+def _place_of(handle: Any) -> str:
+    """Return the place among the figure's lines that an artist's tag has; empty without one."""
+    tag = (handle[0] if isinstance(handle, tuple) else handle).get_gid() or ""
+    return tag.partition("|")[0].removeprefix("line")
 
 
 def _balanced(text: str, width: int) -> list[str]:

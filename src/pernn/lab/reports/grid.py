@@ -53,6 +53,8 @@ class Grid:
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
         if layout.form == "factors":
             metrics = layout.metrics[:1]
+        if layout.form == "difference":
+            metrics = (None,)
         blocks = label.order(value_of(record, layout.rows) for record in found)
         rows = [Row(b, metric, some) for some in wrapped for b in blocks for metric in metrics]
         # Where a block's trials do not have a metric, its row is left out.
@@ -65,8 +67,10 @@ class Grid:
             ),
             layout="constrained",
         )
+        # The axes of lines are fitted one by one.
+        alone: Any = "row" if layout.form in ("heat", "scatter", "factors") else False
         axes: np.ndarray = self.figure.subplots(
-            len(self.rows), len(wrapped[0]), sharex="col", sharey="row", squeeze=False
+            len(self.rows), len(wrapped[0]), sharex="col", sharey=alone, squeeze=False
         )
         self.axes = [
             list(some[: len(row.panels)]) for row, some in zip(self.rows, axes, strict=True)

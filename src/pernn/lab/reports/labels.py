@@ -149,14 +149,8 @@ def _signs(layout: FigureLayout) -> list[str]:
         rows = " × rows of their tables" if layout.table else ""
         ranked = "ρ: Spearman’s rank correlation, 95 % percentile bootstrap over seeds"
         return [f"points: trials{rows}", ranked]
-    words = []
-    if layout.form == "violins":
-        words += ["violins: quantiles, mean over seeds", "bars: quartiles", "dots: trials' medians"]
-    if layout.form != "violins" or layout.contrast or len(layout.metrics) > 1:
-        bars = "bands" if layout.form == "bands" else "error bars"
-        words.append(f"{bars}: 95 % by Student's t over seeds")
-    if layout.form == "bands":
-        words.append("thin lines: trials")
-    elif layout.form == "points":
-        words.append("small dots: trials, beside their mean")
-    return words
+    bars = "bands" if layout.form == "bands" else "error bars"
+    trials = (
+        "thin lines: trials" if layout.form == "bands" else "small dots: trials, beside their mean"
+    )
+    return [f"{bars}: 95 % by Student's t over seeds", trials]

@@ -1,55 +1,66 @@
-"""Further figures of an experiment: the same trials, laid out another way."""
+"""Drawings of a report: the figure of an experiment, and the same trials laid out another way."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pernn.lab.experiments import Experiment
 from pernn.lab.trials import unroll
 
 from .escaping import escape_markdown
-from .figures import Format, draw, render
+from .figures import LINK, Format, draw, inline, render
 from .labels import Labels, footer
 from .records import Record, matches
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
 
-LINK = re.compile(r'(\bid="|href="#|url\(#)')
-"""Where an SVG names one of its parts."""
-
 
 @dataclass(frozen=True)
-class ExtraFigure:
-    """One further figure.
+class Drawing:
+    """One figure, as files and as part of a page.
 
     Attributes:
         stem: Its file name without the ending.
         caption: What it shows.
-        footer: How the trials were run, and what its signs mean; empty if it was left out.
-        drawn: Format → content; empty if it was left out.
         missing: Why it was left out; empty if it was not.
+        footer: How the trials were run, and what its signs mean; empty if it was left out.
+        contents: File name → content; empty if it was left out.
+        inlined: The drawing as part of a page, from `inline`; empty if it was left out.
     """
 
     stem: str
     caption: str
-    footer: str
-    drawn: Mapping[Format, bytes]
-    missing: str
+    missing: str = ""
+    footer: str = ""
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    inlined: str = ""
+
+    @staticmethod
+    def of(
+        stem: str,
+        experiment: Experiment,
+        records: Sequence[Record],
+        scale: str,
+        formats: Sequence[Format],
+        caption: str = "",
+    ) -> "Drawing":
+        """Draw an experiment's figure; the caption is its question if none is given."""
+        figure = draw(experiment, records, scale)
+        return Drawing(
+            stem,
+            caption or experiment.question,
+            footer=footer(experiment, records, scale),
+            contents={f"{stem}.{form}": render(figure, form) for form in formats},
+            inlined=inline(figure, stem),
+        )
 
     @property
     def sentence(self) -> str:
         """The caption with a full stop, unless it is a question."""
         return self.caption if self.caption.endswith(("?", ".")) else f"{self.caption}."
 
-    @property
-    def contents(self) -> dict[str, bytes]:
-        """Return the files, by name."""
-        return {f"{self.stem}.{form}": content for form, content in self.drawn.items()}
-
-    def inline(self) -> str:
-        """Return the drawing as part of a page that holds others, whose parts have other names."""
-        text = self.drawn["svg"].decode()
-        return LINK.sub(rf"\g<1>{self.stem}-", text[text.index("<svg") :])
+    def inline(self, prefix: str = "") -> str:
+        """Return it as part of a page; the prefix tells it from those of other reports."""
+        return LINK.sub(rf"\g<1>{prefix}", self.inlined)
 
     def markdown(self, form: Format) -> str:
         """Show the figure in Markdown, in a format, or say why it is not there."""
@@ -64,7 +75,7 @@ def draw_extra_figures(
     records: Sequence[Record],
     scale: str = "",
     formats: Sequence[Format] = FORMATS,
-) -> list[ExtraFigure]:
+) -> list[Drawing]:
     """Draw the further figures of an experiment, in its order.
 
     Args:
@@ -88,10 +99,8 @@ def draw_extra_figures(
         if records and not unroll(shown, layout.table):
             missing = f"no finished trial has a table {layout.table!r}"
         if missing:
-            found.append(ExtraFigure(stem, caption, "", {}, missing))
+            found.append(Drawing(stem, caption, missing))
             continue
         about = replace(experiment, question=caption, figure=replace(layout, where={}))
-        figure = draw(about, shown, scale)
-        drawn = {form: render(figure, form) for form in formats}
-        found.append(ExtraFigure(stem, caption, footer(about, shown, scale), drawn, ""))
+        found.append(Drawing.of(stem, about, shown, scale, formats))
     return found

@@ -257,8 +257,10 @@ def means(report: Report) -> str:
     a 95 % interval by Student's t if it shows one.
     """
     layout, label = report.experiment.figure, report.label
-    metric, contrast, lines = layout.metrics[0], layout.contrast, names_of(layout.lines)
-    named = [name for axis in (layout.rows, layout.panels, layout.x) for name in names_of(axis)]
+    metric, contrast = layout.metrics[0], layout.contrast
+    lines = names_of(contrast.column if contrast else layout.lines)
+    axes = (layout.rows, layout.panels, layout.lines, layout.x)
+    named = [name for axis in axes for name in names_of(axis)]
     by = [name for name in dict.fromkeys(named) if name not in lines]
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], list[float]]] = defaultdict(dict)
     records = unroll(report.records, layout.table)

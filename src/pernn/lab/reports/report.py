@@ -15,9 +15,9 @@ from pernn.lab.trials import NAMING, Trial, curves_of, describe, is_setting, unr
 from .claims import Verdict
 from .curves import NUM_POINTS, draw_curves
 from .escaping import clean, escape_markdown
-from .figures import Format, draw, render
-from .labels import Labels, footer, preset_of
-from .more_figures import FORMATS, ExtraFigure, draw_extra_figures
+from .figures import Format
+from .labels import Labels, preset_of
+from .more_figures import FORMATS, Drawing, draw_extra_figures
 from .pace import is_pace
 from .records import Record, sort_key
 from .registered import Registered, judge_experiment
@@ -62,7 +62,7 @@ class Report:
         changes: Settings that differ from the experiment's own, as text.
         is_restricted: Whether these are more than its seeds.
         registered: What a plan registered of the sweep; `None` without one.
-        formats: Those of the figures, `svg` first; the last one is shown in Markdown.
+        formats: Those of the figures' files; the last one is shown in Markdown.
 
     Raises:
         ConfigError: Here or later, if two trials compete for one place in a figure, a table or a
@@ -142,23 +142,17 @@ class Report:
         )
 
     @cached_property
-    def figure(self) -> dict[Format, bytes]:
-        """The main figure, by format."""
-        figure = draw(self.experiment, self.records, self.scale)
-        return {form: render(figure, form) for form in self.formats}
+    def figure(self) -> Drawing:
+        """The main figure."""
+        return Drawing.of("figure", self.experiment, self.records, self.scale, self.formats)
 
     @cached_property
-    def further(self) -> list[ExtraFigure]:
+    def further(self) -> list[Drawing]:
         """The figures below the main one, that of the learning curves last."""
         about = self.experiment, self.scale, self.formats
         found = draw_extra_figures(about[0], self.records, *about[1:])
         curves = curves_of(self.trials, NUM_POINTS)
         return found if curves.empty else [*found, draw_curves(about[0], curves, *about[1:])]
-
-    @property
-    def footer(self) -> str:
-        """How the trials were run and what the signs of the figure are, in one line."""
-        return footer(self.experiment, self.records, self.scale)
 
     def write(self, directory: Path) -> None:
         """Write page, tables, verdicts and figures; equal trials give equal bytes.
@@ -172,7 +166,7 @@ class Report:
         contents = {
             "index.html": self.html().encode(),
             "report.md": self.markdown(self.formats[-1]).encode(),
-            **{f"figure.{form}": content for form, content in self.figure.items()},
+            **self.figure.contents,
             **{name: content for one in self.further for name, content in one.contents.items()},
             "table.csv": to_csv(self.rows, self.all_metrics).encode(),
             "table.md": self.table().encode(),
@@ -222,16 +216,13 @@ class Report:
 
     def html(self) -> str:
         """Fill the page's template; everything but the figures is escaped."""
-        figure = self.figure["svg"].decode()
         return fill_template(
             "page.html.jinja",
             sum=self,
             marks=MARKS,
             long=LONG,
-            # The figure is our own, and matplotlib escapes the texts in it.
-            figure=Markup(figure[figure.index("<svg") :]),  # noqa: S704
-            footer=self.footer,
-            further=[(one, Markup(one.inline()) if one.drawn else "") for one in self.further],  # noqa: S704
+            # Figures are our own, and matplotlib escapes the texts in them.
+            figures=[(one, Markup(one.inline())) for one in (self.figure, *self.further)],  # noqa: S704
             records=self.listed_records(),
         )
 
@@ -261,7 +252,7 @@ class Report:
             *(one.markdown(form) for one in self.further),
             "## How to repeat this",
             f"    {self.command}",
-            safe(self.footer),
+            safe(self.figure.footer),
             *(safe(note) for note in self.notes),
         ]
         return "\n\n".join(lines) + "\n"

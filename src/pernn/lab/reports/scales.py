@@ -27,6 +27,9 @@ CURVE = 8
 CLOSE = 0.4
 """Shares whose smallest and largest are no further apart have an axis of their own."""
 
+FLAT = 0.25
+"""A panel that would take up less of its row's axis has an axis of its own."""
+
 SHARES = ("solved", "stuck", "solved_or_stuck")
 """Metrics from 0 to 1 whose names do not end in `_accuracy` or `_share`."""
 
@@ -174,12 +177,12 @@ def begins_far_away(drawn: Sequence[float], settled: Sequence[float]) -> bool:
 
 
 def fit_settled(
-    row: Sequence[Axes], drawn: Sequence[float], settled: Sequence[float], base: int | None
+    axes: Axes, drawn: Sequence[float], settled: Sequence[float], base: int | None
 ) -> None:
     """Fit a vertical axis to the values after the beginning, and say how far the others reach.
 
     Args:
-        row: Panels that share the axis.
+        axes: Of one panel of the row.
         drawn: All values.
         settled: Those after the first quarter of the training.
         base: Of the logarithmic axis; linear if absent.
@@ -187,27 +190,33 @@ def fit_settled(
     low, high = min(settled), max(settled)
     if base:
         ends = log_ends("what is drawn", settled)
-        row[0].set_yscale("log", base=base)
-        tick_log(row[0].yaxis, ends, base)
+        axes.set_yscale("log", base=base)
+        tick_log(axes.yaxis, ends, base)
     else:
         # 0 stays in sight: it is where a difference ends, and where a loss would.
         low, high = (min(low, 0.0), max(high, 0.0)) if low * high <= 0 else (low, high)
         margin = 0.12 * (high - low)
         ends = low - margin, high + margin
-    row[0].set_ylim(*ends)
+    axes.set_ylim(*ends)
     outside = [value for value in drawn if not ends[0] <= value <= ends[1]]
     words = f"beginning, out of range: {min(outside):.3g} … {max(outside):.3g}" if outside else ""
-    for axes in row:
-        axes.text(
-            0.98,
-            0.97,
-            words.replace("-", "−"),
-            transform=axes.transAxes,
-            ha="right",
-            va="top",
-            fontsize=6.5,
-            color="#555555",
-        )
+    axes.text(
+        0.98,
+        0.97,
+        words.replace("-", "−"),
+        transform=axes.transAxes,
+        ha="right",
+        va="top",
+        fontsize=6.5,
+        color="#555555",
+    )
+
+
+def is_flat(panel: Sequence[float], row: Sequence[float]) -> bool:
+    """Return whether a panel's values, which differ, would be a line on its row's axis."""
+    if not panel or len(panel) == len(row):
+        return False
+    return 0 < max(panel) - min(panel) < FLAT * (max(row) - min(row))
 
 
 def is_share(metric: str) -> bool:

@@ -1,12 +1,8 @@
 """The lines of a panel, collected from its records."""
 
-import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
-from jaxtyping import Float64
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of
@@ -38,30 +34,6 @@ CONDITIONS: Mapping[Any, Mapping[str, Any]] = {
 DIFFERENCE = {"color": "#333333", "marker": "D", "linestyle": "-"}
 """A difference belongs to neither condition, so it has a look of its own."""
 
-QUANTILE = re.compile(r"q(\d+(?:\.\d+)?)")
-"""Columns of quantiles: `q0` … `q100`, in percent."""
-
-
-POOLED = 2001
-"""Tokens that stand for a trial where trials are pooled."""
-
-
-@dataclass(frozen=True)
-class Quantiles:
-    """A distribution, as far as its quantiles tell.
-
-    Attributes:
-        levels: From 0 to 1, rising.
-        values: What share `level` lies at or below; never falling.
-    """
-
-    levels: Float64[np.ndarray, " levels"]
-    values: Float64[np.ndarray, " levels"]
-
-    def at(self, level: float) -> float:
-        """Return the quantile at any level, on a straight line between those known."""
-        return float(np.interp(level, self.levels, self.values))
-
 
 @dataclass(frozen=True)
 class Series:
@@ -70,20 +42,19 @@ class Series:
     Attributes:
         style: How matplotlib is to draw it.
         label: Its name in the legend; empty if it is not listed.
-        points: Horizontal value → seed → value; of a distribution, its median.
-        shapes: Horizontal value → distribution over all seeds' tokens; empty if not asked for.
+        points: Horizontal value → seed → value.
+        place: Among the lines of the figure, which the page shows and hides by it.
     """
 
     style: Mapping[str, Any]
     label: str
     points: Mapping[Any, Mapping[Any, float]]
-    shapes: Mapping[Any, Quantiles] = field(default_factory=dict)
+    place: int = 0
 
     @property
     def values(self) -> list[float]:
-        """All values, also those of the distributions."""
-        drawn = [value for shape in self.shapes.values() for value in shape.values.tolist()]
-        return drawn + [value for found in self.points.values() for value in found.values()]
+        """All values."""
+        return [value for found in self.points.values() for value in found.values()]
 
     def values_at(self, places: Container[Any]) -> list[float]:
         """Return the values of some horizontal places only."""
@@ -147,8 +118,6 @@ def collect(
     records: Sequence[Record],
     metric: str,
     order: Sequence[Any],
-    *,
-    distributions: bool = False,
 ) -> list[Series]:
     """Collect the lines of a panel.
 
@@ -157,30 +126,25 @@ def collect(
         records: Those of the panel.
         metric: What is shown.
         order: All lines of the figure: a line keeps its look in panels where another is missing.
-        distributions: Whether the quantile columns are shown instead of the metric.
 
     Returns:
         The lines that have anything to show.
 
     Raises:
-        ConfigError: If two records compete for one point, or quantiles are malformed.
+        ConfigError: If two records compete for one point.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
     places = place_records(layout, records, order)
     styles = looks(layout.lines, order)
-    series = []
-    for value in order:
-        style, name = styles[value], label.condition(layout.lines, value)
-        if distributions:
-            found = _shapes(places[value])
-            medians = {
-                x: {seed: shape.at(0.5) for seed, shape in shapes.items()}
-                for x, shapes in found.items()
-            }
-            means = {x: _pool(list(shapes.values())) for x, shapes in found.items()}
-            series.append(Series(style, name, medians, means))
-        else:
-            series.append(Series(style, name, numbers(places[value], metric)))
+    series = [
+        Series(
+            styles[value],
+            label.condition(layout.lines, value),
+            numbers(places[value], metric),
+            place,
+        )
+        for place, value in enumerate(order)
+    ]
     return [line for line in series if line.points]
 
 
@@ -201,19 +165,28 @@ def differences(
     contrast, names = layout.contrast, names_of(layout.lines)
     if contrast is None or contrast.column != names[0]:
         raise ConfigError(f"a figure's contrast must be between its lines, {layout.lines}")
-    styles = looks(layout.lines, order)
+    label, alone = Labels(experiment.labels), layout.form == "difference"
     treated: list[Any] = [contrast.treated]
     if len(names) > 1:
         treated = [line for line in order if line[0] == contrast.treated]
+    # Alone, a line is called by what it differs in beside the contrast.
+    columns = names[1:] if len(names) > 2 else names[-1]
+    others = [line[1:] if len(names) > 2 else line[1] if names[1:] else line for line in treated]
+    styles = looks(columns, others) if alone else looks(layout.lines, order)
     series = []
-    for line in treated:
-        further = dict(zip(names, line, strict=True)) if len(names) > 1 else {}
-        one = replace(contrast, treated_where={**contrast.treated_where, **further})
+    for place, (line, other) in enumerate(zip(treated, others, strict=True)):
+        where = dict(zip(names, line, strict=True)) if len(names) > 1 else {}
+        one = replace(contrast, treated_where={**contrast.treated_where, **where})
+        if alone:
+            both = {name: value for name, value in where.items() if name != contrast.column}
+            one = replace(one, baseline_where={**contrast.baseline_where, **both})
         points: dict[Any, dict[Any, float]] = {}
         found = paired_differences(records, layout.metrics[0], one, names_of(layout.x))
         for (seed, at_x), value in found.items():
             points.setdefault(at_x, {})[seed] = value
-        series.append(Series(styles[line] if len(treated) > 1 else DIFFERENCE, "", points))
+        name = label.condition(columns, other) if alone and len(treated) > 1 else ""
+        look = styles[other if alone else line] if len(treated) > 1 else DIFFERENCE
+        series.append(Series(look, name, points, place if alone else -1))
     return [line for line in series if line.points]
 
 
@@ -228,39 +201,3 @@ def numbers(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any
         for x, records in places.items()
     }
     return {x: values for x, values in found.items() if values}
-
-
-def _shapes(places: Mapping[Any, Mapping[Any, Record]]) -> dict[Any, dict[Any, Quantiles]]:
-    found = {
-        x: {seed: shape for seed, record in records.items() if (shape := _quantiles(record))}
-        for x, records in places.items()
-    }
-    return {x: shapes for x, shapes in found.items() if shapes}
-
-
-def _quantiles(record: Record) -> Quantiles | None:
-    pairs = sorted(
-        (float(name[1]) / 100, value)
-        for column in record
-        if (name := QUANTILE.fullmatch(column)) and (value := number(record, column)) is not None
-    )
-    if not pairs:
-        return None
-    levels, values = np.array(pairs, dtype=np.float64).T
-    if len(pairs) < 2 or levels[-1] > 1 or (np.diff(values) < 0).any():
-        raise ConfigError(
-            f"run {record.get('run')}: violins need at least two quantiles q0 … q100 that never "
-            f"fall, got {dict(pairs)}"
-        )
-    return Quantiles(levels, values)
-
-
-def _pool(shapes: Sequence[Quantiles]) -> Quantiles:
-    """Return the quantiles of all trials' tokens together, as far as the trials' own tell.
-
-    Between recorded quantiles a trial's tokens are taken to lie evenly; every trial has as many.
-    """
-    levels = np.unique(np.concatenate([shape.levels for shape in shapes]))
-    evenly = np.linspace(0, 1, POOLED)
-    tokens = [np.interp(evenly, shape.levels, shape.values) for shape in shapes]
-    return Quantiles(levels, np.quantile(np.concatenate(tokens), levels))

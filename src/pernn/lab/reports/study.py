@@ -1,6 +1,7 @@
 """The page of a whole study: every claim on one scorecard, then each sweep; one file, offline."""
 
 import base64
+import gzip
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,20 +10,20 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pernn.lab.experiments import experiment_names
+from pernn.lab.experiments import CATALOGUE, experiment_names
 from pernn.lab.store import write_atomically
 from pernn.lab.trials import describe_time, describe_versions
 
-from .charts import chart, chart_library, compiled
 from .claims import Verdict
 from .counting import NOT_ASKED, count_claims, outcome_apart, planned_sweeps
 from .curves import STEM as CURVES
 from .escaping import shorten
-from .more_figures import LINK
 from .report import LONG, MARKS, Report
 from .templates import fill_template, resource
 
 SMALLER, CHANGED = "smaller than the paper", "settings of its own"
+HEADLINE = "tuned_vocabulary_size"
+"""The experiment whose claims are the first that README names."""
 LONGEST = 400
 """Characters of a text on the page; what is longer is cut, as nobody reads it."""
 
@@ -44,8 +45,10 @@ def write_study(reports: Sequence[Report], path: Path) -> Path:
 
 def study_page(reports: Sequence[Report]) -> str:
     """Return the page as HTML; arguments and errors as for `write_study`."""
+    # One's own experiments first, then ours, the headline before the others.
+    names = sorted(experiment_names(), key=_place)
+    reports = sorted(reports, key=lambda one: _place(one.experiment.name))
     parts = {id(one): _part(one, f"sweep-{place}") for place, one in enumerate(reports)}
-    names = experiment_names()
     missing = [name for name in names if name not in {one.experiment.name for one in reports}]
     claims = count_claims(reports, names)
     planned = [id(one) for one in planned_sweeps(reports).values()]
@@ -54,20 +57,18 @@ def study_page(reports: Sequence[Report]) -> str:
         for one in claims
     ]
     others = [
-        _line(verdict, parts[id(one)], one.experiment.name)
+        _line(verdict, parts[id(one)], one.experiment.name, suffix=f"-{parts[id(one)]['id']}")
         for one in reports
         if id(one) not in planned
         for verdict in one.verdicts
         if outcome_apart(one, verdict) != NOT_ASKED
     ]
     counts = Counter(one.outcome for one in claims)
-    library = chart_library()
     script = resource("study.js")
-    scripts = [library, script] if library else [script]
-    digests = [hashlib.sha256(one.encode()).digest() for one in scripts]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return fill_template(
         "study.html.jinja",
-        {"short": lambda text: shorten(str(text), LONGEST)},
+        {"short": lambda text: shorten(str(text), LONGEST), "packed": pack},
         long=LONG,
         lines=lines,
         parts=list(parts.values()),
@@ -77,38 +78,48 @@ def study_page(reports: Sequence[Report]) -> str:
         counts={name: counts[name] for name in (*MARKS, "same numbers") if counts[name]},
         verdicts=[name for name in MARKS if any(one["verdict"].verdict == name for one in lines)],
         experiments=list(dict.fromkeys(one["experiment"] for one in lines)),
-        # Our own scripts and a bundle of Vega's; no text of a record is among them.
-        scripts=[Markup(one) for one in scripts],  # noqa: S704
-        digests=" ".join(f"'sha256-{base64.b64encode(one).decode()}'" for one in digests),
-        charts=[
-            compiled(chart(one.experiment, one.rows, parts[id(one)]["id"]))
-            for one in reports
-            if library and one.rows
-        ],
+        # Our own script; no text of a record is in it.
+        script=Markup(script),  # noqa: S704
+        digest=f"'sha256-{digest}'",
     )
+
+
+def pack(text: str) -> str:
+    """Return a chapter as the page keeps it until it is opened: a sixth of its size."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
+
+
+def _place(name: str) -> tuple[bool, int, str]:
+    """Return where an experiment stands on the page."""
+    known = [HEADLINE, *(one for one in CATALOGUE if one != HEADLINE)]
+    return (name in known, known.index(name) if name in known else 0, name)
 
 
 def _part(report: Report, anchor: str) -> dict[str, Any]:
     """Return all that the template asks about a sweep beside its report."""
-
-    def named(drawing: bytes, stem: str) -> Markup:
-        """Return a drawing whose parts have names that no other drawing's have."""
-        text = drawing.decode()
-        # The figure is our own, and matplotlib escapes the texts in it.
-        return Markup(LINK.sub(rf"\g<1>{anchor}-{stem}-", text[text.index("<svg") :]))  # noqa: S704
-
-    drawn = {one.stem: one for one in report.further if one.drawn}
-    curves = drawn.pop(CURVES, None)
+    # Figures are our own, and matplotlib escapes the texts in them.
+    drawn = {
+        one.stem: (one.sentence, Markup(one.inline(f"{anchor}-")))  # noqa: S704
+        for one in (report.figure, *report.further)
+        if not one.missing
+    }
+    figure, curves = drawn.pop(report.figure.stem)[1], drawn.pop(CURVES, ("", ""))[1]
     columns, metrics = report.listed()
+
+    def name(record: Mapping[str, Any]) -> str:
+        """Name a trial by what tells it from others, as people would."""
+        told = [report.label.condition(column, record[column]) for column in columns]
+        return ", ".join([*told, f"seed {record['seed']}"])
+
     # Trials of no sweep have no scale, nor claims that they could be too small for.
     smaller = report.scale not in ("paper", "")
     return {
         "id": anchor,
         "sum": report,
-        "figure": named(report.figure["svg"], "f"),
-        "further": [(one.sentence, named(one.drawn["svg"], stem)) for stem, one in drawn.items()],
-        "curves": named(curves.drawn["svg"], "curves") if curves else "",
-        "columns": columns,
+        "figure": figure,
+        "further": list(drawn.values()),
+        "curves": curves,
+        "name": name,
         "metrics": metrics,
         "origin": describe_versions(report.trials),
         "notes": [*report.notes, *(describe_time(report.trials) if report.trials else [])],
@@ -118,10 +129,15 @@ def _part(report: Report, anchor: str) -> dict[str, Any]:
 
 
 def _line(
-    verdict: Verdict, part: Mapping[str, Any], experiment: str, same_as: str = ""
+    verdict: Verdict,
+    part: Mapping[str, Any],
+    experiment: str,
+    same_as: str = "",
+    suffix: str = "",
 ) -> dict[str, Any]:
     """Return a line of the scorecard: where, scale and preset; size, beside the paper's."""
     return {
+        "id": f"claim-{experiment}-{verdict.claim.name}{suffix}",
         "verdict": verdict,
         "experiment": experiment,
         "where": part.get("where", ""),
