@@ -27,7 +27,7 @@ for package in (analysis, cores, encodings, kernels, models):
     for name in package.__all__:
         getattr(package, name)
 from pernn.cross_entropy import linear_cross_entropy
-for core in ("elman", "gru", "lstm", "s4d"):
+for core in ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"):
     for encoding in ("none", "sinusoidal", "learned", "random", "constant", "repeated_embedding"):
         network = pernn.PositionEncodedRNN(5, core, encoding, hidden_size=4)
         out = network(torch.randint(0, 5, (2, 3)), num_queries=3)

@@ -19,8 +19,9 @@ PACKAGES = sorted(
     if module.name != "pernn.__main__"
 )
 EXPECTED = {
-    "Constant", "Elman", "GRU", "LSTM", "Learned", "NoEncoding", "PernnError", "PositionEncoded",
-    "PositionEncodedRNN", "Random", "RepeatedEmbedding", "S4D", "Sinusoidal", "__version__",
+    "Constant", "Elman", "GRU", "GatedDelta", "LRU", "LSTM", "Learned", "MinGRU", "MinLSTM",
+    "NoEncoding", "PernnError", "PositionEncoded", "PositionEncodedRNN", "Random",
+    "RepeatedEmbedding", "S4D", "Sinusoidal", "__version__",
 }  # fmt: skip
 LAB = {
     "RunSpec", "execute", "from_pretrained", "load_curves", "load_model", "load_results", "run",

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from pernn.lazy import exports
 
 if TYPE_CHECKING:
-    from pernn.cores import GRU as GRU, LSTM as LSTM, S4D as S4D, Elman as Elman
+    from pernn.cores import (
+        GRU as GRU,
+        LRU as LRU,
+        LSTM as LSTM,
+        S4D as S4D,
+        Elman as Elman,
+        GatedDelta as GatedDelta,
+        MinGRU as MinGRU,
+        MinLSTM as MinLSTM,
+    )
     from pernn.encodings import (
         Constant as Constant,
         Learned as Learned,

@@ -9,10 +9,10 @@ from pernn.analysis import Linearisation, jacobian, linearise
 from pernn.analysis.fallback import AutogradJacobian
 from pernn.analysis.jacobians import choose_form
 from pernn.analysis.linearisation import divide_work, even_blocks
-from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
 from pernn.errors import ConfigError
 
-CORES = (Elman, GRU, LSTM, S4D)
+CORES = (Elman, GRU, LSTM, S4D, MinGRU, MinLSTM, LRU, GatedDelta)
 
 
 def close(found, expected):
@@ -27,7 +27,7 @@ def make(kind, generator, num_layers=1, hidden=5, **options):
     core = kind(3, hidden, num_layers, generator=generator, **options).double()
     with torch.no_grad():
         for parameter in core.parameters():
-            if kind is not S4D:
+            if kind in (Elman, GRU, LSTM):
                 parameter.mul_(2)
     gates = core.project(torch.randn(3, 9, 3, generator=generator, dtype=torch.float64))
     return core, gates

@@ -13,7 +13,7 @@ from pernn.lab.training import computing
 from pernn.models import PositionEncodedRNN
 
 TASK = DualFrequencyConfig(vocab_size=16, length=5).build()
-CORES = ("elman", "gru", "lstm", "s4d")
+CORES = ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta")
 
 
 def make(core, generator, encoding="sinusoidal", hidden=8):

@@ -37,7 +37,44 @@ def s4d(core, layer, value, state):
     return left * torch.sigmoid(right), torch.view_as_real(after).flatten()
 
 
+def min_gru(core, part, gate, hidden):
+    update, new = gate.chunk(2)
+    hidden = hidden + torch.sigmoid(update) * (new - hidden)
+    return hidden, hidden
+
+
+def min_lstm(core, part, gate, hidden):
+    forget, enter, new = gate.chunk(3)
+    forget, enter = torch.sigmoid(forget), torch.sigmoid(enter)
+    hidden = (forget * hidden + enter * new) / (forget + enter)
+    return hidden, hidden
+
+
+def lru(core, part, gate, state):
+    size = core.state_size
+    factor = torch.exp(torch.complex(-part.log_decay.exp(), part.log_phase.exp()))
+    entry = torch.complex(gate[: 2 * size : 2], gate[1 : 2 * size : 2])
+    before = torch.complex(state[::2], state[1::2])
+    after = torch.view_as_real(factor * before + part.log_scale.exp() * entry).flatten()
+    left, right = part.mix(F.gelu(part.readout @ after + gate[2 * size :])).chunk(2)
+    return left * torch.sigmoid(right), after
+
+
+def gated_delta(core, part, gate, state):
+    size = core.hidden_size
+    query, key, value, shown = (F.silu(one) for one in gate[: 4 * size].chunk(4))
+    query, key = (one / torch.sqrt((one * one).sum() + 1e-6) for one in (query, key))
+    keep = torch.exp(-part.log_decay.exp() * F.softplus(gate[-2]))
+    matrix = keep * state.unflatten(0, (size, size))
+    error = torch.sigmoid(gate[-1]) * (value - matrix @ key)
+    matrix = matrix + torch.outer(error, key)
+    seen = matrix @ query
+    seen = seen / torch.sqrt((seen * seen).mean() + 1e-6)
+    return part.leave(seen * shown), matrix.flatten()
+
+
 STEPS = {"Elman": elman, "GRU": gru, "LSTM": lstm}
+STACKED = {"MinGRU": min_gru, "MinLSTM": min_lstm, "LRU": lru, "GatedDelta": gated_delta}
 
 
 def run(core, gates, state):
@@ -50,6 +87,13 @@ def run(core, gates, state):
             outputs = gate
             for layer in range(layers):
                 outputs, parts[layer] = s4d(core, layer, outputs, parts[layer])
+        return outputs, torch.cat(parts)
+    if name in STACKED:
+        parts = list(state.unflatten(0, (layers, -1)))
+        for gate in gates:
+            for layer, part in enumerate(core.layers):
+                gate = part.enter(outputs) if layer else gate
+                outputs, parts[layer] = STACKED[name](core, part, gate, parts[layer])
         return outputs, torch.cat(parts)
     # (parts, layers, hidden): the hidden states of all layers, then the cells.
     blocks = [list(part) for part in state.unflatten(0, (core.num_states, layers, -1))]
@@ -69,6 +113,8 @@ def oracle(core, gates, source, target):
     """The Jacobians by `torch.func.jacrev`, one sequence after another."""
     if type(core).__name__ == "S4D":
         size = core.num_layers * core.hidden_size * core.state_size
+    elif type(core).__name__ in STACKED:
+        size = core.num_layers * math.prod(core.layers[0].state_shape)
     else:
         size = core.num_states * core.num_layers * core.hidden_size
     found = []

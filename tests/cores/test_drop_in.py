@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
-from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
 from pernn.cores.operators import OPERATORS, is_faster
 from pernn.errors import ConfigError
 from pernn.kernels import describe_kernels, find_kernels, rounding_products, without_kernels
@@ -103,8 +103,9 @@ def test_a_packed_sequence_is_each_sequence_alone(ours, theirs, sorted_by, round
 
 
 @pytest.mark.parametrize("sorted_by", ["caller", "pytorch"])
-def test_a_packed_sequence_of_s4d_is_each_sequence_alone(sorted_by):
-    core = S4D(3, 4, 2, state_size=2)
+@pytest.mark.parametrize("kind", [S4D, MinGRU, MinLSTM, LRU, GatedDelta])
+def test_a_packed_sequence_of_the_others_is_each_sequence_alone(kind, sorted_by):
+    core = kind(3, 4, 2)
     lengths = [7, 4, 4, 1] if sorted_by == "caller" else [4, 1, 7, 4]
     inputs = [draw(length, 3, seed=length + i) for i, length in enumerate(lengths)]
     packed, final = core(pack_sequence(inputs, enforce_sorted=sorted_by == "caller"))

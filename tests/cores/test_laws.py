@@ -1,6 +1,6 @@
 """Every core through the same invariants, with PyTorch's own modules as the oracle.
 
-S4D has no twin in PyTorch: tests/cores/test_s4d.py compares it with its definition instead.
+The others have no twin in PyTorch: test_s4d.py and test_modern.py have their definitions.
 """
 
 from itertools import product
@@ -17,15 +17,16 @@ INPUT, HIDDEN, BATCH, TIME = 3, 4, 2, 6
 GATED = ["elman", "gru", "lstm"]
 each_kind = pytest.mark.parametrize("kind", KINDS)
 each_gated = pytest.mark.parametrize("kind", GATED)
-# S4D's projection always has its bias.
+# The others' projections always have their bias.
 each_bias = pytest.mark.parametrize(
     ("kind", "bias"),
     [*product(GATED, [True, False]), *((k, True) for k in KINDS if k not in GATED)],
 )
 
 
-def test_only_s4d_has_no_twin():
-    assert set(KINDS) - set(GATED) == {"s4d"}
+def test_these_have_no_twin():
+    others = {"s4d", "min_gru", "min_lstm", "lru", "gated_delta"}
+    assert set(KINDS) - set(GATED) == others
 
 
 def build(kind, layers=1, seed=1, hidden=HIDDEN, **options):
@@ -192,7 +193,7 @@ def test_the_generator_alone_decides_the_weights(kind):
     assert torch.equal(torch.get_rng_state(), state)
     for name, value in one.state_dict().items():
         assert torch.equal(value, same.state_dict()[name])
-        constant = name.endswith(("log_decay", "frequency"))
+        constant = kind == "s4d" and name.endswith(("log_decay", "frequency"))
         assert torch.equal(value, other.state_dict()[name]) == constant
 
 
@@ -256,9 +257,11 @@ def test_no_time_step_is_refused(kind):
 
 @each_kind
 def test_no_sequence_gives_no_output(kind):
-    outputs, final = build(kind, 2)(draw(0, TIME, INPUT))
+    core = build(kind, 2)
+    outputs, final = core(draw(0, TIME, INPUT))
     assert outputs.shape == (0, TIME, HIDDEN)
-    assert all(part.shape[:3] == (2, 0, HIDDEN) for part in parts_of(final))
+    for part, usual in zip(parts_of(final), parts_of(initial(core)), strict=True):
+        assert part.shape == (2, 0, *usual.shape[2:])
 
 
 @each_kind
@@ -266,9 +269,9 @@ def test_a_state_of_another_shape_is_refused(kind):
     core = build(kind, 2)
     good = parts_of(initial(core))
     shorter = tuple(part[:1] for part in good)
-    bads = [good[0][:, :1], good[0][:, :, :1]]
-    bads += [shorter[0], good[0][..., :1]] if kind == "s4d" else [(*good, good[0]), shorter]
-    shape = r"2, 2, 4, 3, 2" if kind == "s4d" else r"2, 2, 4"
+    bads = [good[0][:, :1], good[0][..., :1]]
+    bads += [(*good, good[0]), shorter] if kind in GATED else [shorter[0]]
+    shape = ", ".join(map(str, good[0].shape))
     for bad in bads:
         with pytest.raises(
             ConfigError, match=rf"the state must hold tensors of shapes \[\({shape}\)"

@@ -7,7 +7,7 @@ from pernn.errors import ConfigError
 from pernn.lab.training import PRESETS, TrainState
 from pernn.models import PlainRNN, PositionEncodedRNN, extend_vocabulary
 
-CORES = ("elman", "gru", "lstm", "s4d")
+CORES = ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta")
 SIZES = {"embedding_size": 6, "hidden_size": 6, "num_positions": 20}
 
 

@@ -5,7 +5,19 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
-from pernn import GRU, LSTM, S4D, Elman, Learned, PositionEncoded, Sinusoidal
+from pernn import (
+    GRU,
+    LRU,
+    LSTM,
+    S4D,
+    Elman,
+    GatedDelta,
+    Learned,
+    MinGRU,
+    MinLSTM,
+    PositionEncoded,
+    Sinusoidal,
+)
 from pernn.errors import ConfigError
 
 WIDTH, LENGTHS, STEPS = 4, [3, 7, 1, 5], 7
@@ -14,6 +26,10 @@ LAYERS = {
     "gru": lambda size, **options: GRU(size, 16, 2, **options),
     "lstm": lambda size, **options: LSTM(size, 5, **options),
     "s4d": lambda size, **options: S4D(size, 5, **options),
+    "min_gru": lambda size, **options: MinGRU(size, 5, 2, **options),
+    "min_lstm": lambda size, **options: MinLSTM(size, 5, **options),
+    "lru": lambda size, **options: LRU(size, 5, 2, **options),
+    "gated_delta": lambda size, **options: GatedDelta(size, 6, num_heads=2, **options),
     "torch": lambda size, **options: nn.LSTM(size, 5, 2, **options),
     "bidirectional": lambda size, **options: nn.GRU(size, 5, bidirectional=True, **options),
 }
@@ -81,7 +97,7 @@ def test_padding_on_the_left_is_skipped(kind, encoding, batch_first):
     assert ends.tolist() == LENGTHS
 
 
-@pytest.mark.parametrize("kind", ["gru", "lstm", "s4d", "torch"])
+@pytest.mark.parametrize("kind", ["gru", "lstm", "s4d", "min_gru", "lru", "gated_delta", "torch"])
 @each_axis
 def test_each_sequence_goes_on_at_its_own_position(kind, batch_first):
     wrapped, vectors = make(kind, batch_first=batch_first), draw(4, STEPS, WIDTH)

@@ -10,7 +10,7 @@ from pernn.lab.tasks import VariableLengthConfig
 from pernn.lab.training.evaluation import predict
 from pernn.lab.training.objective import mean_loss
 
-CORES = ["elman", "gru", "lstm", "s4d"]
+CORES = ["elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"]
 TASK = VariableLengthConfig(vocab_size=9, length=7, min_length=3, num_held_out=12).build()
 
 

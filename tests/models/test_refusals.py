@@ -8,7 +8,7 @@ from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
 from pernn.models import AutoregressiveRNN, CodedRNN, VectorRNN
 
-CORES = ["elman", "gru", "lstm", "s4d"]
+CORES = ["elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"]
 
 
 def network(core="lstm", **options):

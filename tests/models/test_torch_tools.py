@@ -12,7 +12,7 @@ from torch import nn
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
 from pernn.models import PositionEncodedRNN
 
-CORES = ["elman", "gru", "lstm", "s4d"]
+CORES = ["elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"]
 COMPILE = """
 import sys, torch
 from contextlib import nullcontext
@@ -29,7 +29,7 @@ def try_core(core):
     has_kernels = find_kernels() is not None
     generator = torch.Generator().manual_seed(1)
     model = PositionEncodedRNN(9, core, embedding_size=8, hidden_size=16, generator=generator)
-    whole = has_kernels or core == "s4d"
+    whole = has_kernels or core not in ("elman", "gru", "lstm")
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True) if whole else model
     tokens, found = torch.randint(9, (3, 4), generator=generator), []
     for way in (compiled, model):
@@ -141,7 +141,13 @@ def test_tokens_of_32_bits(core, batch):
     same(answer(model, tokens(batch, torch.int32)), expected)
 
 
-@pytest.mark.parametrize("cores", ["lstm", pytest.param("elman gru s4d", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "cores",
+    [
+        "lstm",
+        pytest.param("elman gru s4d min_gru min_lstm lru gated_delta", marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_and_its_core_compile_once_and_are_exported_for_any_length(cores):
     # In a process of its own: the checks of shapes that tests switch on cannot be traced.
     done = subprocess.run(

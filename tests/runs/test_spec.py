@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec
 
-CORES = st.sampled_from(["elman", "gru", "lstm", "s4d"])
+CORES = st.sampled_from(
+    ["elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"]
+)
 ENCODING_KINDS = st.sampled_from(["none", "repeated_embedding", "sinusoidal", "learned", "random"])
 
 

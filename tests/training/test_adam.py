@@ -63,7 +63,7 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 from pernn.lab.runs import RunSpec, execute
-for core in ("elman", "gru", "lstm", "s4d"):
+for core in ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"):
     execute(
         RunSpec.load({
             "task": {"kind": "reverse_ordering", "vocab_size": 16, "length": 4},

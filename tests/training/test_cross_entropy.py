@@ -13,6 +13,7 @@ from pernn import PositionEncodedRNN
 from pernn.cross_entropy import CHUNK_SIZES, linear_cross_entropy
 from pernn.errors import ConfigError
 from pernn.kernels import product, without_kernels
+from pernn.lab.cores import CORES
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.lab.training.objective import DeviceBatch, batch_loss
 from pernn.models import PlainRNN
@@ -105,7 +106,7 @@ def test_the_memory_of_logits_does_not_grow_with_their_number(monkeypatch):
         assert max(sizes) == 64
 
 
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+@pytest.mark.parametrize("core", CORES.names())
 @pytest.mark.parametrize("told_by", [None, "rows", "weights"])
 def test_a_batch_costs_what_the_plain_network_says(core, told_by, generator):
     model = PositionEncodedRNN(9, core, embedding_size=6, hidden_size=16, generator=generator)

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from pernn.errors import CorruptError, TrialError
+from pernn.lab.cores import CORES
 from pernn.lab.runs import RunSpec, Trial, build
 from pernn.lab.training import (
     CheckpointDue,
@@ -50,7 +51,7 @@ def events(trial: Trial, state: TrainState, spec: RunSpec = SPEC) -> list[Event]
     return list(advance(state, trial.stream, spec.training, trial.preset, CPU))
 
 
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+@pytest.mark.parametrize("core", CORES.names())
 @pytest.mark.parametrize("preset", ["as-run", "as-written"])
 def test_equals_a_plain_script(core: str, preset: str) -> None:
     spec = SPEC.override({"core.kind": core, "core.hidden_size": 12, "preset": preset})
@@ -79,7 +80,7 @@ def test_equals_a_plain_script(core: str, preset: str) -> None:
         torch.testing.assert_close(trial.model.state_dict()[name], value, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+@pytest.mark.parametrize("core", CORES.names())
 def test_cut_at_every_step_and_resumed_gives_the_same_bits(core: str) -> None:
     spec = SPEC.override({"core.kind": core})
     trial, whole = start(spec)

@@ -13,6 +13,7 @@ from command_line import call
 from pernn.cores import Elman
 from pernn.errors import MachineError
 from pernn.kernels import rounded, rounds_products, without_kernels
+from pernn.lab.cores import CORES
 from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import (
     TrainState,
@@ -102,7 +103,7 @@ def test_tf32_means_nothing_on_a_cpu() -> None:
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+@pytest.mark.parametrize("core", CORES.names())
 def test_bf16_rounds_products_only(core: str, compiled: bool, generator: torch.Generator) -> None:
     model = PositionEncodedRNN(32, core, embedding_size=32, hidden_size=32, generator=generator)
     tokens = torch.randint(32, (8, 6), generator=generator)

@@ -10,6 +10,7 @@ from torch import nn
 
 from pernn.errors import ConfigError, MachineError
 from pernn.kernels import whole_updates
+from pernn.lab.cores import CORES
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import TrainState, advance
@@ -178,7 +179,7 @@ def test_a_cuda_graph_trains_as_updates_that_are_not_recorded(core: str, precisi
         assert event is not None
 
 
-@pytest.mark.parametrize("core", ["elman", "gru", "lstm", "s4d"])
+@pytest.mark.parametrize("core", CORES.names())
 def test_a_hook_on_the_core_hears_of_every_batch(core: str) -> None:
     trial, state = start(SPEC.override({"core.kind": core}))
     heard: list[tuple[int, ...]] = []

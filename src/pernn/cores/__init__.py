@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     )
     from .elman import Elman as Elman
     from .factors import LayerFactors as LayerFactors
+    from .gated_delta import GatedDelta as GatedDelta
     from .gru import GRU as GRU
+    from .lru import LRU as LRU
     from .lstm import LSTM as LSTM
+    from .min_gru import MinGRU as MinGRU
+    from .min_lstm import MinLSTM as MinLSTM
     from .projected import Projected as Projected
     from .recurrent import RecurrentCore as RecurrentCore
     from .s4d import S4D as S4D

@@ -61,6 +61,10 @@ CORES = Registry(
         "gru": "pernn.lab.cores:GRUConfig",
         "lstm": "pernn.lab.cores:LSTMConfig",
         "s4d": "pernn.lab.cores:S4DConfig",
+        "min_gru": "pernn.lab.cores:MinGRUConfig",
+        "min_lstm": "pernn.lab.cores:MinLSTMConfig",
+        "lru": "pernn.lab.cores:LRUConfig",
+        "gated_delta": "pernn.lab.cores:GatedDeltaConfig",
     },
     CoreConfig,
 )
@@ -134,6 +138,91 @@ class S4DConfig(CoreConfig):
         from pernn.cores import S4D
 
         return S4D(input_size, **self.sizes(), state_size=self.state_size, generator=generator)
+
+
+class MinGRUConfig(CoreConfig):
+    """GRU whose gate and candidate do not see the state."""
+
+    kind: Literal["min_gru"] = "min_gru"
+    references: ClassVar[tuple[str, ...]] = ("feng2024",)
+    num_gates: ClassVar[int] = 2
+
+    def count_products(self, steps: int, scored: int) -> int:
+        """Count upper layers' input projections: the recurrence has no product."""
+        return steps * self.num_gates * self.hidden_size**2 * (self.num_layers - 1)
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import MinGRU
+
+        return MinGRU(input_size, **self.sizes(), generator=generator)
+
+
+class MinLSTMConfig(CoreConfig):
+    """LSTM whose gates do not see the state and sum to one."""
+
+    kind: Literal["min_lstm"] = "min_lstm"
+    references: ClassVar[tuple[str, ...]] = ("feng2024",)
+    num_gates: ClassVar[int] = 3
+
+    def count_products(self, steps: int, scored: int) -> int:
+        """Count upper layers' input projections: the recurrence has no product."""
+        return steps * self.num_gates * self.hidden_size**2 * (self.num_layers - 1)
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import MinLSTM
+
+        return MinLSTM(input_size, **self.sizes(), generator=generator)
+
+
+class LRUConfig(CoreConfig):
+    """Linear recurrent unit.
+
+    Attributes:
+        state_size: Complex numbers in the state of a layer; `hidden_size` if absent.
+    """
+
+    kind: Literal["lru"] = "lru"
+    references: ClassVar[tuple[str, ...]] = ("orvieto2023",)
+    state_size: Annotated[int, Field(ge=1, le=2**20)] | None = None
+
+    def count_products(self, steps: int, scored: int) -> int:
+        """Count the maps into the states of upper layers, and those out where they are read."""
+        width = 2 * (self.state_size or self.hidden_size)
+        upper = steps * (self.num_layers - 1)
+        out = width + 2 * self.hidden_size
+        return self.hidden_size * (upper * (width + self.hidden_size) + (upper + scored) * out)
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import LRU
+
+        return LRU(input_size, **self.sizes(), state_size=self.state_size, generator=generator)
+
+
+class GatedDeltaConfig(CoreConfig):
+    """Gated delta rule.
+
+    Attributes:
+        num_heads: Heads, which share the width; a divisor of `hidden_size`.
+    """
+
+    kind: Literal["gated_delta"] = "gated_delta"
+    references: ClassVar[tuple[str, ...]] = ("yang2024",)
+    num_heads: Annotated[int, Field(ge=1, le=2**10)] = 1
+
+    def count_products(self, steps: int, scored: int) -> int:
+        """Count what each step takes from its matrices and adds, and the maps between layers."""
+        upper = steps * (self.num_layers - 1)
+        inner = 3 * steps * self.num_layers * self.hidden_size**2 // self.num_heads
+        return inner + (5 * upper + scored) * self.hidden_size**2
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        from pernn.cores import GatedDelta
+
+        return GatedDelta(input_size, **self.sizes(), num_heads=self.num_heads, generator=generator)
 
 
 AnyCore = Annotated[SerializeAsAny[CoreConfig], PlainValidator(CORES.validate)]

@@ -11,12 +11,16 @@ from torch import Tensor, nn
 
 from pernn.cores import (
     GRU,
+    LRU,
     LSTM,
     S4D,
     Adapted,
     Core,
     Elman,
+    GatedDelta,
     Linear,
+    MinGRU,
+    MinLSTM,
     Projected,
     Recurrence,
     map_state,
@@ -38,7 +42,16 @@ from .layer import check_position
 CoreLike = str | Recurrence | nn.Module | type[nn.Module]
 V = TypeVar("V")
 
-CORES: dict[str, type[Core]] = {"elman": Elman, "gru": GRU, "lstm": LSTM, "s4d": S4D}
+CORES: dict[str, type[Core]] = {
+    "elman": Elman,
+    "gru": GRU,
+    "lstm": LSTM,
+    "s4d": S4D,
+    "min_gru": MinGRU,
+    "min_lstm": MinLSTM,
+    "lru": LRU,
+    "gated_delta": GatedDelta,
+}
 """Those that can be given by name."""
 TORCH_CORES: dict[type, type[Core]] = {nn.RNN: Elman, nn.GRU: GRU, nn.LSTM: LSTM}
 """PyTorch's classes and ours of the same function."""

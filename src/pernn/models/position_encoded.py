@@ -28,7 +28,7 @@ class PositionEncodedRNN(EncodedNetwork):
 
     Args:
         vocab_size: Number of token ids, K.
-        core: Module that recurs, its class or kind (`elman`, `gru`, `lstm`, `s4d`);
+        core: Module that recurs, its class or kind (`elman`, `gru`, `lstm`, `s4d`, `min_gru`, …);
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
         encoding: The positional encoding: a module, or a kind (`none`, `sinusoidal`, `learned`,
             `random`, `repeated_embedding`), which is built with size `embedding_size`.

@@ -1,0 +1,184 @@
+"""What cores share whose layers are modules: a stack, its state, and the step form."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pernn.errors import ConfigError
+
+from .core import Core, Linear
+from .projected import Projected
+
+
+class Layer(nn.Module):
+    """One layer: a linear map of the inputs, then a recurrence.
+
+    Args:
+        input_size: Width of one input vector.
+        gate_size: Width of one projected input.
+        state_shape: Shape of one sequence's state.
+    """
+
+    def __init__(self, input_size: int, gate_size: int, *state_shape: int) -> None:
+        super().__init__()
+        self.enter, self.state_shape = Linear(input_size, gate_size), state_shape
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the linear map as `torch.nn.Linear` does."""
+        self.enter.reset_parameters(generator)
+
+    def forward(
+        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
+    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+        """Return the outputs of the last steps, and the final state."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method forward")
+
+
+class Stacked(Core):
+    """A stack of layers of one kind, each on the outputs of the one below.
+
+    Args:
+        input_size: Width of one input vector.
+        hidden_size: Width of one output.
+        num_layers: Number of stacked layers.
+        layer: What makes a layer for inputs of a width.
+        batch_first: Whether `forward` takes and returns `(batch, time, …)`: true, as PyTorch has
+            no such layer whose default this could be.
+        device: Where the weights go once they are drawn.
+        dtype: Their type there.
+        generator: Source of the initial weights; PyTorch's default generator if absent.
+        options: Further options of PyTorch's recurrent layers; refused unless they are off.
+
+    Raises:
+        ConfigError: If a size is not positive, or dropout or a second direction is asked for.
+    """
+
+    state_axes: str
+    """Names of the state's axes after layers and batch."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        layer: Callable[[int], Layer],
+        *,
+        batch_first: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        generator: torch.Generator | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
+        widths = [input_size, *[hidden_size] * (num_layers - 1)]
+        self.layers = nn.ModuleList(layer(width) for width in widths)
+        self.gate_size = self._layer(0).enter.out_features
+        self.reset_parameters(generator)
+        if device is not None or dtype is not None:
+            # Drawn before, the weights do not depend on where they go.
+            self.to(device=device, dtype=dtype)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw every layer."""
+        for index in range(self.num_layers):
+            self._layer(index).reset_parameters(generator)
+
+    def project(
+        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
+    ) -> Float[Tensor, "*rows gate"]:
+        """Apply the first layer's linear map; parts of the input add up.
+
+        Args:
+            inputs: Vectors that stand for input features `offset … offset + width`.
+            offset: First input feature that `inputs` covers.
+            bias: Whether to add the bias; exactly one of the parts needs it.
+
+        Raises:
+            ConfigError: If there are not that many features.
+        """
+        enter = self._layer(0).enter
+        return self._project_columns(enter.weight, enter.bias if bias else None, inputs, offset)
+
+    def recur(
+        self,
+        gates: "Float[Tensor, 'batch time gate'] | Projected",
+        state: Any = None,
+        *,
+        num_outputs: int | None = None,
+    ) -> tuple[Float[Tensor, "batch scored hidden"], Tensor]:
+        """Run all layers over time.
+
+        Args:
+            gates: What `project` made of the inputs, whole or by parts.
+            state: Of every layer, `(layers, batch, …)`; zeros if absent.
+            num_outputs: Last steps whose outputs are returned; all if absent.
+
+        Returns:
+            The top layer's outputs, and the final state of every layer.
+
+        Raises:
+            ConfigError: If there is no time step, or the state has another shape.
+        """
+        values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
+        num_steps, batch = values.shape[:2]
+        if not num_steps:
+            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
+        dtype, shape = self._layer(0).enter.weight.dtype, self._layer(0).state_shape
+        expected = (self.num_layers, batch, *shape)
+        if state is None:
+            state = values.new_zeros(expected, dtype=dtype)
+        elif getattr(state, "shape", None) != expected:
+            parts = state if isinstance(state, tuple | list) else (state,)
+            raise ConfigError(
+                f"{type(self).__name__}: the state must hold tensors of shapes {[expected]} "
+                f"(layers, batch, {self.state_axes}), got {[tuple(part.shape) for part in parts]}"
+            )
+        finals = []
+        for index in range(self.num_layers):
+            layer, is_last = self._layer(index), index == self.num_layers - 1
+            count = num_outputs if is_last and num_outputs is not None else num_steps
+            values, final = layer(
+                (layer.enter(values) if index else values).to(dtype), state[index], count
+            )
+            finals.append(final)
+        return values.transpose(0, 1), torch.stack(finals)
+
+    def _layer(self, index: int) -> Layer:
+        layer = self.layers[index]
+        assert isinstance(layer, Layer)  # noqa: S101  # for the type checker
+        return layer
+
+    def to_plain(self) -> nn.Module:
+        """Make a copy that goes step by step."""
+        return StepByStep(self)
+
+    def extra_repr(self) -> str:
+        """Return the sizes for `repr`, as PyTorch's modules do."""
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+
+
+class StepByStep(nn.Module):
+    """A copy of a core that is shown one step at a time.
+
+    Args:
+        core: What is copied.
+    """
+
+    def __init__(self, core: Core) -> None:
+        super().__init__()
+        self.core = deepcopy(core)
+        self.core.batch_first = True
+
+    def forward(
+        self, inputs: Float[Tensor, "batch time input"], state: Any = None
+    ) -> tuple[Float[Tensor, "batch time hidden"], Any]:
+        """Return all outputs, and the state after the last step."""
+        outputs = []
+        for step in inputs.split(1, dim=1):
+            output, state = self.core(step, state)
+            outputs.append(output)
+        return torch.cat(outputs, dim=1), state

@@ -1,0 +1,260 @@
+"""minGRU, minLSTM, LRU, gated delta rule: against their definitions and their authors' forms."""
+
+import math
+
+import parallel_forms
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pernn.cores import LRU, GatedDelta, MinGRU, MinLSTM
+from pernn.cores.gated_delta import CHUNK
+from pernn.cores.linear_scan import linear_scan
+from pernn.errors import ConfigError
+
+KINDS = {
+    "min_gru": MinGRU,
+    "min_lstm": MinLSTM,
+    "lru": lambda *sizes, **options: LRU(*sizes, state_size=6, **options),
+    "gated_delta": lambda *sizes, **options: GatedDelta(*sizes, num_heads=2, **options),
+}
+INPUT, HIDDEN, BATCH = 3, 8, 2
+PRECISIONS = {torch.float32: 1e-5, torch.float64: 1e-10}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+# Around a chunk of the gated delta rule, and two of them.
+each_length = pytest.mark.parametrize("num_steps", [1, 2, CHUNK - 1, CHUNK, CHUNK + 1, 150])
+
+
+def build(kind, layers=1, dtype=torch.float64, **options):
+    generator = torch.Generator().manual_seed(1)
+    return KINDS[kind](INPUT, HIDDEN, layers, dtype=dtype, generator=generator, **options)
+
+
+def draw(*shape, seed=2, dtype=torch.float64):
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def near(found, expected, tolerance):
+    assert (found - expected).abs().max() < tolerance
+
+
+def min_gru(core, layer, row, state):
+    update, candidate = row.chunk(2)
+    update = 1 / (1 + torch.exp(-update))
+    state = (1 - update) * state + update * candidate
+    return state, state
+
+
+def min_lstm(core, layer, row, state):
+    forget, enter, candidate = row.chunk(3)
+    forget, enter = 1 / (1 + torch.exp(-forget)), 1 / (1 + torch.exp(-enter))
+    state = forget / (forget + enter) * state + enter / (forget + enter) * candidate
+    return state, state
+
+
+def lru(core, layer, row, state):
+    modes = core.state_size
+    factors = torch.exp(-layer.log_decay.exp() + 1j * layer.log_phase.exp())
+    entry = row[: 2 * modes : 2] + 1j * row[1 : 2 * modes : 2]
+    state = factors * state + layer.log_scale.exp() * entry
+    readout = layer.readout[:, ::2] - 1j * layer.readout[:, 1::2]
+    value, gate = layer.mix(F.gelu((readout @ state).real + row[2 * modes :])).chunk(2)
+    return value * torch.sigmoid(gate), state
+
+
+def gated_delta(core, layer, row, state):
+    width, heads = core.hidden_size, core.num_heads
+    query, key, value, gate = (F.silu(part).chunk(heads) for part in row[: 4 * width].chunk(4))
+    decay, strength = row[4 * width :].chunk(2)
+    outputs, states = [], []
+    for head in range(heads):
+        step = torch.log1p(torch.exp(decay[head]))
+        kept = torch.exp(-torch.exp(layer.log_decay[head]) * step)
+        beta = torch.sigmoid(strength[head])
+        q, k = (part / (part @ part + 1e-6).sqrt() for part in (query[head], key[head]))
+        erased = torch.eye(len(k), dtype=k.dtype) - beta * torch.outer(k, k)
+        states.append(kept * state[head] @ erased + beta * torch.outer(value[head], k))
+        seen = states[-1] @ q
+        outputs.append(seen / (seen @ seen / len(seen) + 1e-6).sqrt() * gate[head])
+    return layer.leave(torch.cat(outputs)), torch.stack(states)
+
+
+def define(kind, core, sequence, state):
+    """Return one sequence's outputs and final states by the equations, step by step."""
+    step, finals = globals()[kind], []
+    for layer, held in zip(core.layers, state, strict=True):
+        held = torch.view_as_complex(held) if kind == "lru" else held
+        outputs = []
+        for vector in sequence:
+            output, held = step(core, layer, layer.enter(vector), held)
+            outputs.append(output)
+        sequence = torch.stack(outputs)
+        finals.append(torch.view_as_real(held) if kind == "lru" else held)
+    return sequence, torch.stack(finals)
+
+
+@torch.no_grad()
+@each_kind
+@each_length
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+def test_whole_sequences_are_the_definition_and_the_step_form(kind, num_steps, dtype):
+    core, inputs = build(kind, 2, dtype), draw(BATCH, num_steps, INPUT, dtype=dtype)
+    state = torch.randn_like(core(inputs)[1], dtype=dtype) / 2
+    outputs, final = core(inputs, state)
+    stepped, last = core.to_plain()(inputs, state)
+    near(stepped, outputs, PRECISIONS[dtype])
+    near(last, final, PRECISIONS[dtype])
+    for row in range(BATCH):
+        expected, end = define(kind, core, inputs[row], state[:, row])
+        near(outputs[row], expected, PRECISIONS[dtype])
+        near(final[:, row], end, PRECISIONS[dtype])
+
+
+@each_kind
+@each_length
+def test_gradients_are_those_of_the_step_form(kind, num_steps):
+    core = build(kind, 2)
+    found = []
+    for module in (core, core.to_plain()):
+        inputs = draw(BATCH, num_steps, INPUT).requires_grad_()
+        outputs, final = module(inputs)
+        loss = (outputs * draw(*outputs.shape, seed=4)).sum()
+        loss = loss + (final * draw(*final.shape, seed=5)).sum()
+        found.append(torch.autograd.grad(loss, [inputs, *module.parameters()]))
+    for one, other in zip(*found, strict=True):
+        near(one, other, 1e-10 * float(other.abs().max().clamp_min(1)))
+
+
+@each_kind
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_split_sequence_is_the_whole_one(kind, layers):
+    core, inputs = build(kind, layers), draw(BATCH, CHUNK + 6, INPUT)
+    outputs, final = core(inputs)
+    for cut in (1, 3, CHUNK, CHUNK + 5):
+        early, between = core(inputs[:, :cut])
+        late, last = core(inputs[:, cut:], between)
+        near(torch.cat([early, late], dim=1), outputs, 1e-12)
+        near(last, final, 1e-12)
+
+
+@each_kind
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_last_outputs_alone_are_the_last_outputs(kind, layers):
+    core, inputs = build(kind, layers), draw(BATCH, 9, INPUT)
+    whole, final = core(inputs)
+    for count in (1, 4, 9):
+        last, state = core.recur(core.project(inputs), num_outputs=count)
+        assert last.shape == (BATCH, count, HIDDEN)
+        near(last, whole[:, -count:], 1e-14)
+        assert torch.equal(state, final)
+
+
+@each_kind
+def test_a_second_derivative_is_right(kind):
+    core, inputs = build(kind), draw(1, 4, INPUT).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda vectors: core(vectors)[0], inputs)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("num_steps", [1, 2, 7, 16, 33])
+def test_scans_are_the_authors_parallel_ones(num_steps):
+    factors, inputs = draw(num_steps, 3).sigmoid(), draw(num_steps, 3, seed=3).exp()
+    found = linear_scan(factors, inputs, torch.zeros(3, dtype=torch.float64))[1:]
+    near(found, parallel_forms.scan_in_logarithms(factors.log(), inputs.log()), 1e-12)
+    near(found, parallel_forms.scan_by_pairs(factors, inputs), 1e-12)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["lru", "gated_delta"])
+@each_length
+def test_whole_sequences_are_the_authors_parallel_form(kind, num_steps):
+    core, inputs = build(kind, batch_first=False), draw(num_steps, BATCH, INPUT)
+    near(core(inputs)[0], parallel_forms.FORMS[kind](core, inputs), 1e-12)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["min_gru", "min_lstm"])
+def test_the_timed_form_is_the_authors_version_with_positive_candidates(kind, monkeypatch):
+    core, inputs = build(kind, batch_first=False), draw(20, BATCH, INPUT)
+    layer = core.layers[0]
+    plain = type(layer).coefficients
+
+    def positive(gates):
+        *others, candidate = gates.chunk(layer.num_gates, dim=2)
+        candidate = torch.where(candidate >= 0, candidate + 0.5, candidate.sigmoid())
+        return plain(layer, torch.cat([*others, candidate], dim=2))
+
+    monkeypatch.setattr(layer, "coefficients", positive)
+    near(core(inputs)[0], parallel_forms.FORMS[kind](core, inputs), 1e-12)
+
+
+@torch.no_grad()
+@each_kind
+@pytest.mark.parametrize("size", [30.0, 1e4])
+def test_large_inputs_neither_overflow_nor_lose_their_gradient(kind, size):
+    core = build(kind, 2, torch.float32)
+    inputs = size * draw(BATCH, 150, INPUT, dtype=torch.float32)
+    with torch.enable_grad():
+        outputs, final = core(inputs)
+        outputs.sum().backward()
+    assert outputs.isfinite().all()
+    assert final.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in core.parameters())
+
+
+def test_an_lru_begins_in_its_ring_with_inputs_of_unit_gain():
+    core = LRU(4, 512, radii=(0.6, 0.9), max_phase=0.5)
+    layer = core.layers[0]
+    radius, phase = torch.exp(-layer.log_decay.exp()), layer.log_phase.exp()
+    assert radius.min() > 0.599
+    assert radius.max() < 0.901
+    # Uniform on the ring: squares are uniform.
+    assert abs(radius.square().mean() - (0.36 + 0.81) / 2) < 0.02
+    assert 0 < phase.min() < 0.02
+    assert 0.48 < phase.max() < 0.5
+    torch.testing.assert_close(layer.log_scale.exp(), (1 - radius.square()).sqrt())
+    assert LRU(4, 512).layers[0].log_phase.exp().max() < 2 * math.pi + 1e-6
+
+
+def test_the_gated_delta_rule_begins_with_slow_decays():
+    layer = GatedDelta(4, 512, num_heads=256).layers[0]
+    rates, steps = layer.log_decay.exp(), F.softplus(layer.enter.bias[-512:-256])
+    assert 1 <= rates.min() < 1.5
+    assert 15.5 < rates.max() <= 16
+    assert 0.00099 < steps.min() < 0.0012
+    assert 0.08 < steps.max() < 0.1001
+
+
+def test_a_delta_rule_replaces_what_a_key_held():
+    core = GatedDelta(INPUT, 4)
+    layer = core.layers[0]
+    with torch.no_grad():
+        layer.enter.weight.zero_()
+        layer.log_decay.fill_(-50.0)  # nothing is forgotten
+        layer.enter.bias[-1] = 50.0  # β = 1
+        layer.enter.bias[4:8] = torch.tensor([9.0, -9.0, -9.0, -9.0])  # one key
+        states = []
+        for value in (1.0, -3.0):
+            layer.enter.bias[8:12] = value
+            states.append(core(torch.zeros(1, 3, INPUT))[1])
+            _, final = core(torch.zeros(1, 2, INPUT), states[0])
+    torch.testing.assert_close(final, states[1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: LRU(3, 4, state_size=0), "state_size must be at least 1, got 0"),
+        (lambda: LRU(3, 4, radii=(0.9, 0.5)), r"radii 0 ≤ least < largest ≤ 1 .*\(0.9, 0.5\)"),
+        (lambda: LRU(3, 4, radii=(0.0, 1.1)), "radii 0 ≤ least"),
+        (lambda: LRU(3, 4, max_phase=0.0), "max_phase above 0"),
+        (lambda: GatedDelta(3, 4, num_heads=3), "num_heads must divide hidden_size, got 3 and 4"),
+        (lambda: GatedDelta(3, 4, num_heads=0), "num_heads must be at least 1, got 0"),
+        (lambda: MinGRU(3, 4, bidirectional=True), "bidirectional=True is not supported"),
+        (lambda: MinLSTM(3, 4, dropout=0.1), "dropout=0.1 is not supported"),
+        (lambda: MinGRU(3, 4)(torch.zeros(1, 2, 3), (torch.zeros(2), torch.zeros(2))), "must hold"),
+    ],
+)
+def test_what_there_is_not_is_named(make, said):
+    with pytest.raises(ConfigError, match=said):
+        make()
