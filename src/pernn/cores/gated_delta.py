@@ -70,7 +70,7 @@ class GatedDeltaLayer(Layer):
         self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
     ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
         """Return the outputs of the last steps, and the final state."""
-        heads, num_steps = len(self.log_decay), len(gates)
+        heads, num_steps = len(self.log_decay), gates.shape[0]
         width = 4 * self.leave.in_features
         query, key, value, gate = (
             F.silu(part).unflatten(2, (heads, -1)).permute(1, 2, 0, 3)
@@ -80,11 +80,12 @@ class GatedDeltaLayer(Layer):
         decay = -self.log_decay.exp().unsqueeze(1) * F.softplus(decay)
         parts = [_unit(query), _unit(key), value, decay, torch.sigmoid(strength)]
         # A compiler cannot follow a loop whose length it leaves open.
-        length = num_steps if torch.compiler.is_compiling() else CHUNK
+        whole = torch.compiler.is_compiling()
+        starts, length = ((0,), num_steps) if whole else (range(0, num_steps, CHUNK), CHUNK)
         sums = []
         with torch.autocast(gates.device.type, enabled=False):
             run = _run_step if num_steps == 1 else _run_chunk
-            for start in range(0, num_steps, length):
+            for start in starts:
                 q, k, v, a, b = (values[:, :, start : start + length] for values in parts)
                 found, state = run(q, k, v, a, b, state)
                 sums.append(found)
@@ -123,7 +124,7 @@ def _run_chunk(
     whole, strength = sums.to(decay.dtype).exp().unsqueeze(3), strength.unsqueeze(3)
     # Of the system only what is below the diagonal is read: ones are on it. There are fewer steps
     # than numbers in a value, and products are faster than solutions.
-    unit = torch.eye(len(steps), dtype=key.dtype, device=key.device)
+    unit = torch.eye(decay.shape[2], dtype=key.dtype, device=key.device)
     system = strength * ratios * (key @ key.mT)
     inverse = torch.linalg.solve_triangular(
         system, unit.expand_as(system), upper=False, unitriangular=True

@@ -81,7 +81,7 @@ class LRULayer(Layer):
         self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
     ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
         """Return the outputs of the last steps, and the final state."""
-        num_steps, width = len(gates), 2 * len(self.log_decay)
+        num_steps, width = gates.shape[0], 2 * len(self.log_decay)
         # In polar form a power of λ cannot leave the unit disc.
         factors = torch.polar(torch.exp(-self.log_decay.exp()), self.log_phase.exp())
         pairs = gates[..., :width].unflatten(2, (-1, 2)) * self.log_scale.exp().unsqueeze(1)

@@ -36,7 +36,7 @@ class MinGRULayer(Layer):
         """Return the last steps' states, and the final one."""
         keep, entries = self.coefficients(gates)
         states = linear_scan(keep, entries, state)
-        return states[len(states) - num_outputs :], states[-1]
+        return states[states.shape[0] - num_outputs :], states[-1]
 
     def coefficients(self, gates: Float[Tensor, "time batch gate"]) -> tuple[Tensor, Tensor]:
         """Return what the state is multiplied with, and what enters it."""
