@@ -59,6 +59,8 @@ class Stacked(Core):
 
     state_axes: str
     """Names of the state's axes after layers and batch."""
+    goes_by_steps: bool = False
+    """Whether layers are shown one step at a time, as the definition has it."""
 
     def __init__(
         self,
@@ -137,48 +139,40 @@ class Stacked(Core):
                 f"{type(self).__name__}: the state must hold tensors of shapes {[expected]} "
                 f"(layers, batch, {self.state_axes}), got {[tuple(part.shape) for part in parts]}"
             )
+        if not self.goes_by_steps:
+            values, state = self._run(
+                values, state, num_steps if num_outputs is None else num_outputs
+            )
+            return values.transpose(0, 1), state
+        outputs = []
+        for step in values.split(1):
+            output, state = self._run(step, state, 1)
+            outputs.append(output)
+        values = torch.cat(outputs if num_outputs is None else outputs[-num_outputs:])
+        return values.transpose(0, 1), state
+
+    def _run(self, values: Tensor, state: Tensor, num_outputs: int) -> tuple[Tensor, Tensor]:
+        """Run all layers from projected inputs, time first."""
         finals = []
         for index in range(self.num_layers):
             layer, is_last = self._layer(index), index == self.num_layers - 1
-            count = num_outputs if is_last and num_outputs is not None else num_steps
-            values, final = layer(
-                (layer.enter(values) if index else values).to(dtype), state[index], count
-            )
+            gates = layer.enter(values) if index else values
+            count = num_outputs if is_last else values.shape[0]
+            values, final = layer(gates.to(state.dtype), state[index], count)
             finals.append(final)
-        return values.transpose(0, 1), torch.stack(finals)
+        return values, torch.stack(finals)
 
     def _layer(self, index: int) -> Layer:
         layer = self.layers[index]
         assert isinstance(layer, Layer)  # noqa: S101  # for the type checker
         return layer
 
-    def to_plain(self) -> nn.Module:
+    def to_plain(self) -> "Stacked":
         """Make a copy that goes step by step."""
-        return StepByStep(self)
+        twin = deepcopy(self)
+        twin.goes_by_steps = twin.batch_first = True
+        return twin
 
     def extra_repr(self) -> str:
         """Return the sizes for `repr`, as PyTorch's modules do."""
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
-
-
-class StepByStep(nn.Module):
-    """A copy of a core that is shown one step at a time.
-
-    Args:
-        core: What is copied.
-    """
-
-    def __init__(self, core: Core) -> None:
-        super().__init__()
-        self.core = deepcopy(core)
-        self.core.batch_first = True
-
-    def forward(
-        self, inputs: Float[Tensor, "batch time input"], state: Any = None
-    ) -> tuple[Float[Tensor, "batch time hidden"], Any]:
-        """Return all outputs, and the state after the last step."""
-        outputs = []
-        for step in inputs.split(1, dim=1):
-            output, state = self.core(step, state)
-            outputs.append(output)
-        return torch.cat(outputs, dim=1), state
