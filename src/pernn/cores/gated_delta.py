@@ -1,4 +1,4 @@
-"""Gated delta rule: a matrix S of associations, from which each step takes before it adds.
+"""Gated delta rule: associations in a matrix, corrected before they grow.
 
 Of one head, with keys and queries of norm 1:
 
@@ -56,7 +56,9 @@ class GatedDeltaLayer(Layer):
         self.leave = Linear(hidden_size, hidden_size)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw maps as `torch.nn.Linear` does, e^a from 1 … 16, steps from 0.001 … 0.1."""
+        """Draw maps as `torch.nn.Linear` does, decays as Mamba2.
+
+        e^a is uniform in 1 … 16, softplus of α's bias log-uniform in 0.001 … 0.1."""
         super().reset_parameters(generator)
         self.leave.reset_parameters(generator)
         heads = len(self.log_decay)
@@ -136,7 +138,7 @@ def _run_chunk(
 
 
 class GatedDelta(Stacked):
-    """Gated delta rule: heads with a matrix each that forgets, corrects and recalls.
+    """Gated delta rule: per head a matrix that forgets, corrects, recalls.
 
     The state is `(layers, batch, head, value, key)`. Outputs are normalised, gated by SiLU and
     mixed by a linear map.

@@ -1,4 +1,4 @@
-"""LRU: a linear recurrence with complex, stable, diagonal factors, the same at every step.
+"""LRU: a linear recurrence with complex, stable, diagonal, constant factors.
 
     x_t = λ ⊙ x_{t−1} + γ ⊙ (B u_t)    λ = exp(−exp(ν) + i exp(θ))    y_t = Re(C x_t) + D u_t
 
@@ -95,7 +95,7 @@ class LRULayer(Layer):
 
 
 class LRU(Stacked):
-    """Linear recurrent unit: layers of a diagonal complex recurrence, GELU, linear map and GLU.
+    """Linear recurrent unit: diagonal complex recurrence, GELU, linear map and GLU.
 
     The state is complex, `(layers, batch, mode, 2)` as pairs of real and imaginary part.
 

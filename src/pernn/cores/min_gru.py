@@ -1,4 +1,4 @@
-"""minGRU: a GRU whose gate and candidate do not see the state, so that it is linear in it.
+"""minGRU: a GRU whose gate and candidate do not see the state.
 
     z_t = σ(W_z x_t + b_z)    h̃_t = W_h x_t + b_h    h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t
 
@@ -45,7 +45,7 @@ class MinGRULayer(Layer):
 
 
 class MinGRU(Stacked):
-    """minGRU: h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t, whose z_t and h̃_t depend on x_t alone.
+    """GRU whose update gate and candidate depend on the input alone.
 
     Its output is its state, `(layers, batch, hidden)`.
 

@@ -33,7 +33,7 @@ class MinLSTMLayer(MinGRULayer):
 
 
 class MinLSTM(Stacked):
-    """minLSTM: a forget and an input gate that depend on x_t alone, divided by their sum.
+    """LSTM whose gates depend on the input alone and sum to one.
 
     Its output is its state, `(layers, batch, hidden)`: there is no cell and no output gate.
 

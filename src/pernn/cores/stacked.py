@@ -1,4 +1,4 @@
-"""What cores share whose layers are modules: a stack, its state, and the step form."""
+"""Stacks of layers that are modules: their state and step form."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -39,7 +39,7 @@ class Layer(nn.Module):
 
 
 class Stacked(Core):
-    """A stack of layers of one kind, each on the outputs of the one below.
+    """Layers of one kind, each on the outputs of the one below.
 
     Args:
         input_size: Width of one input vector.

@@ -188,7 +188,7 @@ class LRUConfig(CoreConfig):
     state_size: Annotated[int, Field(ge=1, le=2**20)] | None = None
 
     def count_products(self, steps: int, scored: int) -> int:
-        """Count the maps into the states of upper layers, and those out where they are read."""
+        """Count maps into upper layers' states, and out where read."""
         width = 2 * (self.state_size or self.hidden_size)
         upper = steps * (self.num_layers - 1)
         out = width + 2 * self.hidden_size
@@ -213,7 +213,7 @@ class GatedDeltaConfig(CoreConfig):
     num_heads: Annotated[int, Field(ge=1, le=2**10)] = 1
 
     def count_products(self, steps: int, scored: int) -> int:
-        """Count what each step takes from its matrices and adds, and the maps between layers."""
+        """Count each step's work on its matrices, and the maps between layers."""
         upper = steps * (self.num_layers - 1)
         inner = 3 * steps * self.num_layers * self.hidden_size**2 // self.num_heads
         return inner + (5 * upper + scored) * self.hidden_size**2
