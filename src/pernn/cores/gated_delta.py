@@ -58,7 +58,8 @@ class GatedDeltaLayer(Layer):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw maps as `torch.nn.Linear` does, decays as Mamba2.
 
-        e^a is uniform in 1 … 16, softplus of α's bias log-uniform in 0.001 … 0.1."""
+        e^a is uniform in 1 … 16, softplus of α's bias log-uniform in 0.001 … 0.1.
+        """
         super().reset_parameters(generator)
         self.leave.reset_parameters(generator)
         heads = len(self.log_decay)

@@ -1,6 +1,6 @@
-"""The recurrence s_{t+1} = f_t ⊙ s_t + x_t, whose factors do not see the state.
+"""The recurrence s_{t+1} = f_t ⊙ s_t + x_t.
 
-Its adjoint is one as well, in the other direction, so that the gradient of a gradient needs no more
+Its factors do not see the state. Its adjoint is one as well, in the other direction, so that the gradient of a gradient needs no more
 code. To a compiler it is one operation, of any number of steps.
 """
 

@@ -59,7 +59,10 @@ class LRULayer(Layer):
         self.mix = Linear(hidden_size, 2 * hidden_size)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw λ uniformly from a ring, B, C and D from normals; γ = √(1 − |λ|²)."""
+        """Draw λ uniformly from a ring, B, C, D from normals.
+
+        γ = √(1 − |λ|²).
+        """
         size, columns = len(self.log_decay), self.enter.in_features
         super().reset_parameters(generator)
         self.mix.reset_parameters(generator)

@@ -1,4 +1,4 @@
-"""minLSTM: an LSTM whose gates do not see the state and sum to one.
+"""minLSTM: an LSTM whose gates do not see the state.
 
     f_t = σ(W_f x_t + b_f)    i_t = σ(W_i x_t + b_i)    h̃_t = W_h x_t + b_h
     h_t = f_t / (f_t + i_t) ⊙ h_{t−1} + i_t / (f_t + i_t) ⊙ h̃_t
