@@ -1,7 +1,7 @@
 """The recurrence s_{t+1} = f_t ⊙ s_t + x_t.
 
-Its factors do not see the state. Its adjoint is one as well, in the other direction, so that the gradient of a gradient needs no more
-code. To a compiler it is one operation, of any number of steps.
+Its factors do not see the state. Its adjoint is one as well, in the other direction, so that the
+gradient of a gradient needs no more code. A compiler sees one operation, of any number of steps.
 """
 
 from typing import Any

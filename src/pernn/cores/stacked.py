@@ -92,7 +92,7 @@ class Stacked(Core):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the first layer's linear map; parts of the input add up.
+        """Apply the first layer's linear map, to parts of the input too.
 
         Args:
             inputs: Vectors that stand for input features `offset … offset + width`.
