@@ -1,19 +1,24 @@
 """Whole updates against updates through autograd and a good script, in turn.
 
     python benchmarks/whole_updates.py [--rounds 25] [--threads 1] [--core lstm,gru,elman]
+        [--shape 64,64,8,192] [--classes avx2,baseline]
 
-Prints Markdown. One thread is timed by its own processor time, so that other work on the machine
-disturbs little; more are timed by the clock.
+Prints Markdown: medians of rounds, in each of which every way makes some updates in a row, as a
+training does. One thread is timed by its own processor time, so that other work on the machine
+disturbs little; more are timed by the clock. `--classes` measures on imitated processors, too.
 """
 
 import argparse
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
 import torch
 from baselines import good_update
-from updates import make_spec
+from processors import EMULATED
+from updates import make_spec, read_shape
 
 from pernn.kernels import describe_arithmetic, whole_updates
 from pernn.lab.runs import RunSpec, build
@@ -22,7 +27,8 @@ from pernn.lab.training import TrainState, computing, keep_freed_memory, make_up
 SHAPES = ((64, 64, 8, 192), (128, 64, 16, 256), (64, 128, 8, 256), (128, 64, 32, 32))
 """Hidden size, batch, length, vocabulary."""
 CPU = torch.device("cpu")
-WARM_UP = 3
+AT_ONCE = 10
+"""Updates of one way in a round, timed together after one that is not."""
 
 
 def ours(spec: RunSpec, *, whole: bool) -> Callable[[], None]:
@@ -39,7 +45,7 @@ def ours(spec: RunSpec, *, whole: bool) -> Callable[[], None]:
 
 
 def measure(spec: RunSpec, rounds: int, clock: Callable[[], float]) -> dict[str, list[float]]:
-    """Return the seconds of each way, round by round."""
+    """Return the seconds of each way's update, round by round."""
     runs: dict[str, Callable[[], object]] = {
         "autograd": ours(spec, whole=False),
         "whole": ours(spec, whole=True),
@@ -47,12 +53,13 @@ def measure(spec: RunSpec, rounds: int, clock: Callable[[], float]) -> dict[str,
     }
     times: dict[str, list[float]] = {name: [] for name in runs}
     with computing("fp32", CPU):
-        for turn in range(WARM_UP + rounds):
+        for _ in range(rounds):
             for name, run in runs.items():
-                begun = clock()
                 run()
-                if turn >= WARM_UP:
-                    times[name].append(clock() - begun)
+                begun = clock()
+                for _ in range(AT_ONCE):
+                    run()
+                times[name].append((clock() - begun) / AT_ONCE)
     return times
 
 
@@ -62,6 +69,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--core", default="lstm,gru,elman")
+    parser.add_argument("--shape", type=read_shape, action="append", metavar="H,B,L,K")
+    parser.add_argument("--classes", default="", help="of processors.py, by commas")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     keep_freed_memory()
@@ -69,7 +78,7 @@ def main() -> None:
     print(f"{describe_arithmetic()}, {options.threads} thread(s)\n")
     print("| | autograd, ms | whole, ms | (b) / autograd | (b) / whole |")
     print("|---|---|---|---|---|")
-    for shape in SHAPES:
+    for shape in options.shape or SHAPES:
         for core in options.core.split(","):
             spec = make_spec(core, shape)
             times = measure(spec, options.rounds, clock)
@@ -83,6 +92,11 @@ def main() -> None:
                 f"| {before:.2f} | {after:.2f} | {ratios[0]:.2f} | {ratios[1]:.2f} |",
                 flush=True,
             )
+    for name in filter(None, options.classes.split(",")):
+        print(f"\n### {EMULATED[name].label}\n", flush=True)
+        words = [word for word in sys.argv[1:] if word not in ("--classes", options.classes)]
+        command = [sys.executable, __file__, *words]
+        subprocess.run(command, env=EMULATED[name].environment(), check=True)
 
 
 if __name__ == "__main__":
