@@ -14,7 +14,7 @@ BOUNDS = {
     ("docs/sweeps.md",): 1_200,
     ("docs/statistics.md",): 1_100,
     ("docs/extend.md",): 1_100,
-    ("docs/performance.md",): 1_500,
+    ("docs/performance.md",): 600,
     ("ARCHITECTURE.md",): 1_200,
     ("CONTRIBUTING.md",): 600,
     ("docs/quickstart.md",): 600,

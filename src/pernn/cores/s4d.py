@@ -27,7 +27,7 @@ from .s4d_layer import S4DLayer
 Method = Literal["auto", "toeplitz", "fft", "recurrence"]
 
 TOEPLITZ_STEPS = 128
-"""Longest sequence that `auto` runs as a Toeplitz product; docs/performance.md has the times."""
+"""Longest sequence that `auto` runs as a Toeplitz product; docs/decisions/0027 has the times."""
 
 
 class S4D(Core):
