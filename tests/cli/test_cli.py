@@ -347,7 +347,7 @@ def test_doctor_names_extras_with_their_brackets(
     assert doctor.doctor(tmp_path) == 3
     shown = capsys.readouterr().out
     assert "pip install torch" in shown
-    for extra in ("parquet", "report", "language", "ray"):
+    for extra in ("parquet", "hub", "language", "ray"):
         assert install_command(extra) in shown
     assert "hypothesis" not in shown
 

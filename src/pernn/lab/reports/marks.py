@@ -11,7 +11,7 @@ from .statistics import Interval, student_interval
 
 
 def tag(line: Series, said: Sequence[str] = ()) -> str:
-    """Say in an artist's id which line it is of, and what each of its marks shows.
+    """Return an artist's id, which names its line and what each mark shows.
 
     `inline` turns it into what the page shows under the pointer, `render` leaves it out.
     """
