@@ -26,7 +26,7 @@ FILES = ("spec.json", "metrics.jsonl", "result.json")
 
 
 def ray_cluster(
-    directory: Path, *, num_trials: int = 40, iterations: int = 1000, limit_seconds: float = 600
+    directory: Path, *, num_trials: int = 40, iterations: int = 10_000, limit_seconds: float = 600
 ) -> dict[str, int | float | str]:
     """Run trials on the cluster, kill a worker after a quarter of them and a node after half.
 
@@ -48,7 +48,9 @@ def ray_cluster(
     LocalRunner(jobs=2, device="cpu").run(specs, directory / "undisturbed", lambda event: None)
     begun = time.monotonic()
     with ray_nodes(num_nodes=2, cpus_per_node=1) as nodes:
-        heard = _Killer(nodes, worker_after=num_trials // 4, node_after=num_trials // 2)
+        heard = _Killer(
+            nodes, directory / "fire", worker_after=num_trials // 4, node_after=num_trials // 2
+        )
         limit = threading.Timer(limit_seconds, os.kill, (os.getpid(), signal.SIGINT))
         limit.start()
         try:
@@ -85,25 +87,30 @@ def _same(directory: Path, spec: RunSpec) -> bool:
 
 
 class _Killer:
-    """Hears how the sweep gets on and kills when it is time, in the middle of a trial.
+    """Kill when it is time, where every trial that runs has a checkpoint to go on from.
 
     Args:
         nodes: The cluster.
+        results: The sweep's results directory.
         worker_after: Finished trials after which a worker is killed.
         node_after: Finished trials after which a node is killed.
     """
 
-    def __init__(self, nodes: RayNodes, worker_after: int, node_after: int) -> None:
+    def __init__(self, nodes: RayNodes, results: Path, worker_after: int, node_after: int) -> None:
         self.nodes, self.worker_after, self.node_after = nodes, worker_after, node_after
+        self.results = results
         self.ends: dict[str, str] = {}
+        self.begun: set[str] = set()
         self.num_workers = self.num_nodes = 0
 
     def __call__(self, event: TrialEvent) -> None:
         if event.is_end:
             assert event.run not in self.ends, f"{event.run} ended twice"
             self.ends[event.run] = event.state
+        self.begun.add(event.run)
         busy = [node for node in (1, 2) if self.nodes.workers(node)]
-        if not busy or event.is_end or not event.update:
+        running = self.begun - set(self.ends)
+        if not busy or not running or not all(map(self._can_go_on, running)):
             return
         if not self.num_workers and len(self.ends) >= self.worker_after:
             os.kill(self.nodes.workers(busy[0])[0], signal.SIGKILL)
@@ -111,3 +118,7 @@ class _Killer:
         elif not self.num_nodes and len(self.ends) >= self.node_after:
             self.nodes.kill(busy[-1])
             self.num_nodes += 1
+
+    def _can_go_on(self, run: str) -> bool:
+        checkpoints = RunDirectory(self.results, run).path.glob("checkpoints/update-*")
+        return any(int(one.name.removeprefix("update-")) for one in checkpoints)

@@ -269,7 +269,9 @@ def test_a_state_of_another_shape_is_refused(kind):
     core = build(kind, 2)
     good = parts_of(initial(core))
     shorter = tuple(part[:1] for part in good)
-    bads = [good[0][:, :1], good[0][..., :1]]
+    bads = [
+        good[0].narrow(axis, 0, 1) for axis in range(1, good[0].ndim) if good[0].shape[axis] > 1
+    ]
     bads += [(*good, good[0]), shorter] if kind in GATED else [shorter[0]]
     shape = ", ".join(map(str, good[0].shape))
     for bad in bads:

@@ -73,9 +73,15 @@ def test_the_folded_path_equals_the_plain_one(core, encoded, layers, vocab_size,
     tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
     found, expected = (measured(m, tokens, targets) for m in (model, PlainRNN(model)))
     assert found.keys() == expected.keys()
+    gradients = expected.keys() - {"logits", "loss"}
     for name, value in expected.items():
         assert value is not None, name
-        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-6)
+        scale = value.abs().max().clamp_min(1e-6)
+        if core == "gated_delta" and dtype == torch.float32 and name in gradients:
+            # Norms take out of gradients what is along their vectors: what is left of some has few
+            # digits by either path, a decay's, one number, down to 1e-6 of the largest gradient.
+            scale = max(expected[one].abs().max() for one in gradients)
+        error = (found[name] - value).abs().max() / scale
         # A channel's step width and decays gather terms of both signs from all modes: in float32
         # both paths are 2e-5 from the gradient in float64, and 2e-5 from each other.
         cancels = dtype == torch.float32 and name.endswith(("log_step", "log_decay"))

@@ -57,10 +57,14 @@ def test_the_folded_path_equals_the_plain_one(core, encoded, layers, dtype):
     model = build(core, encoding, layers, **place).to(dtype)
     found, expected = (measured(m, dtype) for m in (model, PlainRNN(model)))
     assert found.keys() == expected.keys()
+    gradients = expected.keys() - {"outputs", "loss"}
     for name, value in expected.items():
         assert value is not None, name
-        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-6)
-        # See test_position_encoded.py.
+        # See test_position_encoded.py, also for what follows.
+        scale = value.abs().max().clamp_min(1e-6)
+        if core == "gated_delta" and dtype == torch.float32 and name in gradients:
+            scale = max(expected[one].abs().max() for one in gradients)
+        error = (found[name] - value).abs().max() / scale
         cancels = dtype == torch.float32 and name.endswith(("log_step", "log_decay"))
         assert error < (10 * tolerance if cancels else tolerance), name
 
