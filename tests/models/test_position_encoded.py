@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from agreement import assert_agree, assert_as_exact
 from pairs import pairwise
 from pernn import GRU, LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.encodings import Learned, NoEncoding
@@ -72,20 +73,11 @@ def test_the_folded_path_equals_the_plain_one(core, encoded, layers, vocab_size,
     model = build(core, encoding, vocab_size, layers, **place).to(dtype)
     tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
     found, expected = (measured(m, tokens, targets) for m in (model, PlainRNN(model)))
-    assert found.keys() == expected.keys()
-    gradients = expected.keys() - {"logits", "loss"}
-    for name, value in expected.items():
-        assert value is not None, name
-        scale = value.abs().max().clamp_min(1e-6)
-        if core == "gated_delta" and dtype == torch.float32 and name in gradients:
-            # Norms take out of gradients what is along their vectors: what is left of some has few
-            # digits by either path, a decay's, one number, down to 1e-6 of the largest gradient.
-            scale = max(expected[one].abs().max() for one in gradients)
-        error = (found[name] - value).abs().max() / scale
-        # A channel's step width and decays gather terms of both signs from all modes: in float32
-        # both paths are 2e-5 from the gradient in float64, and 2e-5 from each other.
-        cancels = dtype == torch.float32 and name.endswith(("log_step", "log_decay"))
-        assert error < (5 * tolerance if cancels else tolerance), name
+    if core == "gated_delta" and dtype == torch.float32:
+        exact = measured(PlainRNN(model).double(), tokens, targets)
+        assert_as_exact(found, expected, exact, tolerance)
+    else:
+        assert_agree(found, expected, tolerance, cancelling=5)
 
 
 @pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
