@@ -27,7 +27,10 @@ from .s4d_layer import S4DLayer
 Method = Literal["auto", "toeplitz", "fft", "recurrence"]
 
 TOEPLITZ_STEPS = 128
-"""Longest sequence that `auto` runs as a Toeplitz product; docs/decisions/0027 has the times."""
+"""Longest sequence that `auto` runs as a Toeplitz product.
+
+At 128 steps it took 48 ms and the FFT 50, at 256 steps 116 and 90 (H 128, B 32, one thread).
+"""
 
 
 class S4D(Core):
