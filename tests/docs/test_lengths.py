@@ -26,10 +26,11 @@ BOUNDS = {
     ("docs/roadmap.md",): 300,
     ("docs/glossary.md",): 400,
     ("docs/evidence/report.md",): 2_500,
-    ("docs/evidence/pilots.md",): 1_100,
+    ("docs/evidence/README.md",): 450,
+    ("docs/evidence/pilots.md",): 600,
     EXPERIMENTS: 5_400,
 }
-IN_ALL = 28_100
+IN_ALL = 27_300
 """Words of everything that is written by hand; docs/roadmap.md has the aim."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
