@@ -47,7 +47,7 @@ SHAPES: tuple[Shape, ...] = (
     (64, 128, 8, 256),
     (64, 64, 8, 192),
 )
-"""Shapes that docs/performance.md reports of; the fourth is a demo's, the last two of the evidence."""
+"""Shapes that docs/performance.md names; the fourth is a demo's, the last two of the evidence."""
 CLASS_SHAPES = ((512, 64, 64, 256), (512, 128, 16, 1024), (128, 64, 32, 32), (64, 128, 8, 256))
 TIMED = ("amx", "avx512-bf16", "avx512-amd", "avx2", "no-compiler")
 SCRIPTS = {"good": "(b)", "usual": "(a)"}

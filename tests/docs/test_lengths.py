@@ -30,7 +30,7 @@ BOUNDS = {
     ("docs/evidence/pilots.md",): 600,
     EXPERIMENTS: 5_400,
 }
-IN_ALL = 27_300
+IN_ALL = 27_100
 """Words of everything that is written by hand; docs/roadmap.md has the aim."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
