@@ -141,6 +141,11 @@ CATALOGUE = {
         "Which wrong answers do networks give, and how do they hold tokens, at equal accuracy?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "who_needs_a_clock": Entry(
+        "pernn.lab.experiments.who_needs_a_clock",
+        "Which networks need a clock: those whose gates see the state, those whose do not, or all?",
+        "ours; of v3, Fig. 2; v5, section 4.1",
+    ),
     "language_modelling": Entry(
         "pernn.lab.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",

@@ -13,8 +13,17 @@ from .predicates import (
     pace_column,
 )
 
-CORES = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM", "s4d": "S4D model"}
-"""The paper's cores, as sentences call them."""
+CORES = {
+    "elman": "Elman network",
+    "gru": "GRU",
+    "lstm": "LSTM",
+    "s4d": "S4D model",
+    "min_gru": "minimal GRU",
+    "min_lstm": "minimal LSTM",
+    "lru": "linear recurrent unit",
+    "gated_delta": "gated delta rule",
+}
+"""Cores as sentences call them."""
 
 POINT = 0.01
 """A gain below one point of accuracy counts as none."""
@@ -74,6 +83,10 @@ LABELS = {
     "gru": "GRU",
     "lstm": "LSTM",
     "s4d": "S4D",
+    "min_gru": "MinGRU",
+    "min_lstm": "MinLSTM",
+    "lru": "LRU",
+    "gated_delta": "Gated delta rule",
     "none": "Vanilla",
     "repeated_embedding": "Double vanilla",
     "sinusoidal": "Position-encoded",
