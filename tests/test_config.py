@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from pernn.errors import ConfigError, MachineError
-from pernn.lab.config import Config, Part, Registry, parse_assignment, read_file
+from pernn.lab.config import Config, Part, Registry, own_parts_off, parse_assignment, read_file
 from pernn.lab.cores import CORES, AnyCore, GRUConfig, LSTMConfig
 from pernn.lab.encodings import ENCODINGS, AnyEncoding, LearnedConfig, SinusoidalConfig
-from pernn.lab.parts import own_parts_off
 
 
 class Whole(Config):

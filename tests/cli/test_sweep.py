@@ -11,9 +11,15 @@ from cli.tiny import TINY
 from pernn.errors import ConfigError, MachineError
 from pernn.lab import sweeps
 from pernn.lab.cli import options
-from pernn.lab.cli.options import RUNNERS_OF, Launch, check_cores, command, read_duration
+from pernn.lab.cli.options import (
+    LEFT_EARLY,
+    RUNNERS_OF,
+    Launch,
+    check_cores,
+    command,
+    read_duration,
+)
 from pernn.lab.cli.run import carry_out, pause, retry
-from pernn.lab.cli.statuses import LEFT_EARLY
 from pernn.lab.config import parse_assignment
 from pernn.lab.reports import Report
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner

@@ -27,7 +27,7 @@ from pernn.lab.corpora import (
     raw_folder,
     train_pieces,
 )
-from pernn.lab.corpora.encoded import FILES, MANIFEST, seal
+from pernn.lab.corpora.preparation import FILES, MANIFEST, seal
 from pernn.lab.corpora.text import SPLITS, read_lines
 
 LITTLE = Grammar(num_paragraphs=120, num_held_out=20, num_words=64)

@@ -11,7 +11,7 @@ from command_line import call
 from pernn.analysis import input_gradients, log_slope
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, execute, load_model
-from pernn.lab.runs.anatomy import FEWER, Anatomy, nearest_checkpoints
+from pernn.lab.runs.analysis import FEWER, Anatomy, nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import TrainingConfig
 from runs.test_tasks import tiny

@@ -51,7 +51,7 @@ def run_and_kill(spec: RunSpec, root: Path, num_kills: int) -> int:
     """Run to the end, killed so many times on the way; gives how often it worked."""
     context = multiprocessing.get_context("forkserver")
     # Starting torch costs seconds: the server does it once and each victim is forked from it.
-    context.set_forkserver_preload(["pernn.lab.runs.stages", "torch.optim"])
+    context.set_forkserver_preload(["pernn.lab.runs.execution", "torch.optim"])
     moments = random.Random(7)
     stages = [stage for stage in (spec.first_stage(), spec) if stage is not None]
     directories = [RunDirectory(root, stage.fingerprint()) for stage in stages]

@@ -137,7 +137,7 @@ def test_vectors_are_uniform_on_the_hypersphere(dimension):
 
 
 def test_deviates_come_in_independent_normal_pairs():
-    from pernn.lab.tasks.hypersphere import normals
+    from pernn.lab.tasks.infinite_vocabulary import normals
 
     drawn = words(2, 200_000)
     first, second = normals(drawn).T

@@ -7,9 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from pernn.errors import ConfigError
-from pernn.lab.config import Config, Part
+from pernn.lab.config import Config, Part, own_parts_off
 from pernn.lab.experiments import experiment_names
-from pernn.lab.parts import own_parts_off
 from pernn.lab.runs import RunSpec
 from pernn.lab.sweeps import plan_sweep
 

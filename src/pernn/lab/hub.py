@@ -14,8 +14,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from pernn.errors import ConfigError, CorruptError, MachineError, StoreError, install_command
-from pernn.lab.config import Config
-from pernn.lab.parts import own_parts_off
+from pernn.lab.config import Config, own_parts_off
 from pernn.lab.runs import RunSpec, build, load_model, read_run
 from pernn.lab.store import (
     RunDirectory,

@@ -80,7 +80,7 @@ def ascending_sequence_share(
 def edit_distances(
     predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
 ) -> Int64[np.ndarray, " batch"]:
-    """Number of insertions, deletions, substitutions and transpositions of each sequence.
+    """Count each sequence's insertions, deletions, substitutions and transpositions.
 
     The unrestricted variant: a substring may be edited more than once. At most the number of
     scored tokens.

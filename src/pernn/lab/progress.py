@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pernn.errors import MachineError, PernnError
+from pernn.lab.config import own_parts_off
 from pernn.lab.experiments import SINGLE
-from pernn.lab.parts import own_parts_off
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory, RunStatus, list_sweeps, read_statuses
 from pernn.lab.sweeps import list_single_runs, read_plan, read_sweep, read_sweeps

@@ -6,8 +6,8 @@ from typing import cast
 import torch
 
 from pernn.errors import ConfigError
+from pernn.lab.config import own_parts_off
 from pernn.lab.corpora import LanguageModelling, LanguageModellingConfig
-from pernn.lab.parts import own_parts_off
 from pernn.lab.runs import load_model, read_run
 from pernn.models import PositionEncodedRNN
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pernn.errors import ConfigError, StoreError, one_line
-from pernn.lab.config import suggestion
+from pernn.lab.config import own_parts_off, suggestion
 from pernn.lab.experiments import (
     ADDED,
     SINGLE,
@@ -26,7 +26,6 @@ from pernn.lab.experiments import (
     tune,
     with_axes,
 )
-from pernn.lab.parts import own_parts_off
 from pernn.lab.runners import Limits, LocalRunner, OnEvent, Runner, TrialEvent
 from pernn.lab.runs import RunSpec, changed_parts, with_stages
 from pernn.lab.store import (

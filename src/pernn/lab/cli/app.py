@@ -15,8 +15,7 @@ import typer
 import pernn
 from pernn.errors import PernnError, StoreError, one_line
 
-from .options import command
-from .statuses import EXIT_STATUSES, INTERRUPTED, exit_status
+from .options import EXIT_STATUSES, INTERRUPTED, command, exit_status
 
 # Typer ships its own Click and exports only some of its exceptions: this is BadParameter's base.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -77,7 +76,7 @@ VERBS = {
 
 
 def help_of(verb: Callable[..., Any]) -> str:
-    """Return a verb's help: its docstring, with each example whole on a line of its own."""
+    """Return a verb's docstring, with each example on one line."""
     text = re.sub(r"\n\nArgs:\n(?: {4}.*(?:\n|$))+", "\n", inspect.getdoc(verb) or "")
     body, mark, examples = text.partition("\n\nExample")
     if not mark:
@@ -89,7 +88,10 @@ def help_of(verb: Callable[..., Any]) -> str:
 
 
 def register(arguments: Sequence[str]) -> None:
-    """Add the verb that is called; all of them where none is (help, completion, a misspelling)."""
+    """Add the verb that is called.
+
+    All of them where none is: help, completion, a misspelling.
+    """
     called = arguments[0] if arguments else ""
     wanted = [called] if called in VERBS else list(VERBS)
     for verb in wanted:
@@ -100,7 +102,7 @@ def register(arguments: Sequence[str]) -> None:
 
 
 def run() -> int:
-    """Parse the command line, run the verb, and say in one line what went wrong."""
+    """Run the verb, and say in one line what went wrong."""
     # A part of one's own may be a file here; what is installed comes first.
     sys.path.append("")
     for stream in (sys.stdout, sys.stderr):

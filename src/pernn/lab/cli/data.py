@@ -61,7 +61,7 @@ def prepare(
     share: float = SHARE,
     characters: bool = False,
 ) -> None:
-    """Prepare the text of an experiment: train its tokeniser and encode it, once.
+    """Prepare the text of an experiment: its tokeniser and its ids.
 
     A run does this itself when it has to; here you can do it beforehand, with a progress bar. Raw
     and prepared text lie in the folder that PERNN_DATA names (`data` if it is not set). If the text

@@ -41,7 +41,7 @@ class Finding:
 
 
 def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
-    """Show what this machine has, what is missing and how to get it.
+    """Show what this machine has and how to get what is missing.
 
     Example: pernn doctor
     """

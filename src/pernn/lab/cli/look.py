@@ -1,4 +1,4 @@
-"""`pernn list`, `show` and `status`: what there is, and how it gets on."""
+"""`pernn list`, `show` and `status`."""
 
 import inspect
 import json
@@ -64,7 +64,7 @@ Found = Mapping[str, Sequence[RunStatus]]
 
 
 def list_experiments(as_json: Json = False) -> None:
-    """List the experiments with their questions and sources, and the kinds of parts for specs.
+    """List the experiments, and the kinds of parts for specs.
 
     An experiment of another package is listed by its entry point; its module, which has the
     question, is not imported.
@@ -106,7 +106,9 @@ def show(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Show an experiment before it runs (grid, time, claims, command), or what a task looks like.
+    """Show an experiment before it runs, or sequences of a task.
+
+    Of an experiment: grid, time, claims, command.
 
     Args:
         name: Name of an experiment (see `pernn list`), or kind of a task.
@@ -219,7 +221,9 @@ def status(
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> None:
-    """Show the progress of all sweeps, or the trials of one; `train` has those of `pernn train`.
+    """Show the progress of all sweeps, or the trials of one.
+
+    The sweep `train` has the trials of `pernn train`.
 
     With --watch, the table refreshes itself and shows running trials and the time left; in a pipe
     it is printed again and again, with --json as one line each time.
@@ -287,7 +291,7 @@ def _print_status(
 
 
 def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> RenderableType:
-    """Return a row per sweep; its last column is the time left, if that is given."""
+    """Return a row per sweep, with the time left if given."""
     seen = [one.state for runs in found.values() for one in runs]
     # What another version may call a state has a column of its own; one that no trial has, none.
     states = [state for state in dict.fromkeys([*STATES, *seen]) if state in seen]
@@ -300,7 +304,7 @@ def table_of_sweeps(found: Found, left: Mapping[str, str] | None = None) -> Rend
 
 
 def overview(root: Path, found: Found, label: Callable[[str], str]) -> RenderableType:
-    """Return the sweeps with the time that they have left, and the trials that run.
+    """Return the sweeps with their time left, and the trials that run.
 
     Args:
         root: Results directory.

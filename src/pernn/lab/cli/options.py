@@ -1,4 +1,4 @@
-"""Options that verbs share, how a docstring becomes their help, and what runs trials."""
+"""Options that verbs share, their values read and checked, and exit statuses."""
 
 import inspect
 import json
@@ -16,7 +16,8 @@ import typer
 from typer import Argument, Option
 from typer.models import ArgumentInfo
 
-from pernn.errors import ConfigError, counted
+from pernn import errors
+from pernn.errors import ConfigError, MachineError, StoreError, counted
 from pernn.lab.config import parse_assignment
 from pernn.lab.experiments import ADDED, TUNED, first_seeds
 from pernn.lab.runners import Limits, LocalRunner, RayRunner, require_ray
@@ -24,7 +25,7 @@ from pernn.lab.runs import SINKS, RunSpec, choose_sinks
 from pernn.lab.store import evidence_folder
 
 if TYPE_CHECKING:
-    from pernn.lab.runners import InlineRunner
+    from pernn.lab.runners import InlineRunner, TrialEvent
 
 RESULTS = Path("results")
 Results = Annotated[
@@ -78,7 +79,10 @@ Device = Annotated[str, Option(help="auto (CUDA if there is any, else CPU), cpu,
 
 
 def command(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a verb ready for Typer: `launch` is taken apart, and `Args` of docstrings are help."""
+    """Make a verb ready for Typer.
+
+    Its `launch` is taken apart, and the `Args` of docstrings are help.
+    """
     parameters: list[inspect.Parameter] = []
     launch: Sequence[str] = ()
     own = read_helps(verb)
@@ -137,7 +141,7 @@ RUNNERS_OF = {
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """How trials are to be run; every attribute is an option.
+    """Settings of how trials run, each of them an option.
 
     Attributes:
         jobs: Trials at a time.
@@ -179,7 +183,7 @@ class Launch:
 
     @property
     def is_here(self) -> bool:
-        """Whether trials run on this machine."""
+        """True if trials run on this machine."""
         return self.runner != "ray"
 
     @property
@@ -206,7 +210,7 @@ class Launch:
             task.check_data()
 
     def make_runner(self) -> "LocalRunner | InlineRunner | RayRunner":
-        """Make what runs the trials; refuse options that do not apply to it, or cannot be had."""
+        """Make what runs the trials, and refuse options that do not apply."""
         for name, runners in RUNNERS_OF.items():
             value = getattr(self, name)
             if value is not None and value is not False and self.runner not in runners:
@@ -280,7 +284,7 @@ def _read_seeds(text: str) -> list[int]:
 
 
 def number_of_jobs(jobs: int | None, threads: int) -> int:
-    """Return the jobs asked for, or as many as there are cores for."""
+    """Return the number of jobs, by default as many as cores allow."""
     return jobs or max(1, num_cores() // threads)
 
 
@@ -310,7 +314,7 @@ def read_duration(text: str) -> float:
 
 
 def published_folder(*, ignore: bool) -> Path | None:
-    """Return where published trials are looked for; nowhere if they are to be ignored."""
+    """Return the folder of published trials, `None` to ignore them."""
     return None if ignore else evidence_folder()
 
 
@@ -322,3 +326,39 @@ def print_json(content: object) -> None:
 def warn(text: str) -> None:
     """Print a warning to standard error."""
     typer.echo(f"pernn: {text}", err=True)
+
+
+LEFT_EARLY, INTERRUPTED = 5, 130
+EXIT_STATUSES = {
+    0: "everything is finished",
+    1: "some trials failed; the others are kept",
+    2: "the command, a spec or a value is invalid",
+    3: "this machine lacks a device or an optional package",
+    4: "a results directory cannot be read or written",
+    LEFT_EARLY: "stopped by a limit or a pause; `pernn resume` goes on",
+    INTERRUPTED: "interrupted; everything is checkpointed, the same command goes on",
+}
+
+
+def exit_status(error: type[Exception]) -> int:
+    """Return the exit status of an exception's class."""
+    classes = {ConfigError: 2, MachineError: 3, StoreError: 4}
+    return next((n for parent, n in classes.items() if issubclass(error, parent)), 1)
+
+
+def failure_status(failures: "Sequence[TrialEvent]") -> int:
+    """Return the exit status of failed trials.
+
+    That of their common reason, else 1, and 0 if none failed.
+    """
+    if not failures:
+        return 0
+    statuses = {exit_status(getattr(errors, one.error, Exception)) for one in failures}
+    return statuses.pop() if len(statuses) == 1 else 1
+
+
+def left_out(damage: Sequence[str]) -> int:
+    """Print why runs were left out, and return the exit status."""
+    for reason in damage:
+        typer.echo(f"pernn: left out: {reason}", err=True)
+    return exit_status(StoreError) if damage else 0

@@ -49,11 +49,11 @@ from .options import (
     Seeds,
     SweepName,
     grid_changes,
+    left_out,
     print_json,
     published_folder,
     warn,
 )
-from .statuses import left_out
 from .terminal import print_rows, print_verdicts
 
 
@@ -129,7 +129,7 @@ def compare(
     ignore_published: IgnorePublished = False,
     as_json: Json = False,
 ) -> int:
-    """Compare two settings in pairs of trials that agree in their seed and all other settings.
+    """Compare two settings in pairs of trials that otherwise agree.
 
     A and B are conditions on settings (separated by commas), two sweeps or experiments, or two
     folders of results or of published trials. Conditions select from all trials finished here, or
@@ -255,7 +255,7 @@ def publish(
     results: Results = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Add the finished trials of sweeps to the published ones: spec, result, machine, curves.
+    """Add the finished trials of sweeps to the published ones.
 
     For an experiment, name the --scale, --set, --seeds and --add that it was run with. Repeating
     the command changes nothing. Every run is checked; damaged ones are reported and left out, with
@@ -323,7 +323,7 @@ def evidence(to: Path = Path("docs/evidence"), fill: list[Path] | None = None) -
 
 
 def register(plan: Path) -> int:
-    """Register a plan: write down what will be run and judged, before it is run.
+    """Write down what will be run and judged, before it is run.
 
     PLAN.lock.json beside it has a digest of every trial and claim, the rule of verdicts, the
     smallest effects that can be seen, the version and the date. Reports then call a verdict
@@ -357,7 +357,7 @@ def cite(
     scale: Scale = "demo",
     as_json: Json = False,
 ) -> None:
-    """Print BibTeX of pernn and of what a run or an experiment builds on.
+    """Print BibTeX of pernn and of a run's or an experiment's sources.
 
     These are the sources of its core, encoding, task and text; of an experiment also those of the
     statistics of its verdicts. A part of one's own has those that its `references` names.

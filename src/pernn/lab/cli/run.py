@@ -1,4 +1,4 @@
-"""`pernn run`, `train`, `resume`, `retry` and `pause`, and how trials that run are shown."""
+"""`pernn run`, `train`, `resume`, `retry` and `pause`."""
 
 import sys
 import time
@@ -43,6 +43,7 @@ from pernn.lab.sweeps import (
 )
 
 from .options import (
+    LEFT_EARLY,
     RESULTS,
     Additions,
     Assignments,
@@ -52,13 +53,14 @@ from .options import (
     Results,
     Scale,
     Seeds,
+    failure_status,
     grid_changes,
+    left_out,
     overrides,
     print_json,
     published_folder,
     warn,
 )
-from .statuses import LEFT_EARLY, failure_status, left_out
 
 OneTrial = Annotated[Launch, "threads", "device", "time_limit", "oversubscribe", "log_to"]
 
@@ -167,7 +169,7 @@ def retry(
 
 
 def pause(sweep: Planned, results: Results = RESULTS) -> None:
-    """Pause a sweep, wherever it runs: every driver checkpoints its trials and leaves.
+    """Have every driver of a sweep checkpoint its trials and leave.
 
     `pernn resume` goes on. Until a driver has left, `pernn status` shows its trials as running.
 
@@ -223,7 +225,7 @@ def train(
 def carry_out(
     plan: Plan, root: Path, launch: Launch, *, as_json: bool, only: Sequence[str] = ()
 ) -> int:
-    """Run a sweep, show what comes of it, and return the exit status."""
+    """Run a sweep, show its report, and return the exit status."""
     # Messages go to standard error when standard output is for a script.
     console = Console(stderr=as_json)
     found = run_sweep(
@@ -286,7 +288,7 @@ def _check(specs: Sequence[RunSpec], root: Path, launch: Launch, console: Consol
 
 
 class Tally:
-    """Counts what happens to a set of trials, and shows it: bars on a terminal, else lines."""
+    """Count of trials' events, shown as bars on a terminal, else lines."""
 
     def __init__(self, specs: Sequence[RunSpec], root: Path, progress: Progress | None) -> None:
         self.specs = {spec.fingerprint(): spec for spec in specs}
@@ -304,7 +306,7 @@ class Tally:
 
     @property
     def failures(self) -> list[TrialEvent]:
-        """Trials that cannot go on; those that were stopped can."""
+        """Trials that cannot go on."""
         return [event for event in self.ended.values() if event.state == "failed"]
 
     def seconds_left(self) -> float | None:
@@ -353,7 +355,7 @@ def _last_checkpoint(run: RunDirectory) -> int:
 
 @contextmanager
 def showing(specs: Sequence[RunSpec], root: Path, console: Console) -> Iterator[Tally]:
-    """Show progress while the block runs; gives what the runner is to call."""
+    """Show progress while the block runs, of events that it is given."""
     if not console.is_terminal:
         yield Tally(specs, root, None)
         return

@@ -1,4 +1,4 @@
-"""Tables on a terminal: what comes from files is text, never markup or control characters."""
+"""Tables on a terminal, without markup or control characters of files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -33,12 +33,15 @@ STYLES = {
 
 
 def plain(value: Any) -> Text:
-    """Return a value of a file as text that does nothing but be read."""
+    """Return a value of a file as text without control characters."""
     return Text(clean("" if value is None else str(value)), overflow="fold")
 
 
 def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]], least: int = 1) -> Table:
-    """Return a table with a frame, whose columns are not narrower than `least` if they are full."""
+    """Return a table with a frame.
+
+    Columns whose cells are as long are not narrower than `least`.
+    """
     lines = [[plain(value) for value in row] for row in (columns, *rows)]
     widths = (max(cell.cell_len for cell in column) for column in zip(*lines, strict=True))
     table = Table(
@@ -53,7 +56,10 @@ def framed(columns: Sequence[str], rows: Iterable[Sequence[Any]], least: int = 1
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], console: Console) -> None:
-    """Print the columns of a table that fit, as lines without a frame if there are many rows."""
+    """Print the columns of a table that fit.
+
+    Many rows are lines without a frame.
+    """
     lines = [[plain(value).plain for value in row] for row in (columns, *rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     ends = accumulate((min(width, MIN_WIDTH) + 3 for width in widths), initial=1)

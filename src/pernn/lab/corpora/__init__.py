@@ -14,7 +14,6 @@ from .config import (
 from .task_config import LanguageModellingConfig as LanguageModellingConfig
 
 if TYPE_CHECKING:
-    from .encoded import EncodedCorpus as EncodedCorpus
     from .folders import (
         data_root as data_root,
         prepared_folder as prepared_folder,
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     )
     from .own_text import SHARE as SHARE, keep_text as keep_text
     from .pieces import Pieces as Pieces, train_pieces as train_pieces
-    from .preparation import prepare as prepare
+    from .preparation import EncodedCorpus as EncodedCorpus, prepare as prepare
     from .text import (
         SPLITS as SPLITS,
         Corpus as Corpus,
+        Wikitext as Wikitext,
         heading_level as heading_level,
         paragraphs as paragraphs,
     )
-    from .wikitext import Wikitext as Wikitext
 
 __getattr__ = exports(__name__)

@@ -108,7 +108,7 @@ class WikitextConfig(CorpusConfig):
     def build(self) -> Corpus:
         """Build the reader."""
         from .folders import raw_folder
-        from .wikitext import Wikitext
+        from .text import Wikitext
 
         return Wikitext(raw_folder(self.name))
 
@@ -182,7 +182,7 @@ class TextConfig(CorpusConfig):
     def build(self) -> Corpus:
         """Build the reader."""
         from .folders import raw_folder
-        from .text_files import OwnText
+        from .text import OwnText
 
         return OwnText(raw_folder(self.name), self.paragraphs)
 

@@ -14,8 +14,8 @@ from pernn.lab.metrics import token_accuracy
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
-from .encoded import EncodedCorpus
 from .pieces import UNKNOWN
+from .preparation import EncodedCorpus
 from .text import Rules, Split
 
 

@@ -11,7 +11,7 @@ from .config import AnyCorpus, WikitextConfig
 from .text import Rules
 
 if TYPE_CHECKING:
-    from .encoded import EncodedCorpus
+    from .preparation import EncodedCorpus
 
 
 class LanguageModellingConfig(TaskConfig):

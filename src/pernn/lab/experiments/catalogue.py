@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
-from pernn.lab.parts import installed
+from pernn.lab.config import installed
 
 GROUP = "pernn.experiments"
 """Entry point group in which other packages register an `Experiment` object."""
@@ -11,7 +11,7 @@ GROUP = "pernn.experiments"
 
 @dataclass(frozen=True)
 class Entry:
-    """Where an experiment is and what it asks.
+    """Place and question of an experiment.
 
     Attributes:
         module: Module whose `EXPERIMENT` it is.
@@ -155,10 +155,10 @@ CATALOGUE = {
 
 
 def registered() -> dict[str, EntryPoint]:
-    """Find the experiments of other packages; none takes the place of a built-in one."""
+    """Find other packages' experiments, which replace no built-in one."""
     return {name: point for name, point in installed(GROUP).items() if name not in CATALOGUE}
 
 
 def experiment_names() -> list[str]:
-    """List every experiment that can be named here, those of other packages included."""
+    """List every experiment, those of other packages included."""
     return [*CATALOGUE, *registered()]

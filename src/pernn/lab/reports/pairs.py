@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError
-from pernn.lab.config import Registry, flatten, is_kind, parse_assignment, suggestion
+from pernn.lab.config import Registry, flatten, is_kind, own_parts_off, parse_assignment, suggestion
 from pernn.lab.cores import CORES
 from pernn.lab.corpora import CORPORA
 from pernn.lab.encodings import ENCODINGS
-from pernn.lab.parts import own_parts_off
 from pernn.lab.tasks import TASKS
 from pernn.lab.trials import is_setting
 

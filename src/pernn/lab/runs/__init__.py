@@ -12,7 +12,13 @@ from .spec import (
 )
 
 if TYPE_CHECKING:
-    from .anatomy import find_errors as find_errors, tabulate_errors as tabulate_errors
+    from .analysis import (
+        analyse as analyse,
+        analyse_run as analyse_run,
+        find_errors as find_errors,
+        tabulate as tabulate,
+        tabulate_errors as tabulate_errors,
+    )
     from .building import (
         Trial as Trial,
         build as build,
@@ -39,11 +45,6 @@ if TYPE_CHECKING:
         SINKS_VARIABLE as SINKS_VARIABLE,
         choose_sinks as choose_sinks,
     )
-    from .stages import (
-        analyse as analyse,
-        analyse_run as analyse_run,
-        tabulate as tabulate,
-        weights_digest as weights_digest,
-    )
+    from .stages import weights_digest as weights_digest
 
 __getattr__ = exports(__name__)

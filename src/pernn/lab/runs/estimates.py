@@ -176,9 +176,9 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
 
     from pernn.lab.training import TrainState, Updated, advance, choose_device, computing, now
 
+    from .analysis import analyse
     from .building import build, build_task
     from .execution import check_memory
-    from .stages import analyse
 
     chosen = choose_device(device)
     torch.set_num_threads(threads)

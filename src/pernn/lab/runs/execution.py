@@ -17,10 +17,11 @@ from pernn.lab.interfaces import Task
 from pernn.lab.store import RunDirectory, physical_memory
 from pernn.lab.training import choose_device, computing
 
+from .analysis import AnalysisRun
 from .building import build_task
 from .environment import changed_parts, describe_start
 from .spec import RunSpec
-from .stages import AnalysisRun, Stage, TrainingRun
+from .stages import Stage, TrainingRun
 
 WORD, INDEX = 4, 8
 """Bytes of a number and of an id."""

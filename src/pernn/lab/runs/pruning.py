@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pernn.errors import BusyError, PernnError
-from pernn.lab.config import fingerprint
-from pernn.lab.parts import own_parts_off
+from pernn.lab.config import fingerprint, own_parts_off
 from pernn.lab.store import RunDirectory, is_done, list_runs, num_bytes_below
 from pernn.lab.training import TrainingConfig
 

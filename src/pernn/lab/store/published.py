@@ -11,6 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from pernn.errors import CorruptError, MachineError, StoreError, counted, install_command
 
 from .files import (
@@ -23,7 +25,7 @@ from .files import (
     to_json,
     write_atomically,
 )
-from .records import TrialValues, check_values
+from .run_directory import EvenTable, Result, check_values
 from .sweeps import NAME, Sweep, as_sweep
 
 KINDS = {bool: "bool", int: "int64", float: "double", str: "string"}
@@ -36,6 +38,18 @@ MIN_BYTES = 2**12
 """Length of a trial in memory, at least."""
 
 Keys = tuple[str, ...]
+
+
+class TrialValues(BaseModel):
+    """The values of a published trial."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    spec: dict[str, Any]
+    result: Result
+    environment: dict[str, Any]
+    curves: EvenTable
+    core_seconds: EvenTable
 
 
 def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> bytes:

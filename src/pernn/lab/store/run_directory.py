@@ -6,11 +6,13 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pernn.errors import BusyError, ConfigError, CorruptError, StoreError
 
@@ -33,7 +35,58 @@ from .files import (
     write_atomically,
 )
 from .lease import LOCK, NO_LOCKS, Lease, claim, newest_lease
-from .records import Result, check_values
+
+Table = dict[str, list[str | int | float | None]]
+
+
+def _equally_long(table: Table) -> Table:
+    if len({len(cells) for cells in table.values()}) > 1:
+        raise ValueError("columns must be equally long")
+    return table
+
+
+EvenTable = Annotated[Table, AfterValidator(_equally_long)]
+
+
+class Diverged(BaseModel):
+    """After which update a run diverged, and why."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    update: int
+    reason: str
+
+
+class Result(BaseModel):
+    """The values that records are made of, among others."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    metrics: dict[str, float]
+    tables: dict[str, EvenTable] = {}
+    num_parameters: int | None = None
+    weights_sha256: str | None = None
+    diverged: Diverged | None = None
+
+
+def check_values(model: type[BaseModel], values: Mapping[str, Any]) -> None:
+    """Check the types of values as they were read.
+
+    Raises:
+        ValueError: If one is wrong; says which key, what was expected and what it holds.
+    """
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        found: Any = values
+        key = ""
+        # The end of the place can name an alternative of the type, which is no key.
+        with suppress(KeyError, IndexError, TypeError):
+            for part in first["loc"]:
+                found, key = found[part], f"{key}.{part}"
+        raise ValueError(f"{key[1:]}: {first['msg']}, got {found!r:.40}") from None
+
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"
 NUM_LOCK_TRIES, LOCK_SECONDS = 10, 0.02

@@ -2,7 +2,6 @@
 
 from pernn.lazy import exports
 
-from .autoregressive import AutoregressiveConfig as AutoregressiveConfig
 from .coded import (
     CodedReversal as CodedReversal,
     CodedReversalConfig as CodedReversalConfig,
@@ -11,6 +10,7 @@ from .coded import (
 from .config import (
     TASKS as TASKS,
     AnyTask as AnyTask,
+    AutoregressiveConfig as AutoregressiveConfig,
     CopyingMemoryConfig as CopyingMemoryConfig,
     DelayedAdditionConfig as DelayedAdditionConfig,
     PredecessorQueryConfig as PredecessorQueryConfig,
@@ -19,52 +19,51 @@ from .config import (
     SortingConfig as SortingConfig,
     TaskConfig as TaskConfig,
     TokenTaskConfig as TokenTaskConfig,
+    VariableLengthConfig as VariableLengthConfig,
 )
 from .dual_frequency import (
     ByCondition as ByCondition,
     DualFrequencyConfig as DualFrequencyConfig,
     OneTarget as OneTarget,
 )
-from .feedback import (
-    Feedback as Feedback,
-    HoldAndEmit as HoldAndEmit,
-    OwnOutput as OwnOutput,
-    Query as Query,
-    Unprompted as Unprompted,
-)
-from .held_out import Distinct as Distinct, HeldOut as HeldOut
-from .hypersphere import Spherical as Spherical
-from .infinite_vocabulary import (
-    InfiniteVocabularyConfig as InfiniteVocabularyConfig,
-    SphericalStream as SphericalStream,
-    SphericalTask as SphericalTask,
-)
-from .lengths import Fixed as Fixed, Length as Length, UniformRange as UniformRange
-from .metrics import (
+from .evaluation import (
     Ascending as Ascending,
     ByLength as ByLength,
+    Distinct as Distinct,
+    HeldOut as HeldOut,
     Metric as Metric,
     Sequences as Sequences,
     SolvedOrStuck as SolvedOrStuck,
 )
+from .infinite_vocabulary import (
+    InfiniteVocabularyConfig as InfiniteVocabularyConfig,
+    Spherical as Spherical,
+    SphericalStream as SphericalStream,
+    SphericalTask as SphericalTask,
+)
 from .pictures import Picture as Picture, draw_pictures as draw_pictures
-from .rules import (
+from .sequences import (
+    Cued as Cued,
     DelayedAddition as DelayedAddition,
+    DualFrequency as DualFrequency,
+    Feedback as Feedback,
+    Fixed as Fixed,
+    HoldAndEmit as HoldAndEmit,
+    Length as Length,
+    NonRepeating as NonRepeating,
+    OwnOutput as OwnOutput,
     Predecessor as Predecessor,
+    Query as Query,
     Reverse as Reverse,
     Rule as Rule,
     Same as Same,
     Sort as Sort,
-)
-from .sources import (
-    Cued as Cued,
-    DualFrequency as DualFrequency,
-    NonRepeating as NonRepeating,
     Source as Source,
     Uniform as Uniform,
+    UniformRange as UniformRange,
+    Unprompted as Unprompted,
 )
 from .synthetic import SyntheticStream as SyntheticStream, SyntheticTask as SyntheticTask
-from .variable_length import VariableLengthConfig as VariableLengthConfig
 from .vocabulary_extension import (
     ByIds as ByIds,
     NewAndMixed as NewAndMixed,

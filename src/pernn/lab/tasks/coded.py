@@ -11,8 +11,8 @@ from pernn.lab.interfaces import Batch
 from pernn.randomness import RandomStream, Split, integers
 
 from .config import ReverseOrderingConfig, TokenTaskConfig
-from .hypersphere import Spherical
-from .rules import Reverse
+from .infinite_vocabulary import Spherical
+from .sequences import Reverse
 from .synthetic import SyntheticStream, SyntheticTask
 
 Kind = Literal["noise", "shared_noise", "keys", "unmirrored_keys", "onset"]

@@ -8,12 +8,23 @@ from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 from pernn.lab.config import Part, Registry
 from pernn.lab.interfaces import Task
 
-from .feedback import HoldAndEmit, Unprompted
-from .held_out import Distinct
-from .lengths import Fixed
-from .metrics import Ascending, Sequences, SolvedOrStuck
-from .rules import DelayedAddition, Predecessor, Reverse, Rule, Same, Sort
-from .sources import Cued, NonRepeating, Uniform
+from .evaluation import Ascending, ByLength, Distinct, Sequences, SolvedOrStuck
+from .sequences import (
+    Cued,
+    DelayedAddition,
+    Fixed,
+    HoldAndEmit,
+    NonRepeating,
+    OwnOutput,
+    Predecessor,
+    Reverse,
+    Rule,
+    Same,
+    Sort,
+    Uniform,
+    UniformRange,
+    Unprompted,
+)
 from .synthetic import SyntheticTask
 
 
@@ -119,8 +130,8 @@ TASKS = Registry(
         "predecessor_query": "pernn.lab.tasks.config:PredecessorQueryConfig",
         "copying_memory": "pernn.lab.tasks.config:CopyingMemoryConfig",
         "vocabulary_extension": "pernn.lab.tasks.vocabulary_extension:VocabularyExtensionConfig",
-        "autoregressive": "pernn.lab.tasks.autoregressive:AutoregressiveConfig",
-        "variable_length": "pernn.lab.tasks.variable_length:VariableLengthConfig",
+        "autoregressive": "pernn.lab.tasks.config:AutoregressiveConfig",
+        "variable_length": "pernn.lab.tasks.config:VariableLengthConfig",
         "dual_frequency": "pernn.lab.tasks.dual_frequency:DualFrequencyConfig",
         "coded_reversal": "pernn.lab.tasks.coded:CodedReversalConfig",
         "infinite_vocabulary": "pernn.lab.tasks.infinite_vocabulary:InfiniteVocabularyConfig",
@@ -246,3 +257,72 @@ class CopyingMemoryConfig(TokenTaskConfig):
 
 AnyTask = Annotated[SerializeAsAny[TaskConfig], PlainValidator(TASKS.validate)]
 """A field that takes any task by its kind."""
+
+
+class AutoregressiveConfig(TokenTaskConfig):
+    """Reorder the input sequence, each output being the next input.
+
+    Picture (L = 4):
+        input       8    29     2    11 DUMMY    11     2    29
+        target      .     .     .     .    11     2    29     8
+
+    DUMMY is a learnable vector, shown before there is an output. Training shows the true outputs
+    (teacher forcing); the test feeds back the network's own, and says in the table `by_feedback`
+    how it does with the true ones.
+
+    Attributes:
+        rule: The input sequence in reverse order, or in ascending order.
+
+    Source: Morita (2024), version 1, appendix B.2 and C.2.
+    """
+
+    kind: Literal["autoregressive"] = "autoregressive"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    rule: Literal["reverse", "sort"] = "reverse"
+
+    @property
+    def sizes(self) -> str:
+        """Rule and sizes in a few words, for labels and `name`."""
+        return f"{self.rule} {super().sizes}"
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        if self.rule == "reverse":
+            return self.compose(Reverse(), feedback=OwnOutput())
+        return self.compose(Sort(), feedback=OwnOutput(), metrics=(Sequences(), Ascending()))
+
+
+class VariableLengthConfig(TokenTaskConfig):
+    """Return input sequences of various lengths in reverse order.
+
+    Picture (min_length = 2, L = 4):
+        input    8 29  2  ?  ?  ?
+        target   .  .  .  2 29  8
+
+    Every sequence draws its length from min_length … L, all equally likely; this one has three
+    tokens. Time counts from its start; what fills it up in a batch comes after its last answer and
+    is never scored.
+
+    Attributes:
+        length: Length of the longest inputs, L.
+        min_length: Length of the shortest inputs.
+        num_held_out: Distinct test sequences of each length, never shown in training.
+
+    Source: Morita (2024), versions 2 and 3, figure 9.
+    Differs: where nearly all sequences of a length are held out, that length is rarer in training.
+    """
+
+    kind: Literal["variable_length"] = "variable_length"
+    references: ClassVar[tuple[str, ...]] = ("morita2024",)
+    vocab_size: Annotated[int, Field(ge=2, le=2**31)] = 16_384
+    min_length: Annotated[int, Field(ge=1, le=2**16)] = 32
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} shortest={self.min_length}"
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        length = UniformRange(min_length=self.min_length, longest=self.length)
+        return self.compose(Reverse(), length=length, metrics=(Sequences(), ByLength()))

@@ -13,10 +13,8 @@ from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Tabl
 from pernn.randomness import RandomStream, integers
 
 from .config import TaskConfig
-from .held_out import Composed
-from .lengths import Fixed
-from .rules import Reverse
-from .sources import DualFrequency
+from .evaluation import Composed
+from .sequences import DualFrequency, Fixed, Reverse
 from .synthetic import SyntheticTask
 
 CLASSES = ("Frequent", "Rare")

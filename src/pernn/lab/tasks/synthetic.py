@@ -10,12 +10,8 @@ from jaxtyping import Bool, Int64, UInt64
 from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, Split
 
-from .feedback import Feedback, OwnOutput, Query
-from .held_out import Distinct, HeldOut
-from .lengths import Length
-from .metrics import Metric, Sequences, measure_all
-from .rules import Rule
-from .sources import Source
+from .evaluation import Distinct, HeldOut, Metric, Sequences, measure_all
+from .sequences import Feedback, Length, OwnOutput, Query, Rule, Source
 
 STEPS_AT_ONCE = 16
 """Training batches that are made together; no number depends on it."""

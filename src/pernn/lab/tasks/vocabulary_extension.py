@@ -11,9 +11,8 @@ from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, integers
 
 from .config import TokenTaskConfig
-from .held_out import Composed, Distinct, Inputs, Targets
-from .metrics import Sequences
-from .rules import Reverse
+from .evaluation import Composed, Distinct, Inputs, Sequences, Targets
+from .sequences import Reverse
 from .synthetic import SyntheticTask
 
 NEW, MIXED = "new", "mixed"

@@ -1,0 +1,589 @@
+"""Parts of sequences: rules, sources of tokens, feedback and lengths."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int64, UInt64
+
+from pernn.errors import ConfigError
+from pernn.lab.interfaces import UNSCORED, Batch
+from pernn.randomness import integers, uniform
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """A deterministic function from inputs to targets, row by row."""
+
+    def targets(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch scored"]:
+        """Return the expected predictions."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reverse:
+    """The inputs, last one first.
+
+    Example:
+        8 29 2 11 → 11 2 29 8
+
+    Source: Morita (2024), section 2.1.
+    """
+
+    def targets(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch scored"]:
+        """Reverse every row."""
+        return np.ascontiguousarray(inputs[:, ::-1])
+
+
+@dataclass(frozen=True)
+class Sort:
+    """The inputs in ascending order, repeated ids repeated.
+
+    Example:
+        8 29 2 8 → 2 8 8 29
+    """
+
+    def targets(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch scored"]:
+        """Sort every row."""
+        return np.sort(inputs, axis=1)
+
+
+@dataclass(frozen=True)
+class Same:
+    """The inputs in their own order.
+
+    Example:
+        8 29 2 11 → 8 29 2 11
+    """
+
+    def targets(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch scored"]:
+        """Copy every row."""
+        return inputs.copy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayedAddition:
+    """The reversed first half plus the second half, modulo K.
+
+    Args:
+        vocab_size: Number of token ids, K.
+
+    Example:
+        8 29 2, then 5 4 30 → 7 1 6 (K = 32)
+    """
+
+    vocab_size: int
+
+    def targets(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch scored"]:
+        """Add the halves of every row.
+
+        Raises:
+            ConfigError: If there are no two halves.
+        """
+        half, odd = divmod(inputs.shape[1], 2)
+        if odd:
+            raise ConfigError(
+                f"delayed addition needs as many addends as tokens, got {inputs.shape[1]} in all"
+            )
+        sums: Int64[np.ndarray, "batch scored"] = inputs[:, half - 1 :: -1] + inputs[:, half:]
+        return sums % self.vocab_size
+
+
+@dataclass(frozen=True)
+class Predecessor:
+    """The id before the first occurrence of the last one.
+
+    Example:
+        8 29 2 11, then 2 → 29
+    """
+
+    def targets(
+        self, inputs: Int64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch scored"]:
+        """Look up every row's last id.
+
+        Raises:
+            ConfigError: If it does not occur before, or stands first.
+        """
+        places = (inputs[:, :-1] == inputs[:, -1:]).argmax(axis=1)
+        if not places.all():
+            raise ConfigError(
+                "a predecessor query must repeat one of the ids before it, not the first: "
+                "use the source Cued"
+            )
+        return np.take_along_axis(inputs, places[:, None] - 1, axis=1)
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A pure function from random words to input ids, row by row."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K."""
+        ...
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Return a sequence for each row of words."""
+        ...
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length that can occur."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform:
+    """Ids drawn uniformly and independently from 0 … vocab_size − 1.
+
+    Raises:
+        ConfigError: If there are fewer than two ids.
+    """
+
+    vocab_size: int
+
+    def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map one random word to each id."""
+        return integers(words, self.vocab_size)
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length."""
+        count: int = self.vocab_size**length
+        return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualFrequency:
+    """Independent ids, Rare with a probability, uniform within their half.
+
+    Frequent are the ids of the first half, Rare those of the second. One random word decides both:
+    the part of [0, 1) below 1 − rare_share is divided evenly among the Frequent ids, the rest among
+    the Rare ones. No id's probability is off by more than 2⁻⁵².
+
+    Args:
+        vocab_size: Number of token ids, K, an even number.
+        rare_share: Probability that an id is Rare, in (0, 1).
+
+    Raises:
+        ConfigError: If the ids cannot be halved, or one half would never occur.
+
+    Source: Morita (2024), section 2.2.
+    """
+
+    vocab_size: int
+    rare_share: float
+
+    def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
+        if self.vocab_size % 2:
+            raise ConfigError(
+                "vocab_size must be even, as one half of the ids is Frequent and the other Rare; "
+                f"got {self.vocab_size}"
+            )
+        if not 0 < self.rare_share < 1:
+            raise ConfigError(f"rare_share must lie between 0 and 1, got {self.rare_share}")
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map one random word to each id."""
+        half, frequent_share = self.vocab_size // 2, 1 - self.rare_share
+        point = uniform(words)
+        is_rare = point >= frequent_share
+        beyond = np.maximum(point - frequent_share, 0) / self.rare_share
+        inside = np.where(is_rare, beyond, point / frequent_share)
+        # A quotient may be rounded up to 1.
+        ranks = np.minimum((inside * half).astype(np.int64), half - 1)
+        ids: Int64[np.ndarray, "batch input_time"] = ranks + half * is_rare
+        return ids
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length."""
+        count: int = self.vocab_size**length
+        return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonRepeating:
+    """Distinct ids, every ordered choice of them equally likely.
+
+    Step t = 0, 1, … picks one of the vocab_size − t ids that are still free, by its rank among
+    them. The L ranks and the L ids determine each other, so the K!/(K − L)! sequences are exactly
+    as likely as the K!/(K − L)! combinations of ranks: uniform wherever `integers` is. Nothing of
+    the size of the vocabulary is held in memory.
+
+    Raises:
+        ConfigError: If there are fewer than two ids.
+    """
+
+    vocab_size: int
+
+    def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map one random word to each id, without repetition."""
+        ids = np.empty(words.shape, dtype=np.int64)
+        for step in range(words.shape[1]):
+            rank = integers(words[:, step], self.vocab_size - step)
+            # Below the n-th smallest used id v_n lie v_n − n free ones, n counted from 0: all used
+            # ids for which these do not suffice are to be skipped.
+            free_below = np.sort(ids[:, :step], axis=1) - np.arange(step)
+            ids[:, step] = rank + (free_below <= rank[:, None]).sum(axis=1)
+        return ids
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length.
+
+        Raises:
+            ConfigError: If there is no such sequence.
+        """
+        if self.vocab_size < length:
+            raise ConfigError(
+                f"vocab_size must be at least the length: there are no {length} distinct ids "
+                f"among {self.vocab_size}"
+            )
+        return math.perm(self.vocab_size, length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cued:
+    """Distinct ids, then one of them again, never the first.
+
+    Args:
+        source: Where the distinct ids come from.
+    """
+
+    source: NonRepeating
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, K."""
+        return self.source.vocab_size
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map each row's last word to a place, others to ids."""
+        ids = self.source.draw(words[:, :-1])
+        places = 1 + integers(words[:, -1:], ids.shape[1] - 1)
+        return np.concatenate([ids, np.take_along_axis(ids, places, axis=1)], axis=1)
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length, the repeated id included.
+
+        Raises:
+            ConfigError: If there is no such sequence.
+        """
+        if length < 3:
+            raise ConfigError(
+                f"length must be at least 2 distinct ids and the repeated one, got {length} in all"
+            )
+        return self.source.num_sequences(length - 1) * (length - 2)
+
+
+def _require_two_ids(vocab_size: int) -> None:
+    if vocab_size < 2:
+        raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
+
+
+@runtime_checkable
+class Feedback(Protocol):
+    """Tokens and queries around the inputs, and their embedding rows."""
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Names of the embedding rows after the ids', the query's first."""
+        ...
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count the query steps for that many targets."""
+        ...
+
+    def tokens(
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Return all tokens that are shown before the queries."""
+        ...
+
+
+class _InputsOnly:
+    def tokens(
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs and nothing else."""
+        return inputs
+
+
+@dataclass(frozen=True)
+class Query(_InputsOnly):
+    """The same learnable vector at every step of the output phase.
+
+    Source: Morita (2024), section 4.1.
+    """
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name the query's row."""
+        return ("?",)
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count the query steps for that many targets: one each."""
+        return num_targets
+
+
+@dataclass(frozen=True)
+class Unprompted(_InputsOnly):
+    """No query: the answers are due while the last inputs are shown."""
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name no row."""
+        return ()
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count no query steps."""
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldAndEmit:
+    """A learnable vector while inputs are held, another for the outputs.
+
+    EMIT is the query, the embedding's row `vocab_size`; HOLD is the token `vocab_size + 1`.
+
+    Args:
+        hold_time: Steps between the inputs and the answers; without any there is no HOLD row.
+
+    Raises:
+        ConfigError: If the time is negative.
+    """
+
+    hold_time: int
+
+    def __post_init__(self) -> None:
+        if self.hold_time < 0:
+            raise ConfigError(f"hold_time must be at least 0, got {self.hold_time}")
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name the rows that are shown."""
+        return ("EMIT", "HOLD") if self.hold_time else ("EMIT",)
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count the EMIT steps for that many targets: one each."""
+        return num_targets
+
+    def tokens(
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs, then HOLD."""
+        holds = np.full((len(inputs), self.hold_time), vocab_size + 1, dtype=np.int64)
+        return np.concatenate([inputs, holds], axis=1)
+
+
+@dataclass(frozen=True)
+class OwnOutput:
+    """The previous output, in training the true one (teacher forcing).
+
+    The sign is DUMMY, the embedding's row `vocab_size`. The task shows the true outputs; a network
+    with a `decode` of its own puts its outputs in their place.
+
+    Source: Morita (2024), version 1, appendix B.2.
+    """
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """Name the row that is shown before there is an output."""
+        return ("DUMMY",)
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count no query steps."""
+        return 0
+
+    def tokens(
+        self,
+        inputs: Int64[np.ndarray, "batch input_time"],
+        targets: Int64[np.ndarray, "batch scored"],
+        vocab_size: int,
+    ) -> Int64[np.ndarray, "batch token_time"]:
+        """Show the inputs, DUMMY, and all targets but the last one."""
+        dummy = np.full((len(inputs), 1), vocab_size, dtype=np.int64)
+        return np.concatenate([inputs, dummy, targets[:, :-1]], axis=1)
+
+
+Inputs = Int64[np.ndarray, "batch input_time"]
+"""Rows of ids, as long as the longest; what is beyond a row's own length is filled up."""
+
+
+@runtime_checkable
+class Length(Protocol):
+    """The lengths that inputs may have, and how likely each is."""
+
+    @property
+    def possible(self) -> range:
+        """All lengths, the shortest first."""
+        ...
+
+    @property
+    def num_draws(self) -> int:
+        """Random words that decide a row's length, beside those of its ids."""
+        ...
+
+    def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
+        """Refuse parts that do not work with these lengths."""
+        ...
+
+    def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
+        """Set the length of every row: ids beyond it become padding."""
+        ...
+
+    def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
+        """Make a batch out of batches of one length each."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed:
+    """Every input has the same length.
+
+    Raises:
+        ConfigError: If the length is not positive.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise ConfigError(f"length must be at least 1, got {self.length}")
+
+    @property
+    def possible(self) -> range:
+        """The one length."""
+        return range(self.length, self.length + 1)
+
+    @property
+    def num_draws(self) -> int:
+        """None: nothing is to be decided."""
+        return 0
+
+    def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
+        """Take any parts."""
+
+    def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
+        """Leave the rows as they are."""
+        return ids
+
+    def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
+        """Make the batch at once."""
+        return make(inputs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformRange:
+    """A length per input, uniform in min_length … longest.
+
+    In a batch each sequence starts at step 1: inputs, then as many queries, then padding up to the
+    steps of the longest. Queries are given as tokens, since they begin at different steps; padding
+    shows the query too, is never scored and comes last, so it changes nothing that is.
+
+    Raises:
+        ConfigError: If the lengths are not positive or none lies between them.
+    """
+
+    min_length: int
+    longest: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_length <= self.longest:
+            raise ConfigError(
+                f"min_length must lie in 1 … {self.longest}, the longest length; "
+                f"got {self.min_length}"
+            )
+
+    @property
+    def possible(self) -> range:
+        """All lengths."""
+        return range(self.min_length, self.longest + 1)
+
+    @property
+    def num_draws(self) -> int:
+        """One word for the length."""
+        return 1
+
+    def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
+        """Refuse what does not keep its meaning when a sequence is shorter.
+
+        Raises:
+            ConfigError: If there is no query row to fill up with, the source's last id is special,
+                or the rule does not give one answer for each input.
+        """
+        if not isinstance(feedback, Query):
+            raise ConfigError(
+                "inputs of several lengths need the feedback Query: its row stands at steps that "
+                f"differ by sequence, and fills up the shorter ones; got {type(feedback).__name__}"
+            )
+        if isinstance(source, Cued):
+            raise ConfigError(
+                "inputs of several lengths cannot come from Cued: a shorter sequence would lose "
+                "the repeated id at its end"
+            )
+        try:
+            num_answers = rule.targets(np.zeros((1, 2), dtype=np.int64)).shape[1]
+        except ConfigError:
+            num_answers = None
+        if num_answers != 2:
+            raise ConfigError(
+                "inputs of several lengths need a rule with one answer for each input, whatever "
+                f"their number; {type(rule).__name__} has not"
+            )
+
+    def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
+        """Draw a length for every row, and pad beyond it."""
+        lengths = self.min_length + integers(words, len(self.possible))
+        return np.where(np.arange(ids.shape[1]) < lengths, ids, padding)
+
+    def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
+        """Join batches of one length each, row by row."""
+        tokens = np.full((len(inputs), 2 * self.longest), padding, dtype=np.int64)
+        targets = np.full(
+            (len(inputs), 2 * self.longest - self.min_length), UNSCORED, dtype=np.int64
+        )
+        lengths = (inputs != padding).sum(axis=1)
+        for length in np.unique(lengths):
+            rows = lengths == length
+            alone = make(inputs[rows, :length])
+            tokens[rows, :length] = alone.tokens
+            due = slice(length - self.min_length, 2 * length - self.min_length)
+            targets[rows, due] = alone.targets
+        return Batch(tokens, 0, targets)
