@@ -284,7 +284,7 @@ class PositionEncodedRNN(EncodedNetwork):
             )
 
     def _rows(self) -> Float[Tensor, "rows width"]:
-        """The embedding as it stands in the input: twice for `repeated_embedding`."""
+        """Return the embedding as the input has it, twice for `repeated_embedding`."""
         return torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)
 
 

@@ -1,4 +1,6 @@
-"""Experiments: a module per question of the paper. Adding one: a module, a `CATALOGUE` entry.
+"""Experiments, a module per question of the paper.
+
+Adding one takes a module and an entry of `CATALOGUE`.
 
 Other packages add theirs by an entry point of the group `pernn.lab.experiments`.
 """

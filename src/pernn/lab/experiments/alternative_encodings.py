@@ -51,7 +51,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour on two CPU cores."""
+    """Return trials for an hour on two CPU cores."""
     return grid(
         {"task.vocab_size": 192, "core.kind": "lstm", **SMALL},
         _lengths(4, num_held_out=256),
@@ -61,7 +61,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid(
         {"task.vocab_size": 16_384, "core.kind": "lstm"},
         _lengths(32),

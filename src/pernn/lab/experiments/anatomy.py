@@ -1,4 +1,4 @@
-"""Which wrong answers do networks give, and how do they hold what they read, at equal accuracy?
+"""Wrong answers and states of networks at equal accuracy.
 
 The networks are those of the hot cell of `temperature`, in the checkpoints nearest to two levels of
 training accuracy. The rate is constant, so trainings end soon after the later level: what comes
@@ -52,7 +52,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour on two CPU cores."""
+    """Return trials for an hour on two CPU cores."""
     kept = {"training.checkpoint_interval": 100, "training.keep_interval": 100}
     cells = {"gru": (32, 10_000, 6_000), "lstm": (192, 16_000, 8_000)}
     return _specs({**SMALL_PACED, **kept, "analysis": {"kind": "anatomy"}}, cells, SMALL_SEEDS)

@@ -1,4 +1,4 @@
-"""Does a network do without an encoding if it is fed its own outputs?
+"""Does feedback of a network's own outputs replace the encoding?
 
 Source: Morita (2024), version 1, appendix B.2 and figures 7 and 8; appendix C.2 and figure 13.
 """
@@ -45,12 +45,15 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour on two CPU cores; the networks without feedback are those of `sorting`."""
+    """Return trials for an hour on two CPU cores.
+
+    The networks without feedback are those of `sorting`.
+    """
     return _with_and_without_feedback(SMALL, [64, 192], SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return _with_and_without_feedback({"task.length": 64}, POWERS)
 
 

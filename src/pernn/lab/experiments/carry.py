@@ -1,4 +1,4 @@
-"""What must the encoding carry? Time, a key, a drive, in which phase, and how finely.
+"""Contents of an encoding: time, a key, a drive, and how finely.
 
 Arms of norm 1 and 64 wide but for the clocks of two numbers. The rate stays constant after the
 warm-up, as a cosine would mix up the late phase with its own; what counts is how soon 0.9 of fresh
@@ -84,7 +84,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores."""
+    """Return trials for a night on two CPU cores."""
     training = {**MASTERY_TRAINING, "training.iterations": 16_000}
     return _specs(training, {"gru": 64, "lstm": 192}, seeds=SMALL_SEEDS)
 

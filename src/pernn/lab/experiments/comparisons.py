@@ -1,4 +1,4 @@
-"""What the experiments' claims and figures share: cores by name, claims of gain, labels."""
+"""Shared parts of claims and figures: cores, gains, labels."""
 
 from .experiment import FigureLayout, names_of
 from .grids import ENCODING, Settings
@@ -118,7 +118,7 @@ LABELS = {
 
 
 def by_core(x: str, *metrics: str, x_base: int | None = None) -> FigureLayout:
-    """Lay a figure out as most of the paper's: a panel per core, vanilla against encoded."""
+    """Lay out a panel per core, vanilla against encoded."""
     return FigureLayout(
         x=x,
         panels="core.kind",
@@ -135,7 +135,7 @@ def named(*names: str) -> dict[str, str]:
 
 
 def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
-    """Return the display names that a figure needs, in the order in which it shows the values."""
+    """Return a figure's display names, in the order of its values."""
     shown = (figure.x, figure.panels, figure.lines, figure.rows)
     columns = [name for some in shown for name in names_of(some)]
     contrast = figure.contrast
@@ -146,7 +146,7 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
 
 
 def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
-    """Claim that the sinusoidal encoding raises a core's token accuracy, averaged over cells."""
+    """Claim that the sinusoidal encoding raises a core's mean token accuracy."""
     return Claim(
         name=f"encoding_helps_{core}",
         statement=f"The sinusoidal encoding raises the {CORES[core]}'s token accuracy.",
@@ -171,7 +171,7 @@ def falls(where: Where, metric: str = "token_accuracy", along: str = "task.vocab
 
 
 def no_gain(where: Where, contrast: Contrast, cells: str, margin: float = POINT) -> Differs:
-    """State that the treated condition gains less than a margin of token accuracy."""
+    """State that the gain in token accuracy is below a margin."""
     return Differs(
         "token_accuracy",
         where,

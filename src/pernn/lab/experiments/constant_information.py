@@ -1,4 +1,4 @@
-"""Does the encoding help more with many tokens than with long inputs, at equal information?
+"""Many tokens against long inputs, at equal information.
 
 The number of possible inputs, K^L, is the same everywhere: 2^768 at paper scale, as 768 = 2·384 =
 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first one: a slip, as 4^384 is 2^768.)
@@ -33,7 +33,10 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores: a sixteenth of the paper's lengths."""
+    """Return trials for an hour or two on two CPU cores.
+
+    The lengths are a sixteenth of the paper's.
+    """
     return grid(
         {"core.kind": "lstm", **SMALL},
         _vocabularies(PAPER_BITS // 16, 2, 4, 8, 64, 4096),
@@ -43,7 +46,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid({"core.kind": "lstm"}, _vocabularies(PAPER_BITS, 2, 4, 8, 64, 4096), encodings())
 
 

@@ -24,7 +24,10 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores: half as many tokens, held for less time."""
+    """Return trials for an hour or two on two CPU cores.
+
+    Half as many tokens are held for less time.
+    """
     return grid(
         {**TASK, **SMALL, "task.length": 5},
         each("task.hold_time", [20, 30, 40]),
@@ -34,7 +37,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid({**TASK, "task.length": 10}, each("task.hold_time", HOLD_TIMES), encodings())
 
 

@@ -34,7 +34,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, with twice the updates of the others, for GPUs."""
+    """Return the published grid, with twice the usual updates, for GPUs."""
     return grid(
         {**TASK, "task.length": 16, "training.iterations": 600_000},
         each("task.vocab_size", [896, 960, 1024, 1088]),

@@ -1,4 +1,4 @@
-"""Is it the encoding that helps, or the parameters that come with it?
+"""Is it the encoding that helps, or its additional parameters?
 
 Source: Morita (2024), version 5, appendix C.
 """
@@ -33,7 +33,10 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour on two CPU cores; two thirds of its trials are those of `sorting`."""
+    """Return trials for an hour on two CPU cores.
+
+    Two thirds of them are those of `sorting`.
+    """
     return grid(
         {"core.kind": "lstm", **SMALL},
         each("task.vocab_size", [64, 192]),
@@ -44,7 +47,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid(
         {"core.kind": "lstm"},
         each("task.vocab_size", POWERS),

@@ -1,4 +1,4 @@
-"""Is it rare tokens to be retrieved that are hard, or rare tokens beside them?
+"""Are rare targets hard, or rare tokens beside the target?
 
 Checkpoints are kept for `gradient_stability`, which analyses the same runs.
 
@@ -43,7 +43,10 @@ def _cores(**vocabularies: int) -> list[Settings]:
 
 
 def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores: short inputs and few ids, so that Rare ones are learnt at all."""
+    """Return trials for minutes on two CPU cores.
+
+    Inputs are short and ids few, so that Rare ones are learnt at all.
+    """
     return grid(
         {
             "task.kind": "dual_frequency",
@@ -59,7 +62,10 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores; see docs/evidence/plan.md for how it was chosen."""
+    """Return trials for an hour or two on two CPU cores.
+
+    They were chosen as docs/evidence/plan.md says.
+    """
     return grid(
         {
             "task.kind": "dual_frequency",
@@ -77,7 +83,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     kept = {"training.keep_interval": 5_000}
     return grid({"task.kind": "dual_frequency", **kept}, _cores(**VOCABULARIES), encodings())
 

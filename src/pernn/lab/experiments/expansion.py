@@ -1,4 +1,4 @@
-"""The grid of a sweep: an experiment's specs with values replaced, varied and added.
+"""Grids of sweeps: specs with values replaced, varied and added.
 
 Changes are plain values by dotted path: `core.hidden_size` → 64 replaces, `seed` → [111, 222] makes
 a grid, and `+core.kind` → "mingru:MinGRUConfig" adds to the values that the experiment has. A kind
@@ -29,7 +29,9 @@ Changes = Mapping[str, Any]
 def trials(
     experiment: Experiment, scale: str, changes: Changes | None = None
 ) -> tuple[RunSpec, ...]:
-    """Return the specs of an experiment at a scale, changed by dotted path; seeds outermost.
+    """Return an experiment's specs at a scale, changed by dotted path.
+
+    Seeds vary slowest.
 
     A value that only some of the specs have (the width of an encoding) is changed in those; a kind
     that some of them have leaves these alone. Specs that became equal are listed once.
@@ -65,7 +67,7 @@ def trials(
 
 
 def with_axes(experiment: Experiment, specs: Sequence[RunSpec], changes: Changes) -> Experiment:
-    """Return an experiment whose figures and claims tell apart what changes made a grid of.
+    """Return an experiment whose figures and claims know a changed grid.
 
     A figure that does not name such a setting gets a block of rows for each of its values, a claim
     that does not is judged once for each. A setting that only some lines of the figure have (the

@@ -1,4 +1,4 @@
-"""What an experiment is: specs per scale, claims as data, and the figure's layout as data.
+"""An experiment: specs per scale, claims and figures as data.
 
 Records are flat: the run's spec by dotted path (`task.vocab_size`, `core.kind`, `seed`) beside its
 measured metrics (`token_accuracy`). Everything below selects and names columns of such records.
@@ -39,7 +39,9 @@ REPORT_FILES = frozenset(
 
 @dataclass(frozen=True)
 class FigureLayout:
-    """How records become panels: columns of panels × rows of metrics, one line per condition.
+    """Layout of records in columns of panels × rows of metrics.
+
+    Each condition is a line.
 
     Attributes:
         x: Column on the horizontal axis; of `scatter` one that is measured. Several of them name
@@ -152,7 +154,7 @@ class Experiment:
 
 
 def find_experiment(name: str) -> Experiment:
-    """Import an experiment by name: a built-in one, or another package's by its entry point.
+    """Import an experiment by name, built-in or by its entry point.
 
     Raises:
         ConfigError: If there is none of that name, it cannot be imported, or what was registered

@@ -1,4 +1,4 @@
-"""Does the encoding save a factor of the updates, or change how they grow with the vocabulary?
+"""Does the encoding save a factor of updates, or their growth?
 
 With updates to a level ∝ K^a, log2 of vanilla over encoded grows by the difference of the two
 exponents per doubling of K: by nothing where the encoding saves the same factor everywhere.
@@ -57,12 +57,15 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores; the GRU at K = 64 is that of `temperature`."""
+    """Return trials for a night on two CPU cores.
+
+    The GRU at K = 64 is that of `temperature`.
+    """
     return _specs(SMALL_PACED, VOCABULARIES, SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes, for GPUs."""
+    """Return the published sizes, for GPUs."""
     sizes = {"gru": (16, 64, 256), "lstm": (256, 1_024, 4_096)}
     return _specs(PAPER_PACED, sizes, SEEDS, TENTH)
 

@@ -1,4 +1,4 @@
-"""Do rare tokens make the gradients of networks without an encoding point anywhere?
+"""Do rare tokens turn the gradients of networks without an encoding?
 
 The trainings are those of `dual_frequency`: whoever has run it has only the analysis left to do.
 
@@ -38,14 +38,14 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores, nearly all of it training."""
+    """Return trials for an hour or two on two CPU cores."""
     return _analysed(
         dual_frequency.small(), s4d_source_step=3, num_per_condition=128, map_per_condition=16
     )
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published trainings, every 5,000 updates, for GPUs."""
+    """Return the published trainings, every 5,000 updates, for GPUs."""
     return _analysed(dual_frequency.paper(), s4d_source_step=23, num_per_condition=256)
 
 

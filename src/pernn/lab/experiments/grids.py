@@ -1,4 +1,4 @@
-"""What the experiments' grids share: seeds, conditions and their product."""
+"""Shared parts of grids: seeds, conditions and their product."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -23,7 +23,9 @@ MAX_SEEDS = 100
 
 
 def first_seeds(count: int) -> tuple[int, ...]:
-    """Return the first seeds of the series 111, 222 …: the published ones, then fixed further ones.
+    """Return the first seeds of the series 111, 222 and so on.
+
+    The published ones come first, then fixed further ones.
 
     Raises:
         ConfigError: If there are none or more than `MAX_SEEDS`.
@@ -84,14 +86,14 @@ def each(path: str, values: Sequence[Any]) -> list[Settings]:
 
 
 def encodings(*kinds: str) -> list[Settings]:
-    """Make one condition per positional encoding; by default vanilla and sinusoidal."""
+    """Make one condition per encoding, by default vanilla and sinusoidal."""
     return each("encoding.kind", kinds or (ENCODING.baseline, ENCODING.treated))
 
 
 def grid(
     base: Settings, *axes: Sequence[Settings], seeds: Sequence[int] = SEEDS
 ) -> tuple[RunSpec, ...]:
-    """Cross seeds and conditions over common settings; the first axis varies slowest.
+    """Cross seeds and conditions, of which the first varies slowest.
 
     Seeds are outermost, so that an unfinished sweep is a whole study with fewer seeds. Settings
     that a condition's parts do not have (a width of no encoding) are left out for it.

@@ -35,7 +35,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores."""
+    """Return trials for an hour or two on two CPU cores."""
     return grid(
         {"task.kind": "infinite_vocabulary", **SMALL},
         each("task.dimension", [8, 32, 64]),
@@ -46,7 +46,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid(
         {"task.kind": "infinite_vocabulary", "task.length": 64},
         each("task.dimension", DIMENSIONS),

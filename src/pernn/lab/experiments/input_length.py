@@ -1,4 +1,4 @@
-"""Does the positional encoding help with longer inputs, as it does with larger vocabularies?
+"""Does the encoding help with longer inputs?
 
 Source: Morita (2024), version 1, figure 3 and section 4.1.
 """
@@ -28,7 +28,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores."""
+    """Return trials for an hour or two on two CPU cores."""
     return grid(
         {**SMALL, "task.vocab_size": 2, "task.length": 16},
         each("task.length", [16, 24, 32]),
@@ -39,7 +39,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid(
         {"task.vocab_size": 2},
         each("task.length", [64, 128, 256, 512]),

@@ -56,7 +56,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour on two CPU cores, on generated text."""
+    """Return trials for an hour on two CPU cores, on generated text."""
     text = _generated(10_000, 2_000, vocab_size=1_024, length=64)
     training = {**SHORT_TRAINING, "training.iterations": 2_000, **_evaluated_every(100)}
     base = {**BASE, **text, **widths(128), **training}

@@ -1,4 +1,4 @@
-"""Does the encoding still help if each network has the peak learning rate that suits it best?
+"""Does the encoding help at each network's best peak learning rate?
 
 The published runs give every network the same rate. Here several rates are tried; for each core and
 encoding the best is chosen on validation seeds, and the choices are compared on the others, beside
@@ -42,7 +42,7 @@ def tuned(
     validation: tuple[int, ...] = VALIDATION_SEEDS,
     rows: Columns | None = None,
 ) -> Experiment:
-    """Return an experiment at several peak rates, judged at the best of each condition.
+    """Return an experiment, judged at each condition's best peak rate.
 
     Args:
         experiment: Any; its trials are run at every rate.
@@ -119,7 +119,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes, where the vanilla networks fall short, for GPUs."""
+    """Return the published sizes where vanilla falls short, for GPUs."""
     return grid({}, _cores(elman=8, gru=64, lstm=1_024), encodings())
 
 

@@ -1,4 +1,4 @@
-"""Would the network without an encoding catch up with more training, or with larger batches?
+"""Do more training or larger batches replace the encoding?
 
 The paper says that neither helps and shows no numbers; which vocabularies it means it does not say
 either. Those of its frequency experiments are taken, where the vanilla networks fall short: 64 ids
@@ -51,7 +51,10 @@ class Plan:
     seeds: Sequence[int] = SEEDS
 
     def specs(self) -> tuple[RunSpec, ...]:
-        """Return vanilla networks with 1, 2 and 4 times of either, and the encoded ones with 1."""
+        """Return vanilla networks with more of either, and encoded ones.
+
+        Of updates or batch size vanilla has 1, 2 and 4 times, the encoded network once.
+        """
         vanilla, encoded = encodings()
         more = [{path: n * times} for path, n in self.training.items() for times in (2, 4)]
         cores = [{"core.kind": core, "task.vocab_size": self.vocabularies[core]} for core in KINDS]

@@ -1,4 +1,4 @@
-"""Does the encoding help to tell which token stood before a given one?
+"""Does the encoding help to name the token before another?
 
 Source: Morita (2024), version 5, appendix A.3. The text gives no vocabulary sizes;
 K = 512 … 1024 is kept, and the step of 128 is ours.
@@ -24,7 +24,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour on two CPU cores."""
+    """Return trials for an hour on two CPU cores."""
     return grid(
         {**TASK, **SMALL, "training.iterations": 16_000},
         each("task.vocab_size", [8, 12, 16]),
@@ -34,7 +34,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, as far as the texts tell, for GPUs."""
+    """Return the published grid, as far as texts tell, for GPUs."""
     return grid(
         {**TASK, "task.length": 16},
         each("task.vocab_size", [512, 640, 768, 896, 1024]),

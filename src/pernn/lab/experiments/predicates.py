@@ -1,4 +1,4 @@
-"""Claims as data: what a text says, where, and what must hold of the records for it to be true.
+"""Claims as data: statement, place, and condition on the records.
 
 A predicate names columns of flat records: the run's spec by dotted path (`task.vocab_size`,
 `seed`) beside its measured metrics. `pernn.lab.reports.judge` decides it. Updates to a level
@@ -34,13 +34,13 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 def pace_column(level: float | str) -> str:
-    """Return the column that has the updates until a training accuracy was first reached."""
+    """Return the column of the updates to a training accuracy."""
     return f"updates_to_{level}"
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two conditions, told apart by one column; the difference is `treated − baseline`.
+    """Two values of a column, whose difference is `treated − baseline`.
 
     Trials are paired by seed and by the columns that the comparison names, so the two may differ
     in further columns. In the rows of a table both may belong to one trial.
@@ -87,12 +87,15 @@ class AtLeast(_Bounded):
 
 
 class AtMost(_Bounded):
-    """In every cell, the mean over seeds stays at or below a threshold; else as `AtLeast`."""
+    """Mean over seeds at or below a threshold in every cell.
+
+    Else it is as `AtLeast`.
+    """
 
 
 @dataclass(frozen=True)
 class Differs:
-    """The paired difference, averaged over the cells within a seed, has a sign.
+    """Sign of the paired difference, averaged over cells within a seed.
 
     Each cell is shown beside the average, and the verdict says if cells disagree in sign.
 
@@ -155,7 +158,7 @@ class Equivalent:
 
 @dataclass(frozen=True)
 class DiffersMore:
-    """One paired difference exceeds another: the contrast is larger on one side of `between`.
+    """Larger contrast on one side of `between` than on the other.
 
     Per seed and cell it is (treated − baseline) where `between` is treated, less (treated −
     baseline) where it is baseline; averaged over the cells within a seed as by `Differs`. The four
@@ -184,7 +187,7 @@ class DiffersMore:
 
 @dataclass(frozen=True)
 class Grows:
-    """A metric grows with a column: its least-squares slope per doubling has a sign (over seeds).
+    """Sign of a metric's least-squares slope per doubling of a column.
 
     At least two distinct values of `along` are needed, else the claim was not run.
 
@@ -205,7 +208,9 @@ class Grows:
 
 @dataclass(frozen=True)
 class LimitNear:
-    """The largest value of `along` up to which the threshold always holds lies near a number.
+    """Limit of `along` for a threshold, near a number.
+
+    The limit is the largest value up to which the threshold always holds.
 
     Near means within a factor of two either way; per seed, 0 if already the smallest value fails.
 
@@ -227,7 +232,7 @@ class LimitNear:
 
 @dataclass(frozen=True)
 class EveryTrial:
-    """Every single trial measures one of a few values: "perfect or at chance".
+    """Every trial at one of a few values: perfect or at chance.
 
     This is no statement about a mean, so no interval decides it. One counterexample refutes a
     statement about all trials, provided that it is none by measurement error: a trial further than
@@ -309,7 +314,7 @@ Predicate = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Which value of a setting stands for each condition: its best one, or one for all.
+    """Choice of a setting's value: each condition's best, or one.
 
     Conditions are told apart by all their settings but the seed and this one.
 
@@ -328,7 +333,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a text says something; printed as "v3, Fig. 2".
+    """Place in a text, printed as "v3, Fig. 2".
 
     Attributes:
         version: arXiv version of the study, `v1` … `v5`; of another text, its author and year.
@@ -375,7 +380,7 @@ class Claim:
 
     @property
     def cited(self) -> str:
-        """The places in one line: "v3, Fig. 2; v1, Fig. 2"."""
+        """The places in one line, such as "v3, Fig. 2"."""
         return "; ".join(map(str, self.places))
 
 

@@ -1,4 +1,4 @@
-"""When is the encoding needed: for the early search, for the late updates, or for every answer?
+"""Is the encoding needed early, late, or for every answer?
 
 The encoding is there always, never, for the first updates alone, for the second half alone, or
 until it is withdrawn from the trained network.
@@ -38,12 +38,15 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """Two hours on two CPU cores; the arms "always" and "never" are those of `temperature`."""
+    """Return trials for two hours on two CPU cores.
+
+    The arms "always" and "never" are those of `temperature`.
+    """
     return _specs(SMALL_PACED, {"gru": 64, "lstm": 192}, SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes, for GPUs."""
+    """Return the published sizes, for GPUs."""
     return _specs(PAPER_PACED, {"gru": 64, "lstm": 1_024}, SEEDS, TENTH)
 
 

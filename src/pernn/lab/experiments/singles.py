@@ -1,4 +1,4 @@
-"""Trials that belong to no sweep, such as those of `pernn train`, as an experiment of their own."""
+"""Trials of no sweep, as of `pernn train`, as an experiment."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ SINGLE = "train"
 
 
 def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
-    """Return an experiment without claims, whose figure has a point for each trial.
+    """Return an experiment without claims, each trial a point.
 
     Args:
         specs: Run → its spec.

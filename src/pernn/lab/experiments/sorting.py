@@ -1,4 +1,4 @@
-"""Does the encoding help where the order of the inputs does not matter?
+"""Does the encoding help where the inputs' order is irrelevant?
 
 Source: Morita (2024), versions 2 and 3, appendix A.2 and figure 8; version 1, appendix C.2 and
 figure 12.
@@ -51,7 +51,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores."""
+    """Return trials for an hour or two on two CPU cores."""
     vocabularies = {"elman": (8, 64), "gru": (16, 64), "lstm": (64, 192)}
     return grid(
         SMALL,
@@ -67,7 +67,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid(
         {},
         each("task.vocab_size", POWERS),

@@ -97,24 +97,27 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An evening on two CPU cores: the networks of the short trainings, for twice as long."""
+    """Return trials for an evening on two CPU cores.
+
+    The networks of the short trainings are trained for twice as long.
+    """
     return _specs(SMALL_PACED, {"gru": 64, "lstm": 192}, SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes, for GPUs."""
+    """Return the published sizes, for GPUs."""
     return _specs(PAPER_PACED, {"gru": 64, "lstm": 1_024}, SEEDS, TENTH)
 
 
 def either(rate: float) -> Settings:
-    """Select a rate of `small`, or the one of `paper` that stands in its place."""
+    """Select a rate of `small`, or that of `paper` in its place."""
     return {COLUMN: (rate, rate / TENTH)}
 
 
 def gain_grows(
     along: str, where: Settings, sign: Literal[1, -1] = 1, level: float = LEVEL
 ) -> Grows:
-    """State that the factor of updates that the encoding saves grows with a setting."""
+    """State that the saved factor of updates grows with a setting."""
     return Grows(pace_column(level), where, GAIN, along=along, sign=sign)
 
 

@@ -1,4 +1,4 @@
-"""Does the gain over vocabularies remain if each network has its own best peak learning rate?
+"""Does the gain remain at each network's best learning rate?
 
 `vocabulary_size` trains every network at one rate. Here validation seeds choose among seven for
 each core, vocabulary and encoding, and the other seeds are compared at the chosen rates. They need
@@ -43,20 +43,26 @@ def _cells(vocabularies: Mapping[str, Sequence[int]]) -> list[Settings]:
 
 
 def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores: two rates at the start of the training, no test of the claims."""
+    """Return trials for minutes on two CPU cores.
+
+    Two rates at the start of the training test no claim.
+    """
     base = {"task.length": 8, **widths(64), **DEMO_TRAINING, "training.iterations": 300}
     return at_values(grid(base, _cells(VOCABULARIES), encodings()), COLUMN, (0.0035, 0.01))
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores, at the chosen rates: the networks of `vocabulary_size`."""
+    """Return trials for a night on two CPU cores, at chosen rates.
+
+    The networks are those of `vocabulary_size`.
+    """
     base = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
     trials = grid(base, _cells(VOCABULARIES), encodings(), seeds=SMALL_SEEDS)
     return at_values(trials, COLUMN, RATES)
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published sizes, where the vanilla networks fall short, for GPUs."""
+    """Return the published sizes where vanilla falls short, for GPUs."""
     sizes = {"gru": (64, 256), "lstm": (1_024, 16_384)}
     return at_values(grid({}, _cells(sizes), encodings()), COLUMN, PAPER_RATES)
 

@@ -1,4 +1,4 @@
-"""The best value of a setting for each condition: chosen by validation seeds, judged on others.
+"""Best values of a setting, chosen by validation seeds.
 
 Which trials are run follows from those that are finished: several values with validation seeds,
 further ones where the best lies at an end, then the other seeds at the chosen values.
@@ -31,7 +31,7 @@ Score = Callable[[RunSpec], float | None]
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is tuned, over which trials.
+    """A tuned setting and its trials.
 
     Attributes:
         column: The setting.
@@ -46,7 +46,7 @@ class Tuning:
     base: tuple[RunSpec, ...]
 
     def trials(self, score: Score) -> tuple[list[RunSpec], dict[RunSpec, float]]:
-        """Return the trials that are known to be needed, and what is chosen.
+        """Return the trials that are needed, and the chosen values.
 
         Args:
             score: Returns the metric of a trial; `None` if it is not finished.
@@ -102,7 +102,7 @@ class Tuning:
 
 
 def read_grid(text: str) -> tuple[float, ...]:
-    """Read LOW:HIGH:N as N values, each the same factor above the one before.
+    """Read LOW:HIGH:N as N values, each a fixed factor above the last.
 
     Raises:
         ConfigError: If it is not of that form, or the values are not two or more that ascend from
@@ -130,7 +130,7 @@ def _rounded(value: float) -> float:
 def tune(
     experiment: Experiment, base: Sequence[RunSpec], changes: Mapping[str, Any]
 ) -> tuple[Experiment, Tuning | None]:
-    """Return an experiment that is judged at the best values of what is tuned, and the tuning.
+    """Return an experiment judged at the best values, and the tuning.
 
     Args:
         experiment: Any whose first metric is an accuracy, and whose claims choose nothing yet.
@@ -171,7 +171,7 @@ def tune(
 def at_best(
     claim: Claim, column: str, metric: str, validation: tuple[int, ...] = VALIDATION_SEEDS
 ) -> Claim:
-    """Return a claim about each condition at its own best value of a setting."""
+    """Return a claim about conditions at their own best values."""
     name = "peak rate" if column == "training.learning_rate" else column
     return replace(
         claim,
@@ -185,7 +185,7 @@ def at_best(
 def over_values(
     layout: FigureLayout, column: str, panels: Columns, rows: Columns | None = None
 ) -> FigureLayout:
-    """Return a layout of a first metric over the values of a setting."""
+    """Return a layout of the first metric over a setting's values."""
     return FigureLayout(
         x=column,
         panels=panels,
@@ -203,7 +203,7 @@ def at_values(
     values: tuple[float, ...],
     validation: tuple[int, ...] = VALIDATION_SEEDS,
 ) -> tuple[RunSpec, ...]:
-    """Return a grid at several values of a setting, and each condition with validation seeds too.
+    """Return a grid at several values, with validation seeds too.
 
     Seeds stay outermost, those of the validation last.
     """

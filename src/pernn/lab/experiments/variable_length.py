@@ -1,4 +1,4 @@
-"""Does the encoding help where the time of an answer is not known beforehand?
+"""Does the encoding help where an answer's time is unknown?
 
 Source: Morita (2024), versions 2 and 3, appendix B and figure 9.
 """
@@ -16,7 +16,10 @@ KINDS = ("gru", "lstm")
 
 
 def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores: a quarter of the lengths, a small vocabulary."""
+    """Return trials for minutes on two CPU cores.
+
+    Lengths are a quarter, the vocabulary is small.
+    """
     return grid(
         {
             "task.kind": "variable_length",
@@ -33,7 +36,10 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """Half an hour on two CPU cores; the LSTM's trials are those of `alternative_encodings`."""
+    """Return trials for half an hour on two CPU cores.
+
+    The LSTM's trials are those of `alternative_encodings`.
+    """
     several = {"task.kind": "variable_length", "task.min_length": 4, "task.num_held_out": 256}
     vocabularies = {"gru": 64, "lstm": 192}
     return grid(
@@ -45,7 +51,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid(
         {"task.kind": "variable_length", "task.vocab_size": 16_384},
         each("core.kind", ["lstm"]),

@@ -1,4 +1,4 @@
-"""Does a pretrained network take up new words more easily with the encoding?
+"""Does a pretrained network learn new words better with the encoding?
 
 Source: Morita (2024), version 1, figure 5 and section 4.2.
 """
@@ -37,12 +37,12 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """An hour or two on two CPU cores."""
+    """Return trials for an hour or two on two CPU cores."""
     return _both_ways([64, 192], SMALL, SMALL_SEEDS)
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return _both_ways(SIZES, {})
 
 

@@ -1,4 +1,4 @@
-"""How large a vocabulary can a recurrent network handle, with and without a positional encoding?
+"""The vocabulary that a network handles, with and without an encoding.
 
 Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 5, section 4.1.
 """
@@ -19,7 +19,10 @@ KINDS = ("elman", "gru", "lstm", "s4d")
 
 
 def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores: networks of `small`, trained for a quarter of its updates."""
+    """Return trials for minutes on two CPU cores.
+
+    The networks of `small` are trained for a quarter of its updates.
+    """
     return grid(
         {"task.length": 8, **widths(64), **MASTERY_TRAINING, "training.iterations": 5_000},
         each("task.vocab_size", [32, 192]),
@@ -39,7 +42,10 @@ SMALL_VOCABULARIES = {
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A night on two CPU cores, trained until the encoded GRU and LSTM master the task."""
+    """Return trials for a night on two CPU cores.
+
+    The encoded GRU and LSTM are trained until they master the task.
+    """
     return grid(
         {"task.length": 8, **widths(64), **MASTERY_TRAINING},
         [
@@ -53,7 +59,7 @@ def small() -> tuple[RunSpec, ...]:
 
 
 def paper() -> tuple[RunSpec, ...]:
-    """The published grid, for GPUs."""
+    """Return the published grid, for GPUs."""
     return grid(
         {},
         each("task.vocab_size", POWERS),
