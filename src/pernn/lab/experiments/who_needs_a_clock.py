@@ -1,4 +1,4 @@
-"""Which recurrent networks need to be told the time?
+"""Do recurrent networks need to be told the time?
 
 Gates of the minimal GRU and LSTM and of the gated delta rule see the input alone, so they cannot
 count. The linear recurrent unit and S4D decay and turn at fixed rates, whatever they are shown. The
@@ -41,7 +41,10 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """A quarter of an hour on two CPU cores, when tuned: the start of the training."""
+    """Return trials for a quarter of an hour on two CPU cores.
+
+    That is when tuned, and of the start of the training.
+    """
     training = {**SMALL_PACED, "training.iterations": 1_200, "training.log_interval": 20}
     return _specs(training, [32], SMALL_SEEDS)
 
