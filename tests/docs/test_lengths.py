@@ -12,7 +12,7 @@ EXPERIMENTS = tuple(
 BOUNDS = {
     ("docs/run_directory.md", "docs/reliability.md"): 2_450,
     ("docs/sweeps.md",): 1_200,
-    ("docs/statistics.md",): 1_100,
+    ("docs/statistics.md",): 950,
     ("docs/extend.md",): 1_100,
     ("docs/performance.md",): 600,
     ("ARCHITECTURE.md",): 1_200,
@@ -20,17 +20,19 @@ BOUNDS = {
     ("docs/quickstart.md",): 600,
     ("docs/faq.md",): 600,
     ("docs/pytorch.md",): 900,
-    ("docs/analysis.md",): 900,
+    ("docs/analysis.md",): 800,
     ("docs/commands.md",): 500,
     ("docs/journeys.md",): 300,
     ("docs/roadmap.md",): 300,
     ("docs/glossary.md",): 400,
-    ("docs/evidence/report.md",): 2_500,
+    ("docs/evidence/report.md",): 2_200,
+    ("docs/evidence/mechanism.md",): 1_800,
+    ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
     EXPERIMENTS: 4_300,
 }
-IN_ALL = 26_000
+IN_ALL = 25_400
 """Words of everything that is written by hand; docs/roadmap.md has the aim."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
