@@ -347,6 +347,20 @@ def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
     assert set(environment["parts"]) == {"core"}
 
 
+def test_the_task_is_shown_by_its_place(tmp_path):
+    (tmp_path / "copying.py").write_text(recipe("task")[0], encoding="utf-8")
+    words = ("show", "copying:CopyConfig", "--sample", "3", "--set", "length=4")
+    done = call(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [row.split() for row in done.stdout.splitlines()]
+    asked = [row[1:5] for row in rows if row[:1] == ["input"]]
+    assert [row[5:] for row in rows if row[:1] == ["target"]] == asked
+    assert len(asked) == 3
+    refused = call("show", "copying:Nothing", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "module 'copying' has no attribute 'Nothing'" in refused.stderr
+
+
 class Point:
     """An entry point that is not of an installed package."""
 

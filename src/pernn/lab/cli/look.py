@@ -119,7 +119,8 @@ def show(
     pernn show vocabulary_size --scale small --measure;
     pernn show sorting --sample 3 --set length=6
     """
-    if name in TASKS.names() and (sample is not None or name not in experiment_names()):
+    is_task = name in TASKS.names() or ":" in name
+    if is_task and (sample is not None or name not in experiment_names()):
         given = (scale, jobs, threads, measure, seeds, additions)
         if given != ("demo", None, 1, False, None, None):
             raise ConfigError(f"{name} is a task: it takes --sample, --set and --json only")

@@ -36,7 +36,7 @@ PACKAGES = ("pernn", "torch", "numpy")
 class RayRunner:
     """A runner on a Ray cluster, which repeats trials of dead nodes.
 
-    A fraction of a GPU shares it between trials; it does not limit the memory that each takes.
+    A trial with a fraction of a GPU gets that fraction of its memory, which PyTorch enforces.
 
     Attributes:
         address: `HOST:PORT` of a cluster to which this machine belongs, `auto` for the one that
