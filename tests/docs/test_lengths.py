@@ -25,14 +25,14 @@ BOUNDS = {
     ("docs/journeys.md",): 250,
     ("docs/roadmap.md",): 300,
     ("docs/glossary.md",): 400,
-    ("docs/evidence/report.md",): 2_200,
-    ("docs/evidence/mechanism.md",): 1_800,
+    ("docs/evidence/report.md",): 1_950,
+    ("docs/evidence/mechanism.md",): 1_750,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
     EXPERIMENTS: 4_300,
 }
-IN_ALL = 24_100
+IN_ALL = 23_700
 """Words of everything that is written by hand; docs/roadmap.md has the aim."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
