@@ -1,6 +1,7 @@
 """A registered plan: what its lock file holds, what is refused, and the mark of every verdict."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -193,6 +194,20 @@ def test_trials_without_a_date_have_no_plan(plan, ran, tmp_path):
         with directory.locked():
             directory.write_environment(values)
     assert {kind for kind, _ in marks(copy, name).values()} == {""}
+
+
+def test_the_plan_of_the_page_is_registered(plan):
+    page = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    plan.write_text(block, encoding="utf-8")
+    register(plan)
+    registration = read_registrations()["tiny"]
+    (sweep,) = registration.sweeps
+    assert registration.title == "Does the gain last in wider networks?"
+    assert sweep.overrides["core.hidden_size"] == 96
+    assert len(sweep.overrides["seed"]) == 16
+    (expectation,) = registration.expectations
+    assert expectation["claims"] == [f"{sweep.name}: encoding_helps_gru"]
 
 
 def test_a_plan_is_registered_once(plan):
