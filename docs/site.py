@@ -18,6 +18,8 @@ DRAWINGS = ("learning_curves", "map")
 """Drawings of sweeps that are large and in the repository only."""
 LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "claims.json", "table.md")
 """What the site does not need: programs, and tables for programs."""
+FOR_REFERENCE = {"claims.md", "pace.md", "predicted.md"}
+"""Long generated tables, which the search leaves out, as it does each sweep's page."""
 MAX_BYTES = 15_000_000
 PARTS = {"cores", "encodings", "models"}
 """Packages whose classes have a page each, with the equation and the source of their module."""
@@ -39,6 +41,7 @@ PACKAGES = {
     "lab.reports": "Reports",
 }
 NAVIGATION = {
+    "Gallery": ["gallery/*.md"],
     "Notebooks": ["notebooks/*.md"],
     "Use it": [
         "docs/quickstart.md",
@@ -151,6 +154,7 @@ def shrink(drawing: str) -> str:
     """Return an SVG of Matplotlib with one decimal, short names, and each style once."""
     drawing = re.sub(r"\s*\n\s*", "\n", drawing).replace('\n"', '"')
     drawing = re.sub(r"(?<!scale\()(\d\.\d)\d{3,}", r"\1", drawing)
+    drawing = re.sub(r"(\d\d\.\d)\d+", r"\1", drawing)
     drawing = re.sub(r"\s?\b([LMQCz])\b\s?(?=[-\d\"LMQCz])", r"\1", drawing)
     drawing = re.sub(r"<!-- .*? -->\n", "", drawing.replace("xlink:href", "href"))
     names = {name: f"i{i}" for i, name in enumerate(dict.fromkeys(LINK.findall(drawing)))}
@@ -203,6 +207,8 @@ def finish(html: Path) -> int:
 
 def main() -> int:
     """Put the pages together and build the site; return Zensical's exit status."""
+    from gallery import write_gallery
+
     shutil.rmtree(SITE, ignore_errors=True)
     pages = SITE / "pages"
     shutil.copytree(
@@ -214,6 +220,7 @@ def main() -> int:
         shutil.copy(page, pages)
     write_api(pages / "api")
     write_notebooks(pages / "notebooks")
+    write_gallery(pages)
     for path in (pages / "docs").rglob("*.svg"):
         path.write_text(shrink(path.read_text(encoding="utf-8")), encoding="utf-8")
     for page in pages.rglob("*.md"):
@@ -221,7 +228,7 @@ def main() -> int:
         text = page.read_text(encoding="utf-8")
         text = re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text)
         text = DRAWN.sub(r"\1: `\2.svg` in the repository.", text)
-        if page.parent.parent.name == "evidence":
+        if page.parent.parent.name == "evidence" or page.name in FOR_REFERENCE:
             text = f"---\nsearch:\n  exclude: true\n---\n{text}"
         page.write_text(text, encoding="utf-8")
     sections = [

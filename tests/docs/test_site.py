@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pernn.lab.tasks import draw_pictures
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -21,9 +23,10 @@ def site():
 def test_every_page_has_a_place(site):
     patterns = [one for some in site.NAVIGATION.values() for one in some if "api" not in one]
     patterns.remove("notebooks/*.md")
+    patterns.remove("gallery/*.md")
     listed = [page for pattern in patterns for page in site.pages_of(pattern, ROOT)]
     pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("**/*.md")}
-    # Notebooks become pages when the site is built.
+    # Notebooks and the gallery become pages when the site is built.
     pages |= {path.name for path in ROOT.glob("*.md")} - {"README.md"}
     # A sweep's page belongs to the scorecard that links to it.
     sweeps = {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/evidence/*/*.md")}
@@ -87,3 +90,24 @@ def test_anchors_are_the_same_on_github_and_on_the_site():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     twofold = {str(page) for page in pages if re.search(r"\]\([^)\s]*#[^)\s]*--", page.read_text())}
     assert twofold == set()
+
+
+def test_the_gallery_has_each_task_and_each_figure(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    gallery = importlib.import_module("gallery")
+    evidence = tmp_path / "docs" / "evidence"
+    drawn = [path.relative_to(ROOT) for path in ROOT.glob("docs/evidence/*/figure.svg")]
+    for path in drawn:
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text("<svg/>")
+    gallery.write_gallery(tmp_path)
+    text = (evidence.parents[1] / "gallery" / "README.md").read_text()
+    assert sorted(re.findall(r"\]\(\.\./(\S+\.svg)\)", text)) == sorted(map(str, drawn))
+    tasks = {path.stem: path.read_text() for path in (tmp_path / "gallery").glob("*.svg")}
+    assert tasks.keys() == {*gallery.drawn_kinds()} >= {"sorting", "coded_reversal"}
+    for kind, drawing in tasks.items():
+        assert f"]({kind}.svg)" in text
+        rows = draw_pictures(gallery.small(kind).build())[0]
+        words = [str(word) for word in (*rows.inputs, *rows.targets) if word is not None]
+        shown = re.findall(r">([^<>]+)</text>", drawing)
+        assert shown == ["input", "target", *words]

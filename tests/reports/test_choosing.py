@@ -49,8 +49,7 @@ def test_the_best_of_one_is_compared_with_the_best_of_the_other() -> None:
     assert found.interval is not None
     assert abs(found.interval.estimate) < 0.01
     assert found.num_seeds == len(SEEDS)
-    assert "of none: 0.01; " in found.detail
-    assert found.detail.endswith("of sinusoidal: 0.003")
+    assert found.detail.endswith("training.learning_rate: none 0.01; sinusoidal 0.003")
 
 
 @pytest.mark.parametrize(("rate", "gain"), [(1e-3, 0.1), (3e-3, 0.1), (1e-2, -0.1), (3e-2, -0.1)])
@@ -67,7 +66,7 @@ def test_at_equal_rates_the_gain_depends_on_the_rate(rate: float, gain: float) -
 def test_seeds_that_choose_are_not_judged() -> None:
     """A rate that is good in the choosing seeds only is chosen, and judged as it is in others."""
     found = judge(CLAIM, records(overfit="sinusoidal"))
-    assert "of sinusoidal: 0.03, the largest tried" in found.detail
+    assert "sinusoidal 0.03 (the largest tried)" in found.detail
     assert found.interval is not None
     assert found.interval.estimate == pytest.approx(-0.2, abs=0.01)
 

@@ -1,16 +1,17 @@
 """Strict frozen parameters, and import of the parts that they name."""
 
-import difflib
 import hashlib
 import json
 import math
 import os
+import reprlib
 import stat
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import cache, reduce
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions
@@ -90,8 +91,9 @@ class Config(BaseModel):
                 if not isinstance(node.get(key), dict):
                     known = ", ".join(node)
                     here = ".".join(parents[:depth]) or "the spec"
+                    hint = suggestion(leaf, (), flatten(values))
                     raise ConfigError(
-                        f"{path} is invalid: {here} has no part {key!r} (known: {known})"
+                        f"{path} is invalid: {here} has no part {key!r}{hint} (known: {known})"
                     )
                 node = node[key]
             if leaf == "kind" and node.get("kind") != value:
@@ -99,7 +101,10 @@ class Config(BaseModel):
                 for key in node.keys() - shared:
                     del node[key]
             node[leaf] = value
-        return type(self).load(values)
+        try:
+            return type(self).load(values)
+        except InvalidConfigError as error:
+            raise ConfigError(error.told(flatten(values))) from None
 
     def has(self, path: str) -> bool:
         """Return whether a dotted path names a value of this config.
@@ -271,10 +276,42 @@ def _named(found: type[C], kind: str) -> type[C]:
     return cast("type[C]", metaclass(found.__name__, (found,), place))
 
 
-def suggestion(word: str, known: list[str]) -> str:
-    """Return a "did you mean" if a known word is close."""
-    close = difflib.get_close_matches(word[:60], known, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+def suggestion(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str:
+    """Return a "did you mean" if a known word is close, or has these initials.
+
+    Args:
+        word: What was typed.
+        known: Words that may stand there.
+        elsewhere: Dotted paths whose last words are tried, too: first of all if one is the word.
+    """
+    from rapidfuzz import fuzz, process
+
+    here = {name: name for name in known}
+    there = {path.rpartition(".")[2]: path for path in elsewhere}
+    for names in ({word: there[word]} if word in there else {}, here, there):
+        initials = {"".join(part[:1] for part in name.split("_")): name for name in names}
+        close = process.extractOne(word[:60], names.keys(), scorer=fuzz.ratio, score_cutoff=60)
+        found = initials.get(word) or (close and close[0])
+        if found:
+            return f", did you mean {names[found]!r}?"
+    return ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One complaint of a validation; `known` are the keys if one is unknown."""
+
+    path: str
+    message: str
+    known: tuple[str, ...] = ()
+
+    def told(self, elsewhere: Sequence[str]) -> str:
+        """Return it as text, with the nearest known key."""
+        message = self.message
+        if self.known:
+            hint = suggestion(self.path.rpartition(".")[2], self.known, elsewhere)
+            message += f"{hint} (known: {', '.join(self.known)})"
+        return f"{self.path}: {message}" if self.path else message
 
 
 class InvalidConfigError(ConfigError):
@@ -282,29 +319,59 @@ class InvalidConfigError(ConfigError):
 
     def __init__(self, owner: type[BaseModel], error: ValidationError) -> None:
         self.problems = list(islice(_problems(owner, error), MAX_PROBLEMS))
-        lines = [f"{path}: {message}" if path else message for path, message in self.problems]
-        if len(lines) == MAX_PROBLEMS < error.error_count():
-            lines.append(f"{error.error_count():,} complaints in all")
-        super().__init__("; ".join(lines))
+        self.num_problems = error.error_count()
+        super().__init__(self.told())
+
+    def told(self, paths: Iterable[str] = ()) -> str:
+        """Return the complaints on one line; a key that was meant may be one of the paths."""
+        wrong = {one.path for one in self.problems}
+        elsewhere = [path for path in paths if path not in wrong]
+        lines = [one.told(elsewhere) for one in self.problems]
+        if len(lines) == MAX_PROBLEMS < self.num_problems:
+            lines.append(f"{self.num_problems:,} complaints in all")
+        return "; ".join(lines)
 
 
-def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[tuple[str, str]]:
+EXPECTED = {
+    "greater_than_equal": "at least {ge:g}",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "at most {le:g}",
+    "less_than": "less than {lt:g}",
+    "multiple_of": "a multiple of {multiple_of:g}",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "too_short": "at least {min_length} values",
+    "too_long": "at most {max_length} values",
+    "literal_error": "{expected}",
+}
+"""What pydantic's types of complaints ask for, in our words."""
+
+
+def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[Problem]:
     for item in error.errors(include_url=False):
-        path = ".".join(str(part) for part in item["loc"])
-        cause = item.get("ctx", {}).get("error")
-        message = item["msg"].removeprefix("Value error, ")
+        path, kind = ".".join(str(part) for part in item["loc"]), item["type"]
+        context = item.get("ctx", {})
+        cause = context.get("error")
         if isinstance(cause, InvalidConfigError):
             # A part was refused: its own complaints, under the part's path.
-            for inner, text in cause.problems:
-                yield ".".join(filter(None, [path, inner])), text
-            continue
-        if item["type"] == "extra_forbidden":
-            known = list(_owner_of(owner, item["loc"]).model_fields)
-            hint = suggestion(str(item["loc"][-1]), known)
-            message = f"unknown key{hint} (known: {', '.join(known)})"
-        elif item["type"] not in ("value_error", "missing"):
-            message += f", got {str(item['input'])[:60]!r}"
-        yield path, message
+            for inner in cause.problems:
+                yield replace(inner, path=".".join(filter(None, [path, inner.path])))
+        elif kind == "extra_forbidden":
+            yield Problem(path, "unknown key", tuple(_owner_of(owner, item["loc"]).model_fields))
+        elif kind == "missing":
+            yield Problem(path, "is missing")
+        elif kind == "value_error":
+            yield Problem(path, str(cause))
+        else:
+            words = EXPECTED.get(kind)
+            asked = f"expected {words.format(**context)}" if words else item["msg"]
+            yield Problem(path, f"{asked}, got {reprlib.repr(item['input'])}")
 
 
 def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:

@@ -1,9 +1,10 @@
 """The best value of a setting for each condition, chosen by seeds that are not judged."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pernn.lab.config import is_kind
 from pernn.lab.experiments import Choice, Claim
 from pernn.lab.trials import is_setting
 
@@ -43,7 +44,7 @@ def choose(
         judged = one.get("seed") not in choice.seeds
         return judged and one.get(choice.column) == best.get(_condition(choice, one), choice)
 
-    said = "" if choice.value is not None else "; ".join(_describe(choice, best, tried, label))
+    said = _describe(choice, best, tried, label) if best and choice.value is None else ""
     return [*filter(takes_part, records)], [*filter(takes_part, planned)], said
 
 
@@ -76,19 +77,25 @@ def _best(choice: Choice, tried: Mapping[Any, Mapping[int, float]], label: Label
     return max(sorted(tried, key=sort_key), key=lambda value: math.fsum(tried[value].values()))
 
 
-def _describe(
-    choice: Choice, best: Mapping[Condition, Any], tried: Tried, label: Label
-) -> Iterator[str]:
-    """Return what was chosen for each condition, and where nothing beyond it was tried."""
-    shared = frozenset.intersection(*best) if best else frozenset()
-    for condition, value in sorted(best.items(), key=lambda item: _named(item[0] - shared, label)):
-        ends = sorted(tried[condition], key=sort_key)
-        edge = {ends[0]: ", the smallest tried", ends[-1]: ", the largest tried"}.get(value, "")
-        name = _named(condition - shared, label) or "all"
-        yield f"{label(choice.column)} of {name}: {label(value)}{edge}"
-
-
-def _named(settings: Condition, label: Label) -> str:
-    """Name a condition by its kinds, or by all that tells it from others."""
-    kinds = [(k, v) for k, v in settings if k.endswith(".kind")] or settings
-    return ", ".join(label(value) for _, value in sorted(kinds, key=lambda pair: pair[0]))
+def _describe(choice: Choice, best: Mapping[Condition, Any], tried: Tried, label: Label) -> str:
+    """Return what was chosen by kinds and other settings, and where nothing beyond was tried."""
+    shared = frozenset.intersection(*best)
+    groups: dict[str, list[Condition]] = {}
+    for one in best:
+        kinds = ", ".join(label(value) for path, value in sorted(one - shared) if is_kind(path))
+        groups.setdefault(kinds, []).append(one)
+    columns: dict[str, None] = {}
+    said = []
+    for kinds, some in sorted(groups.items()):
+        common, words = frozenset.intersection(*some), []
+        own = {one: sorted(one - common) for one in some}
+        for one in sorted(some, key=lambda one: [(k, sort_key(v)) for k, v in own[one]]):
+            columns |= dict.fromkeys(path for path, _ in own[one])
+            value, ends = best[one], sorted(tried[one], key=sort_key)
+            edge = {ends[0]: "the smallest tried", ends[-1]: "the largest tried"}.get(value, "")
+            at = ", ".join(label(setting) for _, setting in own[one])
+            note = "; ".join(filter(None, [at, edge]))
+            words.append(f"{label(value)} ({note})" if note else label(value))
+        said.append(f"{kinds} {', '.join(words)}".strip())
+    by = f" by {', '.join(map(label, columns))}" if columns else ""
+    return f"{label(choice.column)}{by}: {'; '.join(said)}"
