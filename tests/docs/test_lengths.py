@@ -19,7 +19,7 @@ BOUNDS = {
     ("CONTRIBUTING.md",): 500,
     ("docs/quickstart.md",): 350,
     ("docs/faq.md",): 400,
-    ("docs/pytorch.md",): 600,
+    ("docs/pytorch.md",): 550,
     ("docs/analysis.md",): 800,
     ("docs/commands.md",): 400,
     ("docs/journeys.md",): 250,
@@ -32,7 +32,7 @@ BOUNDS = {
     ("docs/evidence/pilots.md",): 600,
     EXPERIMENTS: 4_300,
 }
-IN_ALL = 23_200
+IN_ALL = 23_100
 """Words of everything that is written by hand."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}
