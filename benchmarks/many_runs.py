@@ -5,9 +5,10 @@ published grid with as many seeds as are needed, the files are written by the st
 verb is a process of its own, measured whole, interpreter's start included. Seconds are those of the
 processor: they hold on a busy machine, too.
 
-    python benchmarks/many_runs.py [--runs 20000] [--lines 40] [--keep DIRECTORY] [--json]
+    python benchmarks/many_runs.py [--runs 20000] [--lines 40] [--sweeps 1] [--keep FOLDER] [--json]
 
-Aim: 30 CPU seconds and 500 MB for each verb, also with `--runs 1 --lines 1000000`.
+Aim: 30 CPU seconds and 500 MB for each verb, also with `--runs 1 --lines 1000000`, and of
+`report --all` with `--sweeps 2000`.
 """
 
 import argparse
@@ -123,10 +124,15 @@ def measure_verb(words: Sequence[str], root: Path) -> dict[str, float]:
     return {"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
 
 
-def measure_all(root: Path, num_runs: int, num_lines: int) -> dict[str, dict[str, float]]:
+def measure_all(
+    root: Path, num_runs: int, num_lines: int, num_sweeps: int
+) -> dict[str, dict[str, float]]:
     """Fill a results directory and measure what is done with it."""
     runs = [finish(root, spec, num_lines) for spec in islice(specs(), num_runs)]
     save_sweep(root, Sweep(SWEEP, EXPERIMENT, SCALE, {}, runs))
+    for number in range(1, num_sweeps):
+        name, own = f"{SWEEP}-{number:08x}", runs[number :: num_sweeps - 1]
+        save_sweep(root, Sweep(name, EXPERIMENT, SCALE, {"seed": [number]}, own))
     return {f"pernn {name}": measure_verb(words, root) for name, words in verbs(root).items()}
 
 
@@ -135,13 +141,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time the verbs that read, over many runs.")
     parser.add_argument("--runs", type=int, default=20_000, help="how many")
     parser.add_argument("--lines", type=int, default=40, help="of metrics of each")
+    parser.add_argument("--sweeps", type=int, default=1, help="that share the runs")
     parser.add_argument("--keep", type=Path, help="keep the made-up results here")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     # Making the runs is not what is timed.
     os.fsync = lambda descriptor: None
     with tempfile.TemporaryDirectory() as temporary:
-        found = measure_all(options.keep or Path(temporary), options.runs, options.lines)
+        root = options.keep or Path(temporary)
+        found = measure_all(root, options.runs, options.lines, options.sweeps)
     if options.json:
         print(json.dumps({"runs": options.runs, **found}, indent=2))
         return

@@ -1,6 +1,7 @@
 """Published trials count as done; reports are rebuilt out of them, byte for byte."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -224,10 +225,30 @@ def test_published_trials_count_wherever_a_sweep_is_read(ran, tmp_path):
     assert "4 trials were not run here but taken from the published" in page.read_text()
 
 
+def test_of_many_sweeps_those_are_shown_that_judge_claims(ran, tmp_path, monkeypatch):
+    sweep = load_sweep(ran / "results", NAME)
+    for name, scale in (("first", "demo"), ("second", "small")):
+        overrides = {"seed": [111], "core.kind": "gru"}
+        save_sweep(tmp_path, replace(sweep, name=f"{name}_own", scale=scale, overrides=overrides))
+        save_sweep(tmp_path, replace(sweep, name=name, scale=scale, overrides={"seed": [111]}))
+    shown: list[tuple[list[str], list[str]]] = []
+    monkeypatch.setattr(
+        "pernn.lab.evidence.write_study",
+        lambda reports, path, further: shown.append(([one.name for one in reports], further)),
+    )
+    make_study(tmp_path, tmp_path / "study.html", pytest.fail)
+    monkeypatch.setattr("pernn.lab.evidence.MOST_SHOWN", 3)
+    make_study(tmp_path, tmp_path / "study.html", pytest.fail)
+    every = ["first", "first_own", "second", "second_own"]
+    assert shown == [(every, []), (["second"], ["first", "first_own", "second_own"])]
+
+
 def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeypatch):
     (tmp_path / f"{NAME}.parquet").write_bytes(b"none")
     said: list[str] = []
-    monkeypatch.setattr("pernn.lab.evidence.write_study", lambda reports, path: len(reports))
+    monkeypatch.setattr(
+        "pernn.lab.evidence.write_study", lambda reports, path, further: len(reports)
+    )
     assert make_study(ran / "results", tmp_path / "study.html", said.append, tmp_path) == 1
     assert len(said) == 1
     done = call("status", "-r", ran / "results", "--json", PERNN_EVIDENCE=str(tmp_path))

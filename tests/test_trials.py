@@ -10,7 +10,7 @@ from pyarrow import parquet
 from pernn.errors import CorruptError
 from pernn.lab.reports import export_curves
 from pernn.lab.reports.exports import to_json_rows
-from pernn.lab.trials import Trial, curves_of, describe, gather, lines_and_settings, records_of
+from pernn.lab.trials import Trial, beside, describe, gather, lines_of, records_of, settings_of
 from store.finished import finish, spec
 
 UPDATES = range(10, 2010, 10)
@@ -30,8 +30,8 @@ def trial(root: Path, seed: int) -> str:
 
 def test_curves_are_thinned_evenly_with_both_ends(tmp_path: Path) -> None:
     found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
-    assert len(curves_of(found)) == 2 * 220
-    frame = curves_of(found, 10)
+    assert len(lines_of(found)) == 2 * 220
+    frame = beside(lines_of(found, 10), settings_of(found))
     assert len(frame) == 2 * 20
     own = frame[(frame["seed"] == 1) & (frame["kind"] == "train")]
     assert (own["update"].min(), own["update"].max()) == (10, 2000)
@@ -43,9 +43,9 @@ def test_a_long_log_gives_the_lines_of_a_short_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = gather(tmp_path, [trial(tmp_path, 1)])
-    short = [curves_of(found), curves_of(found, 10)]
+    short = [lines_of(found), lines_of(found, 10)]
     monkeypatch.setattr("pernn.lab.trials.CHUNK", 7)
-    for one, other in zip(short, [curves_of(found), curves_of(found, 10)], strict=True):
+    for one, other in zip(short, [lines_of(found), lines_of(found, 10)], strict=True):
         assert one.equals(other)
 
 
@@ -61,7 +61,7 @@ def test_what_is_damaged_beside_a_result_is_named_and_unknown(tmp_path: Path, na
     count = 2 - (name == "environment.json")
     machine = "CPU of one, 2 threads, torch None, Python None"
     assert describe(found) == [f"{count} trials ran on: {machine}."]
-    assert set(curves_of(found)["run"]) == ({*runs} if name == "environment.json" else {runs[1]})
+    assert set(lines_of(found)["run"]) == ({*runs} if name == "environment.json" else {runs[1]})
     with pytest.raises(CorruptError, match=name):
         gather(tmp_path, runs)
 
@@ -79,12 +79,10 @@ def test_curves_are_exported_in_parts_as_they_are_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
-    expected = curves_of(found)
+    expected = beside(lines_of(found), settings_of(found))
     monkeypatch.setattr("pernn.lab.reports.exports.NUM_ROWS", 77)
     for form in ("csv", "json", "parquet"):
-        assert export_curves(*lines_and_settings(found), tmp_path / f"curves.{form}") == len(
-            expected
-        )
+        assert export_curves(found, tmp_path / f"curves.{form}") == len(expected)
     assert (tmp_path / "curves.csv").read_text() == expected.to_csv(index=False)
     assert (tmp_path / "curves.json").read_bytes() == to_json_rows(records_of(expected))
     rows = parquet.read_table(tmp_path / "curves.parquet").to_pylist()
@@ -92,5 +90,5 @@ def test_curves_are_exported_in_parts_as_they_are_whole(
         {k: v for k, v in row.items() if v is not None} for row in records_of(expected)
     ]
     for form in ("csv", "json", "parquet"):
-        assert export_curves(*lines_and_settings([]), tmp_path / f"none.{form}") == 0
+        assert export_curves([], tmp_path / f"none.{form}") == 0
     assert (tmp_path / "none.json").read_bytes() == to_json_rows([])

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from pernn.errors import ConfigError
@@ -18,10 +17,11 @@ from pernn.lab.cores import GRUConfig
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.lab.reports import judge_all
-from pernn.lab.reports.curves import draw_curves
+from pernn.lab.reports.drawings import draw_curves
 from pernn.lab.reports.series import differences, line_order
 from pernn.lab.store import load_sweep, save_sweep
 from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
+from pernn.lab.trials import Trial
 
 DOCS = Path(__file__).parents[2] / "docs"
 OPTIONS = ("--set", "--seeds", "--add")
@@ -156,8 +156,9 @@ def test_what_only_encoded_networks_have_is_a_line_and_keeps_its_control():
         assert one.claim.statement.endswith(f"(Frequencies {words}).")
     # The vanilla network has no frequencies: its claims are judged once.
     assert found["vanilla_degrades_lstm"].verdict == "contradicted"
-    curves = pd.DataFrame([{**one, "update": 5, "kind": "test"} for one in records], dtype=object)
-    assert draw_curves(plan.experiment, curves, "demo", ()).inlined
+    curves = {"update": [5], "loss": [1.0]}
+    found = [Trial(run, one.dump(), {}, {}, curves) for run, one in plan.specs.items()]
+    assert draw_curves(plan.experiment, found, "demo", ()).inlined
 
 
 def test_what_only_pretrained_networks_have_is_a_block_of_rows():

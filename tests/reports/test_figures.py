@@ -13,8 +13,8 @@ from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
 from pernn.lab.reports import draw, render, student_interval
 from pernn.lab.reports.figures import CHANCE
-from pernn.lab.reports.labels import Labels, footer, names_of
 from pernn.lab.reports.series import looks
+from pernn.lab.reports.texts import Labels, footer, names_of
 from reports.trials import ENCODING, experiment, trials
 
 FEW = trials(("gru",), (4, 8))

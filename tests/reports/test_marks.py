@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 from pernn.errors import ConfigError
 from pernn.lab.experiments import Contrast, FigureLayout
 from pernn.lab.reports import draw, render, student_interval
-from pernn.lab.reports.labels import Labels, footer
+from pernn.lab.reports.texts import Labels, footer
 from reports.trials import (
     ENCODING,
     SEEDS,

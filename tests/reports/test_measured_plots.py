@@ -11,8 +11,8 @@ from scipy.stats import spearmanr
 from pernn.errors import ConfigError
 from pernn.lab.experiments import FigureLayout
 from pernn.lab.reports import draw, render
-from pernn.lab.reports.labels import Labels, footer
 from pernn.lab.reports.scales import Scale, log_ticks
+from pernn.lab.reports.texts import Labels, footer
 from reports.trials import CONDITIONS, ENCODING, SEEDS, experiment, stability, trial, trials
 
 HEAT = FigureLayout(

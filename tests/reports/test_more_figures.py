@@ -11,7 +11,7 @@ from pernn.errors import ConfigError
 from pernn.lab.experiments import FigureLayout
 from pernn.lab.experiments.comparisons import LABELS, labels
 from pernn.lab.reports import Report, write_report
-from pernn.lab.reports.more_figures import draw_extra_figures
+from pernn.lab.reports.drawings import draw_extra_figures
 from reports.test_page import NAMES, read
 from reports.trials import experiment, planned, stability, trials
 

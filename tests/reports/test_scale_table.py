@@ -1,7 +1,7 @@
 """The table of an experiment's scales says what its trials are."""
 
 from pernn.lab.experiments import find_experiment
-from pernn.lab.reports.scale_table import scale_table
+from pernn.lab.reports.replication import scale_table
 
 
 def rows(name):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from pernn.lab.experiments import experiment_names, find_experiment
@@ -226,14 +225,13 @@ def test_curves_are_drawn() -> None:
     assert found.contents.keys() == {"learning_curves.svg"}
     assert "scale demo" in found.footer
     assert "n = 2 seeds" in found.footer
-    assert draw_curves(experiment(), pd.DataFrame(), "demo", ("svg",)).missing
 
 
 def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
     """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
     monkeypatch.setattr(
-        "pernn.lab.reports.more_figures.inline", lambda figure, stem: figures.append(figure) or ""
+        "pernn.lab.reports.drawings.inline", lambda figure, stem: figures.append(figure) or ""
     )
     draw_curves(experiment(), rows, "demo", ())
     return figures[0]
@@ -277,7 +275,7 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.Monkey
     lines = [{"update": u, "kind": k, "loss": 1.0} for u in (5, 10) for k in ("train", "test")]
     rows = curves(records, lambda run: lines)
     figure = _drawn(monkeypatch, rows)
-    assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 2"] * 3 * 8
+    assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 2"] * 2 * 8
     assert figure.get_size_inches()[1] <= 15
     titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
     assert len(list(filter(None, titles))) == 8
@@ -303,12 +301,9 @@ def test_curves_tell_banks_of_oscillators_apart() -> None:
     ]
     about = experiment()
     about = replace(about, figure=replace(about.figure, rows="encoding.frequencies"))
-    rows = [
-        {**record, "run": str(place), "update": 5, "kind": "test"}
-        for place, record in enumerate(records)
-    ]
-    frame = pd.DataFrame(rows, dtype=object)
-    assert draw_curves(about, frame, "demo", ()).inlined
+    records = [{**record, "run": str(place)} for place, record in enumerate(records)]
+    found = curves(records, lambda run: [{"update": 5, "kind": "test"}])
+    assert draw_curves(about, found, "demo", ()).inlined
 
 
 def test_the_label_of_a_missing_name_is_its_own() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pernn.errors import ConfigError
 from pernn.lab.reports import bootstrap_interval, student_interval, summarise, to_csv, to_markdown
-from pernn.lab.reports.escaping import clean, escape_markdown
+from pernn.lab.reports.texts import clean, escape_markdown
 from reports.trials import SEEDS, trial, trials
 
 BY = ("core.kind", "encoding.kind", "task.vocab_size")

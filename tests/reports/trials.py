@@ -5,10 +5,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import pandas as pd
-
 from pernn.lab.experiments import Contrast, Experiment, FigureLayout
 from pernn.lab.runs import RunSpec
+from pernn.lab.trials import Trial, is_setting
 
 ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 SEEDS = (111, 222, 333, 444, 555)
@@ -154,7 +153,16 @@ def stability(seeds: tuple[int, ...] = SEEDS, shift: float = 0.0) -> list[dict[s
 
 def curves(
     records: list[dict[str, Any]], lines: Callable[[str], list[dict[str, Any]]]
-) -> pd.DataFrame:
-    """The lines of trials beside their settings."""
-    rows = [{**record, **line} for record in records for line in lines(record["run"])]
-    return pd.DataFrame(rows, dtype=object)
+) -> list[Trial]:
+    """The same trials with lines of metrics."""
+    found = []
+    for record in records:
+        spec = {key: value for key, value in record.items() if is_setting(key)}
+        kinds: dict[str, dict[str, list[Any]]] = {"train": {}, "test": {}}
+        for line in lines(record["run"]):
+            for name, value in line.items():
+                if name != "kind":
+                    kinds[line["kind"]].setdefault(name, []).append(value)
+        result = {"metrics": {}, "tables": {"by_update": kinds["test"]}}
+        found.append(Trial(record["run"], spec, result, {}, kinds["train"]))
+    return found

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from pernn.lab.store import (
     sealed,
 )
 from pernn.lab.store import run_directory as module
-from pernn.lab.store.files import checksum, read_whole
+from pernn.lab.store.files import checksum, parse_lines, read_whole
 from pernn.lab.trials import gather, read_trial
 
 SPEC = {"seed": 1}
@@ -74,12 +75,33 @@ def test_a_finished_runs_edited_spec_reaches_no_report(run: RunDirectory, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "content", [b'{"a": NaN}', b'{"a": -Infinity}', b'{"a": 1e999}', b'{"a": "\xff"}', b"[1]", b"{"]
+    "content",
+    [
+        b'{"a": NaN}',
+        b'{"a": -Infinity}',
+        b'{"a": 1e999}',
+        b'{"a": 1E+400}',
+        b'{"a": 12e0309}',
+        b'{"a": 123456789012345678901}',
+        b'{"a": "\\ud800"}',
+        b'{"a": "\xff"}',
+        b'{"a": 01}',
+        b'{"a": 1}{"b": 2}',
+        b"[1]",
+        b"{",
+        b"",
+    ],
 )
 def test_only_finite_objects_are_read(content: bytes) -> None:
-    with pytest.raises(ValueError, match=r".+"):
+    with pytest.raises(ValueError, match=r".+") as found:
         parse_json(content)
-    assert parse_json(json.dumps(sealed({"a": 1e308})).encode()) == {"a": 1e308}
+    # A log's lines are read by another parser, and judged by this one.
+    with pytest.raises(CorruptError, match=re.escape(f"log, line 2: {found.value}")):
+        list(parse_lines(Path("log"), b'{"a": 0.00012345678901234567}\n' + content + b"\n"))
+    values = sealed({"a": 1e308, "b": [-0.0, 5e-324, None], "c": 0.00012345678901234567})
+    for read in (parse_json, lambda line: next(parse_lines(Path("log"), line + b"\n"))):
+        assert read(json.dumps(values).encode()) == {k: values[k] for k in "abc"}
+        assert repr(read(b'{"a": -0.0, "b": 1e99}')) == "{'a': -0.0, 'b': 1e+99}"
 
 
 def test_a_spec_nested_without_end_is_damage(run: RunDirectory) -> None:

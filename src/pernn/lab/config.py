@@ -277,7 +277,9 @@ def _named(found: type[C], kind: str) -> type[C]:
 
 
 def suggestion(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -> str:
-    """Return a "did you mean" if a known word is close, or has these initials.
+    """Return a "did you mean" if a known word is close.
+
+    Words with these initials are, too.
 
     Args:
         word: What was typed.
@@ -299,7 +301,7 @@ def suggestion(word: str, known: Iterable[str], elsewhere: Iterable[str] = ()) -
 
 @dataclass(frozen=True)
 class Problem:
-    """One complaint of a validation; `known` are the keys if one is unknown."""
+    """One complaint of a validation, with known keys if one is unknown."""
 
     path: str
     message: str
@@ -323,7 +325,10 @@ class InvalidConfigError(ConfigError):
         super().__init__(self.told())
 
     def told(self, paths: Iterable[str] = ()) -> str:
-        """Return the complaints on one line; a key that was meant may be one of the paths."""
+        """Return the complaints on one line.
+
+        A key that was meant may be one of the paths.
+        """
         wrong = {one.path for one in self.problems}
         elsewhere = [path for path in paths if path not in wrong]
         lines = [one.told(elsewhere) for one in self.problems]

@@ -3,13 +3,15 @@
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import ConfigError, PernnError, StoreError
+from pernn.errors import ConfigError, CorruptError, MachineError, PernnError, StoreError
 from pernn.lab.experiments import SINGLE
 from pernn.lab.reports import (
+    SCALES,
     Report,
     export_curves,
     export_records,
@@ -38,12 +40,15 @@ from pernn.lab.sweeps import (
     list_single_runs,
     plan_again,
     read_plan,
+    read_sweeps,
     repeat_command,
     report_of,
     restrict,
 )
-from pernn.lab.trials import find_published, lines_and_settings, read_published
+from pernn.lab.trials import find_published, read_published
 
+MOST_SHOWN = 100
+"""Sweeps of which the page of all has a chapter each: one takes seconds to draw."""
 CARD = """\
 ---
 {header}
@@ -69,6 +74,8 @@ def make_study(
 ) -> int:
     """Write one page of all sweeps, local ones first.
 
+    Of more than a hundred it shows those that judge the experiments' claims, and names the others.
+
     Args:
         root: Results directory; it need not exist.
         path: Where the page goes.
@@ -83,8 +90,11 @@ def make_study(
     """
     require_writable(path)
     with gc_paused():
-        plans = list(_plans(root, folder, complain))
-        write_study([report_of(root, plan, complain, ()) for plan in plans], path)
+        found = _readers(root, folder)
+        shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
+        plans = list(_plans(root, folder, complain, shown))
+        reports = [report_of(root, plan, complain, ()) for plan in plans]
+        write_study(reports, path, [name for name in found if name not in shown])
     return len(plans)
 
 
@@ -121,7 +131,7 @@ def write_dataset(
     rows: list[str] = []
     claims: list[dict[str, Any]] = []
     count = 0
-    for plan in _plans(root, folder, complain, only):
+    for plan in _plans(root, folder, complain, only or None):
         sweep, report = plan.sweep, report_of(root, plan, complain)
         if not (records := report.records):
             continue
@@ -130,9 +140,8 @@ def write_dataset(
             config = f"{sweep.name}.{name}" if name else sweep.name
             if export_records(rows_of, place / f"data/{config}.parquet", name or None):
                 configs.append(config)
-        curves = lines_and_settings(report.trials)
-        if len(curves[0]):
-            export_curves(*curves, place / f"data/{sweep.name}.curves.parquet")
+        if any(one.has_lines for one in report.trials):
+            export_curves(report.trials, place / f"data/{sweep.name}.curves.parquet")
             configs.append(f"{sweep.name}.curves")
         claims += [{"sweep": sweep.name, **one.dump()} for one in report.verdicts]
         cells = [sweep.name, len(records), len(sweep.runs), len({one["seed"] for one in records})]
@@ -157,20 +166,41 @@ def write_dataset(
     return count
 
 
+def _readers(root: Path, folder: Path | None) -> Mapping[str, Callable[[], Plan]]:
+    """Return what reads each sweep, by name, local ones first."""
+    names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
+    found = {name: partial(read_plan, root, name) for name in names}
+    for file in list_publications(folder) if folder else []:
+        found.setdefault(file.stem, partial(_plan_published, file))
+    return found
+
+
+def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -> set[str]:
+    """Return the sweeps that judge the experiments' claims, as `planned_sweeps` chooses them."""
+    sweeps = [*read_sweeps(root, list_sweeps(root), complain).values()]
+    with suppress(MachineError, CorruptError):  # they do not count, as is said elsewhere
+        sweeps += map(describe_publication, list_publications(folder) if folder else [])
+    plans = read_registrations().values()
+    registered = {frozenset(own.runs) for plan in plans for own in plan.sweeps}
+    whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
+    first: dict[str, str] = {}
+    for one in sorted(
+        whole, key=lambda one: (SCALES.index(one.scale), frozenset(one.runs) not in registered)
+    ):
+        first.setdefault(one.experiment, one.name)
+    return {*first.values()}
+
+
 def _plans(
     root: Path,
     folder: Path | None,
     complain: Callable[[str], None],
-    only: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> Iterable[Plan]:
     """Read every sweep once, or only some, with its published trials."""
-    names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
-    found = {name: partial(read_plan, root, name) for name in names}
     published = find_published(folder, None, complain)
-    for file in list_publications(folder) if folder and published else []:
-        found.setdefault(file.stem, partial(_plan_published, file))
-    for name, read in found.items():
-        if only and name not in only:
+    for name, read in _readers(root, folder if published else None).items():
+        if only is not None and name not in only:
             continue
         try:
             plan = read()

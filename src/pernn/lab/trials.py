@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from sys import intern
@@ -25,6 +26,7 @@ from pernn.lab.store import (
     Sweep,
     describe_publication,
     gc_paused,
+    is_done,
     list_publications,
     list_runs,
     list_sweeps,
@@ -121,6 +123,12 @@ class Trial:
                 name = intern(pace_column(level))
                 row |= {name: pace.updates, intern(f"{name}{CENSORED}"): pace.censored}
         return row
+
+    @property
+    def has_lines(self) -> bool:
+        """True if there are lines of its metrics."""
+        tests = {} if self.root else self.result.get("tables", {}).get("by_update")
+        return bool(self.curves or tests)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield a trial's metrics, thinned if published, none if damaged."""
@@ -277,7 +285,7 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
     there: dict[str, Trial] = {}
     fates: dict[str, Fate] = {}
     left_out: dict[str, str] = {}
-    with _locked(folder):
+    with _locked(folder), gc_paused():
         if path.exists():
             found = describe_publication(path)
             if any(getattr(found, key) != getattr(sweep, key) for key in IDENTITY):
@@ -285,20 +293,17 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
                     f"{path}: holds {found.experiment} {found.scale}, not {sweep.name}"
                 )
             there = _of_file(path)
-        for run in sweep.runs:
+        for run in filter(partial(is_done, root), sweep.runs):
             try:
-                result = RunDirectory(root, run).read_result()
-                if result is None:
-                    continue
                 if run in there:
-                    same = there[run].result == result
+                    same = there[run].result == RunDirectory(root, run).read_result()
                     fates[run] = "identical" if same else "kept the first"
                     continue
                 one = read_trial(root, run)
                 if one is None:
                     raise CorruptError(f"{RunDirectory(root, run).path}: its spec is missing")  # noqa: TRY301
                 seconds = {
-                    stage: _core_seconds(RunDirectory(root, stage))
+                    stage: _core_seconds(RunDirectory(root, stage), one if stage == run else None)
                     for stage in with_stages(root, [run])
                 }
                 there[run] = replace(one, core_seconds=seconds)
@@ -323,7 +328,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _core_seconds(directory: RunDirectory) -> float:
+def _core_seconds(directory: RunDirectory, trial: Trial | None) -> float:
     """Add up the time between starts and ends in a run's journal, times its threads."""
     total, begun = 0.0, None
     for line in directory.read_journal():
@@ -333,7 +338,8 @@ def _core_seconds(directory: RunDirectory) -> float:
                 begun = now
             elif line["event"] in ("stopped", "finished", "diverged") and begun is not None:
                 total, begun = total + now - begun, None
-    threads = (directory.read_environment() or {}).get("threads", 1)
+    environment = directory.read_environment() if trial is None else trial.environment
+    threads = (environment or {}).get("threads", 1)
     if not isinstance(threads, int):
         raise CorruptError(f"{directory.path}: environment.json does not say how many threads")
     return round(total * threads, 3)
@@ -451,8 +457,11 @@ def require_table(records: Sequence[Row], table: str) -> None:
         )
 
 
-def curves_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.DataFrame":
-    """Return a row per line of metrics, beside the trial's settings.
+def lines_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.DataFrame":
+    """Return a row per line of metrics, training before tests.
+
+    A million lines are tens of megabytes here, and ten times as much beside their settings: join
+    them a few at a time.
 
     Args:
         trials: Finished ones.
@@ -460,40 +469,32 @@ def curves_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Dat
             last one among them.
 
     Returns:
-        Columns `run`, every setting, `kind`, `update` and what was measured.
+        Columns `run`, `kind`, `update` and what was measured.
     """
-    lines, settings = lines_and_settings(trials)
-    if num_points is not None and len(lines):
+    lines = _frame_of(
+        (one.run, line) for one in trials for line in one.lines() if line.get("kind") in LINES
+    )
+    if lines.empty:
+        return lines
+    runs = lines["run"].factorize()[0]
+    is_test = lines["kind"].eq(LINES[1])
+    lines = lines.iloc[(2 * runs + is_test).argsort(kind="stable")]
+    if num_points is not None:
         own = lines.groupby(["run", "kind"], sort=False)["update"]
         place, count = own.cumcount(), own.transform("size")
         step = (count - 1) / (num_points - 1)
         lines = lines[(count <= num_points) | ((place / step).round() * step).round().eq(place)]
-    return beside(lines.reset_index(drop=True), settings)
+    return lines.reset_index(drop=True)
 
 
-def lines_and_settings(trials: Iterable[Trial]) -> "tuple[pd.DataFrame, pd.DataFrame]":
-    """Return all lines of the trials' metrics, and their settings by run.
-
-    A trial's lines of training come before those of its tests. A million lines are tens of
-    megabytes here, and ten times as much beside their settings: join them a few at a time.
-    """
+def settings_of(trials: Iterable[Trial]) -> "pd.DataFrame":
+    """Return a row of settings per trial, NaN for none."""
     import pandas as pd
 
-    every = {one.run: one for one in trials}
-    lines = _frame_of(
-        (run, line)
-        for run, one in every.items()
-        for line in one.lines()
-        if line.get("kind") in LINES
-    )
-    if len(lines):
-        runs = lines["run"].factorize()[0]
-        is_test = lines["kind"].eq(LINES[1])
-        lines = lines.iloc[(2 * runs + is_test).argsort(kind="stable")]
-    settings = {run: flatten(dict(one.spec)) for run, one in every.items()}
+    settings = {one.run: flatten(dict(one.spec)) for one in trials}
     keys = dict.fromkeys(key for spec in settings.values() for key in spec)
     values = {key: [spec.get(key, math.nan) for spec in settings.values()] for key in keys}
-    return lines, pd.DataFrame(values, index=[*settings], dtype=object)
+    return pd.DataFrame(values, index=[*settings], dtype=object)
 
 
 def records_of(frame: "pd.DataFrame") -> list[Row]:

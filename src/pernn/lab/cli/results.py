@@ -35,7 +35,7 @@ from pernn.lab.sweeps import (
     repeat_command,
     report_of,
 )
-from pernn.lab.trials import find_published, gather, lines_and_settings
+from pernn.lab.trials import find_published, gather
 from pernn.lab.trials import publish as publish_sweep
 
 from .options import (
@@ -237,7 +237,7 @@ def export(
     trials = gather(results, runs, found, damage.append)
     what = f"{len(trials)} of {len(runs)} trials"
     if curves:
-        num_rows = export_curves(*lines_and_settings(trials), output)
+        num_rows = export_curves(trials, output)
     else:
         num_rows = export_records([one.row() for one in trials], output, table)
     what = f"{num_rows} rows of {what}" if table or curves else what

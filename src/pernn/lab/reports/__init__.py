@@ -1,4 +1,4 @@
-"""Reports: finished trials → tables, figures, verdicts and a page; never loads torch."""
+"""Tables, figures, verdicts and pages of finished trials, without torch."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
         smallest_effect as smallest_effect,
     )
     from .comparing import Comparison as Comparison, compare as compare
-    from .curves import NUM_POINTS as NUM_POINTS, draw_curves as draw_curves
-    from .escaping import clean as clean, csv_cell as csv_cell
+    from .replication import SCALES as SCALES
+    from .drawings import draw_curves as draw_curves
+    from .texts import clean as clean, csv_cell as csv_cell
     from .expectations import predicted_and_found as predicted_and_found
     from .exports import (
         export_curves as export_curves,
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     )
     from .figures import Format as Format, draw as draw, render as render
     from .findings import Cell as Cell
-    from .labels import Labels as Labels
-    from .more_figures import FORMATS as FORMATS
-    from .pace_page import pace_figure as pace_figure, pace_parts as pace_parts
+    from .texts import Labels as Labels
+    from .drawings import FORMATS as FORMATS
+    from .pace import pace_figure as pace_figure, pace_parts as pace_parts
     from .pairs import Side as Side, select as select
     from .records import (
         matches as matches,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from .replication import fill as fill, replication_parts as replication_parts
     from .report import Report as Report, write_report as write_report
     from .rules import Outcome as Outcome
-    from .sooner import compare_pace as compare_pace
+    from .comparing import compare_pace as compare_pace
     from .statistics import (
         Interval as Interval,
         bootstrap_interval as bootstrap_interval,

@@ -14,17 +14,16 @@ from pernn.lab.config import flatten
 from pernn.lab.experiments import Claim, Equivalent, EveryTrial, LimitNear, Rule
 from pernn.lab.runs import RunSpec
 
-from .choosing import choose
 from .findings import Cell, Finding, find
 from .records import Record
 from .rules import ALPHA, MIN_SEEDS, Outcome, correct, decide, detectable
-from .samples import Label, NotRunError, show
+from .samples import Label, NotRunError, choose, show
 from .statistics import ROUNDING, Interval, bootstrap_interval, student_interval
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the records say about one claim.
+    """The records' verdict on one claim.
 
     Attributes:
         claim: What was judged.
@@ -69,7 +68,10 @@ class Verdict:
 
     @property
     def intervals(self) -> str:
-        """Everything behind the estimate in one line, with a comma before it; empty if not run."""
+        """Everything behind the estimate, with a comma before it.
+
+        It is empty if the claim was not run.
+        """
         if self.interval is None or self.bootstrap is None:
             return ""
         method = self.interval.method.removesuffix(" 0.95")
@@ -83,14 +85,14 @@ class Verdict:
 
     @property
     def sensitivity(self) -> str:
-        """The smallest effect that could be seen, in words; empty if there is none."""
+        """The smallest effect that could be seen, in words, or nothing."""
         if self.detectable is None or self.interval is None:
             return ""
         what = "margin" if _is_of_equality(self.claim) else "effect"
         return f"smallest {what} seen with 80 % power: {self.interval.show(self.detectable)}"
 
     def dump(self) -> dict[str, Any]:
-        """Return plain JSON values; what is not a number becomes null."""
+        """Return plain JSON values, with null for NaN."""
         values = {key: _plain(value) for key, value in asdict(self).items() if key != "claim"}
         if not self.registration:
             del values["registration"]
@@ -110,7 +112,7 @@ def judge(
     planned: Sequence[RunSpec] | None = None,
     label: Label = show,
 ) -> Verdict:
-    """Decide one claim by its predicate, as if it were the only one.
+    """Decide one claim by its predicate, alone.
 
     Args:
         claim: What is claimed.
@@ -135,7 +137,9 @@ def judge_all(
     *,
     rule: Rule = "2026-11",
 ) -> tuple[Verdict, ...]:
-    """Decide claims together; further arguments and errors as for `judge`.
+    """Decide claims together.
+
+    Further arguments and errors are as for `judge`.
 
     Each claim is tested twice, for and against; the chance of any wrong verdict among those that
     are corrected together stays at 5 %.
@@ -178,7 +182,9 @@ def _is_of_equality(claim: Claim) -> bool:
 def smallest_effect(
     claim: Claim, interval: Interval | None, num_seeds: int, num_judged: int
 ) -> float | None:
-    """Return the smallest effect seen with 80 % power at Holm's first step, where it is hardest.
+    """Return the smallest effect seen with 80 % power.
+
+    It is that of Holm's first step, where it is hardest.
 
     Args:
         claim: What is judged.

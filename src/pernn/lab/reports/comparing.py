@@ -1,14 +1,13 @@
-"""Two sides compared: the differences within pairs, by cell and over all, with test and effect."""
+"""Differences and factors of two sides, with test and effect size."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pernn.errors import counted
+from pernn.lab.experiments import pace_column
 
-from .escaping import clean
-from .labels import Labels
 from .pairs import MIN_PAIRS, Cell, Pairs, Side, pair
 from .rules import MIN_SEEDS
 from .statistics import (
@@ -20,7 +19,7 @@ from .statistics import (
     sign_flip_test,
     student_interval,
 )
-from .templates import fill_template
+from .texts import Labels, clean, fill_template
 
 COMPARED = ("Cell", "n", "A − B", "95 % by t", "p", "d_z", "g_z", "A", "B")
 LABEL = Labels({})
@@ -29,7 +28,7 @@ CORE = "core.kind"
 
 @dataclass(frozen=True)
 class Compared:
-    """What the differences of some pairs say.
+    """The differences of some pairs, tested.
 
     Attributes:
         name: The cell that they share, or that they are means over all cells.
@@ -88,13 +87,13 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """What is compared, in one line."""
+        """The two sides and the metric in one line."""
         names = (clean(one) for one in (self.first, self.second))
         return f"{LABEL(self.metric)}: A = {next(names)}, B = {next(names)}"
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The table, as `columns` names it; all cells together, of each core, come last."""
+        """The table, as `columns` names it, with means over cells last."""
         cells = self.cells if len(self.pairs.cells) > 1 else ()
         one_core = self.overall and CORE not in self.pairs.columns
         means = [self.overall] if one_core else self.by_core
@@ -133,7 +132,10 @@ class Comparison:
 
 
 def compare(first: Side, second: Side, metric: str) -> Comparison:
-    """Compare two sides by the differences within pairs; arguments and errors as for `pair`."""
+    """Compare two sides by the differences within pairs.
+
+    Arguments and errors are those of `pair`.
+    """
     return compare_pairs(first.name, second.name, metric, pair(first, second, metric))
 
 
@@ -162,7 +164,10 @@ def compare_pairs(first: str, second: str, metric: str, pairs: Pairs) -> Compari
 
 
 def group_by_core(pairs: Pairs) -> dict[str, dict[Cell, Mapping[int, tuple[float, float]]]]:
-    """Group the cells of each core that has several by its name, if there is more than one core."""
+    """Group cells by core, of cores that have several.
+
+    There are no groups of one core alone.
+    """
     if CORE not in pairs.columns:
         return {}
     place = pairs.columns.index(CORE)
@@ -240,3 +245,110 @@ def _notes(pairs: Pairs, num_incomplete: int, shown: list[Compared]) -> list[str
         "The p of single cells is not corrected for their number.": len(shown) > 2,
     }
     return [text for text, holds in words.items() if holds]
+
+
+FACTORS = ("Cell", "n", "B / A", "95 % by t", "p", "never A, B", "A", "B")
+MEANING = (
+    "B / A is how many times as many updates B takes as A: above 1, A is sooner. A and B are "
+    "geometric means of updates; differences are log2 of B / A."
+)
+
+
+@dataclass(frozen=True)
+class Sooner(Compared):
+    """The factors of some pairs, tested as log2.
+
+    Attributes:
+        num_never: Trials of A and of B that never reached the level; they count at the last update.
+    """
+
+    num_never: tuple[int, int]
+
+    @property
+    def factor(self) -> str:
+        """The factor, with ≥ or ≤ where only that is known."""
+        first, second = self.num_never
+        sign = "≥ " if second and not first else "≤ " if first and not second else ""
+        return f"{sign}{self.interval.as_factor().shown}"
+
+    @property
+    def nothing(self) -> str:
+        """The reason for no factor: `never` or `at once`, else nothing."""
+        if any(self.differences.values()):
+            return ""
+        return "never" if any(self.num_never) else "at once"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The row of a table, as `FACTORS` names it."""
+        name, count, _, _, p, *_ = super().shown
+        found = (self.factor, self.interval.as_factor().bounds, p)
+        if self.nothing:
+            found = (self.nothing, "–", "–")
+        means = (f"{2**-mean:,.0f}" for mean in self.means)
+        return (name, count, *found, "{}, {}".format(*self.num_never), *means)
+
+
+@dataclass(frozen=True)
+class Paced(Comparison):
+    """Two sides compared by factors.
+
+    Attributes:
+        cells: Each cell that has two pairs, in order.
+    """
+
+    cells: tuple[Sooner, ...]
+
+
+def compare_pace(first: Side, second: Side, level: float) -> Paced:
+    """Compare by the updates until the training accuracy first reached a level.
+
+    Per pair it is log2 of B's updates over A's, each trial within the number of updates that both
+    trained for; what never gets there counts as getting there at the end.
+
+    Args:
+        first: Side A, whose records have the columns of this level.
+        second: Side B.
+        level: Share of right tokens.
+
+    Raises:
+        ConfigError: As `pair` does.
+    """
+    column = pace_column(level)
+    found, ends = pair(first, second, column), pair(first, second, "training.iterations")
+    logs: dict[Cell, dict[int, tuple[float, float]]] = {}
+    never: dict[Cell, dict[int, tuple[bool, bool]]] = {}
+    for cell, pairs in found.cells.items():
+        logs[cell], never[cell] = {}, {}
+        for seed, (one, other) in pairs.items():
+            cap = min(ends.cells[cell][seed])
+            # So that A − B is the log2 of B / A.
+            logs[cell][seed] = -math.log2(min(one, cap)), -math.log2(min(other, cap))
+            never[cell][seed] = one >= cap, other >= cap
+    compared = compare_pairs(first.name, second.name, column, replace(found, cells=logs))
+
+    def count(one: Compared, cells: Iterable[Cell]) -> Sooner:
+        lost = [never[cell][seed] for cell in cells for seed in one.differences]
+        num_never = (sum(a for a, _ in lost), sum(b for _, b in lost))
+        return Sooner(**vars(one), num_never=num_never)
+
+    shown = (cell for cell, pairs in logs.items() if len(pairs) >= MIN_PAIRS)
+    cells = tuple(count(one, [cell]) for one, cell in zip(compared.cells, shown, strict=True))
+    overall = compared.overall and count(compared.overall, logs)
+    groups = group_by_core(found).items()
+    by_core = tuple(
+        count(one, cells)
+        for one in compared.by_core
+        for core, cells in groups
+        if one.name.startswith(f"{core}, ")
+    )
+    lost = [flags for pairs in never.values() for flags in pairs.values()]
+    notes = [MEANING, *compared.notes]
+    if any(map(any, lost)):
+        text = (
+            "Never reached, and counted at the last update: {} trials of A, {} of B; ≥ and ≤ say "
+        )
+        text += "which way that pulls the factor."
+        notes.insert(1, text.format(sum(a for a, _ in lost), sum(b for _, b in lost)))
+    new = {"columns": FACTORS, "cells": cells, "overall": overall, "by_core": by_core}
+    return Paced(**{**vars(compared), **new, "notes": tuple(notes)})

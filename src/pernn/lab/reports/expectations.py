@@ -1,4 +1,4 @@
-"""What the plan of a publication expected of it, beside what was found."""
+"""Expectations of a publication's plan beside the findings."""
 
 import json
 import math
@@ -13,10 +13,10 @@ from pernn.lab.store import Registration
 from pernn.lab.trials import unroll
 
 from .claims import Verdict
-from .escaping import escape_markdown, markdown_table
 from .records import Record, matches, number, sort_key
 from .report import Report
 from .statistics import Interval, student_interval
+from .texts import escape_markdown, markdown_table
 
 Outcome = Literal["held", "missed", "not decided", "open", "not run"]
 OUTCOMES: tuple[Outcome, ...] = ("held", "missed", "not decided", "not run", "open")

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from pernn.errors import ConfigError
 from pernn.lab.store import load_pyarrow, require_writable, storing, write_atomically
-from pernn.lab.trials import beside, records_of, require_table, unroll
+from pernn.lab.trials import (
+    Trial,
+    beside,
+    lines_of,
+    records_of,
+    require_table,
+    settings_of,
+    unroll,
+)
 
-from .escaping import csv_cell
+from .texts import csv_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +30,7 @@ NUM_ROWS = 50_000
 
 
 def export_records(records: Records, place: str | Path, table: str | None = None) -> int:
-    """Write one row per record in the form that the file's ending names.
+    """Write a row per record, the file's ending naming the form.
 
     Columns are all keys that occur, in the order of their first appearance; a record without one
     has an empty cell. Tables are left out; one of them can take the trials' place. In CSV a text
@@ -57,12 +65,11 @@ def export_records(records: Records, place: str | Path, table: str | None = None
     return len(rows)
 
 
-def export_curves(lines: "pd.DataFrame", settings: "pd.DataFrame", place: str | Path) -> int:
+def export_curves(trials: Sequence[Trial], place: str | Path) -> int:
     """Write one row per line of trials' metrics, as `export_records` writes records.
 
     Args:
-        lines: From `lines_and_settings`.
-        settings: Likewise.
+        trials: Finished ones.
         place: Path of the file.
 
     Returns:
@@ -74,7 +81,7 @@ def export_curves(lines: "pd.DataFrame", settings: "pd.DataFrame", place: str | 
         StoreError: If the file cannot be written.
     """
     require_exportable(place)
-    path = Path(place)
+    path, lines, settings = Path(place), lines_of(trials), settings_of(trials)
     if path.suffix == ".csv":
         texts = lines.select_dtypes(exclude="number").columns
         lines = lines.assign(**lines[texts].map(csv_cell))
@@ -88,7 +95,7 @@ def export_curves(lines: "pd.DataFrame", settings: "pd.DataFrame", place: str | 
 
 
 def require_exportable(place: str | Path) -> None:
-    """Refuse a place that records cannot be exported to, before they are read or computed.
+    """Refuse an unfit place before records are read.
 
     Raises:
         ConfigError: If it is an address, or its ending is not one of .csv, .json, .parquet.
@@ -111,7 +118,7 @@ def columns(records: Records) -> list[str]:
 
 
 def to_csv(records: Records) -> bytes:
-    """Return records as CSV with a header; a text that a spreadsheet would run is defused."""
+    """Return records as CSV with a header, possible formulas defused."""
     names, text = columns(records), io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(csv_cell, names))

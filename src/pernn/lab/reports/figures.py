@@ -1,4 +1,4 @@
-"""Figures: an experiment's layout drawn from its records, the same bytes every time."""
+"""An experiment's figure drawn from records, always the same bytes."""
 
 import io
 import math
@@ -16,12 +16,19 @@ from matplotlib.figure import Figure
 from pernn.lab.experiments import Experiment
 from pernn.lab.trials import unroll
 
-from .escaping import shorten
-from .factors import draw_factors
+from .forms import (
+    add_colour_bar,
+    collect_cells,
+    collect_pairs,
+    colours,
+    draw_bands,
+    draw_cells,
+    draw_factors,
+    draw_points,
+    draw_scatter,
+    fit_number,
+)
 from .grid import Grid, Row
-from .heat import add_colour_bar, collect_cells, colours, draw_cells
-from .labels import SEPARATOR, Labels, footer_items
-from .marks import draw_bands, draw_points
 from .records import Record
 from .scales import (
     Scale,
@@ -32,8 +39,8 @@ from .scales import (
     is_share,
     late_values,
 )
-from .scatter import collect_pairs, draw_scatter, fit_number
 from .series import collect, differences, line_order
+from .texts import SEPARATOR, Labels, footer_items, shorten
 
 Format = Literal["svg", "pdf", "png"]
 METADATA: dict[Format, dict[str, None]] = {
@@ -119,7 +126,7 @@ def draw(experiment: Experiment, records: Sequence[Record], scale: str = "") -> 
 
 
 def render(figure: Figure, form: Format) -> bytes:
-    """Return a figure as a file's content; the same figure always gives the same bytes.
+    """Return a figure as a file's content, always the same bytes.
 
     Args:
         figure: From `draw`.
@@ -135,7 +142,7 @@ def render(figure: Figure, form: Format) -> bytes:
 
 
 def inline(figure: Figure, prefix: str) -> str:
-    """Return a figure as part of a page: in the page's colours, its marks with their values.
+    """Return a figure for a page, in its colours, with values.
 
     The page has the title and the footer as text.
 
@@ -398,6 +405,6 @@ def _empty(experiment: Experiment, why: str) -> Figure:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw from matplotlib's own defaults and this style, whatever the user's settings are."""
+    """Draw in this style, whatever the user's settings."""
     with matplotlib.style.context(STYLE, after_reset=True):
         yield

@@ -1,4 +1,4 @@
-"""What finished trials say about a predicate: values, cells, and the evidence in them."""
+"""Values, cells and evidence of a predicate in finished trials."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,8 +23,15 @@ from pernn.lab.experiments import (
     Sooner,
 )
 
-from .pace import as_factor, is_censored, is_pace, restrict_together
-from .records import Arm, Record, matches, sort_key
+from .records import (
+    Arm,
+    Record,
+    is_censored,
+    is_pace,
+    matches,
+    restrict_together,
+    sort_key,
+)
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
 from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
 from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
@@ -52,7 +59,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was measured for a claim.
+    """The measurements for a claim.
 
     Attributes:
         quantity: What the interval is of.
@@ -201,7 +208,7 @@ def _sooner(
         margin_origin=predicate.factor_origin,
     )
     found = _compare_paces(claim, differs, records, planned, label)
-    factor = f"a factor of {as_factor(student_interval(found.values))}"
+    factor = f"a factor of {student_interval(found.values).as_factor()}"
     return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
 
 

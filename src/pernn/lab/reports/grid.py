@@ -1,4 +1,4 @@
-"""The panels of a figure: side by side, in rows of metrics and blocks."""
+"""Panels of a figure, in rows of metrics and blocks."""
 
 import math
 import textwrap
@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from pernn.lab.experiments import Experiment
 
-from .labels import Labels, value_of
 from .records import Record, number
 from .scales import Scale
+from .texts import Labels, value_of
 
 NUM_COLUMNS = 4
 """Panels stand side by side up to this number; further ones begin a row below."""
@@ -22,7 +22,7 @@ NUM_COLUMNS = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One row of panels: a metric, or the differences of the first, of one block.
+    """One row of panels: a block's metric, or its differences.
 
     Attributes:
         block: Value of the layout's rows.
@@ -47,7 +47,11 @@ class Grid:
         self.experiment, self.found = experiment, found
         self.layout, self.label = experiment.figure, Labels(experiment.labels)
         layout, label = self.layout, self.label
-        panels = label.order(value_of(record, layout.panels) for record in found)
+        self.places: dict[tuple[Any, Any], list[Record]] = {}
+        for one in found:
+            place = value_of(one, layout.rows), value_of(one, layout.panels)
+            self.places.setdefault(place, []).append(one)
+        panels = label.order(panel for _, panel in self.places)
         width = math.ceil(len(panels) / math.ceil(len(panels) / NUM_COLUMNS))
         wrapped = [tuple(panels[i : i + width]) for i in range(0, len(panels), width)]
         metrics = (*layout.metrics, None) if layout.contrast else layout.metrics
@@ -55,7 +59,7 @@ class Grid:
             metrics = layout.metrics[:1]
         if layout.form == "difference":
             metrics = (None,)
-        blocks = label.order(value_of(record, layout.rows) for record in found)
+        blocks = label.order(block for block, _ in self.places)
         rows = [Row(b, metric, some) for some in wrapped for b in blocks for metric in metrics]
         # Where a block's trials do not have a metric, its row is left out.
         self.rows = [row for row in rows if self._is_measured(row)] or rows
@@ -86,7 +90,7 @@ class Grid:
             [some[i] for some in self.axes if i < len(some)][-1] for i in range(len(wrapped[0]))
         ]
 
-    def _is_measured(self, row: "Row") -> bool:
+    def _is_measured(self, row: Row) -> bool:
         return row.metric is None or any(
             number(one, row.metric) is not None for some in self.inside(row) for one in some
         )
@@ -103,15 +107,7 @@ class Grid:
 
     def inside(self, row: Row) -> list[list[Record]]:
         """Return the records of each panel of a row."""
-        layout = self.layout
-        return [
-            [
-                one
-                for one in self.found
-                if (value_of(one, layout.rows), value_of(one, layout.panels)) == (row.block, panel)
-            ]
-            for panel in row.panels
-        ]
+        return [self.places.get((row.block, panel), []) for panel in row.panels]
 
     def name(self) -> None:
         """Name panels, blocks of rows and horizontal axes."""

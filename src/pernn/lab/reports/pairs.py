@@ -1,4 +1,4 @@
-"""Two sets of trials put in pairs: same seed, and same settings but those that are compared."""
+"""Pairs of trials that agree in seed and all settings not compared."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pairs:
-    """What was found.
+    """The pairs of two sides.
 
     Attributes:
         differing: Settings in which the two sides differ, and the trials of a pair may.
@@ -72,7 +72,7 @@ class Pairs:
 
     @property
     def naming(self) -> tuple[str, ...]:
-        """The columns that name a cell: kinds first, without what these tell already."""
+        """The columns that name a cell, kinds first, none twice told."""
         kept: list[str] = []
         for column in sorted(self.columns, key=lambda name: (not is_kind(name), name)):
             if len(self._values([*kept, column])) > len(self._values(kept)):
@@ -85,7 +85,9 @@ class Pairs:
 
 
 def select(text: str, records: Sequence[Record], place: Path | None = None) -> Side:
-    """Return the side of the records that match `core.kind=gru`, or several with commas between.
+    """Return the side of the records that match conditions.
+
+    One is `core.kind=gru`; several have commas between.
 
     Raises:
         ConfigError: If it is no condition, there are no records, or none matches.

@@ -1,4 +1,4 @@
-"""Flat records of finished trials: selected, ordered and put side by side."""
+"""Flat records of finished trials, selected, ordered and compared."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import Claim, Contrast, Where, pace_column
-from pernn.lab.trials import is_setting
+from pernn.lab.trials import CENSORED, is_setting
 
 Record = dict[str, Any]
 """One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
@@ -30,7 +30,7 @@ def matches(record: Record, where: Where) -> bool:
 
 
 def settings_of(claim: Claim) -> Where:
-    """Return what the settings of the trials that a claim is about must match."""
+    """Return the settings that a claim's trials must match."""
     return {k: v for k, v in claim.predicate.where.items() if is_setting(k)}
 
 
@@ -113,7 +113,7 @@ def _placed(
 
 
 def difference_of(one: Record, other: Record) -> str:
-    """Return in which settings or words two records differ that should have been one."""
+    """Return the settings or words in which two rivals differ."""
     names = sorted(
         column
         for column in one.keys() | other.keys()
@@ -126,7 +126,7 @@ def difference_of(one: Record, other: Record) -> str:
 
 
 def number(record: Record, column: str) -> float | None:
-    """Return a finite number of a record; `None` if it has none there."""
+    """Return a record's finite number, or `None`."""
     value = record.get(column)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
@@ -134,7 +134,39 @@ def number(record: Record, column: str) -> float | None:
 
 
 def sort_key(value: Any) -> tuple[bool, float, str]:
-    """Return what orders values of any kind: numbers by size, then the rest by their text."""
+    """Return a sort key: numbers by size, then texts."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return (False, float(value), "")
     return (True, 0.0, str(value))
+
+
+def restrict_together(records: Iterable[Record], column: str) -> list[Record]:
+    """Return records that have a pace, within the updates of all.
+
+    A trial that went on for longer than another, and reached the level after that one had ended,
+    is censored there: otherwise the longer training would count as the slower one.
+
+    Args:
+        records: Finished trials, or rows of a table.
+        column: Such as `updates_to_0.9`.
+    """
+    having = [one for one in records if number(one, column) is not None]
+    cap = min((float(one["training.iterations"]) for one in having), default=math.inf)
+    return [
+        {
+            **one,
+            column: min(one[column], cap),
+            f"{column}{CENSORED}": is_censored(one, column) or one[column] > cap,
+        }
+        for one in having
+    ]
+
+
+def is_censored(record: Record, column: str) -> bool:
+    """Return whether a trial that has a pace never got there."""
+    return bool(record[f"{column}{CENSORED}"])
+
+
+def is_pace(column: str) -> bool:
+    """Return whether a column is of updates to a level."""
+    return column.startswith(pace_column(""))

@@ -1,4 +1,4 @@
-"""Whether a verdict is what a plan registered, and how it departs from it."""
+"""Departures of verdicts from registered plans."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
@@ -11,8 +11,8 @@ from pernn.lab.runs import RunSpec
 from pernn.lab.store import RegisteredSweep, Registration, Sweep, read_registrations
 
 from .claims import Verdict, judge_all
-from .labels import Labels
 from .records import Record, matches, settings_of
+from .texts import Labels
 
 Environments = Mapping[str, Mapping[str, Any]]
 """Run → content of its `environment.json`."""
@@ -20,7 +20,7 @@ Environments = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Registered:
-    """What a plan says of a sweep, and when the sweep's trials were run.
+    """A plan's part on a sweep, and the sweep's machines.
 
     Attributes:
         name: The plan's.
@@ -41,7 +41,7 @@ class Registered:
 def find_registered(
     sweep: Sweep, runs: Sequence[str], environments: Environments
 ) -> Registered | None:
-    """Return what was registered of a sweep; of several plans, the one with most of its trials.
+    """Return the registration of a sweep with most of its trials.
 
     Sweeps that differ in their seeds only are one here: another choice of seeds is a departure.
     Trials older than registration have no date; a sweep of such trials alone has no plan.
@@ -71,7 +71,7 @@ def judge_experiment(
     planned: Sequence[RunSpec] | None = None,
     registered: Registered | None = None,
 ) -> tuple[Verdict, ...]:
-    """Decide the claims of an experiment, by the rule of its scale and in its own words.
+    """Decide an experiment's claims by its scale's rule.
 
     Args:
         experiment: Whose claims.
@@ -94,7 +94,7 @@ def judge_experiment(
 
 
 def rule_of(experiment: Experiment, scale: str) -> Rule:
-    """Return the rule by which the claims of an experiment are corrected at a scale."""
+    """Return the rule of correction of an experiment at a scale."""
     return experiment.rules.get(scale, "2026-11")
 
 
@@ -138,7 +138,7 @@ def _marked(
 
 
 def claim_digest(claim: Claim) -> str:
-    """Return a digest of what a claim says and what decides it, but not of where it is printed."""
+    """Return a digest of a claim without its place in print."""
     return fingerprint(_plain(replace(claim, source=(), paper_value=None)))
 
 

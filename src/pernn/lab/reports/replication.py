@@ -1,22 +1,170 @@
-"""The generated parts of pages: effects, verdicts, counts, cost and machines."""
+"""Generated parts of pages: effects, verdicts, counts, cost and machines."""
 
 import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from pernn.lab.experiments import CATALOGUE, names_of
+from pernn.lab.config import flatten
+from pernn.lab.experiments import CATALOGUE, find_experiment, names_of
 from pernn.lab.trials import count_machines, unroll
 
 from .claims import Verdict
-from .counting import NOT_ASKED, Counted, count_claims, outcome_apart, planned_sweeps
-from .escaping import escape_markdown, markdown_table
 from .records import number, paired_differences
+from .registered import judge_experiment
 from .report import Report
 from .rules import Outcome
-from .scale_table import scale_table
-from .statistics import student_interval
+from .statistics import ROUNDING, student_interval
+from .texts import Labels, escape_markdown, markdown_table
+
+COMMON = (
+    "core.kind",
+    "core.hidden_size",
+    "training.iterations",
+    "training.batch_size",
+    "training.learning_rate",
+)
+"""Settings that every table has."""
+
+PARTS = ("task.", "analysis.")
+"""Of their settings it has those that differ."""
+
+MOST = 8
+"""So many values are listed one by one."""
+
+Trial = Mapping[str, Any]
+
+
+@cache
+def scale_table(name: str) -> str:
+    """Return scales as columns and settings as rows, in Markdown.
+
+    Values that differ by core are led by the core's name.
+    """
+    experiment = find_experiment(name)
+    label = Labels(experiment.labels)
+    scales = [[flatten(spec.dump()) for spec in make()] for make in experiment.scales.values()]
+    trials = [trial for scale in scales for trial in scale]
+    rows = []
+    for path in dict.fromkeys(path for trial in trials for path in trial):
+        values = {str(trial[path]) for trial in trials if path in trial}
+        if path in COMMON or (path.startswith(PARTS) and len(values) > 1):
+            rows.append([label(path), *(_by_core(scale, path, label) for scale in scales)])
+    rows.append(["Seeds", *(str(len({trial["seed"] for trial in scale})) for scale in scales)])
+    rows.append(["Trials", *(f"{len(scale):,}" for scale in scales)])
+    return markdown_table(
+        ["", *experiment.scales], [[escape_markdown(cell) for cell in row] for row in rows]
+    )
+
+
+def _by_core(scale: Sequence[Trial], path: str, label: Labels) -> str:
+    cores = dict.fromkeys(trial["core.kind"] for trial in scale)
+    shown = {
+        core: _listed(
+            (trial[path] for trial in scale if trial["core.kind"] == core and path in trial), label
+        )
+        for core in cores
+    }
+    if path == "core.kind" or len(set(shown.values())) == 1:
+        return _listed((trial[path] for trial in scale if path in trial), label)
+    return "; ".join(f"{label(core)} {values}" for core, values in shown.items())
+
+
+def _listed(values: Iterable[Any], label: Labels) -> str:
+    shown = [label(value) for value in dict.fromkeys(map(_hashable, values)) if value is not None]
+    return ", ".join(shown if len(shown) <= MOST else [shown[0], f"{shown[1]} … {shown[-1]}"])
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+SCALES = ("paper", "small", "demo")
+"""An experiment's claims are judged by its whole grid at the first of these scales that is there.
+
+What is overridden (other widths, other vocabularies) checks robustness or shows a trend, and a
+further scale repeats it: they stand apart, and count in no total.
+"""
+NOT_ASKED = "not asked here"
+"""Of a claim that the trials of a sweep that stands apart are not about."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A claim of the paper with the verdict that counts.
+
+    Attributes:
+        experiment: Whose claim it is.
+        verdict: Of the planned sweep; "not run" if none is there.
+        sweep: The planned sweep.
+        same_as: An earlier claim whose numbers are the very same, so that this one is not counted
+            again; empty if there is none.
+    """
+
+    experiment: str
+    verdict: Verdict
+    sweep: Report | None
+    same_as: str
+
+    @property
+    def outcome(self) -> str:
+        """The verdict, or that it is counted elsewhere."""
+        return "same numbers" if self.same_as else self.verdict.verdict
+
+
+def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
+    """Return for each experiment the sweep by which its claims are judged.
+
+    That is one with the settings of its scale, whatever its seeds; a registered one before others.
+    """
+
+    def is_registered(one: Report) -> bool:
+        return any(verdict.registration == "registered" for verdict in one.verdicts)
+
+    found: dict[str, Report] = {}
+    whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
+    for one in sorted(whole, key=lambda one: (SCALES.index(one.scale), not is_registered(one))):
+        found.setdefault(one.experiment.name, one)
+    return found
+
+
+def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
+    """Return every claim once, in the order of the experiments.
+
+    Args:
+        sweeps: All that are there.
+        experiments: Whose claims are counted; what no planned sweep judges is not run.
+    """
+    planned = planned_sweeps(sweeps)
+    seen: dict[tuple[float, ...], str] = {}
+    found = []
+    for name in experiments:
+        sweep = planned.get(name)
+        verdicts = sweep.verdicts if sweep else judge_experiment(find_experiment(name), "", [])
+        for verdict in verdicts:
+            title = f"{name}: {verdict.claim.name}"
+            numbers = _numbers(verdict)
+            first = seen.setdefault(numbers, title) if numbers else title
+            found.append(Counted(name, verdict, sweep, "" if first == title else first))
+    return found
+
+
+def outcome_apart(sweep: Report, verdict: Verdict) -> Outcome | str:
+    """Return the verdict of a sweep apart, if it asks for one."""
+    return NOT_ASKED if sweep.is_finished and verdict.verdict == "not run" else verdict.verdict
+
+
+def _numbers(verdict: Verdict) -> tuple[float, ...]:
+    """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
+    interval = verdict.interval
+    if interval is None or not interval.high - interval.low > ROUNDING:
+        return ()
+    values = (abs(interval.estimate), interval.high - interval.low, verdict.num_seeds)
+    return tuple(float(f"{value:.9g}") for value in values)
+
 
 HEAD = ("claim", "quantity", "found", "n", "verdict")
 DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "too few seeds")
@@ -36,7 +184,7 @@ OF_ONE = re.compile(
 
 
 def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, str]:
-    """Return the generated parts of the report as Markdown, by the name of their mark.
+    """Return the generated parts of the report by their mark.
 
     Args:
         reports: All published sweeps.
@@ -57,7 +205,7 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
 
 
 def fill(page: str, parts: Mapping[str, str]) -> str:
-    """Put generated parts into a page, each between its mark and the mark that ends it.
+    """Put generated parts into a page between their marks.
 
     A page without a mark has no such part; what stands outside of marks is left alone.
 
@@ -234,7 +382,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def findings(report: Report, page: str) -> str:
-    """Return a row per claim that a sweep judges, as Markdown, with a link to its report."""
+    """Return a sweep's judged claims as Markdown, linked to its report."""
     rows = [
         (
             escape_markdown(one.claim.statement),

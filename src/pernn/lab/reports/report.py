@@ -1,4 +1,4 @@
-"""The report of a sweep: figures, tables, verdicts, and one page that shows them all."""
+"""Reports of sweeps: figures, tables, verdicts and one page."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,20 +10,16 @@ from markupsafe import Markup
 from pernn.lab.experiments import Experiment, names_of
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import storing, to_json, write_atomically
-from pernn.lab.trials import NAMING, Trial, curves_of, describe, is_setting, unroll
+from pernn.lab.trials import NAMING, Trial, describe, is_setting, unroll
 
 from .claims import Verdict
-from .curves import NUM_POINTS, draw_curves
-from .escaping import clean, escape_markdown
+from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
-from .labels import Labels, preset_of
-from .more_figures import FORMATS, Drawing, draw_extra_figures
-from .pace import is_pace
-from .records import Record, sort_key
+from .records import Record, is_pace, sort_key
 from .registered import Registered, judge_experiment
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
-from .templates import fill_template
+from .texts import Labels, clean, escape_markdown, fill_template, preset_of
 
 MARKS: dict[Outcome, str] = {
     "supported": "✔",
@@ -48,7 +44,7 @@ LONG = 60
 
 
 class Report:
-    """A sweep's finished trials as tables, verdicts and figures, each made once, when asked for.
+    """Tables, verdicts and figures of a sweep, made when asked for.
 
     Args:
         experiment: What was asked.
@@ -109,7 +105,7 @@ class Report:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has all of its trials."""
+        """True if it has all of its trials."""
         return len(self.records) == len(self.planned)
 
     @property
@@ -136,7 +132,7 @@ class Report:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What the trials say of each claim, in the experiment's order."""
+        """The verdicts on all claims, in the experiment's order."""
         return judge_experiment(
             self.experiment, self.scale, self.records, self.planned, self._registered
         )
@@ -151,11 +147,13 @@ class Report:
         """The figures below the main one, that of the learning curves last."""
         about = self.experiment, self.scale, self.formats
         found = draw_extra_figures(about[0], self.records, *about[1:])
-        curves = curves_of(self.trials, NUM_POINTS)
-        return found if curves.empty else [*found, draw_curves(about[0], curves, *about[1:])]
+        learnt = [one for one in self.trials if one.has_lines]
+        return [*found, draw_curves(about[0], learnt, *about[1:])] if learnt else found
 
     def write(self, directory: Path) -> None:
-        """Write page, tables, verdicts and figures; equal trials give equal bytes.
+        """Write page, tables, verdicts and figures.
+
+        Equal trials give equal bytes.
 
         Args:
             directory: Where the files go; made if it is missing.
@@ -209,13 +207,13 @@ class Report:
         return columns, metrics
 
     def listed_records(self) -> list[Record]:
-        """Return the trials with an empty place for each listed column that one does not have."""
+        """Return the trials' listed columns, empty where one has none."""
         columns, metrics = self.listed()
-        blank = dict.fromkeys([*columns, *metrics, "run", "num_parameters"])
-        return [{**blank, **record} for record in self.records]
+        names = [*columns, *metrics, "run", "seed", "num_parameters"]
+        return [{name: record.get(name) for name in names} for record in self.records]
 
     def html(self) -> str:
-        """Fill the page's template; everything but the figures is escaped."""
+        """Fill the page's template, escaping all but the figures."""
         return fill_template(
             "page.html.jinja",
             sum=self,
@@ -258,7 +256,7 @@ class Report:
         return "\n\n".join(lines) + "\n"
 
     def table(self) -> str:
-        """Return the means in Markdown, with a line on what they are of."""
+        """Return the means in Markdown, with a caption."""
         table = to_markdown(self.rows, self.metrics, self.label)
         if not self.rows:
             return table
@@ -318,7 +316,9 @@ def write_report(
     notes: Sequence[str] = (),
     **how: Any,
 ) -> Report:
-    """Write the report of records that are at hand; arguments and errors as for `Report`.
+    """Write the report of records that are at hand.
+
+    Arguments and errors are those of `Report`.
 
     Args:
         experiment: What was asked.

@@ -1,4 +1,4 @@
-"""The rules of decision: two one-sided p-values from the values of each seed.
+"""Rules of decision by two one-sided p-values of the seeds' values.
 
 All of them take many samples at once, so that benchmarks/verdicts.py and the tests simulate the
 very rules that decide.
@@ -23,7 +23,7 @@ MIN_SEEDS = 5
 
 
 class Evidence(NamedTuple):
-    """How well the values agree with the opposite of what each says; small is strong evidence.
+    """p-values for and against a statement, small ones strong evidence.
 
     Attributes:
         supports: p-value of the test whose rejection supports the claim.
@@ -41,7 +41,7 @@ def exceeds(
     *,
     or_equal: bool = False,
 ) -> Evidence:
-    """Test whether the mean lies above a bound; with sign −1, below it.
+    """Test if the mean lies above a bound, or below it.
 
     Args:
         values: One per trial along the last axis.
@@ -54,7 +54,7 @@ def exceeds(
 
 
 def lies_within(values: Shaped[np.ndarray, "*samples trials"], low: float, high: float) -> Evidence:
-    """Test whether the mean lies between two bounds, and on neither of them.
+    """Test if the mean lies strictly between two bounds.
 
     Two one-sided tests support it, both of which must reject (Schuirmann, 1987). It is
     contradicted on either side, so that p-value is doubled.
@@ -78,7 +78,9 @@ def in_every(cells: Sequence[Evidence]) -> Evidence:
 def trials_near(
     values: Shaped[np.ndarray, "*samples trials"], allowed: Sequence[float], tolerance: float
 ) -> Evidence:
-    """Check whether every single trial measures one of a few values; p-values are 0 or 1.
+    """Check every single trial against a few values.
+
+    The p-values are 0 or 1.
 
     A trial further than twice the tolerance from all of them is a counterexample. No trial beyond
     the tolerance supports the statement as far as it was tried.
@@ -122,7 +124,7 @@ def correct(
 def detectable(
     interval: Interval, count: int, alpha: float, power: float = 0.8, *, both_sides: bool = False
 ) -> float | None:
-    """Return the smallest distance from a bound that a one-sided t test sees, by its spread.
+    """Return the smallest distance that a one-sided t test sees.
 
     Args:
         interval: Student's 95 % interval of the values.
@@ -154,7 +156,9 @@ def decide(supports: bool, contradicts: bool) -> Outcome:  # noqa: FBT001 two fi
 
 
 def holm(p_values: Sequence[float], level: float = 2 * ALPHA) -> list[bool]:
-    """Return which hypotheses are rejected so that all are rightly so with probability 1 − level.
+    """Return the hypotheses rejected by Holm's procedure.
+
+    All are rightly so with probability 1 − level.
 
     Source: Holm (1979), "A simple sequentially rejective multiple test procedure".
     """

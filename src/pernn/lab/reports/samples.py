@@ -1,14 +1,16 @@
-"""Which records a claim is about, and their values by seed and cell."""
+"""Records that a claim is about, their choice, and their values."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pernn.errors import counted
-from pernn.lab.experiments import Cells, Claim, Contrast, Where
-from pernn.lab.trials import unroll
+from pernn.lab.config import is_kind
+from pernn.lab.experiments import Cells, Choice, Claim, Contrast, Where
+from pernn.lab.trials import is_setting, unroll
 
-from .records import Arm, Record, combine, matches, sides, sort_key
+from .records import Arm, Record, combine, matches, number, settings_of, sides, sort_key
 
 Label = Callable[[Any], str]
 """Column or value → how it is displayed."""
@@ -18,7 +20,7 @@ Columns = dict[Any, dict[Any, float]]
 
 
 class NotRunError(Exception):
-    """Some trials that the claim needs are not there; the message says which."""
+    """Some trials that the claim needs are missing, as the message says."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Sample:
     label: Label
 
     def complete(self) -> tuple[list[Any], str]:
-        """Choose the seeds that have every cell, so that each seed's value is of the same thing.
+        """Choose the seeds that have every cell.
 
         Returns:
             Seeds, and a note on what was left out.
@@ -58,7 +60,7 @@ class Sample:
         return seeds, note
 
     def by_cell(self, seeds: Sequence[Any]) -> dict[Any, tuple[float, ...]]:
-        """Return the values of some seeds by cell, which all of them have."""
+        """Return values by cell of seeds that have them all."""
         return {cell: tuple(self.columns[seed][cell] for seed in seeds) for cell in self.cells}
 
     @property
@@ -174,7 +176,7 @@ def _required(
 
 
 def show(value: Any) -> str:
-    """Return a value as text; numbers have thousands separated."""
+    """Return a value as text, thousands separated."""
     whole = isinstance(value, float) and value.is_integer()
     value = int(value) if whole else value
     plain = isinstance(value, bool) or not isinstance(value, int)
@@ -191,3 +193,93 @@ def show_all(values: Sequence[Any], label: Label = show) -> str:
 
 def _any_of(value: Any, label: Label) -> str:
     return " or ".join(map(label, value)) if isinstance(value, tuple) else label(value)
+
+
+Condition = frozenset[tuple[str, Any]]
+"""All settings of a trial but its seed and what is chosen."""
+
+Tried = Mapping[Condition, Mapping[Any, Mapping[int, float]]]
+"""Condition → value of the setting → choosing seed → metric."""
+
+
+def choose(
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
+) -> tuple[Sequence[Record], Sequence[Record], str]:
+    """Return a claim's trials, those planned, and what was chosen.
+
+    Args:
+        claim: Its `choice` says how; without one everything takes part.
+        records: Finished trials.
+        planned: Settings of all trials of the sweep, flat.
+        label: Column or value → how it is displayed.
+
+    Raises:
+        NotRunError: If trials that choose are missing.
+    """
+    choice = claim.choice
+    if choice is None:
+        return records, planned, ""
+    where = settings_of(claim)
+    about = [one for one in (*planned, *records) if matches(one, where)]
+    tried = _tried(choice, about)
+    best = {condition: _best(choice, found, label) for condition, found in tried.items()}
+
+    def takes_part(one: Record) -> bool:
+        judged = one.get("seed") not in choice.seeds
+        return judged and one.get(choice.column) == best.get(_condition(choice, one), choice)
+
+    said = _describe(choice, best, tried, label) if best and choice.value is None else ""
+    return [*filter(takes_part, records)], [*filter(takes_part, planned)], said
+
+
+def _condition(choice: Choice, one: Record) -> Condition:
+    own = ("seed", choice.column)
+    return frozenset((k, v) for k, v in one.items() if is_setting(k) and k not in own)
+
+
+def _tried(choice: Choice, about: Sequence[Record]) -> Tried:
+    tried: dict[Condition, dict[Any, dict[int, float]]] = {}
+    for one in about:
+        if choice.column in one:
+            values = tried.setdefault(_condition(choice, one), {})
+            scores = values.setdefault(one[choice.column], {})
+            score = number(one, choice.metric)
+            if one.get("seed") in choice.seeds and score is not None:
+                scores[one["seed"]] = score
+    return tried
+
+
+def _best(choice: Choice, tried: Mapping[Any, Mapping[int, float]], label: Label) -> Any:
+    """Return the value of the highest mean; of equal ones the smallest."""
+    if choice.value is not None:
+        return choice.value
+    lacking = [value for value, scores in tried.items() if scores.keys() < {*choice.seeds}]
+    if lacking:
+        values = ", ".join(map(label, sorted(lacking, key=sort_key)))
+        seeds = ", ".join(map(str, choice.seeds))
+        raise NotRunError(f"the choice needs seeds {seeds} at {label(choice.column)} = {values}")
+    return max(sorted(tried, key=sort_key), key=lambda value: math.fsum(tried[value].values()))
+
+
+def _describe(choice: Choice, best: Mapping[Condition, Any], tried: Tried, label: Label) -> str:
+    """Return what was chosen by kinds and other settings, and where nothing beyond was tried."""
+    shared = frozenset.intersection(*best)
+    groups: dict[str, list[Condition]] = {}
+    for one in best:
+        kinds = ", ".join(label(value) for path, value in sorted(one - shared) if is_kind(path))
+        groups.setdefault(kinds, []).append(one)
+    columns: dict[str, None] = {}
+    said = []
+    for kinds, some in sorted(groups.items()):
+        common, words = frozenset.intersection(*some), []
+        own = {one: sorted(one - common) for one in some}
+        for one in sorted(some, key=lambda one: [(k, sort_key(v)) for k, v in own[one]]):
+            columns |= dict.fromkeys(path for path, _ in own[one])
+            value, ends = best[one], sorted(tried[one], key=sort_key)
+            edge = {ends[0]: "the smallest tried", ends[-1]: "the largest tried"}.get(value, "")
+            at = ", ".join(label(setting) for _, setting in own[one])
+            note = "; ".join(filter(None, [at, edge]))
+            words.append(f"{label(value)} ({note})" if note else label(value))
+        said.append(f"{kinds} {', '.join(words)}".strip())
+    by = f" by {', '.join(map(label, columns))}" if columns else ""
+    return f"{label(choice.column)}{by}: {'; '.join(said)}"

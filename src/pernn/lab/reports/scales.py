@@ -1,4 +1,4 @@
-"""Axes: where values stand on them, their ticks, and how far they reach."""
+"""Axes: places of values, ticks, ends."""
 
 import math
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from pernn.errors import ConfigError
 from pernn.lab.experiments import Columns, FigureLayout, names_of
 
-from .labels import Labels, value_of
 from .records import Record, sort_key
+from .texts import Labels, value_of
 
 DENSE = 16
 """More numbers than this have no ticks of their own."""
@@ -38,7 +38,7 @@ STEPS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0
 
 
 class Scale:
-    """An axis of single values → positions; words stand at 0, 1, 2, ….
+    """Positions of single values on an axis, words at 0, 1, ….
 
     Args:
         column: Whose values are on the axis.
@@ -61,7 +61,7 @@ class Scale:
 
     @property
     def is_dense(self) -> bool:
-        """Whether there are too many numbers for a tick each, so that round ones serve better."""
+        """True if there are too many numbers for a tick each."""
         return self.numeric and len(self.values) > DENSE
 
     def position(self, value: Any, shift: float = 0.0) -> float:
@@ -72,7 +72,7 @@ class Scale:
         return place + shift * self._step()
 
     def edges(self) -> list[float]:
-        """Return the borders of cells round the values, one more than there are values.
+        """Return the borders of cells, one more than there are values.
 
         They lie halfway between neighbours, as far outside the first and the last as inside.
         """
@@ -97,7 +97,7 @@ class Scale:
         return float(self.values[-1] - self.values[0]) / (len(self.values) - 1)
 
     def fit(self, axes: Axes, *, cells: bool = False) -> None:
-        """Scale the horizontal axis, its ticks at the values, fewer if they would collide.
+        """Scale the horizontal axis, its ticks at values that fit.
 
         Args:
             axes: Of the panel.
@@ -124,7 +124,7 @@ class Scale:
         )
 
     def fit_upright(self, axes: Axes) -> None:
-        """Scale the vertical axis to cells, its ticks at the values, fewer if they collide."""
+        """Scale the vertical axis to cells, its ticks at values that fit."""
         if self.base:
             axes.set_yscale("log", base=self.base)
         borders = self.edges()
@@ -162,7 +162,10 @@ class Scale:
 
 
 def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
-    """Return the updates after the first quarter of the training; none of any other axis."""
+    """Return the updates after the first quarter of the training.
+
+    Of any other axis there are none.
+    """
     values = {value for x in across for value in x.values}
     if layout.x != "update" or len(values) < CURVE:
         return set()
@@ -170,7 +173,7 @@ def late_values(across: Sequence[Scale], layout: FigureLayout) -> set[Any]:
 
 
 def begins_far_away(drawn: Sequence[float], settled: Sequence[float]) -> bool:
-    """Return whether the beginning of a training would hide how its curves end."""
+    """Return whether a training's beginning would hide its end."""
     if len(settled) < 2:
         return False
     return max(drawn) - min(drawn) > 3 * (max(settled) - min(settled)) > 0
@@ -179,7 +182,7 @@ def begins_far_away(drawn: Sequence[float], settled: Sequence[float]) -> bool:
 def fit_settled(
     axes: Axes, drawn: Sequence[float], settled: Sequence[float], base: int | None
 ) -> None:
-    """Fit a vertical axis to the values after the beginning, and say how far the others reach.
+    """Fit a vertical axis to late values, naming the others' reach.
 
     Args:
         axes: Of one panel of the row.
@@ -213,21 +216,23 @@ def fit_settled(
 
 
 def is_flat(panel: Sequence[float], row: Sequence[float]) -> bool:
-    """Return whether a panel's values, which differ, would be a line on its row's axis."""
+    """Return whether a panel would be flat on its row's axis."""
     if not panel or len(panel) == len(row):
         return False
     return 0 < max(panel) - min(panel) < FLAT * (max(row) - min(row))
 
 
 def is_share(metric: str) -> bool:
-    """Whether a metric lies between 0 and 1 by its nature."""
+    """Return whether a metric lies in [0, 1] by nature."""
     return metric.endswith(("_accuracy", "_share")) or metric in SHARES
 
 
 def fit_metric(
     axes: Axes, metric: str, values: Sequence[float], base: int | None, *, free: bool = False
 ) -> None:
-    """Set the vertical axis of a metric: shares from 0 to 1, others from 0 if none is negative.
+    """Set the vertical axis of a metric.
+
+    Shares go from 0 to 1, others from 0 if none is negative.
 
     Shares that lie close together have an axis as long as they are: a difference is to be seen.
 
@@ -271,14 +276,14 @@ def log_ends(metric: str, values: Sequence[float]) -> tuple[float, float]:
 
 
 def tick_log(axis: Axis, ends: tuple[float, float], base: int) -> None:
-    """Put plain numbers on a logarithmic axis, at least two even if it is short."""
+    """Put plain numbers on a logarithmic axis, at least two."""
     axis.set_major_locator(FixedLocator(log_ticks(*ends, base)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     axis.set_minor_locator(FixedLocator([]))
 
 
 def log_ticks(low: float, high: float, base: int) -> list[float]:
-    """Choose two to seven ticks of a logarithmic axis: powers, then rounder parts of them.
+    """Choose two to seven ticks of a logarithmic axis.
 
     Args:
         low: Where the axis begins, positive.

@@ -7,8 +7,8 @@ from typing import Any
 from pernn.errors import ConfigError
 from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of
 
-from .labels import Labels, value_of
 from .records import Record, difference_of, number, paired_differences, sort_key
+from .texts import Labels, value_of
 
 LINES = (
     {"color": "#D55E00", "marker": "s", "linestyle": "--", "markerfacecolor": "white"},
@@ -64,7 +64,7 @@ class Series:
 
 
 def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
-    """Order the conditions that are lines; those of the contrast first, the baseline before."""
+    """Order the lines' conditions, the contrast's baseline and treatment first."""
     layout = experiment.figure
     order = Labels(experiment.labels).order(value_of(record, layout.lines) for record in records)
     if layout.contrast and layout.contrast.column == layout.lines:
@@ -77,7 +77,9 @@ def line_order(experiment: Experiment, records: Sequence[Record]) -> list[Any]:
 
 
 def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
-    """Map each condition to its colour, marker and dash: encodings by their name, others in turn.
+    """Map conditions to colour, marker and dash.
+
+    Encodings have theirs by name, others in turn.
 
     Args:
         column: What tells the conditions apart.
@@ -151,7 +153,7 @@ def collect(
 def differences(
     experiment: Experiment, records: Sequence[Record], order: Sequence[Any]
 ) -> list[Series]:
-    """Collect the paired differences of a panel: a line for each that is treated.
+    """Collect a panel's paired differences, a line per treated condition.
 
     Args:
         experiment: Its layout has the contrast.
@@ -191,7 +193,7 @@ def differences(
 
 
 def numbers(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any, dict[Any, float]]:
-    """Take a metric from records by place and seed; places without any are left out."""
+    """Take a metric from records by place and seed, where measured."""
     found = {
         x: {
             seed: value

@@ -1,4 +1,4 @@
-"""Means over trials with their uncertainty; the unit of replication is the seed, never the token.
+"""Means over trials with their uncertainty, by seed, never by token.
 
 Student's t decides; the percentile bootstrap is the paper's and stands beside it: with five trials
 its nominal 95 % covers 83 %. docs/statistics.md has the error rates of every rule.
@@ -46,7 +46,7 @@ class Interval:
 
     @property
     def bounded(self) -> bool:
-        """Whether there are bounds."""
+        """True if there are bounds."""
         return not math.isnan(self.low)
 
     def __str__(self) -> str:
@@ -71,8 +71,12 @@ class Interval:
         )
         return f"[{', '.join(texts)}]"
 
+    def as_factor(self) -> "Interval":
+        """Return the interval of a factor for that of its log2."""
+        return Interval(2**self.estimate, 2**self.low, 2**self.high, self.method)
+
     def show(self, value: float) -> str:
-        """Return a value of the same unit as text: to two digits of half the interval's width."""
+        """Return a value as text, to the interval's precision."""
         half = (self.high - self.low) / 2
         if not ROUNDING < half < math.inf:
             # Numbers of updates are whole: no reader wants their exponent.
@@ -191,7 +195,7 @@ def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
 def p_above(
     values: Shaped[np.ndarray, "*samples trials"], bound: float, *, or_equal: bool = False
 ) -> Float64[np.ndarray, "*samples"]:
-    """Return the one-sided p-value of Student's t test for a mean above a bound.
+    """Return Student's one-sided p-value of a mean above a bound.
 
     Where all values are equal nothing was seen of their spread, and the test's limit for a
     vanishing spread is taken: 0 above the bound, 1 below. On the bound it is 1, or 0 if that is
@@ -237,7 +241,7 @@ def rank_correlation(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Return Spearman's rank correlation over all points, with an interval that resamples clusters.
+    """Return Spearman's rank correlation with an interval that resamples clusters.
 
     Points of one cluster (trials of one seed, rows of one trial) stay together: each resample
     takes as many clusters as there are, with all their points, and ranks them anew. Resamples
@@ -308,7 +312,7 @@ class SignFlipTest(NamedTuple):
 
 
 def sign_flip_test(values: Sequence[float]) -> SignFlipTest:
-    """Return the permutation test of paired differences: under no effect either sign was as likely.
+    """Return the permutation test of paired differences by their signs.
 
     Up to 16 differences all 2^n signs count, so the smallest p-value is 2^(1 − n).
 
@@ -345,7 +349,9 @@ class Effect(NamedTuple):
 
 
 def effect_size(values: Sequence[float]) -> Effect | None:
-    """Return the size of paired differences; `None` if all are equal, or there are only two.
+    """Return the effect size of paired differences.
+
+    It is `None` if all are equal, or there are only two.
 
     Args:
         values: One difference per pair.

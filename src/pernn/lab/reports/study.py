@@ -1,4 +1,4 @@
-"""The page of a whole study: every claim on one scorecard, then each sweep; one file, offline."""
+"""The page of a whole study: scorecard, then each sweep."""
 
 import base64
 import gzip
@@ -15,11 +15,10 @@ from pernn.lab.store import write_atomically
 from pernn.lab.trials import describe_time, describe_versions
 
 from .claims import Verdict
-from .counting import NOT_ASKED, count_claims, outcome_apart, planned_sweeps
-from .curves import STEM as CURVES
-from .escaping import shorten
+from .drawings import STEM as CURVES
+from .replication import NOT_ASKED, count_claims, outcome_apart, planned_sweeps
 from .report import LONG, MARKS, Report
-from .templates import fill_template, resource
+from .texts import fill_template, resource, shorten
 
 SMALLER, CHANGED = "smaller than the paper", "settings of its own"
 HEADLINE = "tuned_vocabulary_size"
@@ -28,23 +27,29 @@ LONGEST = 400
 """Characters of a text on the page; what is longer is cut, as nobody reads it."""
 
 
-def write_study(reports: Sequence[Report], path: Path) -> Path:
-    """Write the page of all sweeps; equal trials give equal bytes.
+def write_study(reports: Sequence[Report], path: Path, further: Sequence[str] = ()) -> Path:
+    """Write the page of all sweeps.
+
+    Equal trials give equal bytes.
 
     Args:
         reports: One per sweep. Experiments without any are listed with claims that were not run.
         path: Where the page goes.
+        further: Names of sweeps that are not on it.
 
     Raises:
         ConfigError: If two trials compete for one place in a figure, a table or a claim.
         StoreError: If the file cannot be written.
     """
-    write_atomically(path, study_page(reports).encode("utf-8", "replace"))
+    write_atomically(path, study_page(reports, further).encode("utf-8", "replace"))
     return path
 
 
-def study_page(reports: Sequence[Report]) -> str:
-    """Return the page as HTML; arguments and errors as for `write_study`."""
+def study_page(reports: Sequence[Report], further: Sequence[str] = ()) -> str:
+    """Return the page as HTML.
+
+    Arguments and errors are those of `write_study`.
+    """
     # One's own experiments first, then ours, the headline before the others.
     names = sorted(experiment_names(), key=_place)
     reports = sorted(reports, key=lambda one: _place(one.experiment.name))
@@ -73,6 +78,7 @@ def study_page(reports: Sequence[Report]) -> str:
         lines=lines,
         parts=list(parts.values()),
         missing=missing,
+        unshown=further,
         marks=MARKS,
         others=others,
         counts={name: counts[name] for name in (*MARKS, "same numbers") if counts[name]},
@@ -85,7 +91,7 @@ def study_page(reports: Sequence[Report]) -> str:
 
 
 def pack(text: str) -> str:
-    """Return a chapter as the page keeps it until it is opened: a sixth of its size."""
+    """Return a chapter packed to a sixth of its size."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
 
 

@@ -1,4 +1,4 @@
-"""Tables: one row per condition, over its seeds, as CSV for machines and Markdown for people."""
+"""Tables of conditions over seeds, as CSV and Markdown."""
 
 import csv
 import io
@@ -8,9 +8,9 @@ from typing import Any
 
 from pernn.errors import ConfigError
 
-from .escaping import clean, csv_cell, escape_markdown, markdown_table
 from .records import Record, difference_of, number, sort_key
 from .statistics import Interval, bootstrap_interval, student_interval
+from .texts import clean, csv_cell, escape_markdown, markdown_table
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Row:
     metrics: Mapping[str, Measured]
 
     def size(self, label: Callable[[Any], str] = str) -> str:
-        """Return the number of parameters, or its range; a dash if none is known."""
+        """Return the number of parameters, its range, or a dash."""
         if not self.num_parameters:
             return "–"
         ends = dict.fromkeys((self.num_parameters[0], self.num_parameters[-1]))
@@ -107,7 +107,7 @@ def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
 
 
 def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
-    """Return all digits: per metric the mean, both intervals and the value of every seed.
+    """Return CSV of all digits: means, intervals, values by seed.
 
     Args:
         rows: From `summarise`.
@@ -148,7 +148,7 @@ def _cell(value: Any) -> Any:
 def to_markdown(
     rows: Sequence[Row], metrics: Sequence[str], label: Callable[[Any], str] = str
 ) -> str:
-    """Return a short table: mean [low, high] by Student's t, n, and the networks' size.
+    """Return a short Markdown table: mean, interval, n, size.
 
     Args:
         rows: From `summarise`.

@@ -5,15 +5,16 @@ import hashlib
 import io
 import json
 import os
-import re
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EISDIR
 from math import isinf
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import from_json
 
 from pernn.errors import CorruptError, StoreError, VersionError
 
@@ -29,8 +30,13 @@ MAX_RESULT_BYTES = 2**26
 MAX_SMALL_BYTES = 2**22
 """Length of every other JSON file: a spec, an environment, a manifest."""
 
-SUSPECT = re.compile(rb"\\u[dD]|[0-9]{20}")
-"""What a file has that may hold half a character or a number of more than 64 bits."""
+ZEROS = bytes.maketrans(b"123456789", bytes([ord("0")] * 9))
+FRACTION = b"." + b"0" * 20
+"""Many digits of a fraction, all made 0, of which it may have as many as it likes."""
+SUSPECT = (b"\\u", b"0" * 20)
+"""What a file has, all digits made 0, that may hold half a character or over 64 bits."""
+ENDLESS = tuple(f"{sign}000".encode() for sign in ("e", "E", "e+", "E+"))
+"""What a line has that may hold a number beyond all floats."""
 
 CHECKSUM = "checksum"
 """Key of the digest of all other values of a file or line."""
@@ -149,7 +155,7 @@ def parse_json(content: bytes) -> dict[str, Any]:
     """
     try:
         values = _DECODER.decode(content.decode(json.detect_encoding(content)))
-        if SUSPECT.search(content):
+        if _has(content, SUSPECT):
             _require_plain(values)
         if not isinstance(values, dict):
             raise ValueError("expected a JSON object")  # noqa: TRY004 as for other damage
@@ -186,6 +192,16 @@ def check_format(path: Path, values: Mapping[str, Any], newest: int = FORMAT) ->
             f"{path}: written by a newer pernn (format {found}, this one reads {newest}): "
             "update the clone, or install a newer wheel"
         )
+
+
+def _has(content: bytes, words: Sequence[bytes]) -> bool:
+    """Return whether content has one of some words, its digits made 0."""
+    # Far sooner than a regular expression, which took longer than to read the JSON.
+    found = content.translate(ZEROS).replace(FRACTION, b".")
+    for word in words:  # noqa: SIM110 a third of the time of `any` on a million lines
+        if word in found:
+            return True
+    return False
 
 
 def _refuse(word: str) -> None:
@@ -314,12 +330,21 @@ def parse_lines(path: Path, content: bytes, *, strict: bool = True) -> Iterator[
     for number, line in enumerate(io.BytesIO(content), start=1):
         if line.endswith(b"\n"):
             try:
-                values = parse_json(line)
+                values = _quick(line) or parse_json(line)
             except ValueError as error:
                 if strict:
                     raise CorruptError(f"{path}, line {number}: {error}") from None
             else:
                 yield values
+
+
+def _quick(line: bytes) -> dict[str, Any] | None:
+    """Read a plain line ten times as fast as `parse_json`, which judges all others."""
+    try:
+        values = None if _has(line, SUSPECT + ENDLESS) else from_json(line, allow_inf_nan=False)
+    except ValueError:
+        return None
+    return values if isinstance(values, dict) and CHECKSUM not in values else None
 
 
 @contextmanager

@@ -60,13 +60,19 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
         about: Description of the file; which value each column has is added to it.
     """
     pa, parquet = load_pyarrow()
-    rows = [dict(_leaves(one)) for one in trials]
+    # Names that thousands of trials share are in memory once.
+    shared: dict[Keys, Keys] = {}
+    rows = [{shared.setdefault(k, k): value for k, value in _leaves(one)} for one in trials]
     count: dict[Keys, Counter[str]] = {}
+    odd: set[Keys] = set()
     for row in rows:
         for keys, value in row.items():
             if kind := _kind(value):
                 count.setdefault(keys, Counter())[kind] += 1
+            else:
+                odd.add(keys)
     kinds = {keys: found.most_common(1)[0][0] for keys, found in count.items()}
+    alike = {keys for keys, found in count.items() if len(found) == 1} - odd
     columns: dict[str, Any] = {}
     held: dict[str, Keys] = {}
     # Single values before lists: they are what a table is looked at for.
@@ -75,7 +81,8 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
         while name in held or name in (REST, CHECKSUM):
             name = f"{keys[-2]}.{name}"
         inner = pa.type_for_alias(kinds[keys].removeprefix("list "))
-        cells = [row.pop(keys) if _kind(row.get(keys)) == kinds[keys] else None for row in rows]
+        fits = (keys in alike or _kind(row.get(keys)) == kinds[keys] for row in rows)
+        cells = [row.pop(keys, None) if fit else None for row, fit in zip(rows, fits, strict=True)]
         columns[name] = pa.array(cells, inner if kinds[keys] == inner else pa.list_(inner))
         held[name] = keys
     columns[REST] = [to_json(_nested(row), indent=None).decode() for row in rows]
@@ -86,7 +93,7 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
         sink,
         table.schema,
         compression="zstd",
-        compression_level=19,
+        compression_level=9,
         use_dictionary=False,
         write_statistics=False,
         store_schema=False,
@@ -174,7 +181,9 @@ def _place(keys: Keys) -> tuple[int, Keys, str]:
 def _kind(value: Any) -> str:
     """Return the type of the column that holds a value to the last bit; empty if none does."""
     if isinstance(value, list):
-        kinds = {_kind(one) for one in value if one is not None}
+        types = {*map(type, value)} - {type(None)}
+        some = [one for one in value if one is not None] if types == {int} else []
+        kinds = {_kind(one) for one in (min(some), max(some))} if some else {*map(KINDS.get, types)}
         return f"list {kinds.pop()}" if len(kinds) == 1 and kinds <= {*KINDS.values()} else ""
     small = type(value) is not int or abs(value) < 2**63
     return KINDS.get(type(value), "") if small else ""

@@ -1,14 +1,82 @@
-"""How columns and values are called, in which order they stand, and how the trials were run."""
+"""Names of columns and values, texts made safe, and templates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 from pernn.errors import counted
 from pernn.lab.experiments import LABELS, Columns, Experiment, FigureLayout, names_of
 from pernn.lab.training import PRESETS
 
-from .escaping import clean, shorten
 from .records import Record, sort_key
+
+UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories: control, format, lone surrogate, line and paragraph break."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\n")
+"""Beginnings of a text that a spreadsheet runs as a formula, some of them after trimming it."""
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value for CSV, with an apostrophe before possible formulas."""
+    if not isinstance(value, str):
+        return value
+    # The csv module does not quote a carriage return on its own.
+    value = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{value}" if value.startswith(FORMULA) else value
+
+
+def clean(text: str) -> str:
+    """Replace control, format and line-break characters by spaces."""
+    if text.isprintable():
+        return text
+    return "".join(" " if unicodedata.category(sign) in UNPRINTABLE else sign for sign in text)
+
+
+def shorten(text: str, length: int) -> str:
+    """Return a text on one line, cut at a length."""
+    text = clean(text)
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
+def escape_markdown(text: str) -> str:
+    """Make text safe in a Markdown cell: no line break, no markup."""
+    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(f"\\{sign}" if sign in "\\`*[]|" else sign for sign in text)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table of cells that are escaped already."""
+    lines = (head, ("---",) * len(head), *rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def resource(name: str) -> str:
+    """Return the text of a file that lies beside this one."""
+    return files("pernn.lab.reports").joinpath(name).read_text(encoding="utf-8")
+
+
+def fill_template(
+    name: str, filters: Mapping[str, Callable[[Any], str]] | None = None, /, **values: Any
+) -> str:
+    """Return a page made from a template, every value escaped.
+
+    Args:
+        name: The template's file.
+        filters: Functions of text that it calls, by name.
+        values: What it asks for beside `style`.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= filters or {}
+    style = Markup(resource("page.css"))  # noqa: S704
+    return environment.from_string(resource(name)).render(style=style, **values)
+
 
 SETTINGS = (
     ("training.precision", "precision {}"),
@@ -31,14 +99,17 @@ SEPARATOR = " · "
 
 
 def value_of(record: Record, columns: Columns | None) -> Any:
-    """Return a record's value of a column, or all of several; `None` if there is no such column."""
+    """Return a record's value of a column, or all of several.
+
+    Without such a column it is `None`.
+    """
     if columns is None or isinstance(columns, str):
         return record.get(columns) if columns else None
     return tuple(record.get(column) for column in columns)
 
 
 class Labels:
-    """Display names of columns and values, and the order in which they are shown.
+    """Display names and order of columns and values.
 
     Args:
         names: Column or value → display name; listed values come first, in the list's order.
@@ -88,7 +159,7 @@ class Labels:
         return self(value) if plain else f"{self(column)}: {self(value)}"
 
     def order(self, values: Iterable[Any]) -> list[Any]:
-        """Return the distinct values: those with a name first, then by size or alphabet."""
+        """Return distinct values, named ones first, then by size or alphabet."""
         return sorted(set(values), key=self._place)
 
     def _place(self, value: Any) -> list[Any]:
@@ -100,7 +171,7 @@ class Labels:
 
 
 def preset_of(records: Sequence[Record], label: Labels) -> str:
-    """Return under which preset the trials were run; empty if none says so."""
+    """Return the trials' preset in words, or nothing."""
     found = sorted({str(record["preset"]) for record in records if "preset" in record})
     if len(found) < 2:
         return f"preset {label(found[0])}" if found else ""
@@ -108,7 +179,7 @@ def preset_of(records: Sequence[Record], label: Labels) -> str:
 
 
 def footer(experiment: Experiment, records: Sequence[Record], scale: str = "") -> str:
-    """Return in one line how the trials were run and what the signs of the figure are."""
+    """Return the trials' settings and the figure's signs in one line."""
     return SEPARATOR.join(footer_items(experiment, records, scale))
 
 

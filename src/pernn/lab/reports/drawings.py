@@ -1,0 +1,210 @@
+"""Drawings of a report: the experiment's figure, further ones, learning curves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from pernn.lab.experiments import Experiment, FigureLayout, names_of
+from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of, unroll
+
+from .figures import LINK, Format, draw, inline, render
+from .records import Record, matches
+from .texts import Labels, escape_markdown, footer
+
+FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure, as files and as part of a page.
+
+    Attributes:
+        stem: Its file name without the ending.
+        caption: What it shows.
+        missing: Why it was left out; empty if it was not.
+        footer: How the trials were run, and what its signs mean; empty if it was left out.
+        contents: File name → content; empty if it was left out.
+        inlined: The drawing as part of a page, from `inline`; empty if it was left out.
+    """
+
+    stem: str
+    caption: str
+    missing: str = ""
+    footer: str = ""
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    inlined: str = ""
+
+    @staticmethod
+    def of(
+        stem: str,
+        experiment: Experiment,
+        records: Sequence[Record],
+        scale: str,
+        formats: Sequence[Format],
+        caption: str = "",
+    ) -> "Drawing":
+        """Draw an experiment's figure, its question as the default caption."""
+        figure = draw(experiment, records, scale)
+        return Drawing(
+            stem,
+            caption or experiment.question,
+            footer=footer(experiment, records, scale),
+            contents={f"{stem}.{form}": render(figure, form) for form in formats},
+            inlined=inline(figure, stem),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The caption with a full stop, unless it is a question."""
+        return self.caption if self.caption.endswith(("?", ".")) else f"{self.caption}."
+
+    def inline(self, prefix: str = "") -> str:
+        """Return it as part of a page, its ids prefixed."""
+        return LINK.sub(rf"\g<1>{prefix}", self.inlined)
+
+    def markdown(self, form: Format) -> str:
+        """Show the figure in Markdown, or its reason to be missing."""
+        name, sentence = escape_markdown(self.caption), escape_markdown(self.sentence)
+        if self.missing:
+            return f"*{name}*: {escape_markdown(self.missing)}."
+        return f"![{name}]({self.stem}.{form})\n\n*{sentence}* {escape_markdown(self.footer)}."
+
+
+def draw_extra_figures(
+    experiment: Experiment,
+    records: Sequence[Record],
+    scale: str = "",
+    formats: Sequence[Format] = FORMATS,
+) -> list[Drawing]:
+    """Draw the further figures of an experiment, in its order.
+
+    Args:
+        experiment: Its `more_figures` say what is drawn, its labels how they are called.
+        records: Finished trials; a figure whose rows none of them has is left out.
+        scale: Of the sweep, said in the captions.
+        formats: Which files are drawn.
+
+    Raises:
+        ConfigError: If two trials compete for one point, or a layout cannot be drawn.
+        CorruptError: If the table of a layout is none.
+    """
+    label, found = Labels(experiment.labels), []
+    for stem, layout in experiment.more_figures.items():
+        plain = stem.replace("_", " ")
+        caption = label(stem) if stem in experiment.labels else plain[0].upper() + plain[1:]
+        shown = [record for record in records if matches(record, layout.where)]
+        if layout.where and len(shown) in (0, len(records)):
+            continue
+        missing = "no finished trials yet" if not records else ""
+        if records and not unroll(shown, layout.table):
+            missing = f"no finished trial has a table {layout.table!r}"
+        if missing:
+            found.append(Drawing(stem, caption, missing))
+            continue
+        about = replace(experiment, question=caption, figure=replace(layout, where={}))
+        found.append(Drawing.of(stem, about, shown, scale, formats))
+    return found
+
+
+STEM = "learning_curves"
+CAPTION = "How the networks learnt"
+NUM_POINTS = 60
+"""So many points of a trial's training, and of its tests, are drawn at most."""
+NUM_PANELS = 8
+"""At most this many panels are drawn per metric; of more, each core keeps its extremes."""
+
+TESTS = ("token_accuracy", "perplexity")
+"""Metrics of the tests that are drawn, beside the loss."""
+NAMED = ["run", "update"]
+
+
+def draw_curves(
+    experiment: Experiment, trials: Sequence[Trial], scale: str, formats: Sequence[Format]
+) -> Drawing:
+    """Draw training and test curves: mean, interval and trials.
+
+    Args:
+        experiment: Its labels and its figure's conditions are taken.
+        trials: Those that have lines of metrics; at least one.
+        scale: Of the sweep.
+        formats: Which files are drawn.
+    """
+    settings = settings_of(trials)
+    panels, lines = _conditions(experiment.figure, settings)
+    settings, note = _kept(settings, panels, Labels(experiment.labels))
+    # Only of these, as there can be tens of thousands.
+    kept = lines_of([one for one in trials if one.run in settings.index], NUM_POINTS)
+    # A record per update: the training's own lines and the tests', each under names of its own. A
+    # test's line also has a `train_loss`, the mean since the test before: not what is drawn.
+    is_test = kept["kind"] == "test"
+    tests = [name for name in TESTS if name in kept and kept.loc[is_test, name].notna().any()]
+    trained = (
+        kept[~is_test].reindex(columns=[*NAMED, "loss"]).rename(columns={"loss": "train_loss"})
+    )
+    tested = (
+        kept[is_test]
+        .reindex(columns=[*NAMED, "loss", *tests])
+        .rename(columns={"loss": "test_loss"})
+    )
+    measured = trained.merge(tested, on=NAMED, how="outer")
+    records = records_of(measured.merge(settings.rename_axis("run").reset_index(), on="run"))
+    layout = FigureLayout(
+        x="update",
+        panels=panels,
+        lines=lines,
+        metrics=("train_loss", "test_loss", *tests),
+        form="bands",
+    )
+    asked = replace(experiment, question=CAPTION, figure=layout)
+    return Drawing.of(STEM, asked, records, scale, formats, CAPTION + note)
+
+
+def _conditions(layout: FigureLayout, settings: pd.DataFrame) -> tuple[tuple[str, ...], str]:
+    """Return what tells panels apart and what lines: all settings in which trials differ."""
+    keys = [key for key in settings if key != "seed"]
+    varied = [key for key in keys if settings[key].map(_text).nunique() > 1]
+    figures = [
+        name
+        for some in (layout.lines, layout.panels, layout.rows, layout.x)
+        for name in names_of(some)
+    ]
+    # Widths of an encoding and the like come with its kind, unless the grid is about them.
+    varied = [key for key in varied if key in figures or not settings[key].map(is_missing).any()]
+    varied = varied or ["core.kind"]
+    named = [name for name in figures if name in varied]
+    order = list(dict.fromkeys([*named, *varied]))
+    lines = "encoding.kind" if "encoding.kind" in order else order[0]
+    return tuple(name for name in order if name != lines) or ("core.kind",), lines
+
+
+def _kept(
+    settings: pd.DataFrame, panels: tuple[str, ...], label: Labels
+) -> tuple[pd.DataFrame, str]:
+    """Return the trials of a few of the panels, and a note if some were left out."""
+    found = settings.reindex(columns=[*panels]).itertuples(index=False)
+    shown = [tuple(None if is_missing(x) else x for x in row) for row in found]
+    values = label.order(shown)
+    if len(values) <= NUM_PANELS:
+        return settings, ""
+    blocks: dict[Any, list[Any]] = {}
+    for value in values:
+        blocks.setdefault(value[0], []).append(value)
+    each = max(1, NUM_PANELS // len(blocks))
+    extremes = [value for some in blocks.values() for value in _spread(some, each)]
+    chosen = set(_spread(extremes, NUM_PANELS))
+    kept = settings[[value in chosen for value in shown]]
+    return kept, f" ({len(chosen)} of {len(values)} conditions)"
+
+
+def _text(value: Any) -> str:
+    return str(None if is_missing(value) else value)
+
+
+def _spread(values: Sequence[Any], count: int) -> list[Any]:
+    """Choose this many values, far apart, the last among them; all if there are no more."""
+    if len(values) <= count:
+        return list(values)
+    step = (len(values) - 1) / max(count - 1, 1)
+    return [values[len(values) - 1 - round(place * step)] for place in range(count)][::-1]

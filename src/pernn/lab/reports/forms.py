@@ -1,0 +1,411 @@
+"""Forms of figures: points, bands, heat maps, scatter plots, factors."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from pernn.errors import ConfigError, counted
+from pernn.lab.experiments import Contrast, Experiment, FigureLayout, pace_column
+
+from .comparing import Sooner, compare_pace
+from .pairs import MIN_PAIRS, Side
+from .records import Record, matches, number, sides, sort_key
+from .scales import Scale, is_share, log_ends, tick_log
+from .series import LINES, Series, looks, numbers, place_records
+from .statistics import Interval, rank_correlation, student_interval
+from .texts import Labels, value_of
+
+
+def tag(line: Series, said: Sequence[str] = ()) -> str:
+    """Return an artist's id: its line, and each mark's value.
+
+    `inline` turns it into what the page shows under the pointer, `render` leaves it out.
+    """
+    name = f"{line.label}, " if line.label else ""
+    marks = [(name + one).replace("|", "/") for one in said]
+    return "|".join([f"line{line.place}", *marks])
+
+
+def draw_points(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
+    """Draw means with error bars, trials as small dots beside them.
+
+    Numbers stand where they are, joined by lines: a line moved sideways would look higher where
+    values fall. Words have no order to join; marks of lines that share them stand side by side.
+    """
+    shared = len({value for line in series for value in line.points})
+    several = shared < sum(len(line.points) for line in series)
+    for place, line in enumerate(series):
+        beside = place - (len(series) - 1) / 2 if several else 0.0
+        if x.numeric:
+            _points(axes, x, line, 0.0, min(0.09, 0.4 / len(series)) * (place + 1))
+        else:
+            _points(axes, x, line, 0.16 * beside, 0.1)
+
+
+def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
+    """Draw means in the band of their interval, trials thin."""
+    for line in series:
+        at = sorted(line.points, key=x.values.index)
+        places = [x.position(value) for value in at]
+        intervals = _intervals(line, at)
+        look = {"color": line.style["color"], "linestyle": line.style["linestyle"]}
+        for seed in dict.fromkeys(seed for value in at for seed in line.points[value]):
+            own = [value for value in at if seed in line.points[value]]
+            axes.plot(
+                [x.position(value) for value in own],
+                [line.points[value][seed] for value in own],
+                color=look["color"],
+                linewidth=0.5,
+                alpha=0.35,
+                zorder=2,
+                gid=tag(line, [f"seed {seed}"]),
+            )
+        axes.fill_between(
+            places,
+            [one.low if one.bounded else one.estimate for one in intervals],
+            [one.high if one.bounded else one.estimate for one in intervals],
+            color=look["color"],
+            alpha=0.22,
+            linewidth=0,
+            zorder=2.5,
+            gid=tag(line),
+        )
+        alone = {"marker": line.style["marker"], "markersize": 4.2} if len(at) == 1 else {}
+        axes.plot(
+            places,
+            [one.estimate for one in intervals],
+            label=line.label or None,
+            linewidth=1.5,
+            zorder=3,
+            gid=tag(line),
+            **look,
+            **alone,
+        )
+
+
+def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> None:
+    """Draw a line moved by `shift` steps of the axis, its trials `aside` of it."""
+    at = sorted(line.points, key=x.values.index)
+    intervals = _intervals(line, at)
+    reach: list[list[float]] = [[], []]
+    for interval in intervals:
+        reach[0].append(interval.estimate - interval.low if interval.bounded else 0.0)
+        reach[1].append(interval.high - interval.estimate if interval.bounded else 0.0)
+    drawn = axes.errorbar(
+        [x.position(value, shift) for value in at],
+        [interval.estimate for interval in intervals],
+        yerr=[[max(length, 0.0) for length in side] for side in reach],
+        label=line.label or None,
+        markersize=4.2,
+        linewidth=1.3,
+        elinewidth=1.1,
+        capsize=2.2,
+        zorder=3,
+        **{**line.style, **({} if x.numeric else {"linestyle": "none"})},
+    )
+    for part in drawn.get_children():
+        part.set_gid(tag(line))
+    names = [x.label.condition(x.column, value) for value in at]
+    drawn[0].set_gid(
+        tag(
+            line,
+            [
+                f"{name}: {one.shown} {one.bounds}, n = {len(line.points[value])}"
+                for name, one, value in zip(names, intervals, at, strict=True)
+            ],
+        )
+    )
+    raw = [
+        (x.position(value, shift + aside), one, f"{name}, seed {seed}: {one:.4g}")
+        for name, value in zip(names, at, strict=True)
+        for seed, one in line.points[value].items()
+    ]
+    axes.plot(
+        [place for place, *_ in raw],
+        [value for _, value, _ in raw],
+        linestyle="none",
+        marker=".",
+        markersize=4,
+        markeredgewidth=0,
+        color=line.style["color"],
+        alpha=0.5,
+        zorder=2,
+        gid=tag(line, [said for *_, said in raw]),
+    )
+
+
+def _intervals(line: Series, at: Sequence[Any]) -> list[Interval]:
+    return [student_interval(list(line.points[value].values())) for value in at]
+
+
+RISING, DIVERGING = "viridis", "RdBu"
+"""Colour maps: from little to much, and from negative to positive with white at 0."""
+
+TRIFLE = 0.1
+"""Share of the larger side up to which the smaller side of 0 has no colours of its own."""
+
+
+Colours = tuple[Normalize, str]
+"""What colour a number has: the numbers that have one, and the colour map."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of one panel.
+
+    Attributes:
+        means: By row of the vertical axis and column of the horizontal one; NaN if there is none.
+        counts: How many seeds each mean is over, of the cells that have one.
+    """
+
+    means: Float64[np.ndarray, "rows columns"]
+    counts: tuple[int, ...]
+
+
+def collect_cells(
+    layout: FigureLayout, x: Scale, y: Scale, records: Sequence[Record], metric: str
+) -> Cells:
+    """Average a metric over the seeds of each cell of a panel.
+
+    Raises:
+        ConfigError: If two records compete for one place.
+    """
+    places = place_records(layout, records, y.values)
+    found: Mapping[Any, Any] = {row: numbers(at, metric) for row, at in places.items()}
+    means = np.full((len(y.values), len(x.values)), np.nan)
+    counts = []
+    for row, value in enumerate(y.values):
+        for column, at in enumerate(x.values):
+            if seeds := found[value].get(at):
+                means[row, column] = np.mean(list(seeds.values()))
+                counts.append(len(seeds))
+    return Cells(means, tuple(counts))
+
+
+def colours(panels: Sequence[Cells]) -> Colours:
+    """Choose the colours of a figure.
+
+    They go from the smallest to the largest mean that is drawn. Where means lie on both sides of 0,
+    none of them a trifle beside the other, the colours diverge from 0, equally far on both sides.
+    """
+    drawn = np.concatenate([cells.means.ravel() for cells in panels])
+    drawn = drawn[~np.isnan(drawn)]
+    low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
+    if min(-low, high) > TRIFLE * max(-low, high):
+        reach = max(-low, high)
+        return Normalize(-reach, reach), DIVERGING
+    # One value alone has some colour, too.
+    return Normalize(low, high if high > low else low + 1.0), RISING
+
+
+def draw_cells(axes: Axes, x: Scale, y: Scale, cells: Cells, colour: Colours) -> None:
+    """Draw a panel's cells, hatched where there is no value."""
+    axes.grid(visible=False)
+    axes.patch.set(facecolor="#ffffff", edgecolor="#c4c4c4", hatch="//////", linewidth=0)
+    if not np.isnan(cells.means).all():
+        axes.pcolormesh(
+            x.edges(),
+            y.edges(),
+            np.ma.masked_invalid(cells.means),
+            norm=colour[0],
+            cmap=colour[1],
+            linewidth=0,
+        )
+    axes.tick_params(which="minor", length=0)
+
+
+def add_colour_bar(figure: Figure, grid: Sequence[Axes], colour: Colours, name: str) -> None:
+    """Put the colour bar to the right of all panels."""
+    height = figure.get_size_inches()[1]
+    bar = figure.colorbar(
+        ScalarMappable(*colour),
+        ax=list(grid),
+        label=name,
+        pad=0.015,
+        aspect=min(10 * height, 40),
+    )
+    # Not as a picture, which a page that loads nothing would not show.
+    if bar.solids is not None:
+        bar.solids.set_rasterized(False)
+        bar.solids.set_edgecolor("face")
+    bar.outline.set_linewidth(0.6)
+
+
+MANY = 150
+"""With more points than this in a panel they are smaller."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One trial, or row of its table, that has both numbers."""
+
+    x: float
+    y: float
+    line: Any
+    seed: Any
+
+
+def collect_pairs(layout: FigureLayout, records: Sequence[Record], metric: str) -> list[Point]:
+    """Take both numbers from records that have them, sorted."""
+    pairs = [
+        Point(x, y, value_of(record, layout.lines), record["seed"])
+        for record in records
+        if (x := number(record, str(layout.x))) is not None
+        and (y := number(record, metric)) is not None
+    ]
+    return sorted(pairs, key=lambda one: (sort_key(one.seed), sort_key(one.line), one.x, one.y))
+
+
+def draw_scatter(
+    axes: Axes, experiment: Experiment, points: Sequence[Point], order: Sequence[Any]
+) -> None:
+    """Draw every point, with the correlation as the title."""
+    layout, label = experiment.figure, Labels(experiment.labels)
+    styles = looks(layout.lines, order)
+    for value in order:
+        own = [point for point in points if point.line == value]
+        if own:
+            axes.plot(
+                [point.x for point in own],
+                [point.y for point in own],
+                label=label.condition(layout.lines, value),
+                color=styles[value]["color"],
+                marker=styles[value]["marker"],
+                markerfacecolor=styles[value].get("markerfacecolor", styles[value]["color"]),
+                linestyle="none",
+                markersize=3.0 if len(points) > MANY else 4.4,
+                markeredgewidth=0.8,
+                alpha=0.75,
+                zorder=3,
+            )
+    axes.set_title(correlation_text(points), loc="right", fontsize=7.5, color="#555555")
+    axes.grid(visible=True, axis="both")
+
+
+def correlation_text(points: Sequence[Point]) -> str:
+    """Return Spearman's correlation, its interval over seeds, and n."""
+    seeds = [point.seed for point in points]
+    num_seeds = len(set(seeds))
+    count = f"n = {len(points):,}"
+    if num_seeds and len(points) > num_seeds:
+        count += f" of {counted(num_seeds, 'seed')}"
+    if not points:
+        return count
+    found = rank_correlation([one.x for one in points], [one.y for one in points], seeds)
+    return f"{_shown(found)}, {count}"
+
+
+def fit_number(axes: Axes, column: str, values: Sequence[float], base: int | None) -> None:
+    """Scale the horizontal axis to numbers, shares from 0 to 1."""
+    if is_share(column):
+        axes.set_xlim(-0.03, 1.03)
+    elif base and values:
+        ends = log_ends(column, values)
+        axes.set_xscale("log", base=base)
+        axes.set_xlim(*ends)
+        tick_log(axes.xaxis, ends, base)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+def _shown(found: Interval) -> str:
+    if math.isnan(found.estimate):
+        return "ρ undefined"
+    # A sign of its own width keeps −0.00 from being read as a hyphen and a number.
+    text = f"ρ = {_two(found.estimate)}"
+    return f"{text} [{_two(found.low)}, {_two(found.high)}]" if found.bounded else text
+
+
+def _two(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def draw_factors(
+    axes: Axes, experiment: Experiment, x: Scale, records: Sequence[Record]
+) -> list[int]:
+    """Draw a line of factors per level with Student's t intervals.
+
+    Marks are hollow where some trials never arrive.
+
+    Args:
+        axes: Of the panel.
+        experiment: Its layout's metrics are the levels.
+        x: The horizontal axis.
+        records: Those of the panel.
+
+    Returns:
+        How many pairs are behind each point.
+    """
+    layout, label, counts = experiment.figure, Labels(experiment.labels), []
+    axes.axhline(1, color="#000000", linewidth=0.8)
+    for place, metric in enumerate(layout.metrics):
+        found = _factors(layout.contrast, str(layout.x), records, metric)
+        shift = min(0.09, 0.4 / len(layout.metrics)) * (place - (len(layout.metrics) - 1) / 2)
+        look = LINES[(place + 1) % len(LINES)]
+        factors = {at: one.interval.as_factor() for at, one in found.items()}
+        axes.errorbar(
+            [x.position(at, shift) for at in factors],
+            [one.estimate for one in factors.values()],
+            yerr=[
+                [one.estimate - one.low for one in factors.values()],
+                [one.high - one.estimate for one in factors.values()],
+            ],
+            label=label(metric),
+            color=look["color"],
+            linestyle=look["linestyle"] if x.numeric else "none",
+            linewidth=1.3,
+            elinewidth=1.1,
+            capsize=2.2,
+        )
+        for at, one in found.items():
+            axes.plot(
+                [x.position(at, shift)],
+                [factors[at].estimate],
+                marker=_marker(one),
+                markersize=5,
+                color=look["color"],
+                markerfacecolor="white" if any(one.num_never) else look["color"],
+                zorder=3,
+            )
+        counts += [len(one.differences) for one in found.values()]
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    return counts
+
+
+def _marker(one: Sooner) -> str:
+    """Return a circle, or where to the factor would move if all trials went on."""
+    return {"≥": "^", "≤": "v"}.get(one.factor[0], "D" if any(one.num_never) else "o")
+
+
+def _factors(
+    contrast: Contrast | None, column: str, records: Sequence[Record], metric: str
+) -> dict[Any, Sooner]:
+    level = metric.removeprefix(pace_column(""))
+    if contrast is None or level == metric:
+        raise ConfigError(
+            f"a figure of factors needs a contrast, and metrics such as {pace_column(0.9)}"
+        )
+    found = {}
+    for at in sorted({one[column] for one in records if column in one}, key=sort_key):
+        here = [one for one in records if one.get(column) == at and metric in one]
+        treated, baseline = (
+            Side(str(where), [one for one in here if matches(one, where)], where)
+            for _, where in sides(contrast)
+        )
+        one, other = ({record["seed"] for record in side.records} for side in (treated, baseline))
+        if len(one & other) >= MIN_PAIRS:
+            (cell,) = compare_pace(treated, baseline, float(level)).cells
+            if not cell.nothing:
+                found[at] = cell
+    return found
