@@ -292,7 +292,7 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(published: Path) -> None:
         file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         try:
             assert read_published(published) == trials
-        except CorruptError:
+        except (CorruptError, VersionError):  # the format's own digit may be the one
             noticed += 1
     assert noticed > len(places) / 2
 
