@@ -179,8 +179,9 @@ def test_a_tuned_sweep_is_cut_off_goes_on_and_is_judged_at_the_chosen_values(ran
     (one,) = (c for c in claims["claims"] if c["claim"] == "encoding_helps_lstm_tuned")
     assert one["num_seeds"] == 5
     assert one["registration"] == "registered"
-    for best in chosen.values():
-        assert f": {best:.4g}" in one["detail"]
+    labels = {"sinusoidal": "Position-encoded", "none": "Vanilla"}
+    for kind, best in chosen.items():
+        assert f"{labels[kind]} {best:.4g}" in one["detail"]
     again = call("run", "vocabulary_size", *words, cwd=root)
     assert "are finished: nothing to do." in again.stdout
     assert f"All {len(frame)} trials of {name}" in again.stdout
