@@ -70,10 +70,9 @@ def has_whole_updates(device: torch.device) -> bool:
     return kernels is not None and 3 in kernels.product_parts
 
 
-@torch.no_grad()
 def update_whole(
     network: UsualNetwork,
-    moments: Sequence[Mapping[str, Tensor]],
+    moments: Sequence[Sequence[Tensor]],
     tokens: Int[Tensor, "batch input_time"],
     targets: Int[Tensor, "batch scored"],
     num_queries: int,
@@ -89,7 +88,7 @@ def update_whole(
 
     Args:
         network: What is trained, in float32 on the CPU.
-        moments: Of each weight, `exp_avg`, `exp_avg_sq` and `step`.
+        moments: Of all weights `exp_avg`, of all `exp_avg_sq`, and of all `step`.
         tokens: Ids of the input phase.
         targets: Ids expected at the last steps.
         num_queries: Steps after the tokens.
@@ -106,7 +105,7 @@ def update_whole(
     torch.ops.pernn.update(
         network.kind,
         network.weights,
-        *([moment[key] for moment in moments] for key in ("exp_avg", "exp_avg_sq", "step")),
+        *moments,
         network.encodings,
         network.copies,
         tokens.contiguous(),

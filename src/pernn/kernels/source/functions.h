@@ -18,57 +18,72 @@ constexpr int64_t kWidth = Vec::size();
 
 #ifdef CPU_CAPABILITY_AVX512
 
-// e^x = 2^n (1 + tail), with n whole and |ln(1 + tail)| ≤ ln 2 / 2.
-struct Exponential {
-  __m512 power, tail;
-};
+// e^x = 2^n (1 + tail): how many there are, and a polynomial for e^r − 1 over r, exact to 2⁻²⁶.
+constexpr float kPerLn2 = 1.44269504f;
+constexpr float kLn2[] = {0.693359375f, -2.12194440e-4f};  // n times the first is exact
+constexpr float kSeries[] = {0x1.6d995cp-10f, 0x1.122838p-7f, 0x1.555486p-5f, 0x1.5554bp-3f, 0.5f, 1.f};
+// Added to a small number, leaves the next whole one in the last digits, with the bias of exponents.
+constexpr float kWhole = 3 << 22, kBias = 127;
 
-inline Exponential split_exponential(__m512 x) {
-  const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 0x08);
-  // ln 2 in two parts: the first has so few digits that n times it is exact.
-  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
-  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
-  __m512 series = _mm512_set1_ps(1.f / 5040);
-  for (const float term : {1.f / 720, 1.f / 120, 1.f / 24, 1.f / 6, 1.f / 2})
-    series = _mm512_fmadd_ps(series, r, _mm512_set1_ps(term));
-  const __m512 tail = _mm512_fmadd_ps(_mm512_mul_ps(r, r), series, r);
-  return {_mm512_scalef_ps(_mm512_set1_ps(1.f), n), tail};
-}
+inline __m512 all(float value) { return _mm512_set1_ps(value); }
 
 // 1/x by one step of Newton's method; x normal, and not so large that 1/x is not.
 inline Vec reciprocal(const Vec& of) {
   const __m512 x = of;
   const __m512 guess = _mm512_rcp14_ps(x);
-  const __m512 error = _mm512_fnmadd_ps(x, guess, _mm512_set1_ps(1.f));
+  const __m512 error = _mm512_fnmadd_ps(x, guess, all(1.f));
   return _mm512_fmadd_ps(guess, error, guess);
-}
-
-inline __m512 clamp(__m512 x, float bound) {
-  // In this order a NaN stays one.
-  x = _mm512_min_ps(_mm512_set1_ps(bound), x);
-  return _mm512_max_ps(_mm512_set1_ps(-bound), x);
 }
 
 // e^x for x ≤ 88.
 inline Vec exponential(const Vec& x) {
-  const auto [power, tail] = split_exponential(x);
-  return _mm512_fmadd_ps(power, tail, power);
+  const __m512 n = _mm512_sub_ps(_mm512_fmadd_ps(x, all(kPerLn2), all(kWhole)), all(kWhole));
+  const __m512 r = _mm512_fnmadd_ps(n, all(kLn2[1]), _mm512_fnmadd_ps(n, all(kLn2[0]), x));
+  __m512 tail = all(kSeries[0]);
+  for (int64_t at = 1; at < 6; ++at) tail = _mm512_fmadd_ps(tail, r, all(kSeries[at]));
+  const __m512 power = _mm512_scalef_ps(all(1.f), n);
+  return _mm512_fmadd_ps(power, _mm512_mul_ps(tail, r), power);
 }
 
-inline Vec sigmoid(const Vec& x) {
-  const auto [power, tail] = split_exponential(clamp(_mm512_sub_ps(_mm512_setzero_ps(), x), 87.f));
-  return reciprocal(_mm512_add_ps(_mm512_fmadd_ps(power, tail, power), _mm512_set1_ps(1.f)));
+#define PERNN_EACH _Pragma("GCC unroll 16") for (int64_t at = 0; at < kAll; ++at)
+
+// Logistic function of the first numbers, tanh of the others, stage by stage: a processor holds few
+// instructions that wait, so chains one behind another would not overlap.
+//
+// By e^{-x}: 1 / (e + 1), and by e^{2x}: (e − 1) / (e + 1), where e − 1 is computed without
+// cancellation, so that small x keep their digits.
+template <int64_t kLogistic, int64_t kTanh>
+inline __attribute__((always_inline)) void squash(Vec (&values)[kLogistic + kTanh]) {
+  constexpr int64_t kAll = kLogistic + kTanh;
+  __m512 x[kAll], power[kAll], tail[kAll];
+  // In this order a NaN stays one.
+  PERNN_EACH x[at] = _mm512_min_ps(all(at < kLogistic ? 87.f : 10.f), values[at]);
+  PERNN_EACH x[at] = _mm512_max_ps(all(at < kLogistic ? -87.f : -10.f), x[at]);
+  PERNN_EACH power[at] =
+      _mm512_fmadd_ps(x[at], all((at < kLogistic ? -1 : 2) * kPerLn2), all(kWhole + kBias));
+  PERNN_EACH {
+    const __m512 n = _mm512_sub_ps(power[at], all(kWhole + kBias));
+    x[at] = at < kLogistic ? _mm512_fnmsub_ps(n, all(kLn2[0]), x[at])
+                           : _mm512_fnmadd_ps(n, all(kLn2[0] / 2), x[at]);
+    x[at] = _mm512_fnmadd_ps(n, all(kLn2[1] / (at < kLogistic ? 1 : 2)), x[at]);
+  }
+  PERNN_EACH power[at] = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(power[at]), 23));
+  PERNN_EACH tail[at] = all(kSeries[0] * (at < kLogistic ? 1 : 64));
+#pragma GCC unroll 8
+  for (int64_t term = 1; term < 6; ++term)
+    PERNN_EACH tail[at] = _mm512_fmadd_ps(
+        tail[at], x[at], all(kSeries[term] * (at < kLogistic ? 1 : 1 << (6 - term))));
+  PERNN_EACH tail[at] = _mm512_mul_ps(tail[at], x[at]);
+  PERNN_EACH x[at] = _mm512_add_ps(power[at], all(at < kLogistic ? 1.f : -1.f));
+  PERNN_EACH power[at] = _mm512_fmadd_ps(power[at], tail[at], x[at]);
+  PERNN_EACH x[at] = at < kLogistic ? power[at] : _mm512_add_ps(power[at], all(2.f));
+  PERNN_EACH tail[at] = _mm512_rcp14_ps(x[at]);
+  PERNN_EACH x[at] = _mm512_fnmadd_ps(x[at], tail[at], all(1.f));
+  PERNN_EACH x[at] = _mm512_fmadd_ps(tail[at], x[at], tail[at]);
+  PERNN_EACH values[at] = at < kLogistic ? x[at] : _mm512_mul_ps(power[at], x[at]);
 }
 
-// (e^{2x} − 1) / (e^{2x} + 1); e^{2x} − 1 is computed without cancellation, so that small x keep
-// their digits.
-inline Vec tanh(const Vec& x) {
-  const __m512 twice = clamp(_mm512_add_ps(x, x), 20.f);
-  const auto [power, tail] = split_exponential(twice);
-  const __m512 less = _mm512_sub_ps(power, _mm512_set1_ps(1.f));
-  const __m512 minus_one = _mm512_fmadd_ps(power, tail, less);
-  return _mm512_mul_ps(minus_one, reciprocal(_mm512_add_ps(minus_one, _mm512_set1_ps(2.f))));
-}
+#undef PERNN_EACH
 
 #else
 
@@ -76,12 +91,14 @@ inline Vec exponential(const Vec& x) { return x.exp(); }
 
 inline Vec reciprocal(const Vec& x) { return x.reciprocal(); }
 
-// As above never so small that its reciprocal is no number.
-inline Vec sigmoid(const Vec& x) {
-  return reciprocal(Vec(1.f) + at::vec::clamp_max(x.neg(), Vec(87.f)).exp());
+template <int64_t kLogistic, int64_t kTanh>
+inline void squash(Vec (&values)[kLogistic + kTanh]) {
+  for (int64_t at = 0; at < kLogistic + kTanh; ++at)
+    // As above never so small that its reciprocal is no number.
+    values[at] = at < kLogistic
+                     ? reciprocal(Vec(1.f) + at::vec::clamp_max(values[at].neg(), Vec(87.f)).exp())
+                     : values[at].tanh();
 }
-
-inline Vec tanh(const Vec& x) { return x.tanh(); }
 
 #endif
 

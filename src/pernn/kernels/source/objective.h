@@ -6,9 +6,9 @@
 
 namespace pernn {
 
-// Return the loss. The bias is added to the logits; these become (softmax − one-hot) · scale if the
-// gradient is wanted.
-float cross_entropy_row(float* logits, const float* bias, int64_t size, int64_t target, float scale,
-                        bool gradient, bool* hit);
+// Losses of rows of logits. The bias is added to the logits; these become (softmax − one-hot) · scale
+// if the gradient is wanted.
+void cross_entropy_rows(float* logits, const float* bias, int64_t rows, int64_t size,
+                        const int64_t* targets, float scale, bool gradient, float* losses, bool* hits);
 
 }  // namespace pernn

@@ -69,25 +69,34 @@ struct Place {
   }
 };
 
-inline void step_forward(Elman, const Place<float>& place) {
-  tanh(place.activation(0)).store(place.state);
+// Inlined, so that the constants of `squash` stay in registers from row to row.
+#define PERNN_INLINE inline __attribute__((always_inline))
+
+PERNN_INLINE void step_forward(Elman, const Place<float>& place) {
+  Vec state[] = {place.activation(0)};
+  squash<0, 1>(state);
+  state[0].store(place.state);
 }
 
-inline void step_forward(GRU, const Place<float>& place) {
-  const Vec reset = sigmoid(place.activation(0)), keep = sigmoid(place.activation(1));
+PERNN_INLINE void step_forward(GRU, const Place<float>& place) {
+  Vec gates[] = {place.activation(0), place.activation(1)};
+  squash<2, 0>(gates);
+  const auto [reset, keep] = gates;
   const Vec raw = load(place.sums, 2 * place.sum) + Vec::loadu(place.late);
-  const Vec fresh = tanh(at::vec::fmadd(reset, raw, place.entering(2)));
-  at::vec::fmadd(keep, load(place.before, 0) - fresh, fresh).store(place.state);
-  place.keep<4>({reset, keep, fresh, raw});
+  Vec fresh[] = {at::vec::fmadd(reset, raw, place.entering(2))};
+  squash<0, 1>(fresh);
+  at::vec::fmadd(keep, load(place.before, 0) - fresh[0], fresh[0]).store(place.state);
+  place.keep<4>({reset, keep, fresh[0], raw});
 }
 
-inline void step_forward(LSTM, const Place<float>& place) {
-  const Vec entry = sigmoid(place.activation(0)), forget = sigmoid(place.activation(1));
-  const Vec update = tanh(place.activation(2)), exit = sigmoid(place.activation(3));
-  const Vec cell = at::vec::fmadd(forget, load(place.old_cell, 0), entry * update);
-  const Vec flat = tanh(cell);
-  cell.store(place.cell);
-  (exit * flat).store(place.state);
+PERNN_INLINE void step_forward(LSTM, const Place<float>& place) {
+  Vec gates[] = {place.activation(0), place.activation(1), place.activation(3), place.activation(2)};
+  squash<3, 1>(gates);
+  const auto [entry, forget, exit, update] = gates;
+  Vec flat[] = {at::vec::fmadd(forget, load(place.old_cell, 0), entry * update)};
+  flat[0].store(place.cell);
+  squash<0, 1>(flat);
+  (exit * flat[0]).store(place.state);
   place.keep<4>({entry, forget, update, exit});
 }
 

@@ -272,7 +272,9 @@ struct Update {
   void read_out() {
     const float* states = layer.states + (T - S) * B * H;
     const Matrix output(weight(kOutput), K, h, h);
-    const int64_t* wanted = targets.const_data_ptr<int64_t>();
+    const int64_t* given = targets.const_data_ptr<int64_t>();
+    std::vector<int64_t> wanted(B * S);  // time first
+    for (int64_t place = 0; place < B * S; ++place) wanted[place] = given[place % B * S + place / B];
     if (H > h) std::fill_n(grad_states, B * S * H, 0.f);
     std::fill_n(grads[kOutputBias], K, 0.f);
     for (int64_t start = 0; start < B * S; start += chunk) {
@@ -280,11 +282,8 @@ struct Update {
       const Matrix values(logits, count, K, K), read(states + start * H, count, h, H);
       multiply(logits, K, read, output.t());
       at::parallel_for(0, count, 1 + (1 << 14) / K, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t place = start + row, target = wanted[place % B * S + place / B];
-          losses[place] = cross_entropy_row(logits + row * K, weight(kOutputBias), K, target,
-                                            1.f / (B * S), true, hits + place);
-        }
+        cross_entropy_rows(logits + begin * K, weight(kOutputBias), end - begin, K, &wanted[start + begin],
+                           1.f / (B * S), true, losses + start + begin, hits + start + begin);
       });
       at::parallel_for(0, K, 1 << 10, [&](int64_t begin, int64_t end) {
         for (int64_t row = 0; row < count; ++row)
@@ -389,6 +388,11 @@ TORCH_LIBRARY_FRAGMENT(pernn, library) {
       "float rate, float beta1, float beta2, float epsilon, float clip_norm, Tensor(e!) sums, "
       "Tensor(f!) space) -> ()",
       torch::dispatch(c10::DispatchKey::CPU, &update));
+}
+
+// There is nothing to differentiate: this saves a way through autograd, and the caller `no_grad`.
+TORCH_LIBRARY_IMPL(pernn, Autograd, library) {
+  library.impl("update", torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace

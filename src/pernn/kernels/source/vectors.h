@@ -27,15 +27,16 @@ template <int64_t kVectors>
 constexpr int64_t kTileRowsOf =
     kWidth == 16 ? (kVectors > 3 ? 6 : 8) : (kVectors > 3 ? 2 : kVectors > 1 ? 4 : 8);
 
-// out = left · right, or added to it; the right side lies in one piece. Numbers of a row of the left
-// side lie `next_inner` apart.
+// out = left · right, or added to it. Numbers of a row of the left side lie `next_inner` apart, rows of
+// the right one `next_right`: in one piece unless told otherwise.
 template <int64_t kRows, int64_t kVectors>
 inline void multiply_rows(const float* left, int64_t next_row, int64_t next_inner, const float* right,
-                          int64_t depth, bool add, float* out, int64_t stride) {
+                          int64_t depth, bool add, float* out, int64_t stride,
+                          int64_t next_right = kVectors * kWidth) {
   Vec sums[kRows][kVectors];
   for (auto& row : sums)
     for (auto& sum : row) sum = Vec(0.f);
-  for (int64_t inner = 0; inner < depth; ++inner, left += next_inner, right += kVectors * kWidth) {
+  for (int64_t inner = 0; inner < depth; ++inner, left += next_inner, right += next_right) {
     Vec numbers[kVectors];
 #pragma GCC unroll 4
     for (int64_t at = 0; at < kVectors; ++at) numbers[at] = Vec::loadu(right + at * kWidth);
@@ -176,6 +177,7 @@ struct VectorProduct {
 
 // For small products packing both sides costs more than it saves: the left one stays where it is.
 constexpr int64_t kRowDepth = 96;  // a panel stays in the first cache
+constexpr int64_t kFewRows = 64;
 
 struct RowProduct {
   Matrix left, right;
@@ -197,19 +199,30 @@ struct RowProduct {
   int64_t panel(int64_t first, int64_t last, int64_t column) const {
     constexpr int64_t kColumns = kVectors * kWidth;
     static thread_local Buffer buffer;
-    auto* numbers = buffer.take<float>(kColumns * kRowDepth);
+    auto* packed = buffer.take<float>(kColumns * kRowDepth);
     const Lines lines{right.data, right.columns, right.column_stride, right.row_stride};
     const int64_t count = std::min(kColumns, right.columns - column);
+    // For few rows the right side stays, too, where its cache lines are whole and fill the first cache
+    // evenly.
+    const bool stays = last - first <= kFewRows && count == kColumns && right.column_stride == 1 &&
+                       right.row_stride % 16 == 0 && right.row_stride % 128 &&
+                       reinterpret_cast<uintptr_t>(right.at(0, column)) % 64 == 0;
     // Long sums are added up piece by piece, which is more exact than all in a row.
     for (int64_t begin = 0; begin < left.columns; begin += kRowDepth) {
       const int64_t depth = std::min(kRowDepth, left.columns - begin);
-      lines.pack<kColumns>(column, column + kColumns, begin, depth, numbers);
+      if (!stays) lines.pack<kColumns>(column, column + kColumns, begin, depth, packed);
       in_tiles<kTileRowsOf<kVectors>>(first, last, [&]<int64_t kRows>(int64_t row) {
         const bool more = add || begin;
         float* to = out + row * stride + column;
         const auto multiply = [&](bool to_add, float* place, int64_t next) {
-          multiply_rows<kRows, kVectors>(left.at(row, begin), left.row_stride, left.column_stride,
-                                         numbers, depth, to_add, place, next);
+          const float* from = left.at(row, begin);
+          if (stays)
+            multiply_rows<kRows, kVectors>(from, left.row_stride, left.column_stride,
+                                           right.at(begin, column), depth, to_add, place, next,
+                                           right.row_stride);
+          else
+            multiply_rows<kRows, kVectors>(from, left.row_stride, left.column_stride, packed, depth,
+                                           to_add, place, next);
         };
         if (count == kColumns) return multiply(more, to, stride);
         alignas(64) float tile[kRows * kColumns];

@@ -147,7 +147,7 @@ class SyntheticStream:
         rows = slice((step - first) * batch_size, (step - first + 1) * batch_size)
         # Copies: whoever changes a batch must not change what the next caller gets.
         tokens, targets = block.tokens[rows].copy(), block.targets[rows].copy()
-        return replace(block, tokens=tokens, targets=targets)
+        return Batch(tokens, block.num_queries, targets)
 
     def _inputs(self, first: int, batch_size: int) -> Int64[np.ndarray, "batch input_time"]:
         """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""

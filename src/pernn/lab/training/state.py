@@ -18,6 +18,8 @@ from .config import Preset
 REMEDY = "lower training.learning_rate or clip gradients (preset as-run)"
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
+MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+"""Names of what Adam keeps of a parameter, as `torch.optim.Adam` has them."""
 
 
 class FusedAdam:
@@ -125,7 +127,7 @@ class TrainState:
         return {
             f"optimizer.{key}.{name}": (parameter, key)
             for name, parameter in trainable
-            for key in ("exp_avg", "exp_avg_sq", "step")
+            for key in MOMENTS
         }
 
     def weights(self) -> Arrays:
@@ -177,7 +179,7 @@ class TrainState:
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
         self.model.load_state_dict({name: tensors[f"model.{name}"] for name in model})
         for name, (parameter, key) in moments.items():
-            # Fused Adam keeps its step count beside the parameter.
-            self.optimizer.state[parameter][key] = tensors[name].to(parameter.device)
+            # In place: whole updates and recordings keep these tensors.
+            self.optimizer.moments_of(parameter)[key].copy_(tensors[name])
         self.sums = tensors["sums"].to(self.sums.device)
         self.update = update

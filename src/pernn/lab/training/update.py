@@ -15,7 +15,7 @@ from pernn.lab.interfaces import Batch
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
 from .objective import DeviceBatch, batch_loss, show
 from .precision import RoundedOnly, rounding
-from .state import TrainState
+from .state import MOMENTS, TrainState
 
 
 class Update:
@@ -39,6 +39,7 @@ class Update:
         self.clip_norm = inf if preset.clip_norm is None else preset.clip_norm
         self._space = torch.empty(0)
         self._found: tuple[tuple[int, int], UsualNetwork | None] = (0, 0), None
+        self._moments: list[list[Tensor]] = []
         # Of the first forward pass; it would slow all of them down.
         rounds = config.precision == "bf16" and device.type == "cpu"
         self._watch: AbstractContextManager[Any] = nullcontext()
@@ -61,7 +62,7 @@ class Update:
     def _usual_network(self, pieces: Sequence[DeviceBatch]) -> UsualNetwork | None:
         """Return what a whole update trains; `None` where only autograd does.
 
-        It is looked for once: that takes a tenth of a small network's update.
+        It is looked for once, with its moments: that takes a tenth of a small network's update.
         """
         (shown, *more) = pieces
         if more or shown.rows is not None or not has_whole_updates(self.device):
@@ -73,13 +74,15 @@ class Update:
             return network
         network = find_usual(self.state, self.config, self.device, sum(phases), shown.num_queries)
         self._found = phases, network
+        if network:
+            all_moments = [self.state.optimizer.moments_of(weight) for weight in network.weights]
+            self._moments = [[one[key] for one in all_moments] for key in MOMENTS]
         return network
 
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
         state, adam = self.state, self.state.optimizer
-        moments = [adam.moments_of(weight) for weight in network.weights]
         update_whole(
-            network, moments, shown.tokens, shown.targets, shown.num_queries,
+            network, self._moments, shown.tokens, shown.targets, shown.num_queries,
             rate=adam.param_groups[0]["lr"], betas=adam.betas, epsilon=adam.eps,
             clip_norm=self.clip_norm, sums=state.sums, space=self._space,
         )  # fmt: skip
