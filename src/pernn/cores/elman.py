@@ -30,7 +30,10 @@ class Elman(RecurrentCore):
     Raises:
         ConfigError: If another nonlinearity is asked for, or as `RecurrentCore`.
 
-    On vectors it runs compiled kernels or PyTorch's operator, whichever is faster for the shape.
+    On vectors it runs compiled kernels for 16 steps and more with gradients, or for 64 and more
+    without, while batch times hidden size is at most 8,192 (hidden size at most 64 from 64
+    sequences on) and the states fit the caches; else PyTorch's operator and some microseconds of
+    checks, up to a tenth of a call of one step.
 
     Examples:
         >>> outputs, state = Elman(4, 8)(torch.zeros(5, 2, 4))

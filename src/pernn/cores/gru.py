@@ -20,7 +20,9 @@ from .scanning import add_product, factors_of, first_order, recurrent_gradient
 class GRU(RecurrentCore):
     """GRU, interchangeable with `torch.nn.GRU`.
 
-    On vectors it runs compiled kernels or PyTorch's operator, whichever is faster for the shape.
+    On vectors it runs compiled kernels for 8 steps and more with gradients, or for 64 and more
+    without, while batch times hidden size is at most 8,192 and the states fit the caches; else
+    PyTorch's operator and some microseconds of checks, up to a tenth of a call of one step.
 
     Examples:
         >>> outputs, state = GRU(4, 8)(torch.zeros(5, 2, 4))

@@ -22,6 +22,8 @@ MANY = 64
 """Steps that pay for the packing even if there is no way back; sequences that no longer do."""
 WIDEST = 256
 """Widest state of which the same is true."""
+NARROW = 64
+"""Widest state of an Elman layer whose kernels are faster for many sequences."""
 LARGEST_STEP = 2**13
 """Numbers in the states of one step above which the operator, product by product, is as fast."""
 LARGEST = 2**21
@@ -43,13 +45,12 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, ba
     """
     if isinstance(steps, Tensor) or isinstance(batch, Tensor):
         return False
-    on_cpu = vectors.device.type == "cpu"
-    if on_cpu and torch.is_autocast_enabled("cpu"):
-        return False
-    if on_cpu and vectors.dtype == torch.float32 and rounds_products(vectors.device):
-        return True
-    is_compiled = torch.compiler.is_compiling()
-    wanted = is_compiled or is_faster(
+    if vectors.device.type == "cpu":
+        if torch.is_autocast_enabled("cpu"):
+            return False
+        if vectors.dtype == torch.float32 and rounds_products(vectors.device):
+            return True
+    wanted = torch.compiler.is_compiling() or is_faster(
         kind, weight.shape[1], steps, batch, trains=torch.is_grad_enabled()
     )
     return wanted and kernels_fit(Projected(vectors.flatten(0, -2), batch, steps), weight)
@@ -61,6 +62,8 @@ def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) ->
     For the LSTM they do not: PyTorch's is oneDNN's. `benchmarks/layers.py` measures it.
     """
     if kind == "lstm" or steps < LEAST_STEPS[kind] or 64 * steps * batch < width:
+        return False
+    if kind == "elman" and batch >= MANY and width > NARROW:
         return False
     if batch * width > LARGEST_STEP or (batch >= MANY and steps * batch * width >= LARGEST):
         return False

@@ -26,8 +26,8 @@ class RecurrentCore(Core):
     and a `state_dict` moves both ways unchanged.
 
     On vectors, `forward` takes PyTorch's own operator, except where the compiled kernels are
-    faster (`pernn.cores.operators`). The networks feed inputs that are projected already; those
-    always take the kernels where there are any.
+    faster (`pernn.cores.operators`; each core says where). The networks feed inputs that are
+    projected already; those always take the kernels where there are any.
 
     Args:
         input_size: Width of one input vector.
@@ -133,12 +133,17 @@ class RecurrentCore(Core):
 
     def weight(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
         """Return a layer's weights of input (`ih`) or state (`hh`)."""
-        # A parametrization or `torch.func.functional_call` may have put a plain tensor there.
-        return cast(Tensor, getattr(self, f"weight_{side}_l{layer}"))
+        return self._find(f"weight_{side}_l{layer}")
 
     def bias_of(self, side: Literal["ih", "hh"], layer: int) -> Tensor:
         """Return a layer's bias of input (`ih`) or state (`hh`)."""
-        return cast(Tensor, getattr(self, f"bias_{side}_l{layer}"))
+        return self._find(f"bias_{side}_l{layer}")
+
+    def _find(self, name: str) -> Tensor:
+        """Return a parameter, or what a parametrization has put in its place."""
+        # A module's own way to a parameter takes as long as a step of a small recurrence.
+        found = self._parameters.get(name)
+        return cast(Tensor, getattr(self, name)) if found is None else found
 
     num_states: int = 1
     """Tensors in the state: 1 for a hidden state, 2 with a cell."""

@@ -1,4 +1,4 @@
-// The squashing functions, one vector at a time.
+// The squashing functions, some vectors at a time.
 //
 // PyTorch's own (Sleef) are exact to one unit in the last place and take most of a small network's
 // time. With AVX-512 these take a third of it and are exact to about two; tests/kernels has the

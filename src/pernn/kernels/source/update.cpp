@@ -209,17 +209,16 @@ struct Update {
     for (int64_t step = 0; step < T; ++step)
       for (int64_t row = 0; row < B; ++row)
         rows[step * B + row] = row_of[step < L ? shown[row * L + step] : K];
-    std::fill_n(codes, T * width, 0.f);
+    std::fill_n(codes, width, 0.f);
     std::fill_n(bias_hn, H, 0.f);
     if (H > h) std::fill_n(table, num_rows * width, 0.f);
-    const bool gru = gates == 3;
     for (int64_t row = 0; has_bias && row < gates * h; ++row) {
-      const bool behind = gru && row >= 2 * h;
+      const bool behind = gates == 3 && row >= 2 * h;
       const float one = weight(kInputBias)[row], other = weight(kRecurrentBias)[row];
       if (behind) bias_hn[row - 2 * h] = other;
-      for (int64_t step = 0; step < T; ++step)
-        codes[step * width + row / h * H + row % h] = behind ? one : one + other;
+      codes[row / h * H + row % h] = behind ? one : one + other;
     }
+    for (int64_t step = 1; step < T; ++step) std::copy_n(codes, width, codes + step * width);
     by_blocks([&](int64_t row, int64_t count, int64_t column) {
       for (int64_t copy = 0; copy < copies; ++copy)
         multiply(table + column, width, {vectors, num_rows, E, E}, inputs_of(row, count, copy).t(),
@@ -242,9 +241,12 @@ struct Update {
     const int64_t vectors_of = H / kWidth;
     const int64_t abreast = vectors_of % 4 == 0 ? 4 : vectors_of % 2 == 0 ? 2 : 1;
     pack_ahead(weight(kRecurrent), h, H, gates, ahead);
-    pack_back(weight(kRecurrent), h, H, gates, abreast * kWidth, back);
+    // A single panel is the weight itself.
+    const bool is_packed = h == abreast * kWidth;
+    if (!is_packed) pack_back(weight(kRecurrent), h, H, gates, abreast * kWidth, back);
     const auto [states, cells, kept] = std::tie(layer.states, layer.cells, layer.kept);
-    layer = {B, T, L, S, H, num_rows, layer.stride, table, codes, bias_hn, rows, ahead, back, states, cells,
+    layer = {B, T, L, S, H, num_rows, layer.stride, table, codes, bias_hn, rows, ahead,
+             is_packed ? weight(kRecurrent) : back, states, cells,
              kept, grad_states, layer.grad_table, layer.grad_codes, layer.grad_bias_hn, layer.carry};
     share_batch([&](int64_t first, int64_t last, int64_t) { layer.run_forward<Cell>(first, last); });
     read_out();
@@ -320,9 +322,11 @@ struct Update {
       for (int64_t place = 0; place < num_rows; ++place)
         std::copy_n(shown_vectors + place * E, E, grads[kEmbedding] + used[place] * E);
     }
+    // Over all steps, into the first one's.
+    for (int64_t step = 1; step < T; ++step)
+      for (int64_t at = 0; at < width; ++at) layer.grad_codes[at] += layer.grad_codes[step * width + at];
     for (int64_t row = 0; has_bias && row < gates * h; ++row) {
-      float sum = 0;
-      for (int64_t step = 0; step < T; ++step) sum += layer.grad_codes[step * width + row / h * H + row % h];
+      const float sum = layer.grad_codes[row / h * H + row % h];
       grads[kInputBias][row] = sum;
       grads[kRecurrentBias][row] = gates == 3 && row >= 2 * h ? layer.grad_bias_hn[row - 2 * h] : sum;
     }
