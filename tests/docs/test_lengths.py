@@ -26,7 +26,7 @@ BOUNDS = {
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
     ("docs/evidence/report.md",): 1_950,
-    ("docs/evidence/mechanism.md",): 1_750,
+    ("docs/evidence/mechanism.md",): 1_820,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
