@@ -115,9 +115,10 @@ def num_test(config):
 
 
 KINDS = list(NAIVE)
-# These have tests of their own: codes, vectors, test sequences of two sorts, text.
+# These have tests of their own: codes, longer test sequences, vectors, two sorts of them, text.
 ELSEWHERE = {
     "coded_reversal",
+    "longer_inputs",
     "infinite_vocabulary",
     "vocabulary_extension",
     "language_modelling",

@@ -146,6 +146,11 @@ CATALOGUE = {
         "Which networks need a clock: those whose gates see the state, those whose do not, or all?",
         "ours; of v3, Fig. 2; v5, section 4.1",
     ),
+    "longer_inputs": Entry(
+        "pernn.lab.experiments.longer_inputs",
+        "Does an encoding serve inputs longer than those it was trained with?",
+        "ours; of v3, Fig. 9; v1, Fig. 6",
+    ),
     "language_modelling": Entry(
         "pernn.lab.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",

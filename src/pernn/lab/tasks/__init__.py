@@ -41,6 +41,7 @@ from .infinite_vocabulary import (
     SphericalStream as SphericalStream,
     SphericalTask as SphericalTask,
 )
+from .longer_inputs import LongerInputsConfig as LongerInputsConfig
 from .pictures import Picture as Picture, draw_pictures as draw_pictures
 from .sequences import (
     Cued as Cued,

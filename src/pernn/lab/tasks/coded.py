@@ -1,6 +1,6 @@
 """Reverse ordering with a vector of its own beside every token."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +12,6 @@ from pernn.randomness import RandomStream, Split, integers
 
 from .config import ReverseOrderingConfig, TokenTaskConfig
 from .infinite_vocabulary import Spherical
-from .sequences import Reverse
 from .synthetic import SyntheticStream, SyntheticTask
 
 Kind = Literal["noise", "shared_noise", "keys", "unmirrored_keys", "onset"]
@@ -58,15 +57,7 @@ class CodedReversalConfig(TokenTaskConfig):
         plain = ReverseOrderingConfig(
             vocab_size=self.vocab_size, length=self.length, num_held_out=self.num_held_out
         ).build()
-        return CodedReversal(
-            name=plain.name,
-            rule=Reverse(),
-            source=plain.source,
-            length=plain.length,
-            held_out=plain.held_out,
-            codes=self.codes,
-            code_size=self.code_size,
-        )
+        return CodedReversal.of(plain, self.codes, self.code_size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +72,12 @@ class CodedReversal(SyntheticTask):
     codes: Kind
     code_size: int
 
+    @classmethod
+    def of(cls, plain: SyntheticTask, codes: Kind, code_size: int) -> "CodedReversal":
+        """Return a task with codes beside its tokens."""
+        parts = {field.name: getattr(plain, field.name) for field in fields(plain)}
+        return cls(**parts, codes=codes, code_size=code_size)
+
     @property
     def network(self) -> Literal["coded"]:
         """The sort of network."""
@@ -92,17 +89,17 @@ class CodedReversal(SyntheticTask):
         return 0
 
     def draw_codes(
-        self, stream: RandomStream, step: int, count: int
+        self, stream: RandomStream, step: int, count: int, steps: int
     ) -> Float32[np.ndarray, "batch time code"]:
-        """Return the codes of a batch."""
+        """Return the codes of a batch, of sequences of that many steps."""
         if self.codes == "onset":
             positions = integers(stream.words(step, count), NUM_ONSETS)[:, None]
             rates = 10_000.0 ** (-np.arange(0, self.code_size, 2) / self.code_size)
-            angles = (positions + np.arange(self.num_steps))[:, :, None] * rates
+            angles = (positions + np.arange(steps))[:, :, None] * rates
             found = np.concatenate([np.sin(angles), np.cos(angles)], axis=2)
             found /= np.sqrt(self.code_size / 2)
             return found.astype(np.float32)
-        source, steps = Spherical(dimension=self.code_size), self.num_steps
+        source = Spherical(dimension=self.code_size)
         rows = 1 if self.codes == "shared_noise" else count
         steps = steps // 2 if self.codes.endswith("keys") else steps
         words = stream.words(step, rows * steps * source.num_draws)
@@ -141,5 +138,5 @@ class CodedStream(SyntheticStream):
     def _add_codes(self, plain: Batch, split: Split, step: int) -> Batch:
         queries = np.full((len(plain.tokens), plain.num_queries), self.task.vocab_size)
         ids = np.concatenate([plain.tokens, queries], axis=1)[:, :, None].astype(np.float32)
-        codes = self.coded.draw_codes(self._codes[split], step, len(ids))
+        codes = self.coded.draw_codes(self._codes[split], step, *ids.shape[:2])
         return Batch(np.concatenate([ids, codes], axis=2), 0, plain.targets)

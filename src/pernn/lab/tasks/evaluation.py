@@ -93,7 +93,7 @@ class Distinct:
         Raises:
             ConfigError: If there are not that many distinct ones and one to train on.
         """
-        for length in task.length.possible:
+        for length in task.length.tested:
             possible = task.source.num_sequences(length)
             if self.num_held_out >= possible:
                 raise ConfigError(
@@ -104,9 +104,9 @@ class Distinct:
 
     def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
         """Take the first distinct sequences of each length, the shortest first."""
-        longest = task.length.possible[-1]
+        *_, longest = task.length.tested
         blocks = []
-        for place, length in enumerate(task.length.possible):
+        for place, length in enumerate(task.length.tested):
             rows = np.empty((0, length), dtype=np.int64)
             lane = 0
             while len(rows) < self.num_held_out:

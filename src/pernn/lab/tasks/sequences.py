@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -456,6 +457,11 @@ class Length(Protocol):
         ...
 
     @property
+    def tested(self) -> tuple[int, ...]:
+        """Lengths of test sequences, the shortest first: all these, and maybe longer ones."""
+        ...
+
+    @property
     def num_draws(self) -> int:
         """Random words that decide a row's length, beside those of its ids."""
         ...
@@ -493,6 +499,11 @@ class Fixed:
         return range(self.length, self.length + 1)
 
     @property
+    def tested(self) -> tuple[int, ...]:
+        """The same one."""
+        return (self.length,)
+
+    @property
     def num_draws(self) -> int:
         """None: nothing is to be decided."""
         return 0
@@ -517,12 +528,19 @@ class UniformRange:
     steps of the longest. Queries are given as tokens, since they begin at different steps; padding
     shows the query too, is never scored and comes last, so it changes nothing that is.
 
+    Args:
+        min_length: Shortest length.
+        longest: Longest length of training.
+        beyond: Further lengths of test sequences, ascending.
+
     Raises:
-        ConfigError: If the lengths are not positive or none lies between them.
+        ConfigError: If the lengths are not positive, none lies between them, or those beyond do
+            not ascend.
     """
 
     min_length: int
     longest: int
+    beyond: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_length <= self.longest:
@@ -530,11 +548,21 @@ class UniformRange:
                 f"min_length must lie in 1 … {self.longest}, the longest length; "
                 f"got {self.min_length}"
             )
+        if any(one >= other for one, other in pairwise((self.longest, *self.beyond))):
+            raise ConfigError(
+                f"tested lengths must ascend from above {self.longest}, the longest of training; "
+                f"got {', '.join(map(str, self.beyond))}"
+            )
 
     @property
     def possible(self) -> range:
-        """All lengths."""
+        """All lengths of training."""
         return range(self.min_length, self.longest + 1)
+
+    @property
+    def tested(self) -> tuple[int, ...]:
+        """Those of training, and those beyond."""
+        return (*self.possible, *self.beyond)
 
     @property
     def num_draws(self) -> int:
@@ -575,10 +603,9 @@ class UniformRange:
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
         """Join batches of one length each, row by row."""
-        tokens = np.full((len(inputs), 2 * self.longest), padding, dtype=np.int64)
-        targets = np.full(
-            (len(inputs), 2 * self.longest - self.min_length), UNSCORED, dtype=np.int64
-        )
+        count, longest = inputs.shape
+        tokens = np.full((count, 2 * longest), padding, dtype=np.int64)
+        targets = np.full((count, 2 * longest - self.min_length), UNSCORED, dtype=np.int64)
         lengths = (inputs != padding).sum(axis=1)
         for length in np.unique(lengths):
             rows = lengths == length

@@ -83,8 +83,9 @@ class SyntheticTask:
 
     @cached_property
     def _example(self) -> Batch:
-        """One sequence, for its shape."""
-        return self.batch(self.draw(np.zeros((1, self.num_draws), dtype=np.uint64)))
+        """One sequence of the longest, for its shape."""
+        words = np.zeros((1, self.length.tested[-1]), dtype=np.uint64)
+        return self.batch(self.source.draw(words))
 
     @property
     def num_draws(self) -> int:
@@ -93,7 +94,7 @@ class SyntheticTask:
 
     @property
     def longest(self) -> int:
-        """Length of the longest inputs."""
+        """Length of the longest inputs of training."""
         return self.length.possible[-1]
 
     def draw(
@@ -184,7 +185,7 @@ class SyntheticStream:
     def is_held_out(
         self, inputs: Int64[np.ndarray, "batch input_time"]
     ) -> Bool[np.ndarray, " batch"]:
-        """Return which rows have the hash of a held-out sequence.
+        """Return which rows have the hash of a held-out sequence, or of the start of a longer one.
 
         Every held-out row is found. Another row is taken for one with probability
         below (held-out rows) · vocab_size / 2⁶² and then merely drawn again.
@@ -201,4 +202,4 @@ class SyntheticStream:
         return np.sort(self._hash(self.held_out))
 
     def _hash(self, inputs: Int64[np.ndarray, "batch input_time"]) -> UInt64[np.ndarray, " batch"]:
-        return inputs.astype(np.uint64) @ self._multipliers
+        return inputs[:, : self.task.longest].astype(np.uint64) @ self._multipliers
