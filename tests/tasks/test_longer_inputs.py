@@ -1,4 +1,4 @@
-"""Inputs that are longer in the test: which lengths are shown, and that nothing of them is known."""
+"""Inputs that are longer in the test: which lengths are shown, and none of them is known."""
 
 import hashlib
 
