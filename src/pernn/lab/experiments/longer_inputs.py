@@ -60,7 +60,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores: vocabularies that are learnt within the lengths of training."""
+    """Minutes on two CPU cores: vocabularies that are learnt in training."""
     return _specs(
         {**SHORT_TRAINING, "training.iterations": 2_000}, {"gru": 8, "lstm": 32}, SMALL_SEEDS
     )

@@ -458,7 +458,7 @@ class Length(Protocol):
 
     @property
     def tested(self) -> tuple[int, ...]:
-        """Lengths of test sequences, the shortest first: all these, and maybe longer ones."""
+        """Lengths of test sequences, the shortest first: `possible`, and maybe longer."""
         ...
 
     @property
