@@ -19,6 +19,7 @@ SMALL = {"vocab_size": 16, "length": 4, "num_held_out": 64}
 OPTIONS = {
     "dual_frequency": {"vocab_size": 16, "length": 4, "num_per_cell": 3},
     "variable_length": {**SMALL, "min_length": 2},
+    "longer_inputs": {**SMALL, "min_length": 2, "num_held_out": 32},
     "vocabulary_extension": {**SMALL, "num_known": 8},
 }
 DRAWN = [
@@ -48,7 +49,7 @@ def test_a_task_is_shown_by_samples(kind: str) -> None:
         targets = batch.targets[sample].tolist()
         answers = ["." if target == UNSCORED else str(target) for target in targets]
         answers = ["."] * (len(words) - len(answers)) + answers
-        if kind == "variable_length":
+        if kind in ("variable_length", "longer_inputs"):
             # A sequence ends with its last answer; what fills it up is not shown.
             end = 2 * words.index(query)
             assert set(answers[end:]) <= {"."}

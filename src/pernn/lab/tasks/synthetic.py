@@ -185,7 +185,7 @@ class SyntheticStream:
     def is_held_out(
         self, inputs: Int64[np.ndarray, "batch input_time"]
     ) -> Bool[np.ndarray, " batch"]:
-        """Return which rows have the hash of a held-out sequence, or its start.
+        """Return which rows have a held-out sequence's hash, or its start's.
 
         Every held-out row is found. Another row is taken for one with probability
         below (held-out rows) · vocab_size / 2⁶² and then merely drawn again.
