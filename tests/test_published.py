@@ -40,7 +40,7 @@ FILLED = [
 """As `make evidence` names them."""
 SAME = ("processor", "device", "threads", "kernels", "arithmetic", "variables", "cpu_capability")
 """What makes a class of machine, within which every bit is the same; and versions."""
-MAX_BYTES = 10_000_000
+MAX_BYTES = 16_000_000
 
 if not list_publications(EVIDENCE):
     pytest.skip("nothing is published yet", allow_module_level=True)
