@@ -146,6 +146,11 @@ CATALOGUE = {
         "Which networks need a clock: those whose gates see the state, those whose do not, or all?",
         "ours; of v3, Fig. 2; v5, section 4.1",
     ),
+    "other_optimizers": Entry(
+        "pernn.lab.experiments.other_optimizers",
+        "Does the gain go with Adam, or with the training of the tokens' vectors?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "longer_inputs": Entry(
         "pernn.lab.experiments.longer_inputs",
         "Does an encoding serve inputs longer than those it was trained with?",

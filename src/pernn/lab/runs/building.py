@@ -106,6 +106,7 @@ def build(
         model.reset_phase(_generator(spec, "phase"))
     model.reset_output_layer(_generator(spec, "readout"))
     set_strength(model, spec.training.iterations, spec.training)
+    model.embedding.requires_grad_(not spec.training.frozen_embedding)
     return Trial(model.to(device), stream, preset)
 
 

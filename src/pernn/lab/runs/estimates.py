@@ -191,7 +191,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
             list(analyse(spec, alone, Path(), [0], chosen))
         return [now(chosen) - moments[0]], 0
     trial = build(alone, chosen, task)
-    state = TrainState.fresh(trial.model, trial.preset)
+    state = TrainState.fresh(trial.model, trial.preset, spec.training.optimizer)
     with computing(spec.training.precision, chosen):
         for event in advance(state, trial.stream, spec.training, trial.preset, chosen):
             moments += [now(chosen)] if isinstance(event, Updated) else []

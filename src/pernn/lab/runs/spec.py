@@ -162,6 +162,11 @@ class RunSpec(Config):
     def _extends(self) -> "RunSpec":
         if self.pretraining is None:
             return self
+        if self.training.frozen_embedding:
+            raise ValueError(
+                "training.frozen_embedding would leave nothing of new ids to train after a "
+                "pretraining: leave it out"
+            )
         first, second = self.pretraining.task.build(), self.task.build()
         if first.vocab_size >= second.vocab_size:
             raise ValueError(

@@ -97,7 +97,7 @@ class TrainingRun(Stage):
         training = self.spec.training
         self.num_updates, self.precision = training.iterations, training.precision
         self.trial = build_stage(self.spec, self.root, self.device, self.task, self.on_warning)
-        self.state = TrainState.fresh(self.trial.model, self.trial.preset)
+        self.state = TrainState.fresh(self.trial.model, self.trial.preset, training.optimizer)
         self.saved = 0
 
     @property

@@ -12,6 +12,7 @@ from pernn.lab.config import Config
 Precision = Literal["fp32", "tf32", "bf16"]
 Schedule = Literal["cosine", "constant"]
 EncodingSchedule = Literal["always", "early", "late", "withdrawn"]
+Optimizer = Literal["adam", "adam_0.999", "sgd", "sign"]
 PresetName = Literal["as-run", "as-written"]
 
 
@@ -77,6 +78,11 @@ class TrainingConfig(Config):
             the former is left out of the file.
         encoding_schedule: When there is a positional encoding, see `encoding_strength`; `always`
             is left out of the file.
+        optimizer: `adam`, with the preset's betas, or a second one of 0.999 (`adam_0.999`); `sgd`
+            and `sign`, gradient and sign descent with a momentum of 0.9; the first is left out of
+            the file.
+        frozen_embedding: Whether the vectors of tokens stay as they were drawn; left out of the
+            file unless they do.
     """
 
     iterations: Annotated[int, Field(ge=1, le=10**9)] = 300_000
@@ -91,6 +97,8 @@ class TrainingConfig(Config):
     micro_batch: Annotated[int, Field(ge=1, le=10**6)] | None = None
     schedule: Schedule = "cosine"
     encoding_schedule: EncodingSchedule = "always"
+    optimizer: Optimizer = "adam"
+    frozen_embedding: bool = False
 
     @model_validator(mode="after")
     def _has_pieces(self) -> "TrainingConfig":
@@ -110,7 +118,8 @@ class TrainingConfig(Config):
     def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
         values: dict[str, Any] = serialise(self)
         # Younger than digests that are published.
-        for name in ("micro_batch", "schedule", "encoding_schedule"):
+        younger = ("micro_batch", "schedule", "encoding_schedule", "optimizer", "frozen_embedding")
+        for name in younger:
             if values[name] == type(self).model_fields[name].default:
                 del values[name]
         return values

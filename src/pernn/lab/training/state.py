@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -13,46 +13,89 @@ from torch import Tensor, nn
 from pernn.errors import CorruptError, TrialError
 from pernn.lab.interfaces import SequenceModel
 
-from .config import Preset
+from .config import Optimizer, Preset
 
 REMEDY = "lower training.learning_rate or clip gradients (preset as-run)"
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """Names of what Adam keeps of a parameter, as `torch.optim.Adam` has them."""
+MOMENTUM = 0.9
 
 
-class FusedAdam:
-    """Adam by PyTorch's fused kernel, to the same bits.
+class Momentum:
+    """Descent along gradients with momentum, or along its signs.
 
-    Every method of `torch.optim.Adam` first loads `torch._dynamo`, which takes a process as long as
-    loading the rest of PyTorch, and a fifth of a worker's memory. See docs/decisions/0015.
+    The buffer is 0.9 times itself plus the gradient; weights change by the rate times it.
+
+    Every method of an optimiser of `torch.optim` first loads `torch._dynamo`, which takes a process
+    as long as loading the rest of PyTorch, and a fifth of a worker's memory. See
+    docs/decisions/0015.
 
     Args:
         parameters: What is trained; all of one type, on one device.
-        betas: Decay of the two moments.
-        eps: Added to the root of the second moment.
+        takes_signs: Whether only the buffer's signs count.
 
     Attributes:
         param_groups: One group, with `params` and the rate `lr`: a tensor on a GPU, so that a
             recording reads it where it lies.
-        state: Parameter → `exp_avg`, `exp_avg_sq` and `step`, from its first step on.
+        state: Parameter → what is kept of it, by names of `kept`, from its first step on.
+
+    Source: `torch.optim.SGD`; Bernstein et al. (2018), "signSGD", algorithm 2 (Signum).
     """
 
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float], eps: float
-    ) -> None:
+    kept: ClassVar[tuple[str, ...]] = ("momentum_buffer",)
+
+    def __init__(self, parameters: Iterable[nn.Parameter], *, takes_signs: bool = False) -> None:
         trained = list(parameters)
         on_cpu = trained[0].device.type == "cpu"
         rate = 0.0 if on_cpu else torch.zeros((), device=trained[0].device)
         self.param_groups: list[dict[str, Any]] = [{"params": trained, "lr": rate}]
         self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
-        self.betas, self.eps = betas, eps
+        self.takes_signs = takes_signs
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
         for parameter in self.param_groups[0]["params"]:
             parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+        (group,) = self.param_groups
+        trained = [parameter for parameter in group["params"] if parameter.grad is not None]
+        buffers = [self.moments_of(parameter)["momentum_buffer"] for parameter in trained]
+        torch._foreach_mul_(buffers, MOMENTUM)
+        torch._foreach_add_(buffers, [parameter.grad for parameter in trained])
+        ways = torch._foreach_sign(buffers) if self.takes_signs else buffers
+        torch._foreach_sub_(trained, torch._foreach_mul(ways, group["lr"]))
+
+    def moments_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return a parameter's state, made on its first step."""
+        state = self.state[parameter]
+        if not state:
+            state |= {name: torch.zeros_like(parameter) for name in self.kept}
+            if "step" in state:
+                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+        return state
+
+
+class FusedAdam(Momentum):
+    """Adam by PyTorch's fused kernel, to the same bits.
+
+    Args:
+        parameters: What is trained; all of one type, on one device.
+        betas: Decay of the two moments.
+        eps: Added to the root of the second moment.
+    """
+
+    kept = MOMENTS
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float], eps: float
+    ) -> None:
+        super().__init__(parameters)
+        self.betas, self.eps = betas, eps
 
     @torch.no_grad()
     def step(self) -> None:
@@ -78,14 +121,17 @@ class FusedAdam:
             maximize=False,
         )
 
-    def moments_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        """Return a parameter's state, made on its first step."""
-        state = self.state[parameter]
-        if not state:
-            state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
-            state["exp_avg"] = torch.zeros_like(parameter)
-            state["exp_avg_sq"] = torch.zeros_like(parameter)
-        return state
+
+def make_optimizer(kind: Optimizer, parameters: Iterable[nn.Parameter], preset: Preset) -> Momentum:
+    """Return what changes parameters."""
+    match kind:
+        case "sgd" | "sign":
+            return Momentum(parameters, takes_signs=kind == "sign")
+        case "adam_0.999":
+            betas = preset.betas[0], 0.999
+            return FusedAdam(parameters, betas=betas, eps=preset.epsilon)
+        case "adam":
+            return FusedAdam(parameters, betas=preset.betas, eps=preset.epsilon)
 
 
 @dataclass
@@ -94,23 +140,23 @@ class TrainState:
 
     Attributes:
         model: The network, on its device.
-        optimizer: Adam over its trainable parameters.
+        optimizer: What changes its trainable parameters.
         update: Number of updates done.
         sums: Sums since the last log line: loss, gradient norm, share of right answers.
     """
 
     model: nn.Module
-    optimizer: FusedAdam
+    optimizer: Momentum
     update: int = 0
     sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
 
     @classmethod
-    def fresh(cls, model: nn.Module, preset: Preset) -> "TrainState":
+    def fresh(cls, model: nn.Module, preset: Preset, optimizer: Optimizer = "adam") -> "TrainState":
         """Start training a model under a preset."""
         trainable = [p for p in model.parameters() if p.requires_grad]
-        optimizer = FusedAdam(trainable, betas=preset.betas, eps=preset.epsilon)
+        made = make_optimizer(optimizer, trainable, preset)
         sums = torch.zeros(3, dtype=torch.float64, device=trainable[0].device)
-        return cls(model, optimizer, sums=sums)
+        return cls(model, made, sums=sums)
 
     @property
     def network(self) -> SequenceModel:
@@ -127,7 +173,7 @@ class TrainState:
         return {
             f"optimizer.{key}.{name}": (parameter, key)
             for name, parameter in trainable
-            for key in MOMENTS
+            for key in self.optimizer.kept
         }
 
     def weights(self) -> Arrays:

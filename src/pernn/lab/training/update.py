@@ -15,7 +15,7 @@ from pernn.lab.interfaces import Batch
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
 from .objective import DeviceBatch, batch_loss, show
 from .precision import RoundedOnly, rounding
-from .state import MOMENTS, TrainState
+from .state import MOMENTS, FusedAdam, TrainState
 
 
 class Update:
@@ -80,7 +80,7 @@ class Update:
         return network
 
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
-        state, adam = self.state, self.state.optimizer
+        state, adam = self.state, cast(FusedAdam, self.state.optimizer)
         update_whole(
             network, self._moments, shown.tokens, shown.targets, shown.num_queries,
             rate=adam.param_groups[0]["lr"], betas=adam.betas, epsilon=adam.eps,
@@ -138,7 +138,7 @@ def find_usual(
     find = getattr(state.network, "usual", None)
     if find is None or config.precision != "fp32" or config.micro_batch is not None:
         return None
-    if not has_whole_updates(device):
+    if not has_whole_updates(device) or not isinstance(state.optimizer, FusedAdam):
         return None
     network: UsualNetwork | None = find(num_steps, num_queries)
     return network

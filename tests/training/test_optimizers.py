@@ -1,0 +1,180 @@
+"""Our optimisers: the numbers of PyTorch's own, without what PyTorch's own load."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from pernn.errors import ConfigError
+from pernn.kernels import has_whole_updates
+from pernn.lab.runs import RunSpec, build, execute, load_model
+from pernn.lab.training import TrainState, find_usual
+from pernn.lab.training.state import FusedAdam, Momentum
+
+BETAS, EPS = (0.9, 0.98), 1e-9
+ON_GPU = (
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+)
+
+
+def parameters(device: str, dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
+    source = torch.Generator().manual_seed(0)
+    shapes = [(7, 5), (5,), (3, 2, 2), (1,)]
+    values = [torch.randn(shape, generator=source, dtype=dtype) for shape in shapes]
+    # The last one never gets a gradient.
+    return [nn.Parameter(value.to(device)) for value in values]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
+def test_equals_the_optimiser_of_pytorch(device: str, dtype: torch.dtype) -> None:
+    own, theirs = parameters(device, dtype), parameters(device, dtype)
+    adam = FusedAdam(own, betas=BETAS, eps=EPS)
+    rate = torch.zeros((), device=device) if device == "cuda" else 0.0
+    oracle = torch.optim.Adam(
+        theirs, lr=rate, betas=BETAS, eps=EPS, fused=True, capturable=device == "cuda"
+    )
+    source = torch.Generator().manual_seed(1)
+    for update in range(1, 30):
+        rate = 0.1 / update
+        for groups in (adam.param_groups, oracle.param_groups):
+            if isinstance(groups[0]["lr"], torch.Tensor):
+                groups[0]["lr"].fill_(rate)
+            else:
+                groups[0]["lr"] = rate
+        adam.zero_grad()
+        oracle.zero_grad()
+        for mine, other in zip(own[:-1], theirs[:-1], strict=True):
+            assert mine.grad is None
+            gradient = torch.randn(mine.shape, generator=source, dtype=dtype).to(device)
+            mine.grad, other.grad = gradient, gradient.clone()
+        adam.step()
+        oracle.step()
+    for mine, other in zip(own, theirs, strict=True):
+        assert torch.equal(mine, other)
+        assert adam.state[mine].keys() == oracle.state[other].keys()
+        for key, value in adam.state[mine].items():
+            assert torch.equal(value, oracle.state[other][key])
+            assert value.dtype == oracle.state[other][key].dtype
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_GPU)])
+def test_momentum_is_that_of_pytorch_and_signs_are_those_of_its_buffer(device: str) -> None:
+    own, signed, theirs = (parameters(device, torch.float64) for _ in range(3))
+    plain, signs = Momentum(own), Momentum(signed, takes_signs=True)
+    oracle = torch.optim.SGD(theirs, lr=0.1, momentum=0.9)
+    source = torch.Generator().manual_seed(1)
+    expected = [parameter.detach().clone() for parameter in signed]
+    for optimizer in (plain, signs):
+        optimizer.param_groups[0]["lr"] = 0.1
+    for _ in range(30):
+        for mine, other, third in zip(own[:-1], theirs[:-1], signed[:-1], strict=True):
+            gradient = torch.randn(mine.shape, generator=source, dtype=torch.float64).to(device)
+            mine.grad, other.grad, third.grad = gradient, gradient.clone(), gradient.clone()
+        plain.step()
+        signs.step()
+        oracle.step()
+        for place, other in zip(expected[:-1], theirs[:-1], strict=True):
+            place -= 0.1 * oracle.state[other]["momentum_buffer"].sign()
+    for mine, other in zip(own, theirs, strict=True):
+        torch.testing.assert_close(mine, other)
+        assert plain.state[mine].keys() == oracle.state[other].keys()
+    for third, place in zip(signed, expected, strict=True):
+        torch.testing.assert_close(third.data, place)
+
+
+SMALL = RunSpec().override(
+    {
+        "task.vocab_size": 16,
+        "task.length": 4,
+        "core.hidden_size": 16,
+        "training.batch_size": 4,
+        "training.iterations": 12,
+        "training.warmup_updates": 2,
+        "training.checkpoint_interval": 4,
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adam_0.999", "sgd", "sign"])
+def test_a_trial_of_each_ends_in_the_same_bits_wherever_it_was_stopped(kind, tmp_path) -> None:
+    spec = SMALL.override({"training.optimizer": kind})
+    whole = execute(spec, tmp_path / "whole", device="cpu").result
+    for stop in (3, 6, 9):
+        found = execute(spec, tmp_path / "parts", device="cpu", on_update=lambda n, s=stop: n < s)
+        assert found.state == "stopped"
+    assert execute(spec, tmp_path / "parts", device="cpu").result == whole
+    assert whole is not None
+    others = {"adam", "sgd", "sign"} - {kind}
+    for other in others:
+        changed = spec.override({"training.optimizer": other})
+        result = execute(changed, tmp_path / other, device="cpu").result
+        assert result is not None
+        assert result["weights_sha256"] != whole["weights_sha256"]
+
+
+def test_whole_updates_are_adams_alone() -> None:
+    device = torch.device("cpu")
+    for kind, is_adams in {"adam": True, "adam_0.999": True, "sgd": False, "sign": False}.items():
+        spec = SMALL.override({"training.optimizer": kind})
+        trial = build(spec, device)
+        state = TrainState.fresh(trial.model, trial.preset, spec.training.optimizer)
+        has = find_usual(state, spec.training, device) is not None
+        assert has == (is_adams and has_whole_updates(device)), kind
+
+
+def test_frozen_vectors_stay_and_everything_else_is_trained(tmp_path) -> None:
+    spec = SMALL.override({"training.frozen_embedding": True})
+    before = build(spec, torch.device("cpu")).model
+    execute(spec, tmp_path, device="cpu")
+    after = load_model(tmp_path / "runs" / spec.fingerprint())
+    same = {
+        name
+        for name, values in after.state_dict().items()
+        if torch.equal(values, before.state_dict()[name])
+    }
+    assert {name for name, _ in after.named_parameters()} & same == {"embedding.weight"}
+    assert before.num_parameters == sum(
+        values.numel() for name, values in before.named_parameters() if "embedding" not in name
+    )
+
+
+def test_what_is_left_out_of_files_keeps_digests_and_what_cannot_be_is_refused() -> None:
+    given = SMALL.override({"training.optimizer": "adam", "training.frozen_embedding": False})
+    assert given.fingerprint() == SMALL.fingerprint()
+    assert not {"optimizer", "frozen_embedding"} & given.dump()["training"].keys()
+    with pytest.raises(ConfigError, match="leave nothing of new ids to train"):
+        SMALL.override(
+            {
+                "pretraining": {"task": {**SMALL.dump()["task"], "vocab_size": 8}},
+                "training.frozen_embedding": True,
+            }
+        )
+
+
+def test_a_trial_loads_no_compiler() -> None:
+    code = """
+import sys
+from pathlib import Path
+from tempfile import mkdtemp
+from pernn.kernels import has_whole_updates
+from pernn.lab.runs import RunSpec, build, execute, load_model
+for core in ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"):
+    execute(
+        RunSpec.load({
+            "task": {"kind": "reverse_ordering", "vocab_size": 16, "length": 4},
+            "core": {"kind": core, "hidden_size": 8},
+            "encoding": {"kind": "sinusoidal", "size": 8},
+            "embedding_size": 8,
+            "training": {"batch_size": 4, "iterations": 3},
+        }),
+        Path(mkdtemp()),
+        device="cpu",
+    )
+print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
