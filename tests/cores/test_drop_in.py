@@ -1,12 +1,15 @@
 """A layer of ours in the place of PyTorch's: arguments, axes, attributes, packed sequences."""
 
 import inspect
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
+import drawn
+from drawn import parts_of
 from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
 from pernn.cores.operators import OPERATORS, is_faster
 from pernn.errors import ConfigError
@@ -16,12 +19,7 @@ PAIRS = {"elman": (Elman, nn.RNN), "gru": (GRU, nn.GRU), "lstm": (LSTM, nn.LSTM)
 each_pair = pytest.mark.parametrize(("ours", "theirs"), PAIRS.values(), ids=PAIRS)
 
 
-def draw(*shape, seed=1):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def parts_of(state):
-    return state if isinstance(state, tuple) else (state,)
+draw = partial(drawn.draw, seed=1, dtype=torch.float32)
 
 
 def twins(ours, theirs, *args, **options):

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 import torch
 
+from drawn import draw, parts_of
 from pernn.cores import Recurrence
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
@@ -40,20 +41,12 @@ def build(kind, layers=1, seed=1, hidden=HIDDEN, **options):
     return core.double()
 
 
-def draw(*shape, seed=2):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
 def initial(core, batch=BATCH):
     _, final = core.recur(core.project(torch.zeros(batch, 1, INPUT, dtype=torch.float64)))
     parts = tuple(
         draw(*part.shape, seed=3 + i).requires_grad_() for i, part in enumerate(parts_of(final))
     )
     return parts if isinstance(final, tuple) else parts[0]
-
-
-def parts_of(state):
-    return state if isinstance(state, tuple) else (state,)
 
 
 def close(found, expected):

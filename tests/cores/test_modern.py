@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from drawn import draw
 from pernn.cores import LRU, GatedDelta, MinGRU, MinLSTM
 from pernn.cores.gated_delta import CHUNK
 from pernn.cores.linear_scan import linear_scan
@@ -28,10 +29,6 @@ each_length = pytest.mark.parametrize("num_steps", [1, 2, CHUNK - 1, CHUNK, CHUN
 def build(kind, layers=1, dtype=torch.float64, **options):
     generator = torch.Generator().manual_seed(1)
     return KINDS[kind](INPUT, HIDDEN, layers, dtype=dtype, generator=generator, **options)
-
-
-def draw(*shape, seed=2, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def near(found, expected, tolerance):

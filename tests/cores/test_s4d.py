@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from drawn import draw
 from pairs import pairwise
 from pernn.cores import S4D, Projected
 from pernn.cores.s4d import TOEPLITZ_STEPS
@@ -29,10 +30,6 @@ def build(method="auto", layers=1, seed=1, **options):
             layer.frequency += 0.3 * draw(*layer.frequency.shape, seed=seed + 8)
             layer.log_step += 2
     return core
-
-
-def draw(*shape, seed=2):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def initial(layers, modes=4):
@@ -157,14 +154,6 @@ def test_auto_takes_the_method_by_length(monkeypatch):
     for num_steps in (1, 2, TOEPLITZ_STEPS, TOEPLITZ_STEPS + 1):
         core(draw(1, num_steps, INPUT))
     assert taken == ["recurrence", "toeplitz", "toeplitz", "fft"]
-
-
-def test_one_layer_feeds_the_next_directly():
-    core, inputs = build(layers=2), draw(BATCH, 6, INPUT)
-    gates = core.project(inputs).transpose(0, 1)
-    below, _ = core.layers[0](gates, None, "recurrence", 6, wants_state=True)
-    above, _ = core.layers[1](below, None, "recurrence", 6, wants_state=True)
-    close(core(inputs)[0], above.transpose(0, 1))
 
 
 @each_method

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
 
+from drawn import draw
 from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
@@ -13,10 +14,6 @@ from pernn.models import AutoregressiveRNN, VectorRNN
 
 CORE_KINDS, ENCODING_KINDS = CORES.names(), ENCODINGS.names()
 WIDTH, BATCH, TIME, CUT = 4, 2, 7, 3
-
-
-def draw(*shape):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
 
 
 def network(core, encoding="sinusoidal", cls=PositionEncodedRNN, **options):

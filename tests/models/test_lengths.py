@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
+from drawn import draw, parts_of
 from pernn import (
     GRU,
     LRU,
@@ -42,14 +43,6 @@ each_axis = pytest.mark.parametrize("batch_first", [True, False])
 def make(kind, encoding="sinusoidal", *, batch_first=True):
     layer = LAYERS[kind](WIDTH + 6, batch_first=batch_first)
     return PositionEncoded(layer, ENCODINGS[encoding]()).double()
-
-
-def draw(*shape):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-
-
-def parts_of(state):
-    return state if isinstance(state, tuple) else (state,)
 
 
 def close(found, expected):
