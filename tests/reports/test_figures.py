@@ -1,18 +1,15 @@
 """What a figure shows, and that it is the same bytes every time."""
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
-from pernn.lab.reports import draw, render, student_interval
-from pernn.lab.reports.figures import CHANCE
+from pernn.lab.reports import draw, render
 from pernn.lab.reports.series import looks
 from pernn.lab.reports.texts import Labels, footer, names_of
 from reports.trials import ENCODING, experiment, trials
@@ -25,12 +22,6 @@ def texts(figure: Any) -> list[str]:
     from matplotlib.text import Text
 
     return [found.get_text() for found in figure.findobj(Text)]
-
-
-@cache
-def usual() -> Any:
-    """The figure of the usual trials, to be looked at only."""
-    return draw(experiment(), trials())
 
 
 def error_bars(axes: Any) -> list[ErrorbarContainer]:
@@ -49,126 +40,10 @@ def test_two_drawings_are_equal_bytes() -> None:
         assert b"Date" not in first[form]
 
 
-def test_other_data_are_other_bytes() -> None:
-    one, other = draw(experiment(), FEW), draw(experiment(), FEW[:-4])
-    assert render(one, "svg") != render(other, "svg")
-
-
 def test_settings_of_matplotlib_are_left_as_they_were() -> None:
     before = dict(mpl.rcParams)
     render(draw(experiment(), FEW), "svg")
     assert dict(mpl.rcParams) == before
-
-
-def test_panels_stand_in_a_grid() -> None:
-    figure = usual()
-    assert len(figure.axes) == 2 * 3
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["GRU", "LSTM", "", "", "", ""]
-    assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 5"] * 6
-    assert figure.axes[0].get_ylabel() == "Token accuracy"
-    assert "Position-encoded − Vanilla" in figure.axes[4].get_ylabel()
-    assert figure.axes[4].get_xlabel() == "Vocabulary size K"
-
-
-def test_panels_of_a_second_row_share_the_axis_of_their_column() -> None:
-    updates = {4: 10, 8: 20, 16: 30, 32: 40, 64: 50}
-    records = [
-        {**one, "training.iterations": updates[one["task.vocab_size"]]}
-        for one in trials(("gru",), tuple(updates))
-    ]
-    layout = FigureLayout(
-        x="training.iterations",
-        panels="task.vocab_size",
-        lines="encoding.kind",
-        metrics=("token_accuracy",),
-        form="bands",
-    )
-    figure = draw(experiment(figure=layout), records)
-    for axes, update in zip(figure.axes, updates.values(), strict=True):
-        low, high = axes.get_xlim()
-        assert low < update < high
-
-
-def test_lines_show_means_and_intervals() -> None:
-    records = trials()
-    first = usual().axes[0]
-    vanilla, encoded = error_bars(first)
-    assert (vanilla.get_label(), encoded.get_label()) == ("Vanilla", "Position-encoded")
-    values = [
-        one["token_accuracy"]
-        for one in records
-        if (one["core.kind"], one["encoding.kind"], one["task.vocab_size"]) == ("gru", "none", 4)
-    ]
-    expected = student_interval(values)
-    assert vanilla[0].get_ydata()[0] == pytest.approx(expected.estimate)
-    segment = vanilla[2][0].get_segments()[0]
-    assert segment[:, 1] == pytest.approx([expected.low, expected.high])
-
-
-def test_every_trial_is_a_point() -> None:
-    axes = usual().axes[0]
-    points = [line for line in axes.lines if line.get_marker() == "."]
-    drawn = sorted(np.concatenate([line.get_ydata() for line in points]))
-    expected = [one["token_accuracy"] for one in trials() if one["core.kind"] == "gru"]
-    assert drawn == pytest.approx(sorted(expected))
-
-
-def test_conditions_differ_by_more_than_colour() -> None:
-    vanilla, encoded = error_bars(usual().axes[0])
-    for look in ("get_color", "get_marker", "get_linestyle"):
-        assert getattr(vanilla[0], look)() != getattr(encoded[0], look)()
-
-
-def test_last_row_shows_paired_differences_about_zero() -> None:
-    records = trials()
-    axes = usual().axes[4]
-    (line,) = error_bars(axes)
-    by_encoding = {
-        code: [
-            one["token_accuracy"]
-            for one in records
-            if (one["core.kind"], one["task.vocab_size"], one["encoding.kind"]) == ("gru", 32, code)
-        ]
-        for code in ("none", "sinusoidal")
-    }
-    difference = np.mean(by_encoding["sinusoidal"]) - np.mean(by_encoding["none"])
-    assert line[0].get_ydata()[-1] == pytest.approx(difference)
-    assert any(list(found.get_ydata()) == [0, 0] for found in axes.lines)
-
-
-def test_chance_is_drawn_for_token_accuracy_over_vocabularies_only() -> None:
-    figure = usual()
-    drawn = [[line for line in axes.lines if line.get_label() == CHANCE] for axes in figure.axes]
-    assert [len(found) for found in drawn] == [1, 1, 0, 0, 0, 0]
-    assert list(drawn[0][0].get_ydata()) == [1 / 4, 1 / 8, 1 / 16, 1 / 32]
-
-
-def test_axes_have_the_values_as_ticks_and_accuracy_from_zero_to_one() -> None:
-    axes = draw(experiment(), trials(vocab_sizes=(4, 1024))).axes[4]
-    assert axes.get_xscale() == "log"
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "1,024"]
-    first = usual().axes[0]
-    low, high = first.get_ylim()
-    assert -0.1 < low < 0
-    assert 1 < high < 1.1
-
-
-def test_many_ticks_are_thinned() -> None:
-    sizes = tuple(2**power for power in range(1, 15))
-    labels = draw(experiment(), trials(vocab_sizes=sizes)).axes[-1].get_xticklabels()
-    assert len(labels) == 7
-
-
-def test_the_number_of_trials_is_a_range_if_it_differs() -> None:
-    figure = draw(experiment(), trials()[:-2])
-    assert [axes.get_title(loc="right") for axes in figure.axes[:2]] == ["n = 5", "n = 4–5"]
-    assert figure.axes[5].get_title(loc="right") == "n = 4–5"
-
-
-def test_one_trial_and_no_pair_can_be_drawn() -> None:
-    figure = draw(experiment(), trials()[:1])
-    assert [axes.get_title(loc="right") for axes in figure.axes] == ["n = 1", "n = 1", "n = 0"]
-    render(figure, "png")
 
 
 def test_the_footer_says_how_it_was_made() -> None:
@@ -191,44 +66,6 @@ def test_the_footer_says_how_it_was_made() -> None:
     assert " · K = 2 … 32 · " in footer(
         experiment(figure=layout), trials(vocab_sizes=(2, 4, 8, 16, 32))
     )
-
-
-def test_nothing_that_a_line_joins_is_moved_sideways() -> None:
-    for axes in usual().axes:
-        for line in error_bars(axes):
-            assert list(line[0].get_xdata()) == [4, 8, 16, 32]
-    words = replace(experiment().figure, x="core.kind", panels="task.vocab_size", x_base=None)
-    lines = error_bars(draw(experiment(figure=words), trials()).axes[0])
-    assert {line[0].get_linestyle() for line in lines} == {"None"}
-    assert lines[0][0].get_xdata()[0] < 0 < lines[1][0].get_xdata()[0]
-
-
-def test_the_end_of_a_training_can_be_read() -> None:
-    updates = list(range(10, 210, 10))
-    records = [
-        {
-            **one,
-            "tables": {
-                "t": {
-                    "update": updates,
-                    "perplexity": [
-                        30 + (one["encoding.kind"] == "none") + 900 / u for u in updates
-                    ],
-                }
-            },
-        }
-        for one in trials(("gru",), (4,))
-    ]
-    layout = replace(
-        experiment().figure, x="update", x_base=None, metrics=("perplexity",), table="t"
-    )
-    for y_base in (None, 2):
-        first, _ = draw(
-            experiment(figure=replace(layout, form="bands", y_base=y_base)), records
-        ).axes
-        low, high = first.get_ylim()
-        assert 25 < low < 34.5 < high < 60
-        assert first.texts[-1].get_text() == "beginning, out of range: 48 … 121"
 
 
 def test_four_conditions_look_like_the_papers() -> None:
@@ -264,16 +101,6 @@ def test_nothing_finished_is_said() -> None:
     assert render(figure, "svg") == render(draw(experiment(), []), "svg")
 
 
-def test_words_on_the_axis_stand_at_equal_steps() -> None:
-    layout = FigureLayout(
-        x="encoding.kind", panels="core.kind", lines="task.length", metrics=("loss",)
-    )
-    records = [one for one in trials() if one["task.vocab_size"] == 4]
-    axes = draw(experiment(figure=layout), records).axes[0]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["Vanilla", "Position-encoded"]
-    assert list(axes.get_xticks()) == [0, 1]
-
-
 def test_conditions_of_several_columns_stand_in_the_order_of_their_names() -> None:
     columns = ("encoding.kind", "encoding.masked")
     layout = FigureLayout(x=columns, panels="core.kind", lines="task.length", metrics=("loss",))
@@ -299,38 +126,6 @@ def test_several_columns_along_an_axis_are_words_alone() -> None:
         FigureLayout(**parts, metrics=("loss",), contrast=ENCODING)
     with pytest.raises(ConfigError, match="'bands' has one column along its axis"):
         FigureLayout(**parts, metrics=("loss",), form="bands")
-
-
-def test_a_line_keeps_its_look_where_another_is_missing() -> None:
-    records = [
-        one for one in trials() if (one["core.kind"], one["encoding.kind"]) != ("lstm", "none")
-    ]
-    both, one = (error_bars(axes) for axes in draw(experiment(), records).axes[:2])
-    assert [line.get_label() for line in one] == ["Position-encoded"]
-    assert one[0][0].get_color() == both[1][0].get_color()
-
-
-def test_more_conditions_have_a_line_each() -> None:
-    records = trials(cores=("gru",)) + [
-        {**one, "encoding.kind": "random"}
-        for one in trials(cores=("gru",))
-        if one["encoding.kind"] == "none"
-    ]
-    lines = error_bars(draw(experiment(), records).axes[0])
-    assert [line.get_label() for line in lines] == ["Vanilla", "Position-encoded", "Random"]
-    assert len({line[0].get_color() for line in lines}) == 3
-
-
-def test_points_stand_on_their_ticks_where_each_line_has_its_own() -> None:
-    layout = FigureLayout(
-        x="encoding.kind",
-        panels="core.kind",
-        lines="encoding.kind",
-        metrics=("token_accuracy",),
-    )
-    records = [one for one in trials() if one["task.vocab_size"] == 4]
-    axes = draw(experiment(figure=layout), records).axes[0]
-    assert [list(line[0].get_xdata()) for line in error_bars(axes)] == [[0.0], [1.0]]
 
 
 def test_encodings_look_the_same_in_every_figure() -> None:

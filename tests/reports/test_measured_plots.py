@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.collections import QuadMesh
-from scipy.stats import spearmanr
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import FigureLayout
@@ -33,22 +31,6 @@ SCATTER = FigureLayout(
     table="stability_map",
     form="scatter",
 )
-
-
-def panels(figure: Any, number: int) -> list[Any]:
-    """The axes but the colour bar's."""
-    return figure.axes[:number]
-
-
-def mesh(axes: Any) -> QuadMesh:
-    (found,) = [one for one in axes.collections if isinstance(one, QuadMesh)]
-    return found
-
-
-def cells(record: dict[str, Any]) -> list[tuple[Any, ...]]:
-    table = record["tables"]["stability_map"]
-    columns = [table[name] for name in ("update", "condition", "position")]
-    return list(zip(*columns, strict=True))
 
 
 def select(records: list[dict[str, Any]], core: str, **wanted: Any) -> list[dict[str, Any]]:
@@ -83,59 +65,10 @@ def test_both_are_drawn_the_same_twice_from_records_in_any_order(
         assert "no finished trials yet" in [text.get_text() for text in one.texts]
 
 
-def test_colours_are_means_over_seeds_on_one_scale() -> None:
-    records = select(stability(), "gru")
-    axes = panels(draw(experiment(figure=HEAT), records), 4)
-    assert {one.get_title(loc="right") for one in axes} == {"n = 5"}
-    colours = np.concatenate([np.asarray(mesh(one).get_array()).ravel() for one in axes])
-    assert {mesh(one).get_clim() for one in axes} == {(colours.min(), colours.max())}
-    assert axes[0].get_ylabel() == "Position"
-    assert [tick.get_text() for tick in axes[0].get_yticklabels()] == ["1", "2", "3"]
-    assert (axes[-1].get_xlim(), axes[0].get_ylim()) == ((5, 50), (0.5, 3.5))
-    place = cells(records[0]).index((40, CONDITIONS[1], 2))
-    values = [
-        one["tables"]["stability_map"]["similarity"][place]
-        for one in records
-        if one["encoding.kind"] == "sinusoidal"
-    ]
-    drawn = np.asarray(mesh(axes[3]).get_array()).reshape(3, 3)
-    assert drawn[1, 2] == pytest.approx(np.mean(values))
-
-
 def test_blocks_are_named_by_what_speaks_for_itself() -> None:
-    axes = draw(experiment(figure=HEAT), select(stability(SEEDS[:1]), "gru")).axes
-    assert axes[0].texts[0].get_text() == "GRU\nVanilla"
     label = Labels({"gru": "GRU"})
     assert label.condition(("core.kind", "size"), ("gru", 8)) == "GRU, size: 8"
     assert label.condition(("core.kind", "condition"), ("x", "Y")) == "Core: x, Y"
-
-
-def test_colours_diverge_from_zero_where_a_mean_is_negative() -> None:
-    records = select(stability(SEEDS[:2], shift=-0.5), "gru")
-    meshes = [mesh(one) for one in panels(draw(experiment(figure=HEAT), records), 4)]
-    ((low, high),) = {one.get_clim() for one in meshes}
-    arrays = [np.asarray(one.get_array()) for one in meshes]
-    assert high == -low == pytest.approx(max(np.abs(one).max() for one in arrays))
-    assert {one.get_cmap().name for one in meshes} == {"RdBu"}
-    layout = replace(HEAT, metrics=("perplexity",))
-    figure = draw(experiment(figure=layout), records[:1])
-    low, high = mesh(figure.axes[0]).get_clim()
-    assert 0 < low < high
-
-
-def test_cells_without_a_value_are_blank() -> None:
-    records = select(stability(SEEDS[:2]), "gru")
-    for record in records[:1]:
-        record["tables"]["stability_map"]["similarity"][0] = None
-    for record in records[1:]:
-        table = record["tables"]["stability_map"]
-        keep = [n for n, update in enumerate(table["update"]) if update < 40]
-        record["tables"]["stability_map"] = {k: [v[n] for n in keep] for k, v in table.items()}
-    axes = panels(draw(experiment(figure=HEAT), records), 4)
-    blank = [np.ma.getmaskarray(mesh(one).get_array()).sum() for one in axes]
-    assert blank == [0, 0, 3, 3]
-    assert axes[0].get_title(loc="right") == "n = 1–2"
-    assert axes[0].patch.get_hatch()
 
 
 def test_cells_lie_halfway_between_their_values() -> None:
@@ -155,26 +88,6 @@ def test_two_rows_in_one_cell_are_told_apart() -> None:
     layout = replace(HEAT, panels="core.kind")
     with pytest.raises(ConfigError, match="they differ in condition"):
         draw(experiment(figure=layout), stability(SEEDS[:1]))
-
-
-def test_every_row_is_a_point_and_the_title_has_the_correlation() -> None:
-    records = select(stability(), "gru", condition=CONDITIONS[0])
-    figure = draw(experiment(figure=SCATTER), records)
-    points = [len(line.get_xdata()) for line in figure.axes[0].lines]
-    assert points == [5 * 9, 5 * 9]
-    x, y = (np.concatenate([getattr(line, f"get_{of}data")() for line in figure.axes[0].lines])
-            for of in "xy")  # fmt: skip
-    title = figure.axes[0].get_title(loc="right")
-    assert title.startswith(f"ρ = {spearmanr(x, y).statistic:.2f} [0.")
-    assert title.endswith("], n = 90 of 5 seeds")
-    assert figure.axes[0].get_title(loc="left") == "Frequent among Rare\n"
-    low, high = figure.axes[0].get_ylim()
-    margin = 0.12 * np.ptp(y)
-    assert (low, high) == pytest.approx((y.min() - margin, y.max() + margin))
-    (alone,) = draw(experiment(figure=SCATTER), records[:2]).axes
-    one = alone.get_title(loc="right")
-    assert "[" not in one
-    assert one.endswith("n = 18 of 1 seed")
 
 
 def test_trials_are_points_too_and_axes_may_be_logarithmic() -> None:

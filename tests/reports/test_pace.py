@@ -319,28 +319,6 @@ def layout(**changes):
     return experiment(figure=FigureLayout(**{**values, **changes}))
 
 
-def drawn(axes):
-    """Marker → heights, for all points of a panel."""
-    lines = [one for one in axes.lines if len(one.get_ydata()) == 1 and one.get_marker() in "o^vD"]
-    return sorted((one.get_marker(), round(float(one.get_ydata()[0]), 3)) for one in lines)
-
-
-def test_a_figure_shows_factors_and_where_some_never_arrive():
-    records = [one | {"core.kind": "gru"} for one in pairs(1.1, 1.3, 1.2, 4.0, 8.0)]
-    figure = draw(layout(), records)
-    (axes,) = figure.axes
-    expected = 2 ** compared(records).cells[0].interval.estimate
-    assert ("^", round(expected, 3)) in drawn(axes)
-    assert len(drawn(axes)) == 2
-    assert axes.get_yscale() == "log"
-    assert axes.get_ylabel() == "Updates,\nVanilla / Position-encoded"
-    assert "hollow" in figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ")
-    late = [one | {"updates_to_0.9": 1024.0} for one in records]
-    assert len(drawn(draw(layout(), late).axes[0])) == 1
-    # A sweep that has begun: one pair has no interval.
-    assert drawn(draw(layout(), records[:2]).axes[0]) == []
-
-
 def test_a_figure_of_factors_needs_levels_and_a_contrast():
     records = [one | {"core.kind": "gru"} for one in pairs(*FACTORS)]
     for changes in ({"contrast": None}, {"metrics": ("seed",)}):

@@ -1,0 +1,254 @@
+"""What every form of figure draws is what it drew when it was looked at.
+
+After a wanted change: `PYTHONPATH=tests python tests/reports/test_drawn.py`; then look at the diff.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.collections import Collection, LineCollection
+from matplotlib.colors import to_hex
+
+from pernn.lab.experiments import Contrast, FigureLayout
+from pernn.lab.reports import draw
+from reports.test_marks import BANDS, DIFFERENCE, GRID, POINTS
+from reports.test_measured_plots import HEAT, SCATTER
+from reports.test_pace import layout, pairs
+from reports.trials import by_condition, by_length, experiment, stability, trials
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "figures.json"
+FEW = (111, 222, 333)
+Records = list[dict[str, Any]]
+wide = partial(trials, vocab_sizes=(4, 1024), seeds=FEW)
+small = partial(trials, vocab_sizes=(4,), seeds=FEW)
+
+
+def scored(about: FigureLayout, gru: float, lstm: float) -> tuple[FigureLayout, Records]:
+    """A metric that is a share, with one value for each core."""
+    values = {"gru": gru, "lstm": lstm}
+    records = [{**one, "solved_or_stuck": values[one["core.kind"]]} for one in wide()]
+    return replace(about, contrast=None, metrics=("solved_or_stuck",)), records
+
+
+def near_one() -> Records:
+    """Trials of which one core's are so near 1 that they would be a line."""
+    return [
+        {**one, "token_accuracy": 1 - (1 - one["token_accuracy"]) / 100}
+        if one["core.kind"] == "lstm"
+        else one
+        for one in wide()
+    ]
+
+
+def lengthened() -> Records:
+    """Trials that were trained for longer the larger the vocabulary is."""
+    sizes = (4, 8, 16, 32, 64)
+    return [
+        {**one, "training.iterations": 10 * sizes.index(one["task.vocab_size"])}
+        for one in trials(("gru",), sizes, FEW[:1])
+    ]
+
+
+def fed_back() -> Records:
+    """Trials with a table of two conditions."""
+    table = {"feedback": ["own output", "truth"], "token_accuracy": [0.2, 0.9]}
+    return [{**one, "tables": {"by_feedback": table}} for one in small()]
+
+
+def falling() -> Records:
+    """Trials whose perplexity falls from far above what is shown."""
+    updates = list(range(10, 210, 10))
+    return [
+        {
+            **one,
+            "tables": {
+                "t": {
+                    "update": updates,
+                    "perplexity": [
+                        30 + (one["encoding.kind"] == "none") + 900 / u for u in updates
+                    ],
+                }
+            },
+        }
+        for one in trials(("gru",), (4,), FEW)
+    ]
+
+
+def of_gru(records: Records) -> Records:
+    return [one for one in records if one["core.kind"] == "gru"]
+
+
+def with_holes() -> Records:
+    """Of two trials each, one without a value, the others without the last update."""
+    records = of_gru(stability(FEW[:2]))
+    records[0]["tables"]["stability_map"]["similarity"][0] = None
+    for record in records[1:]:
+        table = record["tables"]["stability_map"]
+        keep = [n for n, update in enumerate(table["update"]) if update < 40]
+        record["tables"]["stability_map"] = {k: [v[n] for n in keep] for k, v in table.items()}
+    return records
+
+
+def paced(*factors: float) -> Records:
+    """Pairs of trials of which the second is later by a factor."""
+    return [one | {"core.kind": "gru"} for one in pairs(*factors)]
+
+
+FACTORS = layout().figure
+WORDS = FigureLayout("encoding.kind", "core.kind", "task.length", ("loss",))
+FED_BACK = FigureLayout(
+    x="task.vocab_size",
+    panels=("core.kind", "encoding.kind"),
+    lines="feedback",
+    metrics=("token_accuracy",),
+    contrast=Contrast("feedback", "truth", "own output"),
+    table="by_feedback",
+)
+LENGTHENED = FigureLayout(
+    "training.iterations", "task.vocab_size", "encoding.kind", ("token_accuracy",), form="bands"
+)
+FALLING = replace(POINTS, x="update", x_base=None, metrics=("perplexity",), table="t", form="bands")
+CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
+    "points": lambda: (POINTS, wide()),
+    "points, one trial": lambda: (POINTS, wide()[:1]),
+    "points, some trials missing": lambda: (POINTS, wide()[:-2]),
+    "points, a line missing": lambda: (
+        POINTS,
+        [one for one in small() if (one["core.kind"], one["encoding.kind"]) != ("lstm", "none")],
+    ),
+    "points, three conditions": lambda: (
+        POINTS,
+        [*small(), *({**one, "encoding.kind": "random"} for one in small()[::2])],
+    ),
+    "points, many ticks": lambda: (
+        POINTS,
+        trials(("gru",), tuple(2**power for power in range(1, 15)), FEW[:1]),
+    ),
+    "points, one core near 1": lambda: (POINTS, near_one()),
+    "points along lines by words": lambda: (
+        replace(POINTS, x="core.kind", panels="task.vocab_size", x_base=None),
+        wide(),
+    ),
+    "points along words": lambda: (WORDS, small()),
+    "points along words, a line each": lambda: (replace(WORDS, lines="encoding.kind"), small()),
+    "points, conditions of one trial": lambda: (FED_BACK, fed_back()),
+    "points of a share, far apart": lambda: scored(POINTS, 0.5, 0.95),
+    "points of a share, near each other": lambda: scored(POINTS, 0.85, 0.95),
+    "points of a share, one value": lambda: scored(POINTS, 0.0, 0.0),
+    "points of a share, in blocks": lambda: scored(
+        replace(POINTS, panels="encoding.kind", rows="core.kind"), 0.85, 0.95
+    ),
+    "bands": lambda: (BANDS, by_length(FEW)),
+    "bands, a panel for each end": lambda: (LENGTHENED, lengthened()),
+    "bands, beginning out of range": lambda: (FALLING, falling()),
+    "bands, logarithmic": lambda: (replace(FALLING, y_base=2), falling()),
+    "bands in blocks": lambda: (GRID, by_condition(FEW[:2])),
+    "difference": lambda: (DIFFERENCE, by_condition(FEW)),
+    "heat": lambda: (HEAT, of_gru(stability(FEW))),
+    "heat, negative": lambda: (HEAT, of_gru(stability(FEW[:2], shift=-0.5))),
+    "heat with holes": lambda: (HEAT, with_holes()),
+    "scatter": lambda: (SCATTER, of_gru(stability(FEW))),
+    "scatter, one seed": lambda: (SCATTER, of_gru(stability(FEW[:1]))),
+    "factors": lambda: (FACTORS, paced(1.1, 1.3, 1.2, 4.0, 8.0)),
+    "factors, one pair": lambda: (FACTORS, paced(1.1)),
+    "factors, none arrives": lambda: (
+        FACTORS,
+        [one | {"updates_to_0.9": 1024.0} for one in paced(1.1, 1.3)],
+    ),
+}
+
+
+def rounded(values: Any) -> Any:
+    """Return numbers with four digits, NaN and what is masked as text, the rest as it is."""
+    if isinstance(values, (list, tuple, np.ndarray)):
+        return [rounded(one) for one in np.ma.getdata(values)]
+    if isinstance(values, (str, bool)) or values is None:
+        return values
+    return float(f"{float(values):.4g}") if np.isfinite(values) else str(values)
+
+
+def shape(found: Collection) -> list[Any]:
+    """Return what a band, an error bar or a heat map looks like, and where it is."""
+    looks = [type(found).__name__, [to_hex(one) for one in found.get_facecolor()[:1]]]
+    if isinstance(found, LineCollection):
+        return [*looks, rounded([list(one) for one in found.get_segments()])]
+    if found.get_array() is None:
+        corners = {tuple(rounded(one)) for path in found.get_paths() for one in path.vertices}
+        return [*looks, sorted(map(list, corners))]
+    colours = np.ma.filled(np.ma.asarray(found.get_array(), dtype=float), np.nan)
+    return [type(found).__name__, found.get_cmap().name, *map(rounded, (found.get_clim(), colours))]
+
+
+def panel(axes: Any) -> dict[str, Any]:
+    """Return all that stands in a panel."""
+    return {
+        "titles": [axes.get_title(loc=place) for place in ("left", "right")],
+        "labels": [axes.get_xlabel(), axes.get_ylabel()],
+        "scales": [axes.get_xscale(), axes.get_yscale()],
+        "ends": rounded([axes.get_xlim(), axes.get_ylim()]),
+        "ticks": [
+            [one.get_text() for one in axis.get_ticklabels()] if axis.get_visible() else []
+            for axis in (axes.xaxis, axes.yaxis)
+        ],
+        "turned": sorted({one.get_rotation() for one in axes.get_xticklabels()}),
+        "shown": axes.yaxis.get_tick_params().get("labelleft"),
+        "texts": [one.get_text() for one in axes.texts],
+        "hatch": axes.patch.get_hatch(),
+        "lines": [
+            [
+                "" if str(one.get_label()).startswith("_") else one.get_label(),
+                one.get_color(),
+                to_hex(one.get_markerfacecolor()),
+                one.get_marker(),
+                one.get_linestyle(),
+                one.get_linewidth(),
+                *(rounded(one.get_data(orig=False))),
+            ]
+            for one in axes.lines
+        ],
+        "errors": [one.get_label() for one in axes.containers],
+        "shapes": [shape(one) for one in axes.collections],
+    }
+
+
+def drawn(name: str) -> Any:
+    """Return all that a figure shows, as in JSON."""
+    about, records = CASES[name]()
+    figure = draw(experiment(figure=about), records)
+    legends = [[text.get_text() for text in one.get_texts()] for one in figure.legends]
+    found = {"legends": legends, "panels": [*map(panel, figure.axes)]}
+    return json.loads(json.dumps(found))
+
+
+def agree(one: Any, other: Any, place: str) -> None:
+    """Compare two drawings, numbers to the digits that are kept."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), place
+        for key in one:
+            agree(one[key], other[key], f"{place}, {key}")
+    elif isinstance(one, list):
+        assert len(one) == len(other), place
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            agree(*pair, f"{place} {number}")
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, rel=1e-3, abs=1e-6), place
+    else:
+        assert one == other, place
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_figure_shows_what_it_did(name: str) -> None:
+    golden = json.loads(GOLDEN.read_text())
+    assert golden.keys() == CASES.keys()
+    agree(drawn(name), golden[name], name)
+
+
+if __name__ == "__main__":
+    lines = (f"{json.dumps(name)}: {json.dumps(drawn(name), ensure_ascii=False)}" for name in CASES)
+    GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n")
