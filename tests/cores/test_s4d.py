@@ -101,30 +101,6 @@ def test_all_methods_give_the_same_outputs_state_and_gradients(method, num_steps
 
 
 @each_method
-@pytest.mark.parametrize("layers", [1, 2])
-def test_a_split_sequence_is_the_whole_one(method, layers):
-    core, inputs, state = build(method, layers), draw(BATCH, 9, INPUT), initial(layers)
-    outputs, final = core(inputs, state)
-    for cut in range(1, 9):
-        early, between = core(inputs[:, :cut], state)
-        late, last = core(inputs[:, cut:], between)
-        close(torch.cat([early, late], dim=1), outputs)
-        close(last, final)
-
-
-@each_method
-def test_causal(method):
-    core, inputs = build(method, 2), draw(BATCH, 9, INPUT)
-    before = core(inputs)[0]
-    for step in range(9):
-        changed = inputs.clone()
-        changed[:, step:] += 1
-        after = core(changed)[0]
-        torch.testing.assert_close(after[:, :step], before[:, :step], rtol=0, atol=1e-12)
-        assert not torch.isclose(after[:, step], before[:, step]).all()
-
-
-@each_method
 def test_long_memory_in_float32_is_close_to_float64(method):
     """At the initial weights, the smallest steps included."""
     generator = torch.Generator().manual_seed(1)

@@ -10,7 +10,7 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.interfaces import Decoder, SequenceModel
 from pernn.lab.tasks import TASKS
-from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
+from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN, VectorRNN
 
 WIDTH, PHASE, HIDDEN, BATCH, TIME = 6, 4, 5, 3, 4
 PLACES = [("none", {}), ("repeated_embedding", {})] + [
@@ -120,9 +120,11 @@ def test_outputs_reach_later_steps_and_phases_differ():
 
 def test_only_this_network_is_a_decoder():
     assert isinstance(build(), Decoder)
+    others = (cls(5, "gru", hidden_size=4) for cls in (PositionEncodedRNN, VectorRNN))
     assert isinstance(build(), SequenceModel)
-    assert not isinstance(PlainRNN(build()), Decoder)
-    assert not isinstance(PositionEncodedRNN(5, "gru", hidden_size=4), Decoder)
+    for model in (PlainRNN(build()), *others):
+        assert isinstance(model, SequenceModel)
+        assert not isinstance(model, Decoder)
 
 
 def test_what_it_has_beside_the_network_of_queries():

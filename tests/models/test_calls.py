@@ -58,18 +58,6 @@ def test_two_chunks_of_a_network_are_the_whole(core, encoding):
     close(torch.cat([before, after[:, : TIME - CUT + 4]], dim=1), whole)
 
 
-def test_generation_step_by_step_is_the_whole():
-    model = network("lstm", "sinusoidal")
-    tokens, steps = torch.arange(9).unsqueeze(0), []
-    state, position = None, 0
-    for step in range(9):
-        logits, state, position = model(
-            tokens[:, step : step + 1], hx=state, position_offset=position, return_state=True
-        )
-        steps.append(logits)
-    close(torch.cat(steps, dim=1), model(tokens))
-
-
 def test_a_state_without_its_position_is_refused():
     model, wrapped = network("gru"), PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))
     _, state, _ = model(torch.zeros(1, 2, dtype=torch.long), return_state=True)

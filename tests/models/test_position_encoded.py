@@ -15,7 +15,6 @@ from pernn.errors import ConfigError
 from pernn.kernels import describe_kernels, find_kernels
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.lab.interfaces import SequenceModel
 from pernn.models import PlainRNN
 
 WIDTH, HIDDEN, BATCH, TIME, QUERIES = 6, 5, 3, 4, 3
@@ -132,11 +131,6 @@ def test_scoring_steps_that_do_not_exist_is_refused(num_scored, plain):
     model = PlainRNN(build()) if plain else build()
     with pytest.raises(ConfigError, match=rf"num_scored must lie in 1 … 7 steps, got {num_scored}"):
         model(draw(7, BATCH, TIME), QUERIES, num_scored=num_scored)
-
-
-def test_both_are_sequence_models():
-    assert isinstance(build(), SequenceModel)
-    assert isinstance(PlainRNN(build()), SequenceModel)
 
 
 def test_the_plain_path_has_its_own_weights():
@@ -283,23 +277,6 @@ def test_a_wrapped_layer_of_another_width_is_refused(layer):
     wrapped = PositionEncoded(layer(9, HIDDEN), Sinusoidal(4))
     with pytest.raises(ConfigError, match=r"input_size is invalid: expected 10, the 6 .*, got 9"):
         wrapped(torch.zeros(1, 2, 6))
-
-
-@pytest.mark.parametrize(
-    ("tokens", "options", "said"),
-    [
-        (torch.zeros(3, 5), {}, r"tokens is invalid: .*, got torch.float32"),
-        (
-            torch.zeros(2, 3, 5, dtype=torch.long),
-            {"return_state": True},
-            r"tokens is invalid: .*of shape \(2, 3, 5\)",
-        ),
-        (torch.zeros(3, 5, dtype=torch.long), {"num_queries": -1}, "num_queries is invalid"),
-    ],
-)
-def test_what_it_cannot_read_is_named(tokens, options, said):
-    with pytest.raises(ConfigError, match=said):
-        PositionEncodedRNN(8, hidden_size=4)(tokens, **options)
 
 
 @pytest.mark.parametrize("size", ["hidden_size", "embedding_size"])

@@ -22,6 +22,7 @@ def network(core="lstm", **options):
         (torch.rand(5), r"got torch\.float32 of shape \(5,\)"),
         (torch.zeros(2, 5, dtype=torch.bool), r"got torch\.bool of shape \(2, 5\)"),
         (torch.tensor(3), r"got torch\.int64 of shape \(\)"),
+        (torch.zeros(2, 3, 5, dtype=torch.long), r"got torch\.int64 of shape \(2, 3, 5\)"),
         (torch.tensor([[3, 40]]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
         (torch.tensor([3, 40]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
         (torch.tensor([[3, -1]]), r"ids must lie in 0 … 15 \(16 is the query\), got -1"),
@@ -93,7 +94,9 @@ def test_nothing_scored_gives_no_rows_under_rounding_too(core):
             assert network(core)(tokens, scored=nothing).shape == (0, 16)
 
 
-def test_an_offset_for_each_sequence_is_not_a_networks():
+def test_an_offset_for_each_sequence_and_fewer_than_no_queries_are_not_a_networks():
+    with pytest.raises(ConfigError, match="num_queries is invalid"):
+        network()(torch.zeros(2, 5, dtype=torch.long), num_queries=-1)
     with pytest.raises(ConfigError, match=r"expected an int, .*PositionEncoded takes one offset"):
         network()(torch.zeros(2, 5, dtype=torch.long), position_offset=torch.tensor([0, 1]))
 

@@ -11,7 +11,6 @@ from pairs import pairwise
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.lab.interfaces import SequenceModel
 from pernn.models import PlainRNN, VectorRNN
 
 DIMENSION, WIDTH, HIDDEN, BATCH, TIME, QUERIES = 3, 6, 5, 2, 4, 3
@@ -80,11 +79,6 @@ def test_which_steps_are_scored(num_scored):
     every = model(draw(TIME), QUERIES, num_scored=TIME + QUERIES)
     found = model(draw(TIME), QUERIES, num_scored=num_scored)
     torch.testing.assert_close(found, every[:, -(num_scored or QUERIES) :])
-
-
-def test_it_is_a_sequence_model():
-    assert isinstance(build(), SequenceModel)
-    assert isinstance(PlainRNN(build()), SequenceModel)
 
 
 @pytest.mark.parametrize(

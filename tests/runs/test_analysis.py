@@ -9,20 +9,16 @@ import torch
 
 from command_line import call
 from pernn.errors import ConfigError, CorruptError, TrialError
-from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.runs import execute, stages
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import advance
+from runs.bits import contents, cut
 from runs.test_tasks import tiny
 
 TRAINING = tiny("dual_frequency").override(
     {"training.keep_interval": 4, "training.checkpoint_interval": 4, "training.iterations": 10}
 )
 SPEC = TRAINING.override({"analysis": {"num_per_condition": 3, "map_per_condition": 2}})
-
-
-def contents(root: Path, spec: RunSpec = SPEC) -> dict[str, bytes]:
-    folder = RunDirectory(root, spec.fingerprint()).path
-    return {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "result.json")}
 
 
 def test_the_training_is_an_ordinary_run() -> None:
@@ -35,16 +31,7 @@ def test_the_training_is_an_ordinary_run() -> None:
 
 
 def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
-    heard: list[int] = []
-    outcome = execute(SPEC, tmp_path / "a", device="cpu", on_update=lambda n: not heard.append(n))
-    assert outcome.state == "finished"
-    assert heard == list(range(1, 15))
-    for cut in (5, 10, 11, 13):
-        stop = execute(SPEC, tmp_path / "b", device="cpu", on_update=lambda n, cut=cut: n != cut)
-        assert stop.state == "stopped", cut
-    assert execute(SPEC, tmp_path / "b", device="cpu").state == "finished"
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
-    assert contents(tmp_path / "a", TRAINING) == contents(tmp_path / "b", TRAINING)
+    cut(SPEC, tmp_path, (5, 10, 11, 13))
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -65,7 +52,7 @@ def test_checkpoints_side_by_side_give_the_same_bits(tmp_path: Path, threads: in
     assert stop.state == "stopped"
     execute(SPEC, tmp_path / "b", device="cpu", on_update=lambda n: not heard.append(n))
     assert heard == [11, 12, 13, 14]
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert contents(SPEC, tmp_path / "a") == contents(SPEC, tmp_path / "b")
     torch.set_num_threads(before)
 
 
@@ -124,7 +111,7 @@ def test_the_command_analyses_a_half_finished_run(tmp_path: Path) -> None:
     assert len(output.read_text().splitlines()) == 1 + 16
     assert sorted(run.rglob("*")) == before
     execute(SPEC, tmp_path, device="cpu")
-    whole = json.loads(contents(tmp_path)["result.json"])["tables"]["gradient_stability"]
+    whole = execute(SPEC, tmp_path, device="cpu").result["tables"]["gradient_stability"]
     # What both measured is the same.
     assert table["similarity"][:12] == whole["similarity"][:12]
     shown = analyze(run, "--pairs", 1, "--device", "cpu")

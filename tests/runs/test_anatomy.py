@@ -1,7 +1,6 @@
 """Errors and states in checkpoints at levels: which ones, the same bits, and what is refused."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from pernn.lab.runs import RunSpec, execute, load_model
 from pernn.lab.runs.analysis import FEWER, Anatomy, nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import TrainingConfig
+from runs import bits
 from runs.test_tasks import tiny
 
 TRAINING = RunSpec.load(
@@ -35,11 +35,6 @@ TRAINING = RunSpec.load(
 LEVELS = (0.3, 0.4, 0.99)
 ANALYSIS = {"kind": "anatomy", "levels": LEVELS, "num_sequences": 200}
 SPEC = TRAINING.override({"analysis": ANALYSIS})
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    folder = RunDirectory(root, SPEC.fingerprint()).path
-    return {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "result.json")}
 
 
 def nearest(levels, curve, iterations=100, interval=10, keep=10):
@@ -85,7 +80,7 @@ def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path):
         stop = execute(SPEC, tmp_path / "b", device="cpu", on_update=lambda n, cut=cut: n != cut)
         assert stop.state == "stopped", cut
     execute(SPEC, tmp_path / "b", device="cpu")
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert bits.contents(SPEC, tmp_path / "a") == bits.contents(SPEC, tmp_path / "b")
     torch.set_num_threads(1)
 
     tables = whole["tables"]

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from shutil import copytree
 
@@ -14,6 +15,7 @@ from pernn.lab.runs import RunSpec, execute, stages
 from pernn.lab.store import CheckpointFolder, RunDirectory, read_status
 from pernn.lab.training import advance
 from pernn.lab.trials import gather
+from runs import bits
 
 SPEC = RunSpec.load(
     {
@@ -32,15 +34,7 @@ SPEC = RunSpec.load(
     }
 )
 RUN = SPEC.fingerprint()
-DETERMINISTIC = ("spec.json", "metrics.jsonl", "result.json")
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    """Everything of a run that must not depend on the day, checkpoints included."""
-    folder = RunDirectory(root, RUN).path
-    files = [folder / name for name in DETERMINISTIC]
-    files += sorted((folder / "checkpoints" / "update-000000020").iterdir())
-    return {file.name: file.read_bytes() for file in files}
+contents = partial(bits.contents, SPEC)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,34 @@
+"""What of a run must not depend on the day, nor on where it was cut."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pernn.lab.runs import Outcome, RunSpec, execute
+from pernn.lab.store import RunDirectory
+
+
+def contents(spec: RunSpec, root: Path) -> dict[str, bytes]:
+    """Return the files of a run and of its first stage, the last checkpoint of trainings too."""
+    found = {}
+    for stage in filter(None, (spec, spec.first_stage())):
+        folder = RunDirectory(root, stage.fingerprint()).path
+        files = [folder / name for name in ("spec.json", "metrics.jsonl", "result.json")]
+        if stage.analysis is None:
+            last = folder / "checkpoints" / f"update-{stage.training.iterations:09d}"
+            files += sorted(last.iterdir())
+        found |= {str(file.relative_to(root)): file.read_bytes() for file in files}
+    return found
+
+
+def cut(spec: RunSpec, root: Path, updates: Iterable[int]) -> Outcome:
+    """Run in `whole`, and in `cut` with stops after some updates; make sure that both are equal."""
+    heard: list[int] = []
+    whole = execute(spec, root / "whole", device="cpu", on_update=lambda n: not heard.append(n))
+    assert whole.state == "finished"
+    assert heard == list(range(1, spec.num_updates + 1))
+    for last in updates:
+        stop = execute(spec, root / "cut", device="cpu", on_update=lambda n, last=last: n != last)
+        assert stop.state == "stopped", last
+    assert execute(spec, root / "cut", device="cpu").state == "finished"
+    assert contents(spec, root / "cut") == contents(spec, root / "whole")
+    return whole
