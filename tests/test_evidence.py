@@ -22,20 +22,10 @@ from pernn.lab.store import (
 )
 from pernn.lab.sweeps import name_sweep
 from pernn.lab.trials import gather, publish, read_published
+from tiny import TINY
 
 pytest.importorskip("pyarrow")
 
-TINY = {
-    "core.hidden_size": 8,
-    "task.vocab_size": 4,
-    "task.length": 5,
-    "task.num_held_out": 16,
-    "training.iterations": 4,
-    "training.batch_size": 4,
-    "training.log_interval": 2,
-    "training.evaluation_interval": 2,
-    "training.checkpoint_interval": 2,
-}
 NAME = name_sweep("vocabulary_size", "demo", {**TINY, "seed": [111, 222]})
 MARKS = "".join(
     f"<!-- {name} --><!-- /{name} -->\n\n" for name in ("scorecard", "cost", "spent", "machines")

@@ -17,24 +17,14 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.runs import RunSpec, load_model
 from pernn.models import AutoregressiveRNN
+from tiny import TINY
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of four updates; its directory."""
     root = tmp_path_factory.mktemp("hub")
-    spec = RunSpec().override(
-        {
-            "core": {"kind": "lstm", "hidden_size": 8},
-            "encoding.kind": "sinusoidal",
-            "task.vocab_size": 4,
-            "task.length": 5,
-            "task.num_held_out": 16,
-            "training.iterations": 4,
-            "training.batch_size": 4,
-            "training.checkpoint_interval": 2,
-        }
-    )
+    spec = RunSpec().override({"core.kind": "lstm", "encoding.kind": "sinusoidal", **TINY})
     pernn.lab.execute(spec, root, device="cpu")
     return root / "runs" / spec.fingerprint()
 

@@ -20,16 +20,8 @@ from pernn.lab.runners import InlineRunner
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
 from pernn.lab.sweeps import plan_sweep, read_plan, report_of
 from pernn.lab.trials import publish
+from tiny import TINY
 
-TINY = {
-    "core.hidden_size": 8,
-    "task.vocab_size": 4,
-    "task.length": 5,
-    "task.num_held_out": 16,
-    "training.iterations": 4,
-    "training.batch_size": 4,
-    "training.checkpoint_interval": 2,
-}
 SEEDS = [111, 222, 333, 444, 555]
 CLAIM = "encoding_helps_lstm"
 PLAN = """\

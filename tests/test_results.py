@@ -10,19 +10,9 @@ from pernn.lab.runners import InlineRunner
 from pernn.lab.runs import weights_digest
 from pernn.lab.store import RunDirectory, load_sweep
 from pernn.lab.trials import publish
+from tiny import TINY
 
-TINY = {
-    "core.hidden_size": 8,
-    "task.vocab_size": 4,
-    "task.length": 5,
-    "task.num_held_out": 16,
-    "training.iterations": 4,
-    "training.batch_size": 4,
-    "training.log_interval": 2,
-    "training.evaluation_interval": 2,
-    "training.checkpoint_interval": 2,
-    "seed": 111,
-}
+ONE_SEED = {**TINY, "seed": 111}
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +21,13 @@ def ran(tmp_path_factory, one_format):
     runner = InlineRunner(device="cpu")
     found = pernn.lab.run(
         "vocabulary_size",
-        overrides=TINY,
+        overrides=ONE_SEED,
         results=root,
         runner=runner,
         on_event=lambda event: ends.append(event.state),
     )
     assert ends.count("finished") == 2
-    again = pernn.lab.run("vocabulary_size", overrides=TINY, results=str(root), runner=runner)
+    again = pernn.lab.run("vocabulary_size", overrides=ONE_SEED, results=str(root), runner=runner)
     assert (again.name, again.page, again.failures) == (found.name, found.page, [])
     return found
 

@@ -18,9 +18,9 @@ from matplotlib.colors import to_hex
 from pernn.lab.experiments import Contrast, FigureLayout
 from pernn.lab.reports import draw
 from reports.test_marks import BANDS, DIFFERENCE, GRID, POINTS
-from reports.test_measured_plots import HEAT, SCATTER
+from reports.test_measured_plots import HEAT, SCATTER, select
 from reports.test_pace import layout, pairs
-from reports.trials import by_condition, by_length, experiment, stability, trials
+from reports.trials import CONDITIONS, by_condition, by_length, experiment, stability, trials
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "figures.json"
 FEW = (111, 222, 333)
@@ -101,6 +101,38 @@ def paced(*factors: float) -> Records:
 
 
 FACTORS = layout().figure
+
+
+def of_signs() -> tuple[FigureLayout, Records]:
+    """Scores above 0 in one panel, and below it in the other."""
+    records = [
+        {**one, "score": 1.0 if one["core.kind"] == "gru" else -1.0 * one["task.vocab_size"]}
+        for one in wide()
+    ]
+    return replace(POINTS, contrast=None, metrics=("score",)), records
+
+
+def of_two_tasks() -> Records:
+    """Trials of two tasks, of which one has a metric more."""
+    both = [{**one, "task.kind": "reverse_ordering"} for one in small()]
+    more = {"task.kind": "sorting", "ascending_pair_share": 0.999}
+    return both + [{**one, **more, "run": f"s{place}"} for place, one in enumerate(small())]
+
+
+def at_first() -> Records:
+    """Trials with the rows of one condition at the first position."""
+    return select(stability(FEW[:2]), "gru", condition=CONDITIONS[0], position=1)
+
+
+TWO_TASKS = replace(POINTS, rows="task.kind", metrics=("token_accuracy", "ascending_pair_share"))
+LOGARITHMIC = replace(
+    POINTS,
+    x="update",
+    x_base=None,
+    metrics=("perplexity", "target_accuracy"),
+    table="stability_map",
+    y_base=10,
+)
 WORDS = FigureLayout("encoding.kind", "core.kind", "task.length", ("loss",))
 FED_BACK = FigureLayout(
     x="task.vocab_size",
@@ -141,6 +173,8 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "points of a share, far apart": lambda: scored(POINTS, 0.5, 0.95),
     "points of a share, near each other": lambda: scored(POINTS, 0.85, 0.95),
     "points of a share, one value": lambda: scored(POINTS, 0.0, 0.0),
+    "points, signs differ in a row": of_signs,
+    "points, a metric of one block": lambda: (TWO_TASKS, of_two_tasks()),
     "points of a share, in blocks": lambda: scored(
         replace(POINTS, panels="encoding.kind", rows="core.kind"), 0.85, 0.95
     ),
@@ -148,6 +182,8 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "bands, a panel for each end": lambda: (LENGTHENED, lengthened()),
     "bands, beginning out of range": lambda: (FALLING, falling()),
     "bands, logarithmic": lambda: (replace(FALLING, y_base=2), falling()),
+    "bands, one axis logarithmic": lambda: (replace(LOGARITHMIC, form="bands"), at_first()),
+    "points, one axis logarithmic": lambda: (LOGARITHMIC, at_first()),
     "bands in blocks": lambda: (GRID, by_condition(FEW[:2])),
     "difference": lambda: (DIFFERENCE, by_condition(FEW)),
     "heat": lambda: (HEAT, of_gru(stability(FEW))),

@@ -74,17 +74,6 @@ def test_records_in_any_order_are_one_figure(layout: Any, make: Any) -> None:
     assert forwards == backwards
 
 
-def test_one_axis_serves_a_row_of_panels_whose_signs_differ() -> None:
-    layout = replace(POINTS, contrast=None, metrics=("score",))
-    records = [
-        {**one, "score": 1.0 if one["core.kind"] == "gru" else -1.0 * one["task.vocab_size"]}
-        for one in trials()
-    ]
-    low, high = draw(experiment(figure=layout), records).axes[0].get_ylim()
-    assert low < -32
-    assert high > 1
-
-
 @pytest.mark.parametrize(
     ("baseline", "treated", "labels", "legend"),
     [
@@ -153,17 +142,3 @@ def test_joint_conditions_have_names_and_an_order() -> None:
     assert first.order(pairs) == [pairs[1], pairs[2], pairs[0]]
     assert label.condition(columns, pairs[1]) == "Rare among F"
     assert label.condition(columns, pairs[0]) == "Target: Frequent, Disturbants: Rare"
-
-
-def test_a_block_without_a_metric_has_no_row_for_it() -> None:
-    layout = replace(POINTS, rows="task.kind", metrics=("token_accuracy", "ascending_pair_share"))
-    records = [{**one, "task.kind": "reverse_ordering"} for one in trials()]
-    records += [
-        {**one, "task.kind": "sorting", "ascending_pair_share": 0.999, "run": f"s{number}"}
-        for number, one in enumerate(trials())
-    ]
-    labels = [axes.get_ylabel() for axes in draw(experiment(figure=layout), records).axes]
-    pairs = [name for name in labels if "ascending" in name]
-    # A row of token accuracy and of the contrast in both blocks, of the pairs in one.
-    assert len(pairs) == 1
-    assert len([name for name in labels if name]) == 5
