@@ -92,13 +92,6 @@ def edit_distances(
     return np.array([DamerauLevenshtein.distance(left, right) for left, right in pairs])
 
 
-def damerau_levenshtein(
-    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
-) -> float:
-    """Mean of `edit_distances` per sequence."""
-    return float(edit_distances(predictions, targets).mean())
-
-
 def _rows(
     ids: Int[np.ndarray, "batch scored"], scored: Bool[np.ndarray, "batch scored"]
 ) -> list[list[int]]:
