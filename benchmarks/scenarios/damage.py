@@ -252,39 +252,44 @@ Limit = Callable[[], None] | None
 
 
 @contextmanager
+def _memory_mounted(place: Path) -> Iterator[Callable[[str], None] | None]:
+    """Mount memory at a new folder; gives what changes its options, `None` if it may not."""
+    place.mkdir()
+
+    def mount(*words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(["mount", *words, str(place)], capture_output=True, check=False)
+
+    if mount("-t", "tmpfs", "-o", "size=64m", "tmpfs").returncode:
+        yield None
+        return
+    try:
+        yield lambda options: mount("-o", f"remount,{options}").check_returncode()
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@contextmanager
 def _small_disk(
     place: Path,
 ) -> Iterator[tuple[Path, Callable[[float | None], Limit], str]]:
-    """Return a results directory of settable size: a tmpfs, or a bound on the length of files.
+    """Return a results directory of settable size: memory, or a bound on the length of files.
 
     The second is a function of a share between 0 and 1, or `None` for plenty; it gives what a
     process has to do before it starts.
     """
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+    with _memory_mounted(place) as remount:
 
         def resize(share: float | None) -> Limit:
-            # All 15 runs take some 1.7 MB there, the report half a megabyte.
-            kilobytes = 65_536 if share is None else int(64 + share * 2000)
-            words = ["mount", "-o", f"remount,size={kilobytes}k", str(place)]
-            subprocess.run(words, check=True, capture_output=True)
-            return None
+            if remount is not None:
+                # All 15 runs take some 1.7 MB there, the report half a megabyte.
+                remount(f"size={65_536 if share is None else int(64 + share * 2000)}k")
+            if remount is not None or share is None:
+                return None
+            # A checkpoint's tensors are the longest file, some 12 kB.
+            length = int(200 + share * 10_000)
+            return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (length, length))
 
-        try:
-            yield place / "results", resize, "tmpfs"
-        finally:
-            subprocess.run(["umount", str(place)], check=True)
-        return
-
-    def bound(share: float | None) -> Limit:
-        if share is None:
-            return None
-        # A checkpoint's tensors are the longest file, some 12 kB.
-        length = int(200 + share * 10_000)
-        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (length, length))
-
-    yield place / "results", bound, "RLIMIT_FSIZE"
+        yield place / "results", resize, "tmpfs" if remount else "RLIMIT_FSIZE"
 
 
 def read_only(directory: Path) -> dict[str, int | float | str]:
@@ -321,26 +326,17 @@ def read_only(directory: Path) -> dict[str, int | float | str]:
 @contextmanager
 def _sealable(place: Path) -> Iterator[tuple[Callable[[bool], None], str]]:
     """Return a directory that can be made read-only, by its mount or by its permissions."""
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+    with _memory_mounted(place) as remount:
 
-        def remount(sealed: bool) -> None:  # noqa: FBT001
-            words = ["mount", "-o", f"remount,{'ro' if sealed else 'rw'}", str(place)]
-            subprocess.run(words, check=True, capture_output=True)
+        def seal(sealed: bool) -> None:  # noqa: FBT001
+            if remount is not None:
+                return remount("ro" if sealed else "rw")
+            for path in (place / "results").rglob("*"):
+                own = 0o755 if path.is_dir() else 0o644
+                path.chmod(own & 0o555 if sealed else own)
+            return None
 
-        try:
-            yield remount, "tmpfs mounted read-only"
-        finally:
-            subprocess.run(["umount", str(place)], check=True)
-        return
-
-    def chmod(sealed: bool) -> None:  # noqa: FBT001
-        for path in (place / "results").rglob("*"):
-            own = 0o755 if path.is_dir() else 0o644
-            path.chmod(own & 0o555 if sealed else own)
-
-    yield chmod, "permissions"
+        yield seal, "tmpfs mounted read-only" if remount else "permissions"
 
 
 def foreign_versions(directory: Path) -> dict[str, int | float | str]:

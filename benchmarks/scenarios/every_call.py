@@ -194,13 +194,24 @@ def await_stop(process: BaseProcess) -> None:
         time.sleep(0.005)
 
 
+def run_counted(directory: Path) -> tuple[RunSpec, dict[str, bytes], list[str]]:
+    """Carry the tiny run out in peace; return it with its files and the calls that it made."""
+    spec = make_trials(1, 6)[0].override(TINY)
+    root, log = directory / "undisturbed", directory / "calls"
+    require(run_victim(spec, root, log) == 0, "undisturbed, and yet it failed")
+    return spec, contents(folder_of(root, spec)), log.read_text().split("\n")
+
+
+def require_files(found: dict[str, bytes], expected: dict[str, bytes], what: str) -> None:
+    """Hold a run to the files of the undisturbed one."""
+    differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
+    require(not differ, f"{what}: other files: {differ}")
+
+
 def every_call(directory: Path, *, most: int | None = None) -> dict[str, int | float | str]:
     """Do every harm at every call of a tiny run, then resume; `most` takes a sample."""
-    spec = make_trials(1, 6)[0].override(TINY)
-    undisturbed, root, log = directory / "undisturbed", directory / "harmed", directory / "calls"
-    require(run_victim(spec, undisturbed, log) == 0, "undisturbed, and yet it failed")
-    expected = contents(folder_of(undisturbed, spec))
-    made = log.read_text().split("\n")
+    spec, expected, made = run_counted(directory)
+    root = directory / "harmed"
     needs = {"ENOSPC": GROWING, "half": WRITES}
     cases = [
         (number, harm)
@@ -217,9 +228,7 @@ def every_call(directory: Path, *, most: int | None = None) -> dict[str, int | f
         ends = (-signal.SIGKILL,) if harm.startswith("kill") else (0, REFUSED)
         require(status in ends, f"{what}: status {status}")
         require(run_victim(spec, root, None) == 0, f"{what}: not resumed")
-        found = contents(folder_of(root, spec))
-        differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
-        require(not differ, f"{what}: other files: {differ}")
+        require_files(contents(folder_of(root, spec)), expected, what)
         count[f"{harm}, {'survived' if status == 0 else 'resumed'}"] += 1
     return {"num_calls": len(made), "num_cases": len(chosen), **count}
 
@@ -232,11 +241,8 @@ def stopped_at_every_call(
     Another process takes the run over, or begins it anew where its directory was deleted, as
     advised for damage; the first one goes on while that is under way or done.
     """
-    spec = make_trials(1, 6)[0].override(TINY)
-    undisturbed, root, log = directory / "undisturbed", directory / "stopped", directory / "calls"
-    require(run_victim(spec, undisturbed, log) == 0, "undisturbed, and yet it failed")
-    expected = contents(folder_of(undisturbed, spec))
-    made = log.read_text().split("\n")
+    spec, expected, made = run_counted(directory)
+    root = directory / "stopped"
     cases = [(number, harm) for number in range(1, len(made) + 1) for harm in STOPS]
     chance = random.Random(17)
     chosen = cases if most is None else chance.sample(cases, most)
@@ -261,9 +267,7 @@ def stopped_at_every_call(
             os.kill(second.pid, signal.SIGCONT)
         ended = await_end(second, what)
         require(ended == 0, f"{what}: the next one ended with {ended}")
-        found = contents(folder_of(root, spec))
-        differ = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
-        require(not differ, f"{what}: other files: {differ}")
+        require_files(contents(folder_of(root, spec)), expected, what)
         count["left" if status == REFUSED else "found it done"] += 1
         count["deleted"] += is_deleted
     return {"num_calls": len(made), "num_cases": len(chosen), **count}

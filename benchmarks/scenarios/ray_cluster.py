@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 
 from pernn.lab.runners import LocalRunner, RayRunner, TrialEvent
@@ -12,6 +11,7 @@ from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
 from .ray_nodes import RayNodes, ray_nodes
+from .trials import compare
 
 SPEC = RunSpec.load(
     {
@@ -22,7 +22,6 @@ SPEC = RunSpec.load(
         "training": {"batch_size": 4},
     }
 )
-FILES = ("spec.json", "metrics.jsonl", "result.json")
 
 
 def ray_cluster(
@@ -60,30 +59,20 @@ def ray_cluster(
     assert (heard.num_workers, heard.num_nodes) == (1, 1), "nothing was killed"
     assert set(heard.ends.values()) == {"finished"}, heard.ends
     assert len(heard.ends) == num_trials
+    found = compare(directory / "fire", directory / "undisturbed", specs)
+    assert found["finished lines"] == num_trials, found
     journals = [RunDirectory(directory / "fire", s.fingerprint()).read_journal() for s in specs]
-    events = [Counter(line["event"] for line in journal) for journal in journals]
-    assert all(count["finished"] == 1 for count in events), "a trial was done twice"
-    assert all(count["started"] == 1 for count in events), "a trial began anew"
-    identical = sum(_same(directory, spec) for spec in specs)
-    assert identical == num_trials, f"{num_trials - identical} trials ended in other bits"
+    started = [sum(line["event"] == "started" for line in journal) for journal in journals]
+    assert set(started) == {1}, "a trial began anew"
     return {
         "trials": num_trials,
         "workers killed": heard.num_workers,
         "nodes killed": heard.num_nodes,
-        "taken up again": sum(count["resumed"] for count in events),
+        "taken up again": found["resumptions"],
         "done twice": 0,
-        "identical": identical,
+        "identical": found["results"],
         "seconds": round(time.monotonic() - begun, 1),
     }
-
-
-def _same(directory: Path, spec: RunSpec) -> bool:
-    pair = [RunDirectory(directory / part, spec.fingerprint()) for part in ("undisturbed", "fire")]
-    last = f"checkpoints/update-{spec.num_updates:09d}/tensors.safetensors"
-    return all(
-        (pair[0].path / name).read_bytes() == (pair[1].path / name).read_bytes()
-        for name in (*FILES, last)
-    )
 
 
 class _Killer:
