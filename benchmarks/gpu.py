@@ -240,13 +240,8 @@ def main() -> int:
                 continue
             if list(row) != columns:
                 columns = list(row)
-                print(
-                    f"\n| {part} | "
-                    + " | ".join(columns)
-                    + " |\n"
-                    + "|---" * len(columns)
-                    + "|---|"
-                )
+                head = [part, *columns]
+                print(f"\n| {' | '.join(head)} |\n{'|---' * len(head)}|")
             print(f"| {item} | " + " | ".join(f"{v:.3g}" for v in row.values()) + " |", flush=True)
     print(f"\n{len(failures)} failed", *failures, sep="\n")
     return 1 if failures else 0

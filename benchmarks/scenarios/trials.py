@@ -1,4 +1,8 @@
-"""Tiny trials, drivers over them, and the comparison with an undisturbed sweep."""
+"""Tiny trials, drivers over them, and the comparison with an undisturbed sweep.
+
+As a program it is a driver: results directory, file of specs, number of workers. With none the
+trials run in this process. Events other than progress are printed.
+"""
 
 import json
 import os
@@ -8,13 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
-from pernn.lab.runners import InlineRunner, LocalRunner
+from pernn.lab.runners import InlineRunner, LocalRunner, TrialEvent
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
-DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE = 300.0
 """Seconds within which something has to happen."""
 FEW = 8
@@ -69,7 +73,7 @@ class Driver:
         self.said = root / f"driver-{time.monotonic_ns()}.jsonl"
         with self.said.open("wb") as output, (root / "drivers.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(DRIVER), str(root), str(file), str(jobs)],
+                [sys.executable, __file__, str(root), str(file), str(jobs)],
                 stdout=output,
                 stderr=log,
                 env={**os.environ, **(environment or {})},
@@ -166,3 +170,21 @@ def compare(root: Path, undisturbed: Path, specs: Sequence[RunSpec]) -> dict[str
         count["finished lines"] += events.count("finished")
         count["resumptions"] += events.count("resumed")
     return count
+
+
+def tell(event: TrialEvent) -> None:
+    """Print an event."""
+    if event.is_end or event.elsewhere or not event.update:
+        print(json.dumps(asdict(event)), flush=True)
+
+
+def main() -> None:
+    """Drive trials as the command line says."""
+    root, file, jobs = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    specs = [RunSpec.load(values) for values in json.loads(file.read_text())]
+    runner = LocalRunner(jobs=jobs, device="cpu") if jobs else InlineRunner(device="cpu")
+    runner.run(specs, root, tell)
+
+
+if __name__ == "__main__":
+    main()
