@@ -337,14 +337,14 @@ def test_one_page_of_all_sweeps(finished: Path, tmp_path: Path) -> None:
 def test_doctor_names_extras_with_their_brackets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    from pernn.lab.cli import doctor
+    from pernn.lab.cli import look
 
     def absent(name: str) -> str:
-        raise doctor.PackageNotFoundError(name)
+        raise look.PackageNotFoundError(name)
 
-    monkeypatch.setattr(doctor, "version", absent)
+    monkeypatch.setattr(look, "version", absent)
     monkeypatch.setenv("COLUMNS", "200")
-    assert doctor.doctor(tmp_path) == 3
+    assert look.doctor(tmp_path) == 3
     shown = capsys.readouterr().out
     assert "pip install torch" in shown
     for extra in ("parquet", "hub", "language", "ray"):

@@ -219,7 +219,7 @@ def test_a_newer_format_is_refused(copied):
     manifest = json.loads((copied / MANIFEST).read_text())
     del manifest["manifest_sha256"]
     (copied / MANIFEST).write_text(json.dumps(seal({**manifest, "format": 2})))
-    with pytest.raises(VersionError, match="update pernn"):
+    with pytest.raises(VersionError, match="newer pernn"):
         EncodedCorpus(copied)
 
 

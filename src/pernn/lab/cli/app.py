@@ -70,7 +70,7 @@ VERBS = {
     "evidence": "results:evidence",
     "export": "results:export",
     "prune": "data:prune",
-    "doctor": "doctor:doctor",
+    "doctor": "look:doctor",
 }
 """Verb → file and function; a file is imported only when its verb may be needed."""
 

@@ -29,7 +29,7 @@ class CorpusConfig(Part):
     @property
     def tokens(self) -> Unit:
         """The unit of tokens."""
-        return "pieces"
+        return getattr(self, "unit", "pieces")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -39,12 +39,12 @@ class CorpusConfig(Part):
     @property
     def expected_articles(self) -> tuple[int, int, int] | None:
         """Articles in training, validation and test part, `None` if unchecked."""
-        return None
+        return getattr(self, "num_articles", None)
 
     @property
     def expected_digest(self) -> str | None:
         """SHA-256 of all paragraphs with line feeds, `None` if unchecked."""
-        return None
+        return getattr(self, "digest", None)
 
     @abstractmethod
     def build(self) -> Corpus:
@@ -86,16 +86,6 @@ class WikitextConfig(CorpusConfig):
     def parameters(self) -> dict[str, Any]:
         """Plain values that decide the text."""
         return {"kind": self.kind, "name": self.name}
-
-    @property
-    def expected_articles(self) -> tuple[int, int, int] | None:
-        """Articles in the training, validation and test part."""
-        return self.num_articles
-
-    @property
-    def expected_digest(self) -> str | None:
-        """SHA-256 of all paragraphs."""
-        return self.digest
 
     @model_validator(mode="after")
     def _is_what_it_says(self) -> "WikitextConfig":
@@ -168,16 +158,6 @@ class TextConfig(CorpusConfig):
     def title(self) -> str:
         """Name of the corpus."""
         return self.name
-
-    @property
-    def tokens(self) -> Unit:
-        """The unit of tokens."""
-        return self.unit
-
-    @property
-    def expected_digest(self) -> str | None:
-        """SHA-256 of all paragraphs."""
-        return self.digest
 
     def build(self) -> Corpus:
         """Build the reader."""

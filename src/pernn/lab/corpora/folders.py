@@ -1,14 +1,13 @@
-"""Folders of language data on this machine, and synced files."""
+"""Folders of language data on this machine."""
 
 import hashlib
-import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pernn.errors import CorruptError, StoreError
+from pernn.errors import CorruptError
+from pernn.lab.store import checksum, read_json_if_any
 
 ROOT_VARIABLE = "PERNN_DATA"
 ABOUT = "text.json"
@@ -29,14 +28,12 @@ def find_text(name: str) -> dict[str, Any] | None:
     """Return the settings of a named text, or `None`."""
     path = raw_folder(name) / ABOUT
     try:
-        found = dict(json.loads(path.read_bytes()))
-    except OSError:
-        return None
-    except (ValueError, TypeError, RecursionError):
+        found = read_json_if_any(path)
+    except CorruptError:
         raise CorruptError(
             f"{path}: not what was written: delete it and prepare the text again"
         ) from None
-    return {
+    return found and {
         key: found[key] for key in ("kind", "name", "digest", "paragraphs", "unit") if key in found
     }
 
@@ -54,37 +51,11 @@ def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -
         vocab_size: Number of pieces.
         parameters: Plain JSON values, all that decides what is in the folder.
     """
-    digest = hashlib.sha256(canonical(parameters)).hexdigest()[:16]
+    digest = checksum(parameters)[:16]
     return data_root() / "prepared" / f"{name}-{vocab_size}-{digest}"
-
-
-def canonical(values: Mapping[str, Any]) -> bytes:
-    """Return plain values as the one JSON text that stands for them."""
-    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def sha256(path: Path) -> str:
     """Digest a file of any size."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def sync(path: Path) -> None:
-    """Put a file, or the entries of a folder, on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def using(path: Path) -> Iterator[None]:
-    """Turn the system's errors into one line with the path."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"{error.filename or path}: {error.strerror or error}; check space and permissions "
-            f"of ${ROOT_VARIABLE}, then run the same command again"
-        ) from error

@@ -8,10 +8,10 @@ from itertools import accumulate, count
 from pathlib import Path
 
 from pernn.errors import ConfigError
+from pernn.lab.store import storing
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
-from .folders import using
 from .text import SPLITS, Split
 
 NUM_TOPICS = 8
@@ -110,7 +110,7 @@ class Grammar:
         Raises:
             StoreError: If a file cannot be written.
         """
-        with using(folder):
+        with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             for split in SPLITS:
                 text = "".join(line + "\n" for line in self.lines(split))

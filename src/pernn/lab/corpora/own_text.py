@@ -1,18 +1,16 @@
 """A text of one's own, split once by `pernn prepare FILE`."""
 
 import hashlib
-import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pernn.errors import ConfigError, CorruptError
+from pernn.lab.store import make_directory, storing, to_json, write_atomically
 
 from .config import CORPORA, TextConfig, Unit
-from .folders import ABOUT, find_text, raw_folder, sync, using
+from .folders import ABOUT, find_text, raw_folder
 from .text import SPLITS, Split
 
 SHARE = 0.05
@@ -60,7 +58,7 @@ def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "piec
         raise ConfigError(f"--share is invalid: expected above 0, at most 0.25, got {share}")
     if not file.exists():
         raise ConfigError(f"{file.absolute()}: no such file: expected one of UTF-8 text")
-    with using(file):
+    with storing(file):
         try:
             paragraphs = split_paragraphs(file.read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError as error:
@@ -92,18 +90,9 @@ def _put(folder: Path, content: Mapping[Split, bytes], about: Mapping[str, Any])
             f"{folder}: another text, or another --share of it, has this name: choose another "
             "--name, or delete the folder"
         )
-    with using(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        files = {f"{split}.txt": text for split, text in content.items()}
-        # The description comes last: without it nothing is there.
-        files[ABOUT] = json.dumps(about, indent=2).encode() + b"\n"
-        for name, text in files.items():
-            descriptor, partial = tempfile.mkstemp(".partial", f".{name}.", folder)
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(text)
-                sync(Path(partial))
-                Path(partial).replace(folder / name)
-            finally:
-                Path(partial).unlink(missing_ok=True)
-        sync(folder)
+    with storing(folder):
+        make_directory(folder)
+    for split, text in content.items():
+        write_atomically(folder / f"{split}.txt", text)
+    # The description comes last: without it nothing is there.
+    write_atomically(folder / ABOUT, to_json(about))

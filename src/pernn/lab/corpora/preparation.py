@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -17,10 +16,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int64, UInt16, UInt32
 
-from pernn.errors import ConfigError, CorruptError, StoreError, VersionError
+from pernn.errors import ConfigError, CorruptError, StoreError
+from pernn.lab.store import check_format, checksum, read_json_if_any, storing, sync, to_json
 
 from .config import CorpusConfig
-from .folders import canonical, prepared_folder, sha256, sync, using
+from .folders import prepared_folder, sha256
 from .pieces import CHARACTERS, UNKNOWN, Pieces, library, settings, train_pieces
 from .text import SPLITS, Corpus, Rules, Split, read_lines
 
@@ -51,7 +51,7 @@ def ids_type(vocab_size: int) -> str:
 
 def seal(manifest: dict[str, Any]) -> dict[str, Any]:
     """Add a manifest's own digest."""
-    return {**manifest, "manifest_sha256": hashlib.sha256(canonical(manifest)).hexdigest()}
+    return {**manifest, "manifest_sha256": checksum(manifest)}
 
 
 class EncodedCorpus:
@@ -78,7 +78,7 @@ class EncodedCorpus:
     def digest(self) -> str:
         """SHA-256 of the pieces and of all ids."""
         files = self.manifest["files"]
-        return hashlib.sha256(canonical({name: files[name] for name in FILES})).hexdigest()
+        return checksum({name: files[name] for name in FILES})
 
     @property
     def has_characters(self) -> bool:
@@ -117,7 +117,7 @@ class EncodedCorpus:
     @cached_property
     def pieces(self) -> Pieces:
         """The model that the text was encoded with."""
-        with using(self.folder):
+        with storing(self.folder):
             return Pieces((self.folder / MODEL).read_bytes())
 
     @cached_property
@@ -130,32 +130,26 @@ class EncodedCorpus:
         return {split: self._map(offsets_file(split), "<i8") for split in SPLITS}
 
     def _map(self, name: str, kind: str) -> Any:
-        with using(self.folder / name):
+        with storing(self.folder / name):
             return np.memmap(self.folder / name, dtype=kind, mode="r")
 
     def _read_manifest(self) -> dict[str, Any]:
         path = self.folder / MANIFEST
         try:
-            manifest = json.loads(path.read_bytes())
-            version, seal_found = manifest["format"], manifest.pop("manifest_sha256")
-        except FileNotFoundError:
-            raise self._corrupt(MANIFEST, "is missing") from None
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            manifest = read_json_if_any(path)
+            if manifest is not None:
+                check_format(path, manifest, FORMAT)
+        except CorruptError:
             raise self._corrupt(MANIFEST, "is not a manifest") from None
-        if isinstance(version, int) and version > FORMAT:
-            raise VersionError(
-                f"{path}: format {version} was written by a newer pernn, this one reads up to "
-                f"{FORMAT}: update pernn, or delete the folder to prepare it again"
-            )
-        if seal(manifest)["manifest_sha256"] != seal_found:
+        if manifest is None:
+            raise self._corrupt(MANIFEST, "is missing")
+        if manifest.pop("manifest_sha256", None) != checksum(manifest):
             raise self._corrupt(MANIFEST, "is not what was written")
-        return dict(manifest)
+        return manifest
 
     def _check(self, name: str) -> None:
         try:
-            with using(self.folder / name):
+            with storing(self.folder / name):
                 found = sha256(self.folder / name)
         except StoreError as error:
             if isinstance(error.__cause__, FileNotFoundError):
@@ -226,9 +220,9 @@ def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) ->
     check_source(config)
     if not folder.exists():
         corpus = config.corpus.build()
-        with using(folder):
+        with storing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
-        with using(folder), _only_here(folder, hear):
+        with storing(folder), _only_here(folder, hear):
             if not folder.exists():
                 _make(folder, corpus, config, hear)
     corpus_on_disk = EncodedCorpus(folder)
@@ -282,8 +276,7 @@ def _make(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> None:
     partial = Path(tempfile.mkdtemp(suffix, prefix, folder.parent))
     try:
         manifest = _fill(partial, corpus, config, hear)
-        text = json.dumps(seal(manifest), indent=2, sort_keys=True)
-        (partial / MANIFEST).write_bytes(text.encode() + b"\n")
+        (partial / MANIFEST).write_bytes(to_json(seal(manifest)))
         for path in partial.iterdir():
             sync(path)
         partial.chmod(0o755)

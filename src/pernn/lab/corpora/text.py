@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from pernn.errors import CorruptError, MachineError, install_command
+from pernn.lab.store import storing
 
-from .folders import sha256, using
+from .folders import sha256
 
 Split = Literal["train", "valid", "test"]
 Rules = Literal["as-run", "as-written"]
@@ -133,13 +134,13 @@ class Wikitext:
             StoreError: If a file cannot be read.
         """
         for path in self.files(split):
-            with using(path):
+            with storing(path):
                 yield from _parquet_lines(path) if path.suffix == ".parquet" else raw_lines(path)
 
     def sources(self) -> Mapping[str, str]:
         """Return the SHA-256 of every file by its name."""
         files = [*self.files("train"), *self.files("valid"), *self.files("test")]
-        with using(self.folder):
+        with storing(self.folder):
             return {path.name: sha256(path) for path in files}
 
 
@@ -213,7 +214,7 @@ class OwnText:
         """
         path = self.folder / f"{split}.txt"
         expected, found = self.num_paragraphs[SPLITS.index(split)], 0
-        with using(path):
+        with storing(path):
             for line in raw_lines(path):
                 found += 1
                 yield line
@@ -235,5 +236,5 @@ class OwnText:
                 f"{self.folder}: no such text here: run `pernn prepare FILE` with the file that it "
                 "was made from (PERNN_DATA names another data folder)"
             )
-        with using(self.folder):
+        with storing(self.folder):
             return {path.name: sha256(path) for path in paths}

@@ -26,7 +26,7 @@ from .files import (
     read_whole,
     refuse_links,
     storing,
-    sync_directory,
+    sync,
     to_json,
     write_atomically,
 )
@@ -102,7 +102,7 @@ class CheckpointFolder:
                     temporary.rename(final)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
-            sync_directory(self.path)
+            sync(self.path)
 
     def load(self, update: int) -> Checkpoint:
         """Read a checkpoint and check it.
@@ -189,7 +189,7 @@ class CheckpointFolder:
                 doomed.append(folder if hidden else folder.rename(draft_of(folder)))
         if doomed:
             with storing(self.path):
-                sync_directory(self.path)
+                sync(self.path)
         for folder in doomed:
             with storing(folder):
                 shutil.rmtree(folder)

@@ -89,7 +89,7 @@ def write_atomically(
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-        sync_directory(path.parent)
+        sync(path.parent)
 
 
 def require_writable(path: Path) -> None:
@@ -112,8 +112,8 @@ def draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
 
 
-def sync_directory(path: Path) -> None:
-    """Put a directory's entries on disk."""
+def sync(path: Path) -> None:
+    """Put a file, or the entries of a folder, on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -128,7 +128,7 @@ def make_directory(path: Path) -> None:
         one.mkdir(exist_ok=True)
     # Who made it at the same moment may not have come so far yet.
     for one in missing or [path]:
-        sync_directory(one.parent)
+        sync(one.parent)
 
 
 def to_json(values: Mapping[str, Any], *, indent: int | None = 2) -> bytes:

@@ -1,6 +1,7 @@
-"""Published trials: a Parquet file per sweep, a row per trial.
+"""Published trials and registered plans, which a wheel brings with it.
 
-A column per value; nothing is unpickled. The contract is docs/evidence/README.md.
+Trials are a Parquet file per sweep, a row per trial and a column per value; nothing is unpickled.
+The contract is docs/evidence/README.md.
 """
 
 import os
@@ -13,15 +14,27 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pernn.errors import CorruptError, MachineError, StoreError, counted, install_command
+from pernn.errors import (
+    ConfigError,
+    CorruptError,
+    MachineError,
+    StoreError,
+    counted,
+    install_command,
+)
+from pernn.lab.config import Config
 
 from .files import (
     CHECKSUM,
+    FORMAT,
     MAX_BYTES,
+    MAX_RESULT_BYTES,
     check_format,
     checksum,
     parse_json,
+    read_json,
     read_whole,
+    sealed,
     to_json,
     write_atomically,
 )
@@ -333,3 +346,93 @@ def _reading(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
     ) as error:
         said = str(error).partition("\n")[0]
         raise CorruptError(f"{path}: not a file of published trials: {said}") from None
+
+
+VARIABLE_OF_PLANS, FOLDERS = "PERNN_PLANS", ("plans", "docs/evidence/plans")
+PLAN_ENDING = ".lock.json"
+
+
+class RegisteredClaim(Config):
+    """A claim as it was registered.
+
+    Attributes:
+        digest: Of its statement, its predicate and its choice.
+        statement: Its words.
+        measure: The column that decides it.
+        primary: Whether it is in the family of primary claims.
+        seen: Smallest effect seen with 80 % power, in standard deviations of the values per seed.
+    """
+
+    digest: str
+    statement: str
+    measure: str
+    primary: bool
+    seen: float | None
+
+
+class RegisteredSweep(Config):
+    """A sweep as registered: fingerprints of trials, rule and claims."""
+
+    name: str
+    experiment: str
+    scale: str
+    overrides: dict[str, Any]
+    rule: str
+    runs: tuple[str, ...]
+    claims: dict[str, RegisteredClaim]
+
+
+class Registration(Config):
+    """The content of a lock file.
+
+    Attributes:
+        title: The plan's.
+        date: When it was registered, in UTC, as trials have it in `environment.json`.
+        version: Version of pernn.
+        commit: That of a source checkout.
+        pilots: Seeds that were looked at before.
+        sweeps: What is to be run.
+        expectations: In the form of docs/evidence/expectations.json.
+    """
+
+    title: str
+    date: str
+    version: str | None
+    commit: str | None
+    pilots: tuple[int, ...]
+    sweeps: tuple[RegisteredSweep, ...]
+    expectations: tuple[dict[str, Any], ...]
+
+    def to_json(self) -> bytes:
+        """Return the file's content, whose checksum notices a change."""
+        return to_json(sealed({"format": FORMAT, **self.dump()}))
+
+
+def plan_folders() -> list[Path]:
+    """List where plans are looked for.
+
+    `PERNN_PLANS`; or what a wheel brought with it, then `plans` and `docs/evidence/plans` here.
+    """
+    named, shipped = os.environ.get(VARIABLE_OF_PLANS), SHIPPED / "plans"
+    return [Path(named)] if named else [*[shipped] * shipped.is_dir(), *map(Path, FOLDERS)]
+
+
+def read_registrations() -> dict[str, Registration]:
+    """Read all registered plans, by name.
+
+    Raises:
+        CorruptError: If one was changed since it was registered.
+        VersionError: If a newer pernn wrote it.
+    """
+    paths = [path for folder in plan_folders() for path in sorted(folder.glob(f"*{PLAN_ENDING}"))]
+    return {path.name.removesuffix(PLAN_ENDING): _read_plan(path) for path in paths}
+
+
+def _read_plan(path: Path) -> Registration:
+    values = read_json(path, MAX_RESULT_BYTES)
+    check_format(path, values)
+    del values["format"]
+    try:
+        return Registration.load(values)
+    except ConfigError as error:
+        raise CorruptError(f"{path}: not a registered plan: {error}") from None

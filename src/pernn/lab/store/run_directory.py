@@ -30,7 +30,7 @@ from .files import (
     refuse_links,
     sealed,
     storing,
-    sync_directory,
+    sync,
     to_json,
     write_atomically,
 )
@@ -348,7 +348,7 @@ class RunDirectory:
                 file.seek(-1, os.SEEK_END)
                 content = content if file.read(1) == b"\n" else b"\n" + content
             else:
-                sync_directory(self.path)
+                sync(self.path)
             _require_all(os.write(file.fileno(), content), content)
 
     def note_failure(self, reason: str, error: str = "") -> None:
