@@ -14,11 +14,12 @@ from command_line import call
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
+from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
 from pernn.lab.reports import claim_digest
 from pernn.lab.runners import InlineRunner
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
-from pernn.lab.sweeps import plan_sweep, read_plan, report_of
+from pernn.lab.sweeps import plan_sweep, report_of
 from pernn.lab.trials import publish
 from tiny import TINY
 

@@ -20,9 +20,9 @@ from cli.tiny import sweep
 from command_line import call
 from pernn.lab.cli.look import overview
 from pernn.lab.evidence import make_study
-from pernn.lab.progress import label_run, look_at_sweeps
+from pernn.lab.lookup import label_run, list_single_runs, look_at_sweeps, read_plan
 from pernn.lab.store import RunDirectory, Sweep, save_sweep
-from pernn.lab.sweeps import list_single_runs, make_report, read_plan
+from pernn.lab.sweeps import make_report
 from store.finished import begin, finish, spec
 
 EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"

@@ -12,11 +12,12 @@ from pernn.errors import ConfigError
 from pernn.lab.evidence import read_reports
 from pernn.lab.experiments import Tuning, find_experiment, read_grid, trials
 from pernn.lab.experiments.grids import VALIDATION_SEEDS
+from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
 from pernn.lab.runners import InlineRunner
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import load_sweep
-from pernn.lab.sweeps import plan_sweep, read_plan
+from pernn.lab.sweeps import plan_sweep
 from pernn.lab.trials import load_results, publish
 
 RATE, PATH = "training.learning_rate", "~training.learning_rate"

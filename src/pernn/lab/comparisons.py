@@ -7,6 +7,7 @@ from typing import Any
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import LEVELS, experiment_names, find_experiment
+from pernn.lab.lookup import find_plan
 from pernn.lab.reports import Comparison, Side, compare, compare_pace, select
 from pernn.lab.store import (
     describe_publication,
@@ -15,7 +16,6 @@ from pernn.lab.store import (
     list_sweeps,
     load_sweep,
 )
-from pernn.lab.sweeps import find_plan
 from pernn.lab.trials import gather, read_published
 
 Records = list[dict[str, Any]]

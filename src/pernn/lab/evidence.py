@@ -10,6 +10,7 @@ from typing import Any
 
 from pernn.errors import ConfigError, CorruptError, MachineError, PernnError, StoreError
 from pernn.lab.experiments import SINGLE
+from pernn.lab.lookup import list_single_runs, read_plan, read_sweeps
 from pernn.lab.reports import (
     SCALES,
     Report,
@@ -35,16 +36,7 @@ from pernn.lab.store import (
     where_published,
     write_atomically,
 )
-from pernn.lab.sweeps import (
-    Plan,
-    list_single_runs,
-    plan_again,
-    read_plan,
-    read_sweeps,
-    repeat_command,
-    report_of,
-    restrict,
-)
+from pernn.lab.sweeps import Plan, plan_again, repeat_command, report_of, restrict
 from pernn.lab.trials import find_published, read_published
 
 MOST_SHOWN = 100

@@ -6,48 +6,38 @@ import os
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pernn.errors import ConfigError, StoreError, one_line
-from pernn.lab.config import own_parts_off, suggestion
+from pernn.errors import StoreError, one_line
+from pernn.lab.config import own_parts_off
 from pernn.lab.experiments import (
     ADDED,
     SINGLE,
     TUNED,
     Experiment,
     Tuning,
-    experiment_names,
     find_experiment,
-    single_trials,
     trials,
     tune,
     with_axes,
 )
 from pernn.lab.runners import Limits, LocalRunner, OnEvent, Runner, TrialEvent
-from pernn.lab.runs import RunSpec, changed_parts, with_stages
+from pernn.lab.runs import RunSpec, changed_parts
 from pernn.lab.store import (
-    RunDirectory,
     Sweep,
-    describe_publication,
     evidence_folder,
     gc_paused,
     in_words,
     is_done,
     is_pause_requested,
-    list_publications,
-    list_runs,
-    list_sweeps,
-    load_sweep,
-    naming_damage,
     read_json,
     read_status,
     require_writable,
     save_sweep,
     sweep_directory,
-    where_published,
     withdraw_pause,
 )
 from pernn.lab.trials import (
@@ -396,124 +386,12 @@ def plan_again(sweep: Sweep) -> Plan:
     return plan_sweep(sweep.experiment, sweep.scale, sweep.overrides)
 
 
-def read_sweep(root: Path, name: str) -> Sweep:
-    """Read a sweep's list of runs, or those of no sweep (`train`)."""
-    runs = list_single_runs(root) if name == SINGLE else []
-    return Sweep(SINGLE, SINGLE, "", {}, runs) if runs else load_sweep(root, name)
-
-
-def read_sweeps(
-    root: Path, names: Iterable[str], complain: Callable[[str], None]
-) -> dict[str, Sweep]:
-    """Read sweeps' lists of runs, without damaged ones."""
-    found: dict[str, Sweep] = {}
-    for name in names:
-        with naming_damage(complain):
-            found[name] = read_sweep(root, name)
-    return found
-
-
-def list_single_runs(root: Path) -> list[str]:
-    """List the runs that belong to no sweep and no run.
-
-    None where a sweep's list is damaged, as nobody knows then.
-    """
-    damage: list[str] = []
-    sweeps = read_sweeps(root, list_sweeps(root), damage.append)
-    if damage:
-        return []
-    planned = {run for one in sweeps.values() for run in one.runs}
-    alone = [run for run in list_runs(root) if run not in planned]
-    if not alone:
-        return []
-    stages = {*with_stages(root, planned)}
-    stages |= {one for run in alone for one in with_stages(root, [run]) if one != run}
-    return [run for run in alone if run not in stages]
-
-
-@own_parts_off()
-def read_plan(root: Path, name: str) -> Plan:
-    """Read a sweep as it was run, with its present specs."""
-    return _plan_of(root, read_sweep(root, name))
-
-
-def _plan_of(root: Path, stored: Sweep) -> Plan:
-    if stored.experiment == SINGLE:
-        found: dict[str, RunSpec] = {}
-        for run in stored.runs:
-            with suppress(ConfigError, StoreError):
-                values = RunDirectory(root, run).read_spec()
-                found |= {} if values is None else {run: RunSpec.load(values)}
-        return Plan(stored, single_trials(found), found)
-    plan = plan_again(stored)
-    return replace(plan, sweep=stored) if plan.tuning is None else plan.grown(root)
-
-
-def reload_plan(root: Path, name: str) -> Plan:
-    """Expand a sweep's grid to go on, importing parts it names."""
-    stored = read_sweep(root, name)
-    own = stored.experiment, stored.scale, stored.overrides
-    return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own).grown(root)
-
-
-def find_sweep(
-    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
-) -> Sweep:
-    """Return a sweep, of published trials if it never ran here.
-
-    Raises:
-        ConfigError: If there are neither runs nor published trials.
-    """
-    full = full_name(name, scale)
-    if full in list_sweeps(root):
-        return read_sweep(root, full)
-    files = {path.stem: path for path in list_publications(published)} if published else {}
-    if full != name:
-        plan = plan_sweep(name, scale, {})
-    elif name in files:
-        plan = plan_again(describe_publication(files[name]))
-    else:
-        try:
-            return read_sweep(root, name)
-        except ConfigError as error:
-            hint = suggestion(name, [*list_sweeps(root), *files])
-            raise ConfigError(f"{error}{hint or f'; {where_published(published)}'}") from None
-    plan = plan.with_published(published, complain, root)
-    if plan.published:
-        return plan.sweep
-    raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")
-
-
-@own_parts_off()
-def find_plan(
-    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
-) -> Plan:
-    """Return what `find_sweep` finds, with its specs and its published trials."""
-    sweep = find_sweep(root, name, scale, published, complain)
-    return _plan_of(root, sweep).with_published(published, complain, root)
-
-
-def find_waiting(root: Path) -> list[RunSpec]:
-    """Return all planned trials that have no result."""
-    return [
-        spec
-        for sweep in (load_sweep(root, name) for name in list_sweeps(root))
-        if not all(is_done(root, run) for run in sweep.runs)
-        for spec in plan_again(sweep).grown(root).missing(root)
-    ]
-
-
 def name_sweep(experiment: str, scale: str, overrides: Mapping[str, Any]) -> str:
     """Return a sweep's name: experiment, scale and digest of overrides."""
     if not overrides:
         return f"{experiment}-{scale}"
     text = json.dumps(overrides, sort_keys=True)
     return f"{experiment}-{scale}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def full_name(name: str, scale: str) -> str:
-    """Return the name of an experiment's sweep at a scale."""
-    return name_sweep(name, scale, {}) if name in experiment_names() else name
 
 
 def repeat_command(sweep: Sweep) -> str:

@@ -33,10 +33,9 @@ from pernn.lab.corpora import (
     prepare as prepare_corpus,
 )
 from pernn.lab.experiments import find_experiment, trials
-from pernn.lab.progress import name_run
+from pernn.lab.lookup import find_waiting, name_run
 from pernn.lab.runs import StabilityAnalysis, delete_leftovers, find_leftovers, with_stages
 from pernn.lab.store import list_runs, load_sweep
-from pernn.lab.sweeps import find_waiting
 
 from .options import (
     RESULTS,

@@ -30,7 +30,7 @@ from pernn.lab.config import flatten
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import CATALOGUE, experiment_names, registered
-from pernn.lab.progress import label_run, label_trials, look_at_sweeps
+from pernn.lab.lookup import label_run, label_trials, look_at_sweeps
 from pernn.lab.runs import Estimate, RunSpec, estimate
 from pernn.lab.store import (
     Progress,

@@ -13,6 +13,7 @@ from typer import Argument, Option
 
 from pernn.errors import ConfigError, counted, one_line
 from pernn.lab.experiments import experiment_names
+from pernn.lab.lookup import find_plan, find_sweep, full_name
 from pernn.lab.reports import Comparison, Verdict, export_curves, export_records, require_exportable
 from pernn.lab.store import (
     FOLDER,
@@ -26,15 +27,7 @@ from pernn.lab.store import (
     where_published,
     write_atomically,
 )
-from pernn.lab.sweeps import (
-    find_plan,
-    find_sweep,
-    full_name,
-    make_report,
-    plan_sweep,
-    repeat_command,
-    report_of,
-)
+from pernn.lab.sweeps import make_report, plan_sweep, repeat_command, report_of
 from pernn.lab.trials import find_published, gather
 from pernn.lab.trials import publish as publish_sweep
 
@@ -267,7 +260,7 @@ def publish(
 
     Example: pernn publish vocabulary_size dual_frequency --scale small --to evidence
     """
-    from pernn.lab.progress import name_run
+    from pernn.lab.lookup import name_run
 
     changes = grid_changes(assignments, seeds, additions)
     found = {

@@ -22,6 +22,7 @@ from typer import Argument, Option
 from pernn.errors import ConfigError, StoreError, one_line, show_time
 from pernn.kernels import may_compile_first
 from pernn.lab.experiments import SINGLE
+from pernn.lab.lookup import list_single_runs, reload_plan
 from pernn.lab.runners import TrialEvent
 from pernn.lab.runs import RunSpec, estimate
 from pernn.lab.store import (
@@ -33,14 +34,7 @@ from pernn.lab.store import (
     read_status,
     request_pause,
 )
-from pernn.lab.sweeps import (
-    Plan,
-    SweepResult,
-    list_single_runs,
-    plan_sweep,
-    reload_plan,
-    run_sweep,
-)
+from pernn.lab.sweeps import Plan, SweepResult, plan_sweep, run_sweep
 
 from .options import (
     LEFT_EARLY,

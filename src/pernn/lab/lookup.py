@@ -1,0 +1,203 @@
+"""Sweeps of a results directory, found by name, and how they stand."""
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from pernn.errors import ConfigError, MachineError, PernnError, StoreError
+from pernn.lab.config import own_parts_off, suggestion
+from pernn.lab.experiments import SINGLE, experiment_names, single_trials
+from pernn.lab.runs import RunSpec, with_stages
+from pernn.lab.store import (
+    RunDirectory,
+    RunStatus,
+    Sweep,
+    describe_publication,
+    is_done,
+    list_publications,
+    list_runs,
+    list_sweeps,
+    load_sweep,
+    naming_damage,
+    read_statuses,
+    where_published,
+)
+from pernn.lab.sweeps import Plan, name_sweep, plan_again, plan_sweep
+
+
+def read_sweep(root: Path, name: str) -> Sweep:
+    """Read a sweep's list of runs, or those of no sweep (`train`)."""
+    runs = list_single_runs(root) if name == SINGLE else []
+    return Sweep(SINGLE, SINGLE, "", {}, runs) if runs else load_sweep(root, name)
+
+
+def read_sweeps(
+    root: Path, names: Iterable[str], complain: Callable[[str], None]
+) -> dict[str, Sweep]:
+    """Read sweeps' lists of runs, without damaged ones."""
+    found: dict[str, Sweep] = {}
+    for name in names:
+        with naming_damage(complain):
+            found[name] = read_sweep(root, name)
+    return found
+
+
+def list_single_runs(root: Path) -> list[str]:
+    """List the runs that belong to no sweep and no run.
+
+    None where a sweep's list is damaged, as nobody knows then.
+    """
+    damage: list[str] = []
+    sweeps = read_sweeps(root, list_sweeps(root), damage.append)
+    if damage:
+        return []
+    planned = {run for one in sweeps.values() for run in one.runs}
+    alone = [run for run in list_runs(root) if run not in planned]
+    if not alone:
+        return []
+    stages = {*with_stages(root, planned)}
+    stages |= {one for run in alone for one in with_stages(root, [run]) if one != run}
+    return [run for run in alone if run not in stages]
+
+
+@own_parts_off()
+def read_plan(root: Path, name: str) -> Plan:
+    """Read a sweep as it was run, with its present specs."""
+    return _plan_of(root, read_sweep(root, name))
+
+
+def _plan_of(root: Path, stored: Sweep) -> Plan:
+    if stored.experiment == SINGLE:
+        found: dict[str, RunSpec] = {}
+        for run in stored.runs:
+            with suppress(ConfigError, StoreError):
+                values = RunDirectory(root, run).read_spec()
+                found |= {} if values is None else {run: RunSpec.load(values)}
+        return Plan(stored, single_trials(found), found)
+    plan = plan_again(stored)
+    return replace(plan, sweep=stored) if plan.tuning is None else plan.grown(root)
+
+
+def reload_plan(root: Path, name: str) -> Plan:
+    """Expand a sweep's grid to go on, importing parts it names."""
+    stored = read_sweep(root, name)
+    own = stored.experiment, stored.scale, stored.overrides
+    return _plan_of(root, stored) if name == SINGLE else plan_sweep(*own).grown(root)
+
+
+def find_sweep(
+    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
+) -> Sweep:
+    """Return a sweep, of published trials if it never ran here.
+
+    Raises:
+        ConfigError: If there are neither runs nor published trials.
+    """
+    full = full_name(name, scale)
+    if full in list_sweeps(root):
+        return read_sweep(root, full)
+    files = {path.stem: path for path in list_publications(published)} if published else {}
+    if full != name:
+        plan = plan_sweep(name, scale, {})
+    elif name in files:
+        plan = plan_again(describe_publication(files[name]))
+    else:
+        try:
+            return read_sweep(root, name)
+        except ConfigError as error:
+            hint = suggestion(name, [*list_sweeps(root), *files])
+            raise ConfigError(f"{error}{hint or f'; {where_published(published)}'}") from None
+    plan = plan.with_published(published, complain, root)
+    if plan.published:
+        return plan.sweep
+    raise ConfigError(f"no sweep {full!r} in {root.absolute()}; {where_published(published)}")
+
+
+@own_parts_off()
+def find_plan(
+    root: Path, name: str, scale: str, published: Path | None, complain: Callable[[str], None]
+) -> Plan:
+    """Return what `find_sweep` finds, with its specs and its published trials."""
+    sweep = find_sweep(root, name, scale, published, complain)
+    return _plan_of(root, sweep).with_published(published, complain, root)
+
+
+def find_waiting(root: Path) -> list[RunSpec]:
+    """Return all planned trials that have no result."""
+    return [
+        spec
+        for sweep in (load_sweep(root, name) for name in list_sweeps(root))
+        if not all(is_done(root, run) for run in sweep.runs)
+        for spec in plan_again(sweep).grown(root).missing(root)
+    ]
+
+
+def full_name(name: str, scale: str) -> str:
+    """Return the name of an experiment's sweep at a scale."""
+    return name_sweep(name, scale, {}) if name in experiment_names() else name
+
+
+def look_at_sweeps(
+    root: Path,
+    names: Sequence[str] | None,
+    published: Set[str],
+    seen: dict[str, RunStatus],
+    complain: Callable[[str], None],
+) -> dict[str, list[RunStatus]]:
+    """Return how the trials of each sweep stand.
+
+    Args:
+        root: Results directory.
+        names: Which sweeps; all if absent, and the trials of none.
+        published: Runs that count as finished if they were not begun here.
+        seen: What was found at the last look, which this one brings up to date.
+        complain: Told of each sweep whose list of runs is damaged, which is then left out.
+
+    Raises:
+        StoreError: If the list of a sweep that was named is damaged.
+    """
+    if names is None:
+        names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
+        found = read_sweeps(root, names, complain)
+    else:
+        found = {name: read_sweep(root, name) for name in names}
+    sweeps = {name: one.runs for name, one in found.items()}
+    every = dict.fromkeys(run for runs in sweeps.values() for run in runs)
+    seen.update(read_statuses(root, list(every), seen))
+    for run in published & seen.keys():
+        if seen[run].state == "waiting":
+            seen[run] = RunStatus(run, "finished", event="published")
+    return {name: [seen[run] for run in runs] for name, runs in sweeps.items()}
+
+
+def label_trials(root: Path, name: str, complain: Callable[[str], None]) -> dict[str, str]:
+    """Return a label of each run of a sweep.
+
+    Args:
+        root: Results directory.
+        name: The sweep's.
+        complain: Told of a part that is not loaded.
+    """
+    try:
+        return {run: spec.label for run, spec in read_plan(root, name).specs.items()}
+    except MachineError as error:
+        complain(f"trials have no names: {error}")
+    except PernnError:
+        pass
+    return {}
+
+
+@own_parts_off()
+def label_run(root: Path, run: str) -> str:
+    """Return the label of a run that has begun."""
+    with suppress(PernnError):
+        if values := RunDirectory(root, run).read_spec():
+            return RunSpec.load(values).label
+    return run
+
+
+def name_run(root: Path, run: str) -> str:
+    """Return a run's label and fingerprint."""
+    label = label_run(root, run)
+    return run if label == run else f"{label} ({run})"
