@@ -19,7 +19,7 @@ from inspect import get_annotations, getattr_static
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeGuard, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -384,12 +384,9 @@ def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[Base
     for key in place[:-1]:
         field = owner.model_fields.get(str(key))
         kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        owner = next((one for one in kinds if _is_config(one)), owner)
+        found = (one for one in kinds if isinstance(one, type) and issubclass(one, BaseModel))
+        owner = next(found, owner)
     return owner
-
-
-def _is_config(kind: Any) -> TypeGuard[type[BaseModel]]:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def read_file(path: Path) -> dict[str, Any]:

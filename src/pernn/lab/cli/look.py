@@ -91,14 +91,15 @@ def list_experiments(as_json: Json = False) -> None:
         print_json(rows)
         return
     console = Console()
-    console.print(framed(["Experiment", "Question"], [_named(row) for row in rows]))
+    console.print(
+        framed(
+            ["Experiment", "Question"],
+            [(row["name"], row["question"] or row["source"]) for row in rows],
+        )
+    )
     for title, kinds in (("Tasks", TASKS), ("Cores", CORES), ("Encodings", ENCODINGS)):
         console.print(f"{title}: {', '.join(kinds.names())}")
     console.print("More of each:  pernn show EXPERIMENT,  pernn show TASK --sample 3")
-
-
-def _named(row: Mapping[str, str]) -> tuple[str, str]:
-    return row["name"], row["question"] or row["source"]
 
 
 def show(

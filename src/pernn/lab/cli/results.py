@@ -3,7 +3,6 @@
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from typer import Argument, Option
 from pernn.errors import ConfigError, counted, one_line
 from pernn.lab.experiments import experiment_names
 from pernn.lab.lookup import find_plan, find_sweep, full_name
-from pernn.lab.reports import Comparison, Verdict, export_curves, export_records, require_exportable
+from pernn.lab.reports import Comparison, export_curves, export_records, require_exportable
 from pernn.lab.store import (
     FOLDER,
     VARIABLE_OF_PLANS,
@@ -92,7 +91,11 @@ def report(
         raise ConfigError("expected a sweep, or --all (and then --out FILE) for a page of all")
     plan = find_plan(results, sweep, scale, published, warn)
     if claims:
-        _print_claims(report_of(results, plan, damage.append).verdicts, as_json=as_json)
+        verdicts = report_of(results, plan, damage.append).verdicts
+        if as_json:
+            print_json([verdict.dump() for verdict in verdicts])
+        else:
+            print_verdicts(verdicts, Console(), brief=False)
         return left_out(damage)
     require_writable(sweep_directory(results, plan.sweep.name) / "index.html")
     made = make_report(results, plan, damage.append)
@@ -101,13 +104,6 @@ def report(
     else:
         typer.echo("\n".join(map(str, made.paths)))
     return left_out(damage)
-
-
-def _print_claims(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
-    if as_json:
-        print_json([verdict.dump() for verdict in verdicts])
-    else:
-        print_verdicts(verdicts, Console(), brief=False)
 
 
 def compare(

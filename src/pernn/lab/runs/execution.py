@@ -140,7 +140,12 @@ def _restore(run: Stage, started: Mapping[str, Any] | None) -> None:
     if started is None:
         directory.write_environment(environment)
     else:
-        _require_data(started, environment, directory)
+        before, data = (values.get("data_sha256") for values in (started, environment))
+        if before != data:
+            raise StoreError(
+                f"{directory.path}: this run began on data with SHA-256 {before}, now it is "
+                f"{data}: bring the old data back, or delete the directory to begin again"
+            )
     run.restore()
     changed = {
         key: [started.get(key), value]
@@ -194,17 +199,6 @@ def _as_begun(
                 yield
         else:
             yield
-
-
-def _require_data(
-    started: Mapping[str, Any], environment: Mapping[str, Any], directory: RunDirectory
-) -> None:
-    before, data = (values.get("data_sha256") for values in (started, environment))
-    if before != data:
-        raise StoreError(
-            f"{directory.path}: this run began on data with SHA-256 {before}, now it is {data}: "
-            "bring the old data back, or delete the directory to begin again"
-        )
 
 
 def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:

@@ -309,11 +309,6 @@ def read_json_if_any(path: Path, limit: int = MAX_SMALL_BYTES) -> dict[str, Any]
         raise
 
 
-def read_lines(path: Path, *, strict: bool = True) -> list[dict[str, Any]]:
-    """Read JSON lines as `iterate_lines` does."""
-    return list(iterate_lines(path, strict=strict))
-
-
 def iterate_lines(path: Path, *, strict: bool = True) -> Iterator[dict[str, Any]]:
     """Yield JSON lines, without a torn last one.
 

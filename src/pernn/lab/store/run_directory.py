@@ -25,7 +25,6 @@ from .files import (
     iterate_lines,
     make_directory,
     read_json_if_any,
-    read_lines,
     read_whole,
     refuse_links,
     sealed,
@@ -364,7 +363,7 @@ class RunDirectory:
 
     def read_journal(self) -> list[dict[str, Any]]:
         """Read the journal without damaged lines."""
-        return read_lines(self.path / JOURNAL, strict=False)
+        return [*iterate_lines(self.path / JOURNAL, strict=False)]
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the result, last of all: its presence means done."""

@@ -78,21 +78,14 @@ class ByIds:
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Measure the two halves."""
-        half = len(batch.targets) // 2
-        new, mixed = (
-            Sequences().measure(_part(predictions, rows), _part_of_batch(batch, rows)).metrics
-            for rows in (slice(half), slice(half, None))
-        )
+        half, found = len(batch.targets) // 2, []
+        for rows in (slice(half), slice(half, None)):
+            answers = Predictions(predictions.values[rows], predictions.losses[rows])
+            asked = Batch(batch.tokens[rows], batch.num_queries, batch.targets[rows])
+            found.append(Sequences().measure(answers, asked).metrics)
+        new, mixed = found
         columns = {name: [value, mixed[name]] for name, value in new.items()}
         return Measurement(new, {"by_ids": {"ids": [NEW, MIXED], **columns}})
-
-
-def _part(predictions: Predictions, rows: slice) -> Predictions:
-    return Predictions(predictions.values[rows], predictions.losses[rows])
-
-
-def _part_of_batch(batch: Batch, rows: slice) -> Batch:
-    return Batch(batch.tokens[rows], batch.num_queries, batch.targets[rows])
 
 
 class VocabularyExtensionConfig(TokenTaskConfig):
