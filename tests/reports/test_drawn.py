@@ -192,6 +192,7 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
     "scatter": lambda: (SCATTER, of_gru(stability(FEW))),
     "scatter, one seed": lambda: (SCATTER, of_gru(stability(FEW[:1]))),
     "factors": lambda: (FACTORS, paced(1.1, 1.3, 1.2, 4.0, 8.0)),
+    "factors, close together": lambda: (FACTORS, paced(1.1, 1.3, 1.2, 1.25, 1.15)),
     "factors, one pair": lambda: (FACTORS, paced(1.1)),
     "factors, none arrives": lambda: (
         FACTORS,

@@ -38,6 +38,7 @@ from .scales import (
     is_flat,
     is_share,
     late_values,
+    tick_log,
 )
 from .series import collect, differences, line_order
 from .texts import SEPARATOR, Labels, footer_items, shorten
@@ -297,6 +298,8 @@ def _draw_factors(grid: Grid) -> None:
     for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
         for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
             _count(axes, draw_factors(axes, grid.experiment, x, records))
+        # Panels of a row share the axis: factors that lie close need more numbers than powers of 2.
+        tick_log(axes_of_row[0].yaxis, axes_of_row[0].get_ylim(), 2)
         if layout.contrast:
             names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
             axes_of_row[0].set_ylabel(f"Updates,\n{' / '.join(names)}")

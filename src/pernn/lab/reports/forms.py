@@ -379,7 +379,6 @@ def draw_factors(
             )
         counts += [len(one.differences) for one in found.values()]
     axes.set_yscale("log", base=2)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     return counts
 
 
