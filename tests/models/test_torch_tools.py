@@ -208,17 +208,3 @@ def test_several_processes_share_gradients(core, tmp_path):
         same(answer(nn.parallel.DistributedDataParallel(make(core)), tokens()), expected)
     finally:
         torch.distributed.destroy_process_group()
-
-
-@pytest.mark.parametrize("core", CORES)
-def test_shapes_and_gradients_are_found_without_data(core):
-    model = PositionEncodedRNN(
-        10, core, "sinusoidal", embedding_size=8, hidden_size=16, device="meta"
-    )
-    outputs = model(torch.zeros(2, 5, dtype=torch.long, device="meta"), num_queries=5)
-    assert (outputs.device.type, outputs.shape) == ("meta", (2, 5, 10))
-    outputs.sum().backward()
-    assert all(one.grad.shape == one.shape for one in model.parameters())
-    vectors = torch.zeros(2, 5, model.core.input_size, device="meta")
-    found, _ = model.core(vectors)
-    assert (found.device.type, found.shape) == ("meta", (2, 5, 16))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pernn.errors import ConfigError
-from pernn.kernels import autocast_type, find_kernels, product, rounded, rounds_products
+from pernn.kernels import find_kernels, product, rounded, rounds_products
 
 from .projected import Projected
 
@@ -43,12 +43,12 @@ def first_order(backward: Callable[Args, Gradients]) -> Callable[Args, Gradients
 
 def factors_of(weight: Tensor) -> Callable[[Tensor], Tensor]:
     """Return the rounding of factors of recurrent products here."""
-    kind = autocast_type(weight.device)
-    if kind == "cpu":
-        rounds = weight.dtype == torch.float32 and rounds_products(weight.device)
+    device = weight.device
+    if device.type == "cpu":
+        rounds = weight.dtype == torch.float32 and rounds_products(device)
         return rounded if rounds else _unchanged
-    enabled = torch.is_autocast_enabled(kind)
-    dtype = torch.get_autocast_dtype(kind) if enabled else weight.dtype
+    enabled = torch.is_autocast_enabled(device.type)
+    dtype = torch.get_autocast_dtype(device.type) if enabled else weight.dtype
     return lambda values: values.to(dtype)
 
 

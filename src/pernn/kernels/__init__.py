@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         without_kernels as without_kernels,
     )
     from .products import (
-        autocast_type as autocast_type,
         library_products as library_products,
         linear as linear,
         product as product,

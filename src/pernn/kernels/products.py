@@ -86,15 +86,9 @@ def rounds_products(device: torch.device) -> bool:
 
     On the CPU that is `rounding_products` or autocast; elsewhere it is autocast.
     """
-    kind = autocast_type(device)
-    if torch.is_autocast_enabled(kind):
-        return torch.get_autocast_dtype(kind) == torch.bfloat16
-    return kind == "cpu" and _rounds.get()
-
-
-def autocast_type(device: torch.device) -> str:
-    """Return whose autocast holds on a device: the CPU's on `meta`, which has none."""
-    return "cpu" if device.type == "meta" else device.type
+    if torch.is_autocast_enabled(device.type):
+        return torch.get_autocast_dtype(device.type) == torch.bfloat16
+    return device.type == "cpu" and _rounds.get()
 
 
 def rounded(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
