@@ -11,7 +11,9 @@ from command_line import call
 from pernn.errors import ConfigError
 from pernn.lab.evidence import read_reports
 from pernn.lab.experiments import Tuning, find_experiment, read_grid, trials
+from pernn.lab.experiments.experiment import names_of
 from pernn.lab.experiments.grids import VALIDATION_SEEDS
+from pernn.lab.experiments.tuning import tune
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
 from pernn.lab.runners import InlineRunner
@@ -140,6 +142,16 @@ def test_too_many_values_are_refused():
 def test_what_cannot_be_tuned_is_refused(name, changes, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         plan_sweep(name, "demo", changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "panels"),
+    [("who_needs_a_clock", ("core.kind",)), ("vocabulary_size", ("core.kind", "task.vocab_size"))],
+)
+def test_each_panel_of_a_tuned_figure_is_named_once(name, panels):
+    experiment = find_experiment(name)
+    made, _ = tune(experiment, trials(experiment, "demo"), {PATH: "0.001:0.004:3"})
+    assert names_of(made.figure.panels) == panels
 
 
 @pytest.fixture(scope="module")

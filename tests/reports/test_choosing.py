@@ -6,7 +6,16 @@ from dataclasses import replace
 import pytest
 
 from pernn.lab.config import flatten
-from pernn.lab.experiments import Choice, Claim, Contrast, Differs, Place, find_experiment, trials
+from pernn.lab.experiments import (
+    Choice,
+    Claim,
+    Contrast,
+    Differs,
+    DiffersMore,
+    Place,
+    find_experiment,
+    trials,
+)
 from pernn.lab.experiments.grids import VALIDATION_SEEDS
 from pernn.lab.experiments.learning_rate import COLUMN, RATES, tuned
 from pernn.lab.reports import judge
@@ -92,6 +101,34 @@ def test_trials_that_choose_are_not_missed() -> None:
     (claim,) = [one for one in experiment.claims if one.name == "encoding_helps_gru_tuned"]
     found = judge(claim, finished, specs)
     assert (found.verdict, found.num_seeds, found.num_missing) == ("too few seeds", 4, 2)
+
+
+def test_conditions_that_a_claim_does_not_compare_are_not_asked_for() -> None:
+    claim = replace(
+        CLAIM,
+        predicate=DiffersMore(
+            "token_accuracy",
+            {},
+            ENCODING,
+            Contrast("core.kind", treated="lstm", baseline="gru"),
+            "task.vocab_size",
+        ),
+    )
+    two = [
+        one | {"core.kind": core, "task.vocab_size": 8, "run": f"{core}{one['run']}"}
+        for core in ("gru", "lstm")
+        for one in records()
+    ]
+    # A third core, of which no trial that chooses has run.
+    third = [
+        one | {"core.kind": "elman", "task.vocab_size": 8, "run": f"elman{one['run']}"}
+        for one in records()
+        if one["seed"] not in VALIDATION_SEEDS
+    ]
+    found, alone = judge(claim, [*two, *third]), judge(claim, two)
+    assert alone.interval is not None
+    assert (found.verdict, found.interval) == (alone.verdict, alone.interval)
+    assert "elman" not in found.detail
 
 
 def test_any_experiment_can_be_tuned() -> None:

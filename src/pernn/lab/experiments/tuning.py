@@ -157,7 +157,8 @@ def tune(
     layout = experiment.figure
     # The former axis tells panels apart, where it is a setting of other trials.
     axis = [one for one in names_of(layout.x) if one.partition(".")[0] in RunSpec.model_fields]
-    panels = (*names_of(layout.panels), *(one for one in axis if one != column))
+    told = (*names_of(layout.panels), *(one for one in axis if one != column))
+    panels = tuple(dict.fromkeys(told))
     made = replace(
         experiment,
         claims=tuple(at_best(one, column, metric) for one in experiment.claims),

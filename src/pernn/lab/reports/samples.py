@@ -219,8 +219,17 @@ def choose(
     choice = claim.choice
     if choice is None:
         return records, planned, ""
-    where = settings_of(claim)
-    about = [one for one in (*planned, *records) if matches(one, where)]
+    where, between = settings_of(claim), getattr(claim.predicate, "between", None)
+    # Of conditions that a claim does not compare nothing is chosen, and nothing asked.
+    compared = [
+        {key: value for key, value in side.items() if is_setting(key)}
+        for _, side in (sides(between) if between else [(1, {})])
+    ]
+    about = [
+        one
+        for one in (*planned, *records)
+        if matches(one, where) and any(matches(one, side) for side in compared)
+    ]
     tried = _tried(choice, about)
     best = {condition: _best(choice, found, label) for condition, found in tried.items()}
 
