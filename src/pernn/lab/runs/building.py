@@ -106,7 +106,8 @@ def build(
         model.reset_phase(_generator(spec, "phase"))
     model.reset_output_layer(_generator(spec, "readout"))
     set_strength(model, spec.training.iterations, spec.training)
-    model.embedding.requires_grad_(not spec.training.frozen_embedding)
+    if spec.training.frozen_embedding:
+        model.embedding.requires_grad_(False)
     return Trial(model.to(device), stream, preset)
 
 

@@ -1,5 +1,6 @@
 """All that changes in training, listed once, and its form on disk."""
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,10 +24,8 @@ MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 MOMENTUM = 0.9
 
 
-class Momentum:
-    """Descent along gradients with momentum, or along its signs.
-
-    The buffer is 0.9 times itself plus the gradient; weights change by the rate times it.
+class Descent(ABC):
+    """Change of parameters by their gradients.
 
     Every method of an optimiser of `torch.optim` first loads `torch._dynamo`, which takes a process
     as long as loading the rest of PyTorch, and a fifth of a worker's memory. See
@@ -34,30 +33,58 @@ class Momentum:
 
     Args:
         parameters: What is trained; all of one type, on one device.
-        takes_signs: Whether only the buffer's signs count.
 
     Attributes:
         param_groups: One group, with `params` and the rate `lr`: a tensor on a GPU, so that a
             recording reads it where it lies.
         state: Parameter → what is kept of it, by names of `kept`, from its first step on.
-
-    Source: `torch.optim.SGD`; Bernstein et al. (2018), "signSGD", algorithm 2 (Signum).
     """
 
-    kept: ClassVar[tuple[str, ...]] = ("momentum_buffer",)
+    kept: ClassVar[tuple[str, ...]]
 
-    def __init__(self, parameters: Iterable[nn.Parameter], *, takes_signs: bool = False) -> None:
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         trained = list(parameters)
         on_cpu = trained[0].device.type == "cpu"
         rate = 0.0 if on_cpu else torch.zeros((), device=trained[0].device)
         self.param_groups: list[dict[str, Any]] = [{"params": trained, "lr": rate}]
         self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
-        self.takes_signs = takes_signs
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
         for parameter in self.param_groups[0]["params"]:
             parameter.grad = None
+
+    @abstractmethod
+    def step(self) -> None:
+        """Change every parameter that has a gradient."""
+
+    def moments_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return a parameter's state, made on its first step."""
+        state = self.state[parameter]
+        if not state:
+            state |= {name: torch.zeros_like(parameter) for name in self.kept}
+            if "step" in state:
+                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+        return state
+
+
+class Momentum(Descent):
+    """Descent along gradients with momentum, or along its signs.
+
+    The buffer is 0.9 times itself plus the gradient; weights change by the rate times it.
+
+    Args:
+        parameters: What is trained; all of one type, on one device.
+        takes_signs: Whether only the buffer's signs count.
+
+    Source: `torch.optim.SGD`; Bernstein et al. (2018), "signSGD", algorithm 2 (Signum).
+    """
+
+    kept = ("momentum_buffer",)
+
+    def __init__(self, parameters: Iterable[nn.Parameter], *, takes_signs: bool = False) -> None:
+        super().__init__(parameters)
+        self.takes_signs = takes_signs
 
     @torch.no_grad()
     def step(self) -> None:
@@ -70,17 +97,8 @@ class Momentum:
         ways = torch._foreach_sign(buffers) if self.takes_signs else buffers
         torch._foreach_sub_(trained, torch._foreach_mul(ways, group["lr"]))
 
-    def moments_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        """Return a parameter's state, made on its first step."""
-        state = self.state[parameter]
-        if not state:
-            state |= {name: torch.zeros_like(parameter) for name in self.kept}
-            if "step" in state:
-                state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
-        return state
 
-
-class FusedAdam(Momentum):
+class FusedAdam(Descent):
     """Adam by PyTorch's fused kernel, to the same bits.
 
     Args:
@@ -122,7 +140,7 @@ class FusedAdam(Momentum):
         )
 
 
-def make_optimizer(kind: Optimizer, parameters: Iterable[nn.Parameter], preset: Preset) -> Momentum:
+def make_optimizer(kind: Optimizer, parameters: Iterable[nn.Parameter], preset: Preset) -> Descent:
     """Return what changes parameters."""
     match kind:
         case "sgd" | "sign":
@@ -146,7 +164,7 @@ class TrainState:
     """
 
     model: nn.Module
-    optimizer: Momentum
+    optimizer: Descent
     update: int = 0
     sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
 
