@@ -1,12 +1,14 @@
 """Estimates: what was measured against what a real trial takes; what is known and what is not."""
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pernn.errors import MachineError, show_time
+from pernn.kernels import loading
 from pernn.lab.runs import RunSpec, estimate, estimates, execute
 from pernn.lab.runs.estimates import measure
 from pernn.lab.store import RunDirectory
@@ -53,6 +55,35 @@ def test_the_time_is_that_of_the_updates(tmp_path: Path, monkeypatch: pytest.Mon
     assert estimate(specs, tmp_path, **HERE).hours == pytest.approx(expected)
     halved = estimate(specs, tmp_path, **HERE | {"jobs": 2}).hours
     assert halved == pytest.approx([hours / 2 for hours in expected])
+
+
+def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path: Path) -> None:
+    changes = [
+        {},
+        {"training.iterations": 50, "seed": 2},
+        {"training.optimizer": "sgd"},
+        {"training.frozen_embedding": True},
+    ]
+    found = estimate([SPEC.override(change) for change in changes], tmp_path, **HERE)
+    assert (found.num_kinds, found.num_measured) == (3, 3)
+
+
+def test_kernels_that_are_compiled_first_are_no_part_of_an_update(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a fresh machine the first update would take as long as the compiler."""
+    load = loading._load
+
+    def compile_first() -> loading.Kernels:
+        time.sleep(2 * estimates.ENOUGH_SECONDS)
+        return load()
+
+    monkeypatch.setattr(loading, "_decision", loading._Decision())
+    monkeypatch.setattr(loading, "_load", compile_first)
+    taken, _ = measure(SPEC, "cpu", 1)
+    assert loading._decision.made
+    assert len(taken) > 1
+    assert max(taken) < estimates.ENOUGH_SECONDS
 
 
 def test_an_analysis_is_measured_by_one_checkpoint() -> None:

@@ -159,7 +159,8 @@ def _hours(
 
 def _kind(spec: RunSpec) -> str:
     """Name what decides the time of an update."""
-    training = {"batch_size": spec.training.batch_size, "precision": spec.training.precision}
+    deciding = ("batch_size", "precision", "optimizer", "frozen_embedding")
+    training = {name: getattr(spec.training, name) for name in deciding}
     shape = spec.dump() | {"training": training, "pretraining": None, "seed": 0}
     return json.dumps(shape, sort_keys=True)
 
@@ -174,6 +175,7 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     """Return seconds of a stage's updates, and bytes of a checkpoint."""
     import torch
 
+    from pernn.kernels import find_kernels
     from pernn.lab.training import TrainState, Updated, advance, choose_device, computing, now
 
     from .analysis import analyse
@@ -185,6 +187,9 @@ def measure(spec: RunSpec, device: str, threads: int) -> tuple[list[float], int]
     alone = spec.model_copy(update={"pretraining": None, "analysis": None})
     task = build_task(alone, chosen)
     check_memory(alone, task, chosen)
+    if chosen.type == "cpu":
+        # Where they must be compiled first, that is no update's time.
+        find_kernels()
     moments = [now(chosen)]
     if spec.analysis is not None:
         with computing("fp32", chosen):
