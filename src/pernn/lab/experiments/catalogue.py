@@ -136,6 +136,11 @@ CATALOGUE = {
         "When is the encoding needed: early in training, late, or for every answer?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "zipf": Entry(
+        "pernn.lab.experiments.zipf",
+        "Is it rare tokens, at an equal entropy of the tokens?",
+        "ours; of v3, Figs. 2 and 3",
+    ),
     "anatomy": Entry(
         "pernn.lab.experiments.anatomy",
         "Which wrong answers do networks give, and how do they hold tokens, at equal accuracy?",

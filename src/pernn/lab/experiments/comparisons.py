@@ -47,6 +47,7 @@ LABELS = {
     "task.length": "Input length L",
     "task.hold_time": "Steps of waiting",
     "task.rare_share": "Share r of Rare tokens",
+    "task.exponent": "Exponent of the Zipf law",
     "task.dimension": "Dimension",
     "task.min_length": "Shortest input",
     "task.num_held_out": "Held-out sequences",

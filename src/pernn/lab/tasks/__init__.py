@@ -70,5 +70,6 @@ from .vocabulary_extension import (
     NewAndMixed as NewAndMixed,
     VocabularyExtensionConfig as VocabularyExtensionConfig,
 )
+from .zipf import ByRank as ByRank, Zipf as Zipf, ZipfConfig as ZipfConfig
 
 __getattr__ = exports(__name__)

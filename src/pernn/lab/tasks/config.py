@@ -133,6 +133,7 @@ TASKS = Registry(
         "autoregressive": "pernn.lab.tasks.config:AutoregressiveConfig",
         "variable_length": "pernn.lab.tasks.config:VariableLengthConfig",
         "longer_inputs": "pernn.lab.tasks.longer_inputs:LongerInputsConfig",
+        "zipf": "pernn.lab.tasks.zipf:ZipfConfig",
         "dual_frequency": "pernn.lab.tasks.dual_frequency:DualFrequencyConfig",
         "coded_reversal": "pernn.lab.tasks.coded:CodedReversalConfig",
         "infinite_vocabulary": "pernn.lab.tasks.infinite_vocabulary:InfiniteVocabularyConfig",

@@ -1,0 +1,147 @@
+"""Ids of a Zipf law, and accuracy by how rare a token and its company are."""
+
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import cached_property
+from itertools import accumulate
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt64
+from pydantic import Field
+
+from pernn.errors import ConfigError
+from pernn.lab.interfaces import Batch, Measurement, Predictions
+from pernn.randomness import uniform
+
+from .config import TokenTaskConfig
+from .evaluation import Sequences
+from .sequences import Reverse
+from .synthetic import SyntheticTask
+
+EXACT = Context(prec=30)
+"""Powers in decimals are the same on every processor, those of its vector units are not."""
+COMPANY = ("Mostly frequent", "Mostly rare")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zipf:
+    """Independent ids, the id k with a probability ∝ (k + 1)^−exponent.
+
+    No id's probability is off by more than 2⁻⁵².
+
+    Args:
+        vocab_size: Number of token ids, K.
+        exponent: 0 for ids that are equally likely.
+
+    Raises:
+        ConfigError: If there are fewer than two ids, or frequent ids would be the rarer ones.
+    """
+
+    vocab_size: int
+    exponent: float
+
+    def __post_init__(self) -> None:
+        if self.vocab_size < 2 or self.exponent < 0:
+            raise ConfigError(
+                "vocab_size must be at least 2 and exponent at least 0, got "
+                f"{self.vocab_size} and {self.exponent}"
+            )
+
+    @cached_property
+    def bounds(self) -> Float64[np.ndarray, " ids"]:
+        """Upper ends of the ids' parts of [0, 1), in their order."""
+        power = Decimal(str(-self.exponent))
+        weights = (EXACT.power(Decimal(rank), power) for rank in range(1, self.vocab_size + 1))
+        sums = [*accumulate(weights, EXACT.add)]
+        scale = EXACT.divide(2**53, sums[-1])
+        return np.array([int(EXACT.multiply(one, scale)) / 2**53 for one in sums[:-1]] + [1.0])
+
+    @property
+    def middles(self) -> Float64[np.ndarray, " ids"]:
+        """Share of all tokens that are more frequent, half of the id's own included."""
+        ends: Float64[np.ndarray, " ids"] = np.concatenate([[0.0], self.bounds])
+        return (ends[1:] + ends[:-1]) / 2
+
+    def draw(
+        self, words: UInt64[np.ndarray, "batch input_time"]
+    ) -> Int64[np.ndarray, "batch input_time"]:
+        """Map one random word to each id."""
+        ids: Int64[np.ndarray, "batch input_time"]
+        ids = np.searchsorted(self.bounds, uniform(words), side="right")
+        return ids
+
+    def num_sequences(self, length: int) -> int:
+        """Count the distinct sequences of a length."""
+        count: int = self.vocab_size**length
+        return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByRank:
+    """Token accuracy by how rare the target is, and the tokens beside it.
+
+    Ids in the order of their frequency are cut into four quarters of the probability, so a token of
+    an input comes from each about equally often, whatever the exponent. Its company is mostly rare
+    if more of the other tokens are from the two rare quarters than from the two frequent ones;
+    where as many are, the token is left out.
+
+    Args:
+        source: Of the inputs.
+    """
+
+    source: Zipf
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Return a table: quarter of the target × company."""
+        quarter = (self.source.middles * 4).astype(np.int64)[batch.targets]
+        rare = quarter >= 2
+        balance = 2 * (rare.sum(axis=1, keepdims=True) - rare) - (rare.shape[1] - 1)
+        right = predictions.values == batch.targets
+        cells = {
+            (place + 1, name): right[(quarter == place) & (np.sign(balance) == sign)]
+            for place in range(4)
+            for sign, name in zip((-1, 1), COMPANY, strict=True)
+        }
+        shown = {cell: found for cell, found in cells.items() if found.size}
+        table = {
+            "target": [target for target, _ in shown],
+            "disturbants": [name for _, name in shown],
+            "token_accuracy": [float(found.mean()) for found in shown.values()],
+            "num_tokens": [found.size for found in shown.values()],
+        }
+        return Measurement({}, {"by_rank": table})
+
+
+class ZipfConfig(TokenTaskConfig):
+    """Return the input in reverse order. Ids follow a Zipf law.
+
+    Picture (L = 4):
+        input    0  2  0 11  ?  ?  ?  ?
+        target   .  .  .  . 11  0  2  0
+
+    The id k has a probability ∝ (k + 1)^−exponent, in training and test.
+
+    Attributes:
+        vocab_size: Number of token ids, K.
+        exponent: 0 for ids that are equally likely, as in `reverse_ordering`; 1 as in natural text.
+
+    Source: ours.
+    """
+
+    kind: Literal["zipf"] = "zipf"
+    references: ClassVar[tuple[str, ...]] = ()
+    vocab_size: Annotated[int, Field(ge=2, le=2**16)] = 64
+    exponent: Annotated[float, Field(ge=0, le=4)] = 1.0
+
+    @property
+    def name(self) -> str:
+        """Canonical description: what the data depend on beside the seed."""
+        return f"{super().name} exponent={self.exponent!r}"
+
+    def build(self) -> SyntheticTask:
+        """Build the task."""
+        source = Zipf(vocab_size=self.vocab_size, exponent=self.exponent)
+        return self.compose(
+            Reverse(), source=source, metrics=(Sequences(), ByRank(source=source))
+        )
