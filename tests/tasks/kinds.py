@@ -115,13 +115,15 @@ def num_test(config):
 
 
 KINDS = list(NAIVE)
-# These have tests of their own: codes, longer test sequences, vectors, two sorts of them, text.
+# These have tests of their own: codes, longer test sequences, vectors, two sorts of them, text,
+# sequences that are too rare to be found.
 ELSEWHERE = {
     "coded_reversal",
     "longer_inputs",
     "infinite_vocabulary",
     "vocabulary_extension",
     "language_modelling",
+    "zipf",
 }
 every_task = pytest.mark.parametrize("kind", KINDS)
 

@@ -71,25 +71,24 @@ def _claims(core: str, cell: str) -> tuple[Claim, ...]:
     steepest = max(LAWS[ENTROPIES[core]])
     here: Settings = {"core.kind": core, **either(CELLS[cell][0])}
     between = Contrast(EXPONENT, treated=steepest, baseline=0.0)
+    law = f"under exponent {steepest:g}"
+    others, cost = "the other tokens are mostly rare", "mostly rare other tokens cost"
     said = (
         (
             "saves_more",
-            f"the encoding saves the {{}} a larger factor of updates to {LEVEL} under exponent "
-            f"{steepest:g} than 0",
+            f"the encoding saves the {{}} a larger factor of updates to {LEVEL} {law} than 0",
             DiffersMore(pace_column(LEVEL), here, GAIN, between, BATCH),
             None,
         ),
         (
             "gains_more",
-            f"the encoding raises the {{}}'s final accuracy more under exponent {steepest:g} than "
-            "0",
+            f"the encoding raises the {{}}'s final accuracy more {law} than 0",
             DiffersMore("token_accuracy", here, ENCODING, between, BATCH),
             None,
         ),
         (
             "disturbants_matter",
-            f"under exponent {steepest:g} the vanilla {{}}'s accuracy is lower where the other "
-            "tokens are mostly rare",
+            f"{law} the vanilla {{}}'s accuracy is lower where {others}",
             Differs(
                 "token_accuracy",
                 {**here, EXPONENT: steepest, "encoding.kind": ENCODING.baseline},
@@ -101,8 +100,7 @@ def _claims(core: str, cell: str) -> tuple[Claim, ...]:
         ),
         (
             "encoding_gives_resilience",
-            f"under exponent {steepest:g} mostly rare other tokens cost the encoded {{}} less "
-            "accuracy than the vanilla one",
+            f"{law} {cost} the encoded {{}} less accuracy than the vanilla one",
             DiffersMore(
                 "token_accuracy", {**here, EXPONENT: steepest}, DISTURBANTS, ENCODING, "target"
             ),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
 from itertools import accumulate
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int64, UInt64
@@ -60,8 +60,9 @@ class Zipf:
     @property
     def middles(self) -> Float64[np.ndarray, " ids"]:
         """Share of all tokens that are more frequent, half of the id's own included."""
-        ends: Float64[np.ndarray, " ids"] = np.concatenate([[0.0], self.bounds])
-        return (ends[1:] + ends[:-1]) / 2
+        ends = np.concatenate([[0.0], self.bounds])
+        middles: Float64[np.ndarray, " ids"] = (ends[1:] + ends[:-1]) / 2
+        return middles
 
     def draw(
         self, words: UInt64[np.ndarray, "batch input_time"]
@@ -72,19 +73,23 @@ class Zipf:
         return ids
 
     def num_sequences(self, length: int) -> int:
-        """Count the distinct sequences of a length."""
-        count: int = self.vocab_size**length
-        return count
+        """Count the distinct sequences of a length that are likely enough to be found.
+
+        It is e to their entropy, down to a power of two; others may take forever to be drawn.
+        """
+        weights = np.arange(1.0, self.vocab_size + 1) ** -self.exponent
+        bits = (np.log2(weights.sum()) - weights @ np.log2(weights) / weights.sum()) * length
+        return 1 << int(bits + 1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByRank:
     """Token accuracy by how rare the target is, and the tokens beside it.
 
-    Ids in the order of their frequency are cut into four quarters of the probability, so a token of
-    an input comes from each about equally often, whatever the exponent. Its company is mostly rare
-    if more of the other tokens are from the two rare quarters than from the two frequent ones;
-    where as many are, the token is left out.
+    Ids in the order of their frequency are cut into four quarters of the probability, an id being
+    in the one in which its middle lies. A target's company is mostly rare if more of the other
+    tokens are from the two rare quarters than from the two frequent ones; where as many are, it is
+    left out.
 
     Args:
         source: Of the inputs.
@@ -104,7 +109,7 @@ class ByRank:
             for sign, name in zip((-1, 1), COMPANY, strict=True)
         }
         shown = {cell: found for cell, found in cells.items() if found.size}
-        table = {
+        table: dict[str, list[Any]] = {
             "target": [target for target, _ in shown],
             "disturbants": [name for _, name in shown],
             "token_accuracy": [float(found.mean()) for found in shown.values()],
@@ -142,6 +147,4 @@ class ZipfConfig(TokenTaskConfig):
     def build(self) -> SyntheticTask:
         """Build the task."""
         source = Zipf(vocab_size=self.vocab_size, exponent=self.exponent)
-        return self.compose(
-            Reverse(), source=source, metrics=(Sequences(), ByRank(source=source))
-        )
+        return self.compose(Reverse(), source=source, metrics=(Sequences(), ByRank(source=source)))
