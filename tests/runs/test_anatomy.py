@@ -65,7 +65,10 @@ def test_a_spec_names_what_follows_on_the_training():
     for wrong, message in (
         ({"kind": "anatomy", "pairs": 1}, r"analysis\.pairs: unknown key .*num_sequences"),
         ({"kind": "anatomy", "levels": [1.5]}, r"analysis\.levels\.0"),
-        ({"kind": "physiology"}, r"analysis\.kind: .*'anatomy'"),
+        (
+            {"kind": "physiology"},
+            "analysis: kind must be 'anatomy' or 'descent', .*got 'physiology'",
+        ),
         ("anatomy", "analysis: expected a table of keys and values, got 'anatomy'"),
     ):
         with pytest.raises(ConfigError, match=message):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         compare_jacobians as compare_jacobians,
         similarity as similarity,
     )
+    from .descent import gradient_noise as gradient_noise, lead as lead
     from .jacobians import jacobian as jacobian, linearise as linearise
     from .linearisation import Linearisation as Linearisation, Projecting as Projecting
     from .memory import (

@@ -136,6 +136,11 @@ CATALOGUE = {
         "When is the encoding needed: early in training, late, or for every answer?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "descent": Entry(
+        "pernn.lab.experiments.descent",
+        "Do gradients differ at equal accuracy, and precede the fall of the loss?",
+        "ours; of v3, Fig. 5",
+    ),
     "zipf": Entry(
         "pernn.lab.experiments.zipf",
         "Is it rare tokens, at an equal entropy of the tokens?",

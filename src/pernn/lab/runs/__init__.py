@@ -6,6 +6,7 @@ from pernn.lazy import exports
 
 from .spec import (
     AnatomyAnalysis as AnatomyAnalysis,
+    DescentAnalysis as DescentAnalysis,
     Pretraining as Pretraining,
     RunSpec as RunSpec,
     StabilityAnalysis as StabilityAnalysis,

@@ -1,4 +1,4 @@
-"""Analysis of a training's checkpoints: gradient stability, and anatomy."""
+"""Analysis of a training's checkpoints: gradient stability, anatomy, and descent."""
 
 import math
 import threading
@@ -12,11 +12,14 @@ import numpy as np
 import torch
 
 from pernn.analysis import (
+    ALL,
     KINDS,
     RecallErrors,
+    gradient_noise,
     gradient_stability,
     input_gradients,
     latent_states,
+    lead,
     log_slope,
     perturb,
     position_changes,
@@ -30,15 +33,17 @@ from pernn.lab.store import RunDirectory, sealed
 from pernn.lab.tasks import SyntheticTask
 from pernn.lab.training import (
     TrainingConfig,
+    batch_loss,
     choose_device,
     computing,
     predict,
+    show,
 )
 from pernn.models import PositionEncodedRNN
 from pernn.randomness import RandomStream, Split
 
 from .building import build_stage, load_model, read_run, restore_weights
-from .spec import AnatomyAnalysis, RunSpec, StabilityAnalysis
+from .spec import AnatomyAnalysis, DescentAnalysis, RunSpec, StabilityAnalysis
 from .stages import Stage
 
 Tables = dict[str, dict[str, list[Any]]]
@@ -188,8 +193,93 @@ def _read_time(states: np.ndarray) -> dict[str, list[Any]]:
     return {"step": [*range(1, num_steps + 1)], "read": read.mean(axis=0).tolist()}
 
 
+class Descent:
+    """Measures the loss and its gradients in networks of one task with the same batches.
+
+    Args:
+        config: What is measured.
+        task: Whose sequences.
+        first: The training: batch size, seed.
+        device: Where the networks are.
+        budget: Bytes that gradient stability may take.
+    """
+
+    def __init__(
+        self,
+        config: DescentAnalysis,
+        task: SyntheticTask,
+        first: RunSpec,
+        device: torch.device,
+        budget: int,
+    ) -> None:
+        size = first.training.batch_size
+        stream = RandomStream(first.seed, task.name, Split.ANALYSIS)
+        # Pairs of sequences take later steps of this stream.
+        words = stream.words(0, config.num_batches * size * task.num_draws)
+        inputs = task.draw(words.reshape(-1, task.num_draws))
+        self.batch_size, self.device = size, device
+        self.batches = [
+            task.batch(inputs[start : start + size]) for start in range(0, len(inputs), size)
+        ]
+        stability = StabilityAnalysis(num_per_condition=config.num_per_condition)
+        self.stability = _measure_stability(stability, task, first.seed, budget)
+
+    def tables(self, model: PositionEncodedRNN) -> Tables:
+        """Return gradient stability by condition, and one row of loss and noise."""
+        weights = [one for one in model.parameters() if one.requires_grad]
+        losses, gradients = [], []
+        for batch in self.batches:
+            (shown,) = show(batch, self.device)
+            loss, _ = batch_loss(model, shown)
+            found = torch.autograd.grad(loss, weights)
+            gradients.append(torch.cat([one.flatten() for one in found]))
+            losses.append(loss.item())
+        signal, noise = gradient_noise(torch.stack(gradients), self.batch_size)
+        scale = math.log2(noise / signal) if noise > 0 < signal else None
+        numbers = {
+            "loss": math.fsum(losses) / len(losses),
+            "signal": signal,
+            "noise": noise,
+            "noise_scale": scale,
+        }
+        return {**self.stability(model), NOISE: {name: [one] for name, one in numbers.items()}}
+
+
+def by_disturbants(table: Mapping[str, Sequence[Any]]) -> dict[str, float]:
+    """Average the similarities of a checkpoint over the classes of the target."""
+    found: dict[str, list[float]] = {}
+    for value, word in zip(table["similarity"], table["disturbants"], strict=True):
+        found.setdefault(word, []).append(value)
+    return {word: math.fsum(values) / len(values) for word, values in found.items()}
+
+
+def at_levels(tables: Tables, levels: Sequence[float]) -> Tables:
+    """Put noise beside similarities, for each level that a checkpoint stands for."""
+    found = by_disturbants(tables[TABLE])
+    rows: dict[str, list[Any]] = {"disturbants": [*found], "similarity": [*found.values()]}
+    noise = {name: one * len(found) for name, one in tables[NOISE].items()}
+    return _repeat({LEVELS: rows | noise}, levels)
+
+
+def find_lead(lines: Iterable[Mapping[str, Any]]) -> float | None:
+    """Correlate the similarity among Rare disturbants with the next fall of the loss.
+
+    Without classes of tokens it is that of all pairs; the untrained network is left out.
+    """
+    series = []
+    for line in lines:
+        found = by_disturbants(line[TABLE])
+        if line["update"]:
+            series.append((found.get("Rare", found.get(ALL)), line[NOISE]["loss"][0]))
+    if len(series) < 4:
+        return None
+    value = lead(*np.array(series).T)
+    return None if math.isnan(value) else value
+
+
 Line = dict[str, Any]
 TABLE, MAP = "gradient_stability", "stability_map"
+NOISE, LEVELS = "gradient_noise", "at_levels"
 KIND = "analysis"
 """Marks the lines of `metrics.jsonl` that hold the tables of one checkpoint."""
 MEMORY_BUDGET = 2**29
@@ -242,10 +332,14 @@ class AnalysisRun(Stage):
         """Put the tables of all checkpoints beside what the training came to."""
         last, trained = self.training.training.iterations, self.trained
         kept = {"num_parameters", "weights_sha256", "diverged"} & trained.keys()
+        metrics = {**trained["metrics"], **summarise(self.lines.get(last, {}))}
+        if isinstance(self.spec.analysis, DescentAnalysis):
+            found = find_lead(self.lines[update] for update in sorted(self.lines))
+            metrics |= {} if found is None else {"lead": found}
         return {
             **{key: trained[key] for key in sorted(kept)},
             "fingerprint": self.directory.fingerprint,
-            "metrics": {**trained["metrics"], **summarise(self.lines.get(last, {}))},
+            "metrics": metrics,
             "tables": {**trained["tables"], **tabulate(list(self.lines.values()), last)},
         }
 
@@ -328,20 +422,26 @@ class _Measurement:
         if config is None or not isinstance(task, SyntheticTask):
             raise ConfigError(f"checkpoints are measured on tokens, not on {first.task.kind}")
         self.first, self.root, self.device = first, root, device
+        self.local = threading.local()
         self.levels: Mapping[int, Sequence[float]] = {}
         self.measure: Callable[[PositionEncodedRNN], Tables]
+        if isinstance(config, StabilityAnalysis):
+            self.measure = _measure_stability(config, task, spec.seed, budget)
+            return
+        self.levels = find_levels(config, first, root)
         if isinstance(config, AnatomyAnalysis):
-            self.levels = find_levels(config, first, root)
             self.measure = Anatomy(config, task, spec.seed, device).tables
         else:
-            self.measure = _measure_stability(config, task, spec.seed, budget)
-        self.local = threading.local()
+            self.measure = Descent(config, task, first, device, budget).tables
 
     def of(self, update: int) -> Line:
         """Return the line of one checkpoint."""
         tables = self.measure(self._network(update))
-        if self.levels:
-            tables = _repeat(tables, self.levels.get(update, []))
+        levels = self.levels.get(update, [])
+        if NOISE in tables:
+            tables |= at_levels(tables, levels) if levels else {}
+        elif levels:
+            tables = _repeat(tables, levels)
         return {"update": update, "kind": KIND, **tables}
 
     def _network(self, update: int) -> PositionEncodedRNN:
@@ -381,7 +481,7 @@ def _measure_stability(
 
 
 def find_levels(
-    config: AnatomyAnalysis, first: RunSpec, root: Path
+    config: AnatomyAnalysis | DescentAnalysis, first: RunSpec, root: Path
 ) -> Mapping[int, Sequence[float]]:
     """Return which levels a training's checkpoints stand for."""
     lines = RunDirectory(root, first.fingerprint()).read_metrics()
@@ -433,9 +533,10 @@ def summarise(line: Mapping[str, Any]) -> dict[str, float]:
     """Return a checkpoint's mean similarity, also by kind of disturbants."""
     if TABLE not in line:
         return {}
-    table = line[TABLE]
-    groups: dict[str, list[float]] = {"similarity": table["similarity"]}
-    for word, value in zip(table["disturbants"], table["similarity"], strict=True):
-        if word in ("Frequent", "Rare"):
-            groups.setdefault(f"similarity_{word.lower()}_disturbants", []).append(value)
-    return {name: math.fsum(values) / len(values) for name, values in groups.items()}
+    similarities = line[TABLE]["similarity"]
+    found = {"similarity": math.fsum(similarities) / len(similarities)}
+    return found | {
+        f"similarity_{word.lower()}_disturbants": value
+        for word, value in by_disturbants(line[TABLE]).items()
+        if word != ALL
+    }

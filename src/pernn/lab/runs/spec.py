@@ -74,18 +74,45 @@ class AnatomyAnalysis(Config):
     noise: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.01, 0.1)
 
 
-def _find_analysis(value: Any) -> "StabilityAnalysis | AnatomyAnalysis | None":
-    """Return what a table of values stands for; the older sort has no kind."""
-    if value is None or isinstance(value, StabilityAnalysis | AnatomyAnalysis):
+class DescentAnalysis(Config):
+    """Gradient stability and noise of gradients, over the training and at matched accuracies.
+
+    Attributes:
+        kind: `descent`.
+        levels: Training accuracies, as for `anatomy`.
+        num_per_condition: Pairs of sequences per condition.
+        num_batches: Batches, as large as those of the training, whose gradients are compared.
+    """
+
+    kind: Literal["descent"]
+    levels: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.5, 0.8, 0.95)
+    num_per_condition: Annotated[int, Field(ge=1, le=2**20)] = 64
+    num_batches: Annotated[int, Field(ge=2, le=2**16)] = 64
+
+
+Analysis = StabilityAnalysis | AnatomyAnalysis | DescentAnalysis
+KINDS: Mapping[str | None, type[Analysis]] = {
+    None: StabilityAnalysis,
+    "anatomy": AnatomyAnalysis,
+    "descent": DescentAnalysis,
+}
+"""Kind → analysis; the oldest has none."""
+
+
+def _find_analysis(value: Any) -> Analysis | None:
+    """Return what a table of values stands for."""
+    if value is None or isinstance(value, Analysis):
         return value
     if not isinstance(value, Mapping):
         raise ConfigError(f"expected a table of keys and values, got {str(value)[:60]!r}")
-    return (AnatomyAnalysis if "kind" in value else StabilityAnalysis).load(value)
+    kind = value.get("kind")
+    if kind not in KINDS:
+        known = " or ".join(repr(one) for one in KINDS if one)
+        raise ConfigError(f"kind must be {known}, or left out; got {str(kind)[:60]!r}")
+    return KINDS[kind].load(value)
 
 
-AnyAnalysis = Annotated[
-    SerializeAsAny[StabilityAnalysis | AnatomyAnalysis | None], PlainValidator(_find_analysis)
-]
+AnyAnalysis = Annotated[SerializeAsAny[Analysis | None], PlainValidator(_find_analysis)]
 
 
 class RunSpec(Config):

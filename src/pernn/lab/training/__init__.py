@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Updated as Updated,
         advance as advance,
     )
-    from .objective import DeviceBatch as DeviceBatch
+    from .objective import DeviceBatch as DeviceBatch, batch_loss as batch_loss, show as show
     from .precision import (
         choose_device as choose_device,
         computing as computing,
