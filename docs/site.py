@@ -47,7 +47,6 @@ NAVIGATION = {
         "docs/quickstart.md",
         "docs/pytorch.md",
         "docs/commands.md",
-        "docs/journeys.md",
         "docs/extend.md",
         "docs/sweeps.md",
         "docs/analysis.md",

@@ -22,7 +22,6 @@ BOUNDS = {
     ("docs/pytorch.md",): 550,
     ("docs/analysis.md",): 800,
     ("docs/commands.md",): 400,
-    ("docs/journeys.md",): 250,
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
     ("docs/evidence/report.md",): 1_950,
