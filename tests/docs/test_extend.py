@@ -22,7 +22,6 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import (
     CATALOGUE,
-    LABELS,
     experiment_names,
     find_experiment,
     registered,
@@ -30,6 +29,7 @@ from pernn.lab.experiments import (
 )
 from pernn.lab.interfaces import BatchStream
 from pernn.lab.reports import judge
+from pernn.lab.reports.texts import Labels
 from pernn.lab.tasks import TASKS, Rule
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN
 
@@ -182,7 +182,8 @@ def test_parts_of_ones_own_stand_in_a_figure_beside_the_built_in_ones(
     kinds = [*module.TASKS, *module.CORES, *module.ENCODINGS]
     assert [sum(kind in row for row in rows) for kind in kinds] == [8] * 6
     drawn = (module.sweep.page.parent / "figure.svg").read_text()
-    assert [kind for kind in kinds if LABELS.get(kind, kind) not in drawn] == []
+    label = Labels({})
+    assert [kind for kind in kinds if label(kind) not in drawn] == []
 
 
 def test_a_plain_module_is_a_core_in_training_decoding_and_analysis(pasted):

@@ -142,6 +142,37 @@ def test_the_page_says_it_all(report: Report) -> None:
     assert trials()[-1]["run"] in text
 
 
+def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(
+    report: Report, tmp_path: Path
+) -> None:
+    found = trials(cores=("gru", "mine.mingru:MinGRUConfig"))
+    own = write(tmp_path, found)
+    page = own.page.read_text()
+    heads = re.findall(r"<h2>(.*?)</h2>", page)
+    assert heads[:2] == ["Your own parts", "Figure"]
+    assert heads[2].startswith("What the paper claims")
+    ((name, compared),) = own.own
+    assert name == "MinGRU: Position-encoded − Vanilla"
+    assert f"<td>{name}</td>" in page
+    assert "mine.mingru:MinGRUConfig" not in re.sub(
+        r"<details.*?</details>", "", page, flags=re.DOTALL
+    )
+    accuracy = {
+        encoding: [
+            one["token_accuracy"]
+            for one in found
+            if (one["core.kind"], one["encoding.kind"]) == ("mine.mingru:MinGRUConfig", encoding)
+        ]
+        for encoding in ("sinusoidal", "none")
+    }
+    gain = (sum(accuracy["sinusoidal"]) - sum(accuracy["none"])) / len(accuracy["none"])
+    assert compared.overall is not None
+    assert compared.overall.interval.estimate == pytest.approx(gain)
+    assert report.own == []
+    assert "Your own parts" not in report.page.read_text()
+    assert write(tmp_path / "one", trials(("mine:Own",), seeds=(111,))).own == []
+
+
 def test_the_page_is_self_contained(report: Report) -> None:
     reader = read(report)
     assert "svg" in reader.tags

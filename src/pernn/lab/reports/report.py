@@ -1,20 +1,26 @@
 """Reports of sweeps: figures, tables, verdicts and one page."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from pernn.errors import ConfigError
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import Experiment, names_of
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import storing, to_json, write_atomically
 from pernn.lab.trials import NAMING, Trial, describe, is_setting, unroll
 
 from .claims import Verdict
+from .comparing import Comparison, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
+from .pairs import Side
 from .records import Record, is_pace, sort_key
 from .registered import Registered, judge_experiment
 from .rules import Outcome
@@ -38,6 +44,9 @@ METRICS = (
     "loss",
 )
 """Metrics in the order in which `table.csv` has them beside those of the figure."""
+
+ARM = ("core.kind", "encoding.kind")
+"""Columns whose values may be parts of one's own."""
 
 LONG = 60
 """Tables with more rows are folded on the page."""
@@ -136,6 +145,32 @@ class Report:
         return judge_experiment(
             self.experiment, self.scale, self.records, self.planned, self._registered
         )
+
+    @cached_property
+    def own(self) -> list[tuple[str, Comparison]]:
+        """What was measured of parts of one's own: each, with the encoding against without.
+
+        No claim is about these, so their differences, paired by seed, stand by themselves.
+        """
+        arms: dict[tuple[str, str], list[Record]] = {}
+        for one in self.records:
+            if {*ARM} <= one.keys():
+                arms.setdefault((one[ARM[0]], one[ARM[1]]), []).append(one)
+        found = []
+        for (core, encoding), treated in arms.items():
+            is_own = core not in CORES.builtin or encoding not in ENCODINGS.builtin
+            plain = arms.get((core, "none"), [])
+            if encoding == "none" or not is_own or not plain:
+                continue
+            first, second = (
+                Side(self.label(kind), some, dict(zip(ARM, (core, kind), strict=True)))
+                for kind, some in ((encoding, treated), ("none", plain))
+            )
+            # One seed makes no pairs that could be compared.
+            with suppress(ConfigError):
+                name = f"{self.label(core)}: {first.name} − {second.name}"
+                found.append((name, compare(first, second, self.metrics[0])))
+        return found
 
     @cached_property
     def figure(self) -> Drawing:

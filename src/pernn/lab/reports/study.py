@@ -50,9 +50,9 @@ def study_page(reports: Sequence[Report], further: Sequence[str] = ()) -> str:
 
     Arguments and errors are those of `write_study`.
     """
-    # One's own experiments first, then ours, the headline before the others.
+    # One's own parts and experiments first, then ours, the headline before the others.
     names = sorted(experiment_names(), key=_place)
-    reports = sorted(reports, key=lambda one: _place(one.experiment.name))
+    reports = sorted(reports, key=lambda one: (not one.own, _place(one.experiment.name)))
     parts = {id(one): _part(one, f"sweep-{place}") for place, one in enumerate(reports)}
     missing = [name for name in names if name not in {one.experiment.name for one in reports}]
     claims = count_claims(reports, names)

@@ -1,5 +1,6 @@
 """Names of columns and values, texts made safe, and templates."""
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -96,6 +97,8 @@ FEW = 4
 """So many values are listed one by one."""
 
 SEPARATOR = " · "
+PLACE = re.compile(r"[A-Za-z_][\w.]*:([A-Za-z_]\w*?)(?:Config)?")
+"""The kind of a part of one's own, `module:ClassConfig`, which is called by its class."""
 
 
 def value_of(record: Record, columns: Columns | None) -> Any:
@@ -128,6 +131,8 @@ class Labels:
             return clean(self.names[str(value)])
         if isinstance(value, str) and value in LABELS:
             return LABELS[value]
+        if isinstance(value, str) and (place := PLACE.fullmatch(value)):
+            return clean(place[1])
         if value is None:
             return "–"
         if isinstance(value, bool) or not isinstance(value, int | float):
