@@ -8,6 +8,7 @@ from .config import (
     CORPORA as CORPORA,
     CorpusConfig as CorpusConfig,
     GrammarConfig as GrammarConfig,
+    SotuConfig as SotuConfig,
     TextConfig as TextConfig,
     WikitextConfig as WikitextConfig,
 )

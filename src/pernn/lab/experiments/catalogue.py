@@ -166,6 +166,11 @@ CATALOGUE = {
         "Does an encoding serve inputs longer than those it was trained with?",
         "ours; of v3, Fig. 9; v1, Fig. 6",
     ),
+    "real_text": Entry(
+        "pernn.lab.experiments.real_text",
+        "Does the encoding help with a real text, and with its rare words?",
+        "ours; of v5, appendix E",
+    ),
     "language_modelling": Entry(
         "pernn.lab.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",
