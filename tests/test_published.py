@@ -246,6 +246,7 @@ KINDS = [
     {"encoding.frequencies": "[0.392699]"},
     {"training.encoding_schedule": "early"},
     {"analysis.kind": "anatomy"},
+    {"task.kind": "zipf"},
 ]
 """Every core that experiments ran, and what the experiments between accounts brought."""
 
