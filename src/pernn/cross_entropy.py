@@ -5,7 +5,6 @@ once. Here a chunk of them is made, turned into its own gradient and multiplied 
 one takes its place.
 """
 
-from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from pernn.kernels import find_kernels, product
+from pernn.kernels import autocast_dtype, find_kernels, product, without_autocast
 
 CHUNK_SIZES = {"cpu": 2**23, "cuda": 2**26}
 """Logits at a time. On the CPU they fit into the last cache."""
@@ -59,8 +58,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wants = ctx.needs_input_grad
         num_rows, device = len(states), states.device.type
-        rounds = torch.is_autocast_enabled(device)
-        dtype = torch.get_autocast_dtype(device) if rounds else states.dtype
+        dtype = autocast_dtype(device) or states.dtype
         size = max(1, CHUNK_SIZES.get(device, 2**21) // len(weight))
         losses = states.new_empty(num_rows)
         hits = torch.empty(num_rows, dtype=torch.bool, device=states.device)
@@ -69,7 +67,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
         space = states.new_empty(min(size, num_rows), len(weight))
         output_layer = weight.to(dtype)
-        with torch.autocast(device, enabled=False) if rounds else nullcontext():
+        with without_autocast(device):
             for start in range(0, num_rows, size):
                 part = slice(start, start + size)
                 rows = states[part].to(dtype)

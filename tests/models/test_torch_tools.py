@@ -208,3 +208,10 @@ def test_several_processes_share_gradients(core, tmp_path):
         same(answer(nn.parallel.DistributedDataParallel(make(core)), tokens()), expected)
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_shapes_are_told_on_meta_where_there_is_no_autocast(core):
+    model = PositionEncodedRNN(16, core, embedding_size=8, hidden_size=8).to("meta")
+    outputs = model(torch.zeros(2, 5, dtype=torch.long, device="meta"), 3)
+    assert (outputs.shape, outputs.device.type) == ((2, 3, 16), "meta")

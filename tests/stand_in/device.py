@@ -185,8 +185,9 @@ class Autocast(TorchFunctionMode):
 def stand_in(patch: pytest.MonkeyPatch, factors: set[torch.dtype]) -> Iterator[StandIn]:
     """Put the device in place of a GPU; inside, `meta` has autocast and pinned memory."""
     mode, cast = StandIn(factors), Autocast()
-    real, enabled, dtype_of = (
+    real, available, enabled, dtype_of = (
         torch.autocast,
+        torch.amp.is_autocast_available,
         torch.is_autocast_enabled,
         torch.get_autocast_dtype,
     )
@@ -206,6 +207,9 @@ def stand_in(patch: pytest.MonkeyPatch, factors: set[torch.dtype]) -> Iterator[S
             cast.dtype = before
 
     patch.setattr(torch, "autocast", autocast)
+    patch.setattr(
+        torch.amp, "is_autocast_available", lambda kind: kind == "meta" or available(kind)
+    )
     patch.setattr(
         torch,
         "is_autocast_enabled",

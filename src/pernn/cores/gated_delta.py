@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pernn.errors import ConfigError
-from pernn.kernels import linear
+from pernn.kernels import linear, without_autocast
 
 from .core import Linear, check_sizes
 from .stacked import Layer, Stacked
@@ -86,7 +86,7 @@ class GatedDeltaLayer(Layer):
         whole = torch.compiler.is_compiling()
         starts, length = ((0,), num_steps) if whole else (range(0, num_steps, CHUNK), CHUNK)
         sums = []
-        with torch.autocast(gates.device.type, enabled=False):
+        with without_autocast(gates.device.type):
             run = _run_step if num_steps == 1 else _run_chunk
             for start in starts:
                 q, k, v, a, b = (values[:, :, start : start + length] for values in parts)

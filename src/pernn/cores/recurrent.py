@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import rounds_products
+from pernn.kernels import autocast_dtype, rounds_products
 
 from .core import Core, map_state
 from .factors import LayerFactors
@@ -193,7 +193,7 @@ class RecurrentCore(Core):
         """Run sequences of several lengths, by PyTorch's operator if it computes the same."""
         kind, (data, sizes, order, back) = vars(type(self)).get("kernel"), inputs
         rounds = data.dtype == torch.float32 and rounds_products(data.device)
-        if kind is None or (rounds and not torch.is_autocast_enabled(data.device.type)):
+        if kind is None or (rounds and not autocast_dtype(data.device.type)):
             return super()._forward_packed(inputs, hx, num_outputs)
         self._check_packed(inputs, num_outputs)
         if order is not None:
@@ -208,7 +208,7 @@ class RecurrentCore(Core):
     ) -> tuple[Tensor, Any]:
         """Run all layers by PyTorch's operator, from zeros if there is no state."""
         dtype = self.weight("hh", 0).dtype
-        if inputs.dtype != dtype and not torch.is_autocast_enabled(inputs.device.type):
+        if inputs.dtype != dtype and not autocast_dtype(inputs.device.type):
             raise ConfigError(
                 f"{type(self).__name__}: the vectors' type is invalid: expected {dtype}, as the "
                 f"weights are, got {inputs.dtype}; convert either with .to()"

@@ -9,7 +9,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pernn.kernels import linear, rounding_products, rounds_products
+from pernn.kernels import linear, rounding_products, rounds_products, without_autocast
 
 from .core import Linear
 
@@ -68,7 +68,7 @@ class S4DLayer(nn.Module):
         # A compiler cannot trace a setting that is changed; where nothing rounds, nothing is.
         rounds = rounds_products(values.device)
         exact = rounding_products(rounds=False) if rounds else nullcontext()
-        with torch.autocast(values.device.type, enabled=False), exact:
+        with without_autocast(values.device.type), exact:
             # Hidden first inside: every channel is a sequence of its own.
             inputs = values.to(self.skip.dtype).permute(2, 1, 0).contiguous()
             before = None if state is None else torch.view_as_complex(state.contiguous())

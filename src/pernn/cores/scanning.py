@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pernn.errors import ConfigError
-from pernn.kernels import find_kernels, product, rounded, rounds_products
+from pernn.kernels import autocast_dtype, find_kernels, product, rounded, rounds_products
 
 from .projected import Projected
 
@@ -47,8 +47,7 @@ def factors_of(weight: Tensor) -> Callable[[Tensor], Tensor]:
     if device.type == "cpu":
         rounds = weight.dtype == torch.float32 and rounds_products(device)
         return rounded if rounds else _unchanged
-    enabled = torch.is_autocast_enabled(device.type)
-    dtype = torch.get_autocast_dtype(device.type) if enabled else weight.dtype
+    dtype = autocast_dtype(device.type) or weight.dtype
     return lambda values: values.to(dtype)
 
 

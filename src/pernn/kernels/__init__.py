@@ -20,12 +20,14 @@ if TYPE_CHECKING:
         without_kernels as without_kernels,
     )
     from .products import (
+        autocast_dtype as autocast_dtype,
         library_products as library_products,
         linear as linear,
         product as product,
         rounded as rounded,
         rounding_products as rounding_products,
         rounds_products as rounds_products,
+        without_autocast as without_autocast,
     )
     from .updates import (
         MAX_HIDDEN as MAX_HIDDEN,

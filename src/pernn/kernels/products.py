@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -81,13 +81,29 @@ def _exchange(wanted: Sequence[_Setting]) -> list[_Setting]:
     return before
 
 
+def autocast_dtype(device: str) -> torch.dtype | None:
+    """Return the type that autocast rounds to on a sort of device, or `None`.
+
+    Asking PyTorch fails where there is no autocast at all, as on `meta`.
+    """
+    available = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    return torch.get_autocast_dtype(device) if available else None
+
+
+def without_autocast(device: str) -> AbstractContextManager[Any]:
+    """Make a context without autocast, on devices that have none, too."""
+    return (
+        nullcontext() if autocast_dtype(device) is None else torch.autocast(device, enabled=False)
+    )
+
+
 def rounds_products(device: torch.device) -> bool:
     """Return whether float32 products round their factors to bfloat16 here and now.
 
     On the CPU that is `rounding_products` or autocast; elsewhere it is autocast.
     """
-    if torch.is_autocast_enabled(device.type):
-        return torch.get_autocast_dtype(device.type) == torch.bfloat16
+    if dtype := autocast_dtype(device.type):
+        return dtype == torch.bfloat16
     return device.type == "cpu" and _rounds.get()
 
 
