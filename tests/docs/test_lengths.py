@@ -20,16 +20,16 @@ BOUNDS = {
     ("docs/quickstart.md",): 350,
     ("docs/faq.md",): 400,
     ("docs/pytorch.md",): 550,
-    ("docs/analysis.md",): 800,
+    ("docs/analysis.md",): 830,
     ("docs/commands.md",): 400,
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
     ("docs/evidence/report.md",): 1_950,
-    ("docs/evidence/mechanism.md",): 1_820,
+    ("docs/evidence/mechanism.md",): 1_960,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
-    EXPERIMENTS: 4_300,
+    EXPERIMENTS: 4_800,
 }
 IN_ALL = 23_100
 """Words of everything that is written by hand."""

@@ -139,10 +139,10 @@ EXPERIMENT = Experiment(
     more_figures={
         "rank": FigureLayout(
             x="target",
-            panels=("core.kind", COLUMN, "disturbants"),
-            lines="encoding.kind",
+            panels=COLUMN,
+            lines=("encoding.kind", "disturbants"),
             metrics=("token_accuracy",),
-            rows=EXPONENT,
+            rows=("core.kind", EXPONENT),
             table=TABLE,
         ),
         "accuracy": replace(FIGURE, form="points", metrics=("token_accuracy",)),
@@ -150,8 +150,8 @@ EXPERIMENT = Experiment(
     labels={
         **labels(FIGURE, "gru", "lstm", "none", "sinusoidal"),
         "token_accuracy": LABELS["token_accuracy"],
-        "target": "Quarter of the probability from which the target is",
-        "disturbants": "The other tokens are",
+        "target": "Rarity of the target, in quarters",
+        "disturbants": "Company",
         "rank": "Accuracy by how rare a token and its company are",
         "accuracy": "Final accuracy at the same cells",
     },
