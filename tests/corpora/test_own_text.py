@@ -7,7 +7,7 @@ from command_line import call
 from pernn.errors import ConfigError, CorruptError, MachineError
 from pernn.lab.corpora import LanguageModellingConfig, TextConfig, keep_text, prepare, raw_folder
 from pernn.lab.corpora.folders import find_text
-from pernn.lab.corpora.own_text import split_paragraphs
+from pernn.lab.corpora.text import split_paragraphs
 from pernn.lab.runs import RunSpec
 
 TEXT = "".join(f"Paragraph {n} has\nthe word w{n % 7} twice: w{n % 7}.\n\n" for n in range(200))

@@ -17,7 +17,7 @@ def test_the_examples_run_and_the_table_is_complete():
         torch.manual_seed(1)
         for block in blocks:
             exec(compile(block, "docs/analysis.md", "exec"), names)  # noqa: S102
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     described = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE, flags=re.MULTILINE))
     columns = set(names["table"]) - {"condition", "target", "disturbants", "num_pairs"}
     assert described == columns

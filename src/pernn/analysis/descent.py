@@ -1,4 +1,4 @@
-"""Noise of gradients, and what precedes a fall of the loss."""
+"""Noise of gradients, and what precedes falls of the loss."""
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -39,7 +39,7 @@ def gradient_noise(
 
 
 def lead(values: Float64[np.ndarray, " times"], losses: Float64[np.ndarray, " times"]) -> float:
-    """Correlate values with the next fall of the loss beyond the loss itself.
+    """Correlate values with the next fall of the loss, given it.
 
     The fall is that of the log loss to the next time. From it and from the values a least-squares
     line in the log loss is taken away; what is left is correlated.

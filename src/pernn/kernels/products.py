@@ -82,7 +82,7 @@ def _exchange(wanted: Sequence[_Setting]) -> list[_Setting]:
 
 
 def autocast_dtype(device: str) -> torch.dtype | None:
-    """Return the type that autocast rounds to on a sort of device, or `None`.
+    """Return the type to which autocast rounds, or `None`.
 
     Asking PyTorch fails where there is no autocast at all, as on `meta`.
     """

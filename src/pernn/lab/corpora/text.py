@@ -1,5 +1,6 @@
 """Raw text: WikiText-103, texts of one's own, and their paragraphs."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,24 @@ def _read(previous: str, line: str, following: str) -> Iterator[Line]:
         return
     alone = is_blank(previous) and is_blank(following)
     yield Line(line.removesuffix(" "), heading_level(line) if alone else 0)
+
+
+def split_paragraphs(text: str) -> list[str]:
+    r"""Return the paragraphs between blank lines, or every line without such.
+
+    Examples:
+        >>> split_paragraphs("One line\nand another.\n\nThe next.\n")
+        ['One line and another.', 'The next.']
+        >>> split_paragraphs("First.\nSecond.")
+        ['First.', 'Second.']
+    """
+    lines = [line.strip() for line in re.split(r"\r\n|\r|\n", text.strip())]
+    if lines == [""]:
+        return []
+    if "" not in lines:
+        return lines
+    blocks = re.split(r"\n{2,}", "\n".join(lines))
+    return [block.replace("\n", " ") for block in blocks]
 
 
 def is_blank(line: str) -> bool:

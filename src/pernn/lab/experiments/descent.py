@@ -45,7 +45,7 @@ def _specs(
 def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores, no test of the claims."""
     analysis = {"kind": "descent", "num_per_condition": 4, "num_batches": 8}
-    sizes = {SIZE: 8, "task.num_per_cell": 4}
+    sizes = {"task.length": 6, SIZE: 8, "task.num_per_cell": 4}
     lengths = {"hot": (600, 100), "cold": (600, 100)}
     return _specs({**DEMO_PACED, **sizes, "analysis": analysis}, lengths, SEEDS)
 

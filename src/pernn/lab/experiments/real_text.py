@@ -1,4 +1,4 @@
-"""Does the encoding help with a real text, and with its rare words?
+"""Does the encoding help with a real text and rare words?
 
 The text is the annual messages of the presidents of the United States, whose words follow a Zipf
 law of their own: if rare tokens are what the encoding helps with, their loss must gain more.
@@ -50,7 +50,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """Return trials for an hour on two CPU cores: each paragraph is read five or six times."""
+    """Return trials for an hour on two CPU cores."""
     return _specs(4_096, 2_000, SHORT_TRAINING, SMALL_SEEDS)
 
 

@@ -148,7 +148,7 @@ class Report:
 
     @cached_property
     def own(self) -> list[tuple[str, Comparison]]:
-        """What was measured of parts of one's own: each, with the encoding against without.
+        """Differences that the encoding makes to parts of one's own.
 
         No claim is about these, so their differences, paired by seed, stand by themselves.
         """

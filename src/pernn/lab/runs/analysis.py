@@ -194,7 +194,7 @@ def _read_time(states: np.ndarray) -> dict[str, list[Any]]:
 
 
 class Descent:
-    """Measures the loss and its gradients in networks of one task with the same batches.
+    """Measures loss and gradients of networks with the same batches.
 
     Args:
         config: What is measured.
@@ -262,7 +262,7 @@ def at_levels(tables: Tables, levels: Sequence[float]) -> Tables:
 
 
 def find_lead(lines: Iterable[Mapping[str, Any]]) -> float | None:
-    """Correlate the similarity among Rare disturbants with the next fall of the loss.
+    """Correlate similarity among Rare disturbants with the loss's next fall.
 
     Without classes of tokens it is that of all pairs; the untrained network is left out.
     """

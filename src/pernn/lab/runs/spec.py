@@ -75,7 +75,7 @@ class AnatomyAnalysis(Config):
 
 
 class DescentAnalysis(Config):
-    """Gradient stability and noise of gradients, over the training and at matched accuracies.
+    """Stability and noise of gradients, throughout and at matched accuracies.
 
     Attributes:
         kind: `descent`.

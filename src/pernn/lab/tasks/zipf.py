@@ -1,4 +1,4 @@
-"""Ids of a Zipf law, and accuracy by how rare a token and its company are."""
+"""Ids of a Zipf law, and accuracy by rarity."""
 
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -59,7 +59,7 @@ class Zipf:
 
     @property
     def middles(self) -> Float64[np.ndarray, " ids"]:
-        """Share of all tokens that are more frequent, half of the id's own included."""
+        """Share of more frequent tokens, half of the id's own included."""
         ends = np.concatenate([[0.0], self.bounds])
         middles: Float64[np.ndarray, " ids"] = (ends[1:] + ends[:-1]) / 2
         return middles
@@ -73,7 +73,7 @@ class Zipf:
         return ids
 
     def num_sequences(self, length: int) -> int:
-        """Count the distinct sequences of a length that are likely enough to be found.
+        """Count the sequences of a length that can be found.
 
         It is e to their entropy, down to a power of two; others may take forever to be drawn.
         """
@@ -84,7 +84,7 @@ class Zipf:
 
 @dataclass(frozen=True, kw_only=True)
 class ByRank:
-    """Token accuracy by how rare the target is, and the tokens beside it.
+    """Token accuracy by the rarity of the target and its company.
 
     Ids in the order of their frequency are cut into four quarters of the probability, an id being
     in the one in which its middle lies. A target's company is mostly rare if more of the other
