@@ -25,11 +25,11 @@ BOUNDS = {
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
     ("docs/evidence/report.md",): 1_950,
-    ("docs/evidence/mechanism.md",): 1_960,
+    ("docs/evidence/mechanism.md",): 2_080,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
-    EXPERIMENTS: 4_800,
+    EXPERIMENTS: 4_850,
 }
 IN_ALL = 23_100
 """Words of everything that is written by hand."""
