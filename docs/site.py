@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
-DRAWINGS = ("accuracy", "learning_curves", "map")
+DRAWINGS = ("accuracy", "difference", "learning_curves", "map", "rank", "updates")
 """Drawings of sweeps that are large and in the repository only."""
 LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.json", "table.md")
 """What the site does not need: programs, and tables for programs."""
