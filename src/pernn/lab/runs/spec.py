@@ -91,7 +91,7 @@ class DescentAnalysis(Config):
 
 
 Analysis = StabilityAnalysis | AnatomyAnalysis | DescentAnalysis
-KINDS: Mapping[str | None, type[Analysis]] = {
+ANALYSES: Mapping[str | None, type[Analysis]] = {
     None: StabilityAnalysis,
     "anatomy": AnatomyAnalysis,
     "descent": DescentAnalysis,
@@ -106,10 +106,10 @@ def _find_analysis(value: Any) -> Analysis | None:
     if not isinstance(value, Mapping):
         raise ConfigError(f"expected a table of keys and values, got {str(value)[:60]!r}")
     kind = value.get("kind")
-    if kind not in KINDS:
-        known = " or ".join(repr(one) for one in KINDS if one)
+    if kind not in ANALYSES:
+        known = " or ".join(repr(one) for one in ANALYSES if one)
         raise ConfigError(f"kind must be {known}, or left out; got {str(kind)[:60]!r}")
-    return KINDS[kind].load(value)
+    return ANALYSES[kind].load(value)
 
 
 AnyAnalysis = Annotated[SerializeAsAny[Analysis | None], PlainValidator(_find_analysis)]
