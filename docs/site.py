@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
@@ -150,8 +151,12 @@ def write_api(folder: Path) -> None:
 
 
 def shrink(drawing: str) -> str:
-    """Return an SVG of Matplotlib with one decimal, short names, and each style once."""
-    drawing = re.sub(r"\s*\n\s*", "\n", drawing).replace('\n"', '"')
+    """Return an SVG of Matplotlib with one decimal, short names, and each style once.
+
+    Groups that say nothing are left out.
+    """
+    # Without what precedes the root: its document type, which nothing needs.
+    drawing = re.sub(r"\s*\n\s*", "\n", drawing[drawing.index("<svg") :]).replace('\n"', '"')
     drawing = re.sub(r"(?<!scale\()(\d\.\d)\d{3,}", r"\1", drawing)
     drawing = re.sub(r"(\d\d\.\d)\d+", r"\1", drawing)
     drawing = re.sub(r"\s?\b([LMQCz])\b\s?(?=[-\d\"LMQCz])", r"\1", drawing)
@@ -164,10 +169,18 @@ def shrink(drawing: str) -> str:
     )
     styles = {style: f"s{i}" for i, style in enumerate(dict.fromkeys(STYLE.findall(drawing)))}
     drawing = STYLE.sub(lambda found: f' class="{styles[found[1]]}"', drawing)
+    parts, bare = re.split(r"(</?g\b(?:[^>]*[^>/])?>\n?)", drawing), []
+    for i in range(1, len(parts), 2):
+        if not parts[i].startswith("</"):
+            bare.append(parts[i].strip() == "<g>")
+            parts[i] *= not bare[-1]
+        elif bare.pop():
+            parts[i] = ""
+    drawing = "".join(parts)
     rules = "".join(f".{name}{{{style}}}" for style, name in styles.items())
-    return re.sub(
-        r"<svg\b[^>]*>", lambda found: f"{found[0]}<style>{rules}</style>", drawing, count=1
-    )
+    drawing = drawing.replace(">", f"><style>{rules}</style>", 1)
+    ET.fromstring(drawing)  # noqa: S314 - ours; no browser shows one that is not well-formed.
+    return drawing
 
 
 def write_notebooks(folder: Path) -> None:
@@ -183,6 +196,19 @@ def write_notebooks(folder: Path) -> None:
         for name, content in found["outputs"].items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
+
+
+def write_helps(page: Path) -> None:
+    """Append to a page what `--help` says of every verb."""
+    from typer.testing import CliRunner
+
+    from pernn.lab.cli.app import VERBS, app, register
+
+    register([])
+    with page.open("a", encoding="utf-8") as file:
+        for verb in VERBS:
+            said = CliRunner().invoke(app, [verb, "--help"], prog_name="pernn", terminal_width=80)
+            file.write(f"\n## pernn {verb}\n\n```text\n{said.stdout}```\n")
 
 
 def pages_of(pattern: str, pages: Path) -> list[str]:
@@ -217,6 +243,7 @@ def main() -> int:
     )
     for page in (*ROOT.glob("*.md"), ROOT / "LICENSE"):
         shutil.copy(page, pages)
+    write_helps(pages / "docs" / "commands.md")
     write_api(pages / "api")
     write_notebooks(pages / "notebooks")
     write_gallery(pages)

@@ -21,17 +21,17 @@ BOUNDS = {
     ("docs/faq.md",): 400,
     ("docs/pytorch.md",): 550,
     ("docs/analysis.md",): 830,
-    ("docs/commands.md",): 400,
+    ("docs/commands.md",): 200,
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
-    ("docs/evidence/report.md",): 1_950,
+    ("docs/evidence/report.md",): 1_850,
     ("docs/evidence/mechanism.md",): 2_080,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
     EXPERIMENTS: 4_850,
 }
-IN_ALL = 23_100
+IN_ALL = 22_100
 """Words of everything that is written by hand."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}

@@ -66,17 +66,24 @@ def test_a_class_has_a_page_with_its_equation(site, tmp_path):
 
 def test_a_drawing_is_shorter_and_drawn_the_same(site):
     drawing = (
-        '<svg width="9pt">\n <g id="line2d_1">\n  <!-- one -->\n'
+        '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN"\n  "http://d.dtd">\n'
+        '<svg xmlns:xlink="http://x" width="9pt">\n <g id="line2d_1">\n  <!-- one -->\n'
         '  <path id="DejaVuSans-31" d="M 1.23456 2.34567 \nL 3 4.56789 \nz\n" style="fill: red"/>\n'
         '  <use xlink:href="#DejaVuSans-31" clip-path="url(#p5)" style="fill: red"/>\n </g>\n'
+        ' <g id="patch_1"/>\n <g transform="scale(2)">\n  <g id="text_1">\n  </g>\n </g>\n'
         ' <path d="M 1 2 \n" transform="scale(0.015625)"/>\n <clipPath id="p5"/>\n</svg>\n'
     )
     assert site.shrink(drawing) == (
-        '<svg width="9pt"><style>.s0{fill: red}</style>\n<g>\n'
+        '<svg xmlns:xlink="http://x" width="9pt"><style>.s0{fill: red}</style>\n'
         '<path id="i0" d="M1.2 2.3L3 4.5z" class="s0"/>\n'
-        '<use href="#i0" clip-path="url(#i1)" class="s0"/>\n</g>\n'
+        '<use href="#i0" clip-path="url(#i1)" class="s0"/>\n<g/>\n<g transform="scale(2)">\n</g>\n'
         '<path d="M1 2" transform="scale(0.015625)"/>\n<clipPath id="i1"/>\n</svg>\n'
     )
+
+
+def test_a_drawing_that_no_browser_would_show_is_refused(site):
+    with pytest.raises(SyntaxError, match="mismatched tag"):
+        site.shrink("<svg><path></svg>")
 
 
 def test_blanks_go_but_for_those_of_examples(site, tmp_path):
