@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shutil
+from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,7 +17,7 @@ from scipy import stats
 
 from command_line import call
 from pernn.lab.config import flatten
-from pernn.lab.evidence import read_reports, rebuild, write_pace
+from pernn.lab.evidence import make_study, read_reports, rebuild, write_pace
 from pernn.lab.reports import fill, matches, predicted_and_found, replication_parts
 from pernn.lab.reports.statistics import Interval
 from pernn.lab.runs import RunSpec, describe_environment, execute
@@ -64,7 +65,7 @@ def test_it_is_small():
 
 @pytest.fixture
 def without_study(monkeypatch):
-    """The page of all is not committed; tests/test_evidence.py has one made."""
+    """Leave out the page of all, which is not committed."""
     monkeypatch.setattr("pernn.lab.evidence.write_study", lambda *words: 0)
 
 
@@ -110,6 +111,18 @@ def test_no_registered_verdict_has_changed():
         found[page.parent.name] = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     # A sweep that is published later is not among them.
     assert {name: found[name].hexdigest() for name in registered} == registered
+
+
+def test_the_page_of_all_sweeps_opens_fast(tmp_path):
+    """By its size and its elements; chapters are packed until they are opened."""
+    page = tmp_path / "study.html"
+    make_study(tmp_path / "none", page, pytest.fail, EVIDENCE)
+    elements = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: elements.append(tag)
+    parser.feed(page.read_text(encoding="utf-8"))
+    assert page.stat().st_size < 5_000_000
+    assert 10_000 < len(elements) < 20_000
 
 
 @pytest.mark.usefixtures("without_study")

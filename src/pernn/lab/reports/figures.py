@@ -173,7 +173,8 @@ def inline(figure: Figure, prefix: str) -> str:
 
 
 def _rounded(found: re.Match[str]) -> str:
-    return re.sub(r"(\.\d\d)\d+", r"\1", found[0])
+    # Places have a decimal, the small outlines of markers two.
+    return re.sub(r"(\d\d\.\d|\.\d\d)\d+", r"\1", found[0])
 
 
 def _titled(found: re.Match[str]) -> str:
