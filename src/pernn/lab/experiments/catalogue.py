@@ -156,6 +156,11 @@ CATALOGUE = {
         "Which networks need a clock: those whose gates see the state, those whose do not, or all?",
         "ours; of v3, Fig. 2; v5, section 4.1",
     ),
+    "transformer": Entry(
+        "pernn.lab.experiments.transformer",
+        "Does a Transformer need the clock more than recurrent networks do?",
+        "ours; of v3, section 1",
+    ),
     "other_optimizers": Entry(
         "pernn.lab.experiments.other_optimizers",
         "Does the gain go with Adam, or with the training of the tokens' vectors?",

@@ -22,6 +22,7 @@ CORES = {
     "min_lstm": "minimal LSTM",
     "lru": "linear recurrent unit",
     "gated_delta": "gated delta rule",
+    "pernn.lab.reference:TransformerConfig": "Transformer",
 }
 """Cores as sentences call them."""
 
@@ -94,6 +95,7 @@ LABELS = {
     "min_lstm": "MinLSTM",
     "lru": "LRU",
     "gated_delta": "Gated delta rule",
+    "pernn.lab.reference:TransformerConfig": "Transformer",
     "none": "Vanilla",
     "repeated_embedding": "Double vanilla",
     "sinusoidal": "Position-encoded",

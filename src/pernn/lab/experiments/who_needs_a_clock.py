@@ -25,19 +25,25 @@ BLIND = {"min_gru": "gru", "min_lstm": "lstm", "gated_delta": "lstm"}
 """Core whose gates do not see the state → one whose gates do."""
 UNGATED = ("lru", "s4d")
 TENTH_SAVED = 0.9
+SMALL_TRAINING: Settings = {
+    **SMALL_PACED,
+    "training.iterations": 1_200,
+    "training.log_interval": 20,
+}
 
 
-def _specs(
-    base: Settings, vocabularies: Sequence[int], seeds: Sequence[int]
+def specs(
+    base: Settings, vocabularies: Sequence[int], seeds: Sequence[int], kinds: Sequence[str]
 ) -> tuple[RunSpec, ...]:
+    """Cross vocabularies, cores and encodings at the hot cell."""
     shared = {**base, COLUMN: HOT[0], BATCH: HOT[1]}
     sizes = each("task.vocab_size", vocabularies)
-    return grid(shared, sizes, each("core.kind", KINDS), encodings(), seeds=seeds)
+    return grid(shared, sizes, each("core.kind", kinds), encodings(), seeds=seeds)
 
 
 def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores, no test of the claims."""
-    return _specs({**DEMO_PACED, "training.iterations": 300}, [8], SEEDS)
+    return specs({**DEMO_PACED, "training.iterations": 300}, [8], SEEDS, KINDS)
 
 
 def small() -> tuple[RunSpec, ...]:
@@ -45,8 +51,7 @@ def small() -> tuple[RunSpec, ...]:
 
     That is when tuned, and of the start of the training.
     """
-    training = {**SMALL_PACED, "training.iterations": 1_200, "training.log_interval": 20}
-    return _specs(training, [32], SMALL_SEEDS)
+    return specs(SMALL_TRAINING, [32], SMALL_SEEDS, KINDS)
 
 
 def _gains_more(core: str, other: str) -> Claim:
