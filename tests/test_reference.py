@@ -1,5 +1,8 @@
 """The Transformer that recurrent networks are compared with."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -22,6 +25,17 @@ def test_a_spec_names_it():
     assert CORES.validate({"kind": KIND, "hidden_size": 8}).num_heads == 4
     with pytest.raises(ConfigError, match="expected a divisor of hidden_size = 8, got 3"):
         build(num_heads=3)
+
+
+def test_what_only_reads_may_load_it():
+    script = (
+        "import sys; from pernn.lab.config import own_parts_off\n"
+        "from pernn.lab.cores import CORES\n"
+        f"with own_parts_off(): print(CORES.find({KIND!r}).__name__, 'torch' in sys.modules)"
+    )
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "TransformerConfig False\n"
 
 
 @pytest.mark.parametrize("cuts", [[1] * 6, [4, 2]], ids=["steps", "chunks"])

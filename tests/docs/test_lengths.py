@@ -25,13 +25,13 @@ BOUNDS = {
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
     ("docs/evidence/report.md",): 1_850,
-    ("docs/evidence/mechanism.md",): 2_080,
+    ("docs/evidence/mechanism.md",): 2_120,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
-    EXPERIMENTS: 4_850,
+    EXPERIMENTS: 4_880,
 }
-IN_ALL = 22_100
+IN_ALL = 22_000
 """Words of everything that is written by hand."""
 GENERATED = {"docs/claims.md", "docs/evidence/pace.md", "docs/evidence/predicted.md"}
 RECORDS = {"CHANGELOG.md", "docs/evidence/plan.md"}

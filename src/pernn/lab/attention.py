@@ -1,4 +1,4 @@
-"""The causal Transformer of `reference`, with the vectors of earlier steps as its state."""
+"""The layers of a causal Transformer, with earlier steps as their state."""
 
 import torch
 from jaxtyping import Float
@@ -13,7 +13,7 @@ State = tuple[Float[Tensor, "batch _ twice_hidden"], ...]
 
 
 class Block(nn.Module):
-    """Attention over the steps so far, then a map of each step by itself.
+    """Attention to the steps so far, then a map of each.
 
     Args:
         hidden_size: Width of inputs and outputs.

@@ -487,7 +487,7 @@ _importing = ContextVar("importing", default=True)
 def own_parts_off() -> Iterator[None]:
     """Import no module that a kind names until the block ends.
 
-    What is imported already, or named in `PERNN_PARTS`, counts. Also a decorator.
+    This package, what is imported already, or named in `PERNN_PARTS`, counts. Also a decorator.
     """
     before = _importing.set(False)
     try:
@@ -522,7 +522,8 @@ def import_place(place: str) -> Any:
 def import_named(place: str) -> Any:
     """Import what data name, or only find it if parts are off."""
     module, _, name = place.partition(":")
-    if _importing.get() or module in os.environ.get(VARIABLE, "").split(","):
+    is_ours = module.partition(".")[0] == __name__.partition(".")[0]
+    if _importing.get() or is_ours or module in os.environ.get(VARIABLE, "").split(","):
         return import_place(place)
     # A module's own `__getattr__` could import more.
     keys, loaded = name.split("."), sys.modules.get(module)

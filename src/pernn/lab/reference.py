@@ -1,4 +1,4 @@
-"""A causal Transformer, the network that brought the clock, to compare recurrent ones with.
+"""A causal Transformer, to compare recurrent networks with.
 
     u = LN(x)    a = x + W_o·attend(W_q u, W_k u, W_v u)    y = a + W_2·GELU(W_1·LN(a))
 
