@@ -166,6 +166,11 @@ CATALOGUE = {
         "Does the gain go with Adam, or with the training of the tokens' vectors?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
+    "other_optimizers_gru": Entry(
+        "pernn.lab.experiments.other_optimizers_gru",
+        "Is the GRU's gain Adam's, or that of trained token vectors?",
+        "ours; of v3, Fig. 2; v1, Fig. 2",
+    ),
     "longer_inputs": Entry(
         "pernn.lab.experiments.longer_inputs",
         "Does an encoding serve inputs longer than those it was trained with?",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import labels
+from .comparisons import CORES, labels
 from .experiment import Experiment, FigureLayout
 from .grids import ENCODING, SEEDS, SMALL_SEEDS, Settings, encodings, grid
 from .learning_rate import COLUMN, PLACE
@@ -31,8 +31,9 @@ ARMS: Mapping[str, tuple[str, Settings]] = {
 ADAM = ARMS["adam"][1]
 
 
-def _specs(base: Settings, vocab_size: int, seeds: Sequence[int]) -> tuple[RunSpec, ...]:
-    shared = {**base, "core.kind": "lstm", "task.vocab_size": vocab_size}
+def specs(base: Settings, core: str, vocab_size: int, seeds: Sequence[int]) -> tuple[RunSpec, ...]:
+    """Cross the arms and encodings at the hot cell."""
+    shared = {**base, "core.kind": core, "task.vocab_size": vocab_size}
     arms = [
         {path: value for path, value in where.items() if value is not None}
         for _, where in ARMS.values()
@@ -42,32 +43,32 @@ def _specs(base: Settings, vocab_size: int, seeds: Sequence[int]) -> tuple[RunSp
 
 def demo() -> tuple[RunSpec, ...]:
     """Minutes on two CPU cores, no test of the claims."""
-    return _specs(DEMO_PACED, 16, SEEDS)
+    return specs(DEMO_PACED, "lstm", 16, SEEDS)
 
 
 def small() -> tuple[RunSpec, ...]:
     """Half an hour on two CPU cores, more when tuned."""
-    return _specs({**SMALL_PACED, "training.iterations": 3_000}, 192, SMALL_SEEDS)
+    return specs({**SMALL_PACED, "training.iterations": 3_000}, "lstm", 192, SMALL_SEEDS)
 
 
-def _helps(arm: str) -> Claim:
+def _helps(arm: str, name: str) -> Claim:
     said, where = ARMS[arm]
     return Claim(
         name=f"encoding_helps_{arm}",
-        statement=f"The encoding raises the accuracy of the LSTM that is trained {said} (our "
+        statement=f"The encoding raises the accuracy of the {name} that is trained {said} (our "
         "check).",
         source=PLACE,
         predicate=Differs("token_accuracy", where, ENCODING, "task.vocab_size"),
     )
 
 
-def _gains_less(arm: str) -> Claim:
+def _gains_less(arm: str, name: str) -> Claim:
     said, where = ARMS[arm]
     ((column, treated),) = where.items()
     return Claim(
         name=f"gains_less_{arm}",
-        statement=f"The LSTM that is trained {said} gains less from the encoding than that by Adam "
-        "(our check).",
+        statement=f"The {name} that is trained {said} gains less from the encoding than that by "
+        "Adam (our check).",
         source=PLACE,
         predicate=DiffersMore(
             "token_accuracy",
@@ -80,11 +81,14 @@ def _gains_less(arm: str) -> Claim:
     )
 
 
-PRIMARY = (
-    _gains_less("sign"),
-    _gains_less("frozen"),
-)
-OTHERS = (_gains_less("sgd"), *map(_helps, ARMS))
+def claims(core: str) -> tuple[Claim, ...]:
+    """Return the claims of one core, the primary ones first."""
+    name = CORES[core]
+    less = [_gains_less(arm, name) for arm in ("sign", "frozen", "sgd")]
+    return with_primary(
+        (*less, *(_helps(arm, name) for arm in ARMS)), *(one.name for one in less[:2])
+    )
+
 
 FIGURE = FigureLayout(
     x="task.vocab_size",
@@ -97,7 +101,7 @@ FIGURE = FigureLayout(
 EXPERIMENT = Experiment(
     name="other_optimizers",
     scales={"demo": demo, "small": small},
-    claims=with_primary((*PRIMARY, *OTHERS), *(one.name for one in PRIMARY)),
+    claims=claims("lstm"),
     figure=FIGURE,
     labels=labels(FIGURE, "adam_0.999", "sgd", "sign"),
     rules={"demo": "2026-12", "small": "2026-12"},
