@@ -20,12 +20,8 @@ class CoreConfig(Part):
     Attributes:
         hidden_size: Width of the state.
         num_layers: Number of stacked layers.
-        num_gates: Blocks of `hidden_size` rows in the weights, for estimates of cost.
-        torch_class: Name of the class of `torch.nn` that computes the same, if there is one.
     """
 
-    num_gates: ClassVar[int] = 4
-    torch_class: ClassVar[str | None] = None
     hidden_size: Annotated[int, Field(ge=1, le=2**20)] = 512
     num_layers: Annotated[int, Field(ge=1, le=2**10)] = 1
 
@@ -38,16 +34,6 @@ class CoreConfig(Part):
         Returns:
             A core, or any module that `Adapted` takes.
         """
-
-    def count_products(self, steps: int, scored: int) -> int:
-        """Return the least multiplications of one sequence whose inputs are projected.
-
-        Args:
-            steps: Time steps.
-            scored: Those whose outputs are read.
-        """
-        # Every layer above the first one has an input projection, too.
-        return steps * self.num_gates * self.hidden_size**2 * (2 * self.num_layers - 1)
 
     def sizes(self) -> dict[str, Any]:
         """Return the sizes as the modules' keywords."""
@@ -75,8 +61,6 @@ class ElmanConfig(CoreConfig):
 
     kind: Literal["elman"] = "elman"
     references: ClassVar[tuple[str, ...]] = ("elman1990",)
-    torch_class: ClassVar[str | None] = "RNN"
-    num_gates: ClassVar[int] = 1
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""
@@ -90,8 +74,6 @@ class GRUConfig(CoreConfig):
 
     kind: Literal["gru"] = "gru"
     references: ClassVar[tuple[str, ...]] = ("cho2014",)
-    torch_class: ClassVar[str | None] = "GRU"
-    num_gates: ClassVar[int] = 3
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""
@@ -105,7 +87,6 @@ class LSTMConfig(CoreConfig):
 
     kind: Literal["lstm"] = "lstm"
     references: ClassVar[tuple[str, ...]] = ("hochreiter1997", "gers2000")
-    torch_class: ClassVar[str | None] = "LSTM"
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""
@@ -123,15 +104,7 @@ class S4DConfig(CoreConfig):
 
     kind: Literal["s4d"] = "s4d"
     references: ClassVar[tuple[str, ...]] = ("gu2022",)
-    # A layer's work is its pointwise map to twice the width. The convolution adds T/H of a block;
-    # the input projection is one block, not two, but of fewer rows than there are steps.
-    num_gates: ClassVar[int] = 2
     state_size: Annotated[int, Field(ge=2, le=2**20, multiple_of=2)] = 64
-
-    def count_products(self, steps: int, scored: int) -> int:
-        """Count one product per layer, the top one only if read."""
-        products = steps * (self.num_layers - 1) + scored
-        return products * self.num_gates * self.hidden_size**2
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""
@@ -145,11 +118,6 @@ class MinGRUConfig(CoreConfig):
 
     kind: Literal["min_gru"] = "min_gru"
     references: ClassVar[tuple[str, ...]] = ("feng2024",)
-    num_gates: ClassVar[int] = 2
-
-    def count_products(self, steps: int, scored: int) -> int:
-        """Count upper layers' input projections: the recurrence has no product."""
-        return steps * self.num_gates * self.hidden_size**2 * (self.num_layers - 1)
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""
@@ -163,11 +131,6 @@ class MinLSTMConfig(CoreConfig):
 
     kind: Literal["min_lstm"] = "min_lstm"
     references: ClassVar[tuple[str, ...]] = ("feng2024",)
-    num_gates: ClassVar[int] = 3
-
-    def count_products(self, steps: int, scored: int) -> int:
-        """Count upper layers' input projections: the recurrence has no product."""
-        return steps * self.num_gates * self.hidden_size**2 * (self.num_layers - 1)
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""
@@ -187,13 +150,6 @@ class LRUConfig(CoreConfig):
     references: ClassVar[tuple[str, ...]] = ("orvieto2023",)
     state_size: Annotated[int, Field(ge=1, le=2**20)] | None = None
 
-    def count_products(self, steps: int, scored: int) -> int:
-        """Count maps into upper layers' states, and out where read."""
-        width = 2 * (self.state_size or self.hidden_size)
-        upper = steps * (self.num_layers - 1)
-        out = width + 2 * self.hidden_size
-        return self.hidden_size * (upper * (width + self.hidden_size) + (upper + scored) * out)
-
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""
         from pernn.cores import LRU
@@ -211,12 +167,6 @@ class GatedDeltaConfig(CoreConfig):
     kind: Literal["gated_delta"] = "gated_delta"
     references: ClassVar[tuple[str, ...]] = ("yang2024",)
     num_heads: Annotated[int, Field(ge=1, le=2**10)] = 1
-
-    def count_products(self, steps: int, scored: int) -> int:
-        """Count each step's work on its matrices, and the maps between layers."""
-        upper = steps * (self.num_layers - 1)
-        inner = 3 * steps * self.num_layers * self.hidden_size**2 // self.num_heads
-        return inner + (5 * upper + scored) * self.hidden_size**2
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
         """Build the module."""

@@ -26,7 +26,6 @@ class TransformerConfig(CoreConfig):
 
     kind: Literal["transformer"] = "transformer"
     references: ClassVar[tuple[str, ...]] = ("vaswani2017",)
-    num_gates: ClassVar[int] = 12
     num_heads: Annotated[int, Field(ge=1, le=2**10)] = 4
 
     def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "nn.Module":

@@ -14,7 +14,7 @@ from .grids import SEEDS, first_seeds
 from .temperature import DEMO_PACED, SMALL_PACED
 
 FRESH = first_seeds(24)[8:]
-"""Seeds that no experiment on the GRU's cores had used."""
+"""Seeds of which nothing was known at this setting."""
 
 
 def demo() -> tuple[RunSpec, ...]:
