@@ -56,46 +56,50 @@ CORES = Registry(
 )
 
 
-class ElmanConfig(CoreConfig):
+class OwnCoreConfig(CoreConfig):
+    """Base of the configs of this package's cores.
+
+    Attributes:
+        module: Class of `pernn.cores`, which takes the fields as keywords.
+    """
+
+    module: ClassVar[str]
+
+    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
+        """Build the module."""
+        import pernn.cores
+
+        sizes = {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
+        made = getattr(pernn.cores, self.module)
+        core: Recurrence = made(input_size, **sizes, batch_first=True, generator=generator)
+        return core
+
+
+class ElmanConfig(OwnCoreConfig):
     """Elman network (tanh)."""
 
     kind: Literal["elman"] = "elman"
     references: ClassVar[tuple[str, ...]] = ("elman1990",)
-
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import Elman
-
-        return Elman(input_size, **self.sizes(), batch_first=True, generator=generator)
+    module: ClassVar[str] = "Elman"
 
 
-class GRUConfig(CoreConfig):
+class GRUConfig(OwnCoreConfig):
     """Gated recurrent unit."""
 
     kind: Literal["gru"] = "gru"
     references: ClassVar[tuple[str, ...]] = ("cho2014",)
-
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import GRU
-
-        return GRU(input_size, **self.sizes(), batch_first=True, generator=generator)
+    module: ClassVar[str] = "GRU"
 
 
-class LSTMConfig(CoreConfig):
+class LSTMConfig(OwnCoreConfig):
     """Long short-term memory."""
 
     kind: Literal["lstm"] = "lstm"
     references: ClassVar[tuple[str, ...]] = ("hochreiter1997", "gers2000")
-
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import LSTM
-
-        return LSTM(input_size, **self.sizes(), batch_first=True, generator=generator)
+    module: ClassVar[str] = "LSTM"
 
 
-class S4DConfig(CoreConfig):
+class S4DConfig(OwnCoreConfig):
     """Diagonal state-space model.
 
     Attributes:
@@ -104,42 +108,27 @@ class S4DConfig(CoreConfig):
 
     kind: Literal["s4d"] = "s4d"
     references: ClassVar[tuple[str, ...]] = ("gu2022",)
+    module: ClassVar[str] = "S4D"
     state_size: Annotated[int, Field(ge=2, le=2**20, multiple_of=2)] = 64
 
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import S4D
 
-        return S4D(input_size, **self.sizes(), state_size=self.state_size, generator=generator)
-
-
-class MinGRUConfig(CoreConfig):
+class MinGRUConfig(OwnCoreConfig):
     """GRU whose gate and candidate do not see the state."""
 
     kind: Literal["min_gru"] = "min_gru"
     references: ClassVar[tuple[str, ...]] = ("feng2024",)
-
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import MinGRU
-
-        return MinGRU(input_size, **self.sizes(), generator=generator)
+    module: ClassVar[str] = "MinGRU"
 
 
-class MinLSTMConfig(CoreConfig):
+class MinLSTMConfig(OwnCoreConfig):
     """LSTM whose gates do not see the state and sum to one."""
 
     kind: Literal["min_lstm"] = "min_lstm"
     references: ClassVar[tuple[str, ...]] = ("feng2024",)
-
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import MinLSTM
-
-        return MinLSTM(input_size, **self.sizes(), generator=generator)
+    module: ClassVar[str] = "MinLSTM"
 
 
-class LRUConfig(CoreConfig):
+class LRUConfig(OwnCoreConfig):
     """Linear recurrent unit.
 
     Attributes:
@@ -148,16 +137,11 @@ class LRUConfig(CoreConfig):
 
     kind: Literal["lru"] = "lru"
     references: ClassVar[tuple[str, ...]] = ("orvieto2023",)
+    module: ClassVar[str] = "LRU"
     state_size: Annotated[int, Field(ge=1, le=2**20)] | None = None
 
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import LRU
 
-        return LRU(input_size, **self.sizes(), state_size=self.state_size, generator=generator)
-
-
-class GatedDeltaConfig(CoreConfig):
+class GatedDeltaConfig(OwnCoreConfig):
     """Gated delta rule.
 
     Attributes:
@@ -166,13 +150,8 @@ class GatedDeltaConfig(CoreConfig):
 
     kind: Literal["gated_delta"] = "gated_delta"
     references: ClassVar[tuple[str, ...]] = ("yang2024",)
+    module: ClassVar[str] = "GatedDelta"
     num_heads: Annotated[int, Field(ge=1, le=2**10)] = 1
-
-    def build(self, input_size: int, generator: "torch.Generator | None" = None) -> "Recurrence":
-        """Build the module."""
-        from pernn.cores import GatedDelta
-
-        return GatedDelta(input_size, **self.sizes(), num_heads=self.num_heads, generator=generator)
 
 
 AnyCore = Annotated[SerializeAsAny[CoreConfig], PlainValidator(CORES.validate)]

@@ -23,7 +23,7 @@ def demo() -> tuple[RunSpec, ...]:
 
 
 def small() -> tuple[RunSpec, ...]:
-    """Return trials for a quarter of an hour on two CPU cores, when tuned."""
+    """Return trials for a quarter of an hour on two cores."""
     base = {**SMALL_PACED, "training.iterations": 1_000}
     return other_optimizers.specs(base, "gru", 32, FRESH)
 
