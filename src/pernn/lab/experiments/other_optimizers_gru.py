@@ -31,6 +31,7 @@ def small() -> tuple[RunSpec, ...]:
 EXPERIMENT = replace(
     other_optimizers.EXPERIMENT,
     name="other_optimizers_gru",
+    question="",  # The catalogue has it.
     scales={"demo": demo, "small": small},
     claims=other_optimizers.claims("gru"),
 )
