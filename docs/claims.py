@@ -1,6 +1,6 @@
-"""docs/claims.md: every claim with its place, what must hold, and what would contradict it.
+"""Every claim with its place, what must hold, and what would contradict it; a page of the site.
 
-python docs/claims.py > docs/claims.md
+python docs/claims.py
 """
 
 import sys
@@ -33,8 +33,6 @@ from pernn.lab.experiments import (
 
 HEAD = """\
 # Every claim
-
-Made by `python docs/claims.py > docs/claims.md`; a test compares it with the code.
 
 What the texts say about their results, in our words, with its place: arXiv version of the study
 ([2402.00236](https://arxiv.org/abs/2402.00236)), then section, figure or table. "Must hold" is what

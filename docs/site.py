@@ -66,6 +66,7 @@ NAVIGATION = {
 }
 STYLE = re.compile(r' style="([^"]*)"')
 LINK = re.compile(r'(?:href="|url\()#([\w-]+)')
+LINE = re.compile(r'<span id="__span[^>]*><a [^>]*></a>')
 DRAWN = re.compile(rf"^!\[([^]]*)\]\(({'|'.join(DRAWINGS)})\.svg\)$", re.MULTILINE)
 SETTINGS = """\
 [project]
@@ -220,9 +221,10 @@ def pages_of(pattern: str, pages: Path) -> list[str]:
 
 
 def finish(html: Path) -> int:
-    """Take blanks out of the pages; return the bytes of all files."""
+    """Take blanks and the anchors of code's lines out of the pages; return all files' bytes."""
     for page in html.rglob("*.html"):
-        parts = re.split(r"(<pre.*?</pre>)", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = LINE.sub("<span>", page.read_text(encoding="utf-8"))
+        parts = re.split(r"(<pre.*?</pre>)", text, flags=re.DOTALL)
         parts[::2] = [re.sub(r"\s*\n\s*", "\n", part) for part in parts[::2]]
         page.write_text("".join(parts), encoding="utf-8")
     # Pages that are opened from disk ask for it, and have no search.
@@ -232,6 +234,7 @@ def finish(html: Path) -> int:
 
 def main() -> int:
     """Put the pages together and build the site; return Zensical's exit status."""
+    from claims import claim_list
     from gallery import write_gallery
 
     shutil.rmtree(SITE, ignore_errors=True)
@@ -244,15 +247,17 @@ def main() -> int:
     for page in (*ROOT.glob("*.md"), ROOT / "LICENSE"):
         shutil.copy(page, pages)
     write_helps(pages / "docs" / "commands.md")
+    (pages / "docs" / "claims.md").write_text(claim_list(), encoding="utf-8")
     write_api(pages / "api")
     write_notebooks(pages / "notebooks")
     write_gallery(pages)
     for path in (pages / "docs").rglob("*.svg"):
         path.write_text(shrink(path.read_text(encoding="utf-8")), encoding="utf-8")
     for page in pages.rglob("*.md"):
-        # In the repository a link leads to the notebook itself.
+        # In the repository a link leads to the notebook itself, or to the program.
         text = page.read_text(encoding="utf-8")
         text = re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text)
+        text = re.sub(r"(\]\([\w./]*claims)\.py\)", r"\1.md)", text)
         text = DRAWN.sub(r"\1: `\2.svg` in the repository.", text)
         if page.parent.parent.name == "evidence" or page.name in FOR_REFERENCE:
             text = f"---\nsearch:\n  exclude: true\n---\n{text}"

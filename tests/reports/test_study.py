@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -161,7 +162,7 @@ def test_every_claim_has_a_link_of_its_own(study: Path) -> None:
     text = study.read_text()
     ids = re.findall(r'<tr id="([^"]*)"', text)
     assert len(ids) == len(set(ids)) > 100
-    assert set(re.findall(r'<a class="link" href="#([^"]*)"', text)) == set(ids)
+    assert set(map(unquote, re.findall(r'<a class="link" href="#([^"]*)"', text))) == set(ids)
     assert f"claim-vocabulary_size-{CLAIMS[0].name}" in ids
 
 

@@ -164,7 +164,8 @@ def inline(figure: Figure, prefix: str) -> str:
     for part in said:
         part.set_visible(True)
     text = re.sub(r"<style.*?</style>|<!--.*?-->", "", content.getvalue(), flags=re.DOTALL)
-    text = PLACES.sub(_rounded, text)
+    # Within a page a tenth will do; the outlines of marks, below ten points, keep two decimals.
+    text = PLACES.sub(lambda found: re.sub(r"(\d\d\.\d)\d+", r"\1", _rounded(found)), text)
     text = re.sub(r'<g id="(key\d+)">', r'<g class="\1">', TAGGED.sub(_titled, text))
     text = re.sub(r"#[0-9a-f]{6}\b", lambda found: THEME.get(found[0], found[0]), text)
     # A class names what only the ids of the drawing's own parts did.
@@ -173,8 +174,7 @@ def inline(figure: Figure, prefix: str) -> str:
 
 
 def _rounded(found: re.Match[str]) -> str:
-    # Places have a decimal, the small outlines of markers two.
-    return re.sub(r"(\d\d\.\d|\.\d\d)\d+", r"\1", found[0])
+    return re.sub(r"(\.\d\d)\d+", r"\1", found[0])
 
 
 def _titled(found: re.Match[str]) -> str:
