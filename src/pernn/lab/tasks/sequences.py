@@ -13,14 +13,19 @@ from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.randomness import integers, uniform
 
+Inputs = Int64[np.ndarray, "batch input_time"]
+"""Rows of ids, as long as the longest; what is beyond a row's own length is filled up."""
+Targets = Int64[np.ndarray, "batch scored"]
+Tokens = Int64[np.ndarray, "batch token_time"]
+Words = UInt64[np.ndarray, "batch input_time"]
+"""Random words, one per id."""
+
 
 @runtime_checkable
 class Rule(Protocol):
     """A deterministic function from inputs to targets, row by row."""
 
-    def targets(
-        self, inputs: Int64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch scored"]:
+    def targets(self, inputs: Inputs) -> Targets:
         """Return the expected predictions."""
         ...
 
@@ -35,9 +40,7 @@ class Reverse:
     Source: Morita (2024), section 2.1.
     """
 
-    def targets(
-        self, inputs: Int64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch scored"]:
+    def targets(self, inputs: Inputs) -> Targets:
         """Reverse every row."""
         return np.ascontiguousarray(inputs[:, ::-1])
 
@@ -50,9 +53,7 @@ class Sort:
         8 29 2 8 → 2 8 8 29
     """
 
-    def targets(
-        self, inputs: Int64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch scored"]:
+    def targets(self, inputs: Inputs) -> Targets:
         """Sort every row."""
         return np.sort(inputs, axis=1)
 
@@ -65,9 +66,7 @@ class Same:
         8 29 2 11 → 8 29 2 11
     """
 
-    def targets(
-        self, inputs: Int64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch scored"]:
+    def targets(self, inputs: Inputs) -> Targets:
         """Copy every row."""
         return inputs.copy()
 
@@ -85,9 +84,7 @@ class DelayedAddition:
 
     vocab_size: int
 
-    def targets(
-        self, inputs: Int64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch scored"]:
+    def targets(self, inputs: Inputs) -> Targets:
         """Add the halves of every row.
 
         Raises:
@@ -98,7 +95,7 @@ class DelayedAddition:
             raise ConfigError(
                 f"delayed addition needs as many addends as tokens, got {inputs.shape[1]} in all"
             )
-        sums: Int64[np.ndarray, "batch scored"] = inputs[:, half - 1 :: -1] + inputs[:, half:]
+        sums: Targets = inputs[:, half - 1 :: -1] + inputs[:, half:]
         return sums % self.vocab_size
 
 
@@ -110,9 +107,7 @@ class Predecessor:
         8 29 2 11, then 2 → 29
     """
 
-    def targets(
-        self, inputs: Int64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch scored"]:
+    def targets(self, inputs: Inputs) -> Targets:
         """Look up every row's last id.
 
         Raises:
@@ -136,9 +131,7 @@ class Source(Protocol):
         """Number of token ids, K."""
         ...
 
-    def draw(
-        self, words: UInt64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch input_time"]:
+    def draw(self, words: Words) -> Inputs:
         """Return a sequence for each row of words."""
         ...
 
@@ -160,9 +153,7 @@ class Uniform:
     def __post_init__(self) -> None:
         _require_two_ids(self.vocab_size)
 
-    def draw(
-        self, words: UInt64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch input_time"]:
+    def draw(self, words: Words) -> Inputs:
         """Map one random word to each id."""
         return integers(words, self.vocab_size)
 
@@ -203,9 +194,7 @@ class DualFrequency:
         if not 0 < self.rare_share < 1:
             raise ConfigError(f"rare_share must lie between 0 and 1, got {self.rare_share}")
 
-    def draw(
-        self, words: UInt64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch input_time"]:
+    def draw(self, words: Words) -> Inputs:
         """Map one random word to each id."""
         half, frequent_share = self.vocab_size // 2, 1 - self.rare_share
         point = uniform(words)
@@ -214,7 +203,7 @@ class DualFrequency:
         inside = np.where(is_rare, beyond, point / frequent_share)
         # A quotient may be rounded up to 1.
         ranks = np.minimum((inside * half).astype(np.int64), half - 1)
-        ids: Int64[np.ndarray, "batch input_time"] = ranks + half * is_rare
+        ids: Inputs = ranks + half * is_rare
         return ids
 
     def num_sequences(self, length: int) -> int:
@@ -241,9 +230,7 @@ class NonRepeating:
     def __post_init__(self) -> None:
         _require_two_ids(self.vocab_size)
 
-    def draw(
-        self, words: UInt64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch input_time"]:
+    def draw(self, words: Words) -> Inputs:
         """Map one random word to each id, without repetition."""
         ids = np.empty(words.shape, dtype=np.int64)
         for step in range(words.shape[1]):
@@ -283,9 +270,7 @@ class Cued:
         """Number of token ids, K."""
         return self.source.vocab_size
 
-    def draw(
-        self, words: UInt64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch input_time"]:
+    def draw(self, words: Words) -> Inputs:
         """Map each row's last word to a place, others to ids."""
         ids = self.source.draw(words[:, :-1])
         places = 1 + integers(words[:, -1:], ids.shape[1] - 1)
@@ -322,23 +307,13 @@ class Feedback(Protocol):
         """Count the query steps for that many targets."""
         ...
 
-    def tokens(
-        self,
-        inputs: Int64[np.ndarray, "batch input_time"],
-        targets: Int64[np.ndarray, "batch scored"],
-        vocab_size: int,
-    ) -> Int64[np.ndarray, "batch token_time"]:
+    def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Return all tokens that are shown before the queries."""
         ...
 
 
 class _InputsOnly:
-    def tokens(
-        self,
-        inputs: Int64[np.ndarray, "batch input_time"],
-        targets: Int64[np.ndarray, "batch scored"],
-        vocab_size: int,
-    ) -> Int64[np.ndarray, "batch token_time"]:
+    def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Show the inputs and nothing else."""
         return inputs
 
@@ -402,12 +377,7 @@ class HoldAndEmit:
         """Count the EMIT steps for that many targets: one each."""
         return num_targets
 
-    def tokens(
-        self,
-        inputs: Int64[np.ndarray, "batch input_time"],
-        targets: Int64[np.ndarray, "batch scored"],
-        vocab_size: int,
-    ) -> Int64[np.ndarray, "batch token_time"]:
+    def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Show the inputs, then HOLD."""
         holds = np.full((len(inputs), self.hold_time), vocab_size + 1, dtype=np.int64)
         return np.concatenate([inputs, holds], axis=1)
@@ -432,19 +402,10 @@ class OwnOutput:
         """Count no query steps."""
         return 0
 
-    def tokens(
-        self,
-        inputs: Int64[np.ndarray, "batch input_time"],
-        targets: Int64[np.ndarray, "batch scored"],
-        vocab_size: int,
-    ) -> Int64[np.ndarray, "batch token_time"]:
+    def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Show the inputs, DUMMY, and all targets but the last one."""
         dummy = np.full((len(inputs), 1), vocab_size, dtype=np.int64)
         return np.concatenate([inputs, dummy, targets[:, :-1]], axis=1)
-
-
-Inputs = Int64[np.ndarray, "batch input_time"]
-"""Rows of ids, as long as the longest; what is beyond a row's own length is filled up."""
 
 
 @runtime_checkable

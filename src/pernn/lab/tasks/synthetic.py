@@ -11,7 +11,7 @@ from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, Split
 
 from .evaluation import Distinct, HeldOut, Metric, Sequences, measure_all
-from .sequences import Feedback, Length, OwnOutput, Query, Rule, Source
+from .sequences import Feedback, Inputs, Length, OwnOutput, Query, Rule, Source
 
 STEPS_AT_ONCE = 16
 """Training batches that are made together; no number depends on it."""
@@ -97,18 +97,16 @@ class SyntheticTask:
         """Length of the longest inputs of training."""
         return self.length.possible[-1]
 
-    def draw(
-        self, words: UInt64[np.ndarray, "batch words"]
-    ) -> Int64[np.ndarray, "batch input_time"]:
+    def draw(self, words: UInt64[np.ndarray, "batch words"]) -> Inputs:
         """Return the inputs of each row of words, ids' words first."""
         ids = self.source.draw(words[:, : self.longest])
         return self.length.cut(ids, words[:, self.longest :], self.vocab_size)
 
-    def batch(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
+    def batch(self, inputs: Inputs) -> Batch:
         """Put inputs, what is given after them, and targets together."""
         return self.length.join(inputs, self.vocab_size, self._batch_of_one_length)
 
-    def _batch_of_one_length(self, inputs: Int64[np.ndarray, "batch input_time"]) -> Batch:
+    def _batch_of_one_length(self, inputs: Inputs) -> Batch:
         targets = self.rule.targets(inputs)
         tokens = self.feedback.tokens(inputs, targets, self.vocab_size)
         return Batch(tokens, self.feedback.num_queries(targets.shape[1]), targets)
@@ -150,7 +148,7 @@ class SyntheticStream:
         tokens, targets = block.tokens[rows].copy(), block.targets[rows].copy()
         return Batch(tokens, block.num_queries, targets)
 
-    def _inputs(self, first: int, batch_size: int) -> Int64[np.ndarray, "batch input_time"]:
+    def _inputs(self, first: int, batch_size: int) -> Inputs:
         """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""
         count = batch_size * self.task.num_draws
         words = [self._train.words(first + offset, count) for offset in range(STEPS_AT_ONCE)]
@@ -182,9 +180,7 @@ class SyntheticStream:
         """The inputs of all test sequences."""
         return self.task.held_out.inputs(self.task, self._test)
 
-    def is_held_out(
-        self, inputs: Int64[np.ndarray, "batch input_time"]
-    ) -> Bool[np.ndarray, " batch"]:
+    def is_held_out(self, inputs: Inputs) -> Bool[np.ndarray, " batch"]:
         """Return which rows have a held-out sequence's hash, or its start's.
 
         Every held-out row is found. Another row is taken for one with probability
@@ -201,5 +197,5 @@ class SyntheticStream:
     def _hashes(self) -> UInt64[np.ndarray, " held_out"]:
         return np.sort(self._hash(self.held_out))
 
-    def _hash(self, inputs: Int64[np.ndarray, "batch input_time"]) -> UInt64[np.ndarray, " batch"]:
+    def _hash(self, inputs: Inputs) -> UInt64[np.ndarray, " batch"]:
         return inputs[:, : self.task.longest].astype(np.uint64) @ self._multipliers

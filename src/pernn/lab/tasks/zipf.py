@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt64
+from jaxtyping import Float64
 from pydantic import Field
 
 from pernn.errors import ConfigError
@@ -16,7 +16,7 @@ from pernn.randomness import uniform
 
 from .config import TokenTaskConfig
 from .evaluation import Sequences
-from .sequences import Reverse
+from .sequences import Inputs, Reverse, Words
 from .synthetic import SyntheticTask
 
 EXACT = Context(prec=30)
@@ -64,11 +64,9 @@ class Zipf:
         middles: Float64[np.ndarray, " ids"] = (ends[1:] + ends[:-1]) / 2
         return middles
 
-    def draw(
-        self, words: UInt64[np.ndarray, "batch input_time"]
-    ) -> Int64[np.ndarray, "batch input_time"]:
+    def draw(self, words: Words) -> Inputs:
         """Map one random word to each id."""
-        ids: Int64[np.ndarray, "batch input_time"]
+        ids: Inputs
         ids = np.searchsorted(self.bounds, uniform(words), side="right")
         return ids
 
