@@ -25,7 +25,7 @@ BOUNDS = {
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
     ("docs/evidence/report.md",): 1_850,
-    ("docs/evidence/mechanism.md",): 2_160,
+    ("docs/evidence/mechanism.md",): 2_190,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
