@@ -24,6 +24,7 @@ EXPECTED = {
     "RepeatedEmbedding", "S4D", "Sinusoidal", "__version__",
 }  # fmt: skip
 LAB = {
+    "compare",
     "RunSpec", "execute", "from_pretrained", "load_curves", "load_model", "load_results", "run",
     "save_pretrained",
 }  # fmt: skip

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import pernn.lab
 from command_line import call
+from pernn.errors import ConfigError
 from pernn.lab.config import flatten
 from pernn.lab.evidence import make_study, read_reports, rebuild, write_pace
 from pernn.lab.reports import fill, matches, predicted_and_found, replication_parts
@@ -160,6 +162,16 @@ def test_two_settings_are_compared_as_on_the_page(tmp_path, monkeypatch):
         log2 = cell["interval"]
         factor = Interval(*(2 ** log2[name] for name in ("estimate", "low", "high")), "")
         assert f"{factor.shown} \\[{factor.low:.2f}, {factor.high:.2f}\\]" in page
+    same = pernn.lab.compare(
+        *words[:2], sweep="delayed_addition-small", until=0.5, results=tmp_path
+    )
+    assert json.loads(json.dumps(same.dump())) == found
+    shown = same._repr_html_()
+    assert shown.startswith(f"<p>{same.title}</p>")
+    assert shown.count("<tr") == 1 + len(same.rows)
+    only_here = {"sweep": "delayed_addition-small", "results": tmp_path, "evidence": None}
+    with pytest.raises(ConfigError, match="no sweep 'delayed_addition-small'"):
+        pernn.lab.compare(*words[:2], **only_here)
     done = call("compare", *words, "--metric", "loss")
     assert (done.returncode, "no metric beside it" in done.stderr) == (2, True)
 

@@ -3,14 +3,16 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import LEVELS, experiment_names, find_experiment
 from pernn.lab.lookup import find_plan
-from pernn.lab.reports import Comparison, Side, compare, compare_pace, select
+from pernn.lab.reports import Comparison, Side, compare_pace, select
+from pernn.lab.reports import compare as compare_sides
 from pernn.lab.store import (
     describe_publication,
+    evidence_folder,
     list_publications,
     list_runs,
     list_sweeps,
@@ -21,16 +23,16 @@ from pernn.lab.trials import gather, read_published
 Records = list[dict[str, Any]]
 
 
-def compare_trials(
+def compare(
     first: str,
     second: str,
-    results: Path,
     *,
     sweep: str | None = None,
     metric: str | None = None,
     until: float | None = None,
     scale: str = "demo",
-    published: Path | None = None,
+    results: str | Path = "results",
+    evidence: str | Path | Literal[True] | None = True,
     complain: Callable[[str], None] = warnings.warn,
     left_out: Callable[[str], None] = warnings.warn,
 ) -> Comparison:
@@ -40,28 +42,35 @@ def compare_trials(
         first: Conditions such as `core.kind=gru,task.length=32`, a sweep, an experiment, or a
             folder of results or of published trials.
         second: Likewise; differences are first − second.
-        results: Results directory.
         sweep: Where conditions select from; all finished trials of the directory if absent.
         metric: What is compared; that of the experiments if absent.
         until: Compare by the updates until the training accuracy first reached this level.
         scale: Of experiments.
-        published: Folder of published trials, which count as finished; `None` to count none.
+        results: Results directory.
+        evidence: Folder of published trials, which count as finished, as in `run`; `None` to count
+            none.
         complain: Told why published trials do not count.
         left_out: Told of each damaged run.
 
     Raises:
         ConfigError: If the two are not of one sort, nothing matches, or no metric is clear.
+
+    Example:
+        `pernn.lab.compare("encoding.kind=sinusoidal", "encoding.kind=none", sweep="sorting-small")`
+        shows a table in a notebook; its `rows` and `dump()` are for programs.
     """
+    root = Path(results)
+    published = evidence_folder() if evidence is True else evidence and Path(evidence)
     if until is not None and (metric is not None or not 0 < until <= 1):
         raise ConfigError(
             f"--until is invalid: expected a share of right tokens above 0, and no metric beside "
             f"it, got {until}" + (f" and {metric}" if metric else "")
         )
-    pool = _Pool(results, scale, published, complain, left_out, until)
+    pool = _Pool(root, scale, published or None, complain, left_out, until)
     conditions = ["=" in text for text in (first, second)]
     if conditions == [True, True]:
-        records = pool.read_sweep(sweep) if sweep else pool.read_all(results)
-        sides = [select(text, records, results) for text in (first, second)]
+        records = pool.read_sweep(sweep) if sweep else pool.read_all(root)
+        sides = [select(text, records, root) for text in (first, second)]
     elif True in conditions or sweep:
         raise ConfigError(
             "expected two conditions such as core.kind=gru, two sweeps or two folders"
@@ -71,7 +80,7 @@ def compare_trials(
     one, other = sides
     if until is not None:
         return compare_pace(one, other, until)
-    return compare(one, other, metric or pool.metric([*one.records, *other.records]))
+    return compare_sides(one, other, metric or pool.metric([*one.records, *other.records]))
 
 
 class _Pool:

@@ -141,7 +141,7 @@ def compare(
     pernn compare encoding.kind=sinusoidal encoding.kind=none --sweep sorting --until 0.9;
     pernn compare evidence other-machine/results
     """
-    from pernn.lab.comparisons import compare_trials
+    from pernn.lab.comparisons import compare as compare_trials
 
     if html is not None:
         require_writable(html)
@@ -149,12 +149,12 @@ def compare(
     found = compare_trials(
         first,
         second,
-        results,
         sweep=sweep,
         metric=metric,
         until=until,
         scale=scale,
-        published=published_folder(ignore=ignore_published),
+        results=results,
+        evidence=published_folder(ignore=ignore_published),
         complain=warn,
         left_out=damage.append,
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from typing import Any
 
 from pernn.errors import counted
@@ -116,6 +117,13 @@ class Comparison:
             "by_core": [asdict(one) for one in self.by_core],
             "notes": list(self.notes),
         }
+
+    def _repr_html_(self) -> str:
+        """Return the table as a notebook shows it."""
+        import pandas as pd
+
+        table = pd.DataFrame(self.rows, columns=list(self.columns)).to_html(index=False)
+        return f"<p>{escape(self.title)}</p>{table}"
 
     def html(self, command: str) -> str:
         """Return one page that loads nothing.
