@@ -113,6 +113,13 @@ def test_make_targets_and_verbs_exist(page):
                 assert words[words.index("--scale") + 1] in find_experiment(words[2]).scales
 
 
+@pytest.mark.parametrize("page", PAGES, **name)
+def test_no_line_begins_with_a_mark_of_a_number(page):
+    """There Markdown takes the whole line for HTML: no links in it, and in the article no text."""
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^ *<!-- (?:effect|seen|verdict) .*", text, flags=re.MULTILINE) == []
+
+
 GONE = {"bench", "query", "ui"}
 """Verbs of the past (history 0028 and 0036), which only decisions may name."""
 
