@@ -25,11 +25,11 @@ BOUNDS = {
     ("docs/roadmap.md",): 250,
     ("docs/glossary.md",): 350,
     ("docs/evidence/report.md",): 1_850,
-    ("docs/evidence/mechanism.md",): 2_190,
+    ("docs/evidence/mechanism.md",): 2_210,
     ("docs/article/article.md",): 1_000,
     ("docs/evidence/README.md",): 450,
     ("docs/evidence/pilots.md",): 600,
-    EXPERIMENTS: 4_920,
+    EXPERIMENTS: 4_960,
 }
 IN_ALL = 22_000
 """Words of everything that is written by hand."""

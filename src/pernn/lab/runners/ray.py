@@ -1,8 +1,8 @@
 """Trials as tasks of a Ray cluster.
 
-Ray ends the process whose cluster is lost, takes over signals and prints what it likes
-(docs/decisions/0022). So it gets a child process (`ray_child`), which takes one trial a line as
-every worker does, and holds as many at a time as the cluster.
+Ray ends the process whose cluster is lost, takes over signals and prints what it likes. So it gets
+a child process (`ray_child`), which takes one trial a line as every worker does, and holds as many
+at a time as the cluster.
 """
 
 import os
