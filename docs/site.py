@@ -15,12 +15,24 @@ from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
-DRAWINGS = ("accuracy", "difference", "learning_curves", "map", "rank", "updates")
+DRAWINGS = (
+    "accuracy",
+    "by_position",
+    "difference",
+    "encodings",
+    "learning_curves",
+    "map",
+    "perplexity",
+    "rank",
+    "state",
+    "training_loss",
+    "updates",
+)
 """Drawings of sweeps that are large and in the repository only."""
 LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.json", "table.md")
 """What the site does not need: programs, and tables for programs."""
-FOR_REFERENCE = {"claims.md", "pace.md", "predicted.md"}
-"""Long generated tables, which the search leaves out, as it does each sweep's page."""
+FOR_REFERENCE = {"claims.md", "pace.md", "plan.md", "predicted.md", "CHANGELOG.md"}
+"""Long pages that the search leaves out, as it does those of sweeps and plans."""
 MAX_BYTES = 15_000_000
 PARTS = {"cores", "encodings", "models"}
 """Packages whose classes have a page each, with the equation and the source of their module."""
@@ -67,7 +79,7 @@ NAVIGATION = {
 STYLE = re.compile(r' style="([^"]*)"')
 LINK = re.compile(r'(?:href="|url\()#([\w-]+)')
 LINE = re.compile(r'<span id="__span[^>]*><a [^>]*></a>')
-DRAWN = re.compile(rf"^!\[([^]]*)\]\(({'|'.join(DRAWINGS)})\.svg\)$", re.MULTILINE)
+DRAWN = re.compile(rf"^!\[([^]]*)\]\((?:[\w./-]*/)?({'|'.join(DRAWINGS)})\.svg\)$", re.MULTILINE)
 SETTINGS = """\
 [project]
 site_name = "pernn"
@@ -259,6 +271,7 @@ def main() -> int:
         text = re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text)
         text = re.sub(r"(\]\([\w./]*claims)\.py\)", r"\1.md)", text)
         text = DRAWN.sub(r"\1: `\2.svg` in the repository.", text)
+        # Sweeps' pages and plans among them.
         if page.parent.parent.name == "evidence" or page.name in FOR_REFERENCE:
             text = f"---\nsearch:\n  exclude: true\n---\n{text}"
         page.write_text(text, encoding="utf-8")
