@@ -60,13 +60,13 @@ def compare(
         shows a table in a notebook; its `rows` and `dump()` are for programs.
     """
     root = Path(results)
-    published = evidence_folder() if evidence is True else evidence and Path(evidence)
+    published = evidence_folder() if evidence is True else Path(evidence) if evidence else None
     if until is not None and (metric is not None or not 0 < until <= 1):
         raise ConfigError(
             f"--until is invalid: expected a share of right tokens above 0, and no metric beside "
             f"it, got {until}" + (f" and {metric}" if metric else "")
         )
-    pool = _Pool(root, scale, published or None, complain, left_out, until)
+    pool = _Pool(root, scale, published, complain, left_out, until)
     conditions = ["=" in text for text in (first, second)]
     if conditions == [True, True]:
         records = pool.read_sweep(sweep) if sweep else pool.read_all(root)

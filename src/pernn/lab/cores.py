@@ -36,8 +36,8 @@ class CoreConfig(Part):
         """
 
     def sizes(self) -> dict[str, Any]:
-        """Return the sizes as the modules' keywords."""
-        return {"hidden_size": self.hidden_size, "num_layers": self.num_layers}
+        """Return all fields but the kind, as the modules' keywords."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
 
 
 CORES = Registry(
@@ -69,9 +69,8 @@ class OwnCoreConfig(CoreConfig):
         """Build the module."""
         import pernn.cores
 
-        sizes = {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
         made = getattr(pernn.cores, self.module)
-        core: Recurrence = made(input_size, **sizes, batch_first=True, generator=generator)
+        core: Recurrence = made(input_size, **self.sizes(), batch_first=True, generator=generator)
         return core
 
 

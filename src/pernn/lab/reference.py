@@ -36,5 +36,4 @@ class TransformerConfig(CoreConfig):
         """
         from .attention import Transformer
 
-        sizes = (self.hidden_size, self.num_layers, self.num_heads)
-        return Transformer(input_size, *sizes, generator=generator)
+        return Transformer(input_size, **self.sizes(), generator=generator)

@@ -54,19 +54,19 @@ def small() -> tuple[RunSpec, ...]:
     return specs(SMALL_TRAINING, [32], SMALL_SEEDS, KINDS)
 
 
+def gains_more(core: str, other: str) -> DiffersMore:
+    """State that a core gains more from the encoding than another."""
+    between = Contrast("core.kind", treated=core, baseline=other)
+    return DiffersMore("token_accuracy", {}, ENCODING, between, "task.vocab_size")
+
+
 def _gains_more(core: str, other: str) -> Claim:
     return Claim(
         name=f"gains_more_{core}",
         statement=f"The {CORES[core]}, whose gates do not see the state, gains more from the "
         f"encoding than the {CORES[other]} (our check).",
         source=PLACE,
-        predicate=DiffersMore(
-            "token_accuracy",
-            {},
-            ENCODING,
-            Contrast("core.kind", treated=core, baseline=other),
-            "task.vocab_size",
-        ),
+        predicate=gains_more(core, other),
     )
 
 

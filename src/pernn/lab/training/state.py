@@ -28,8 +28,8 @@ class Descent(ABC):
     """Change of parameters by their gradients.
 
     Every method of an optimiser of `torch.optim` first loads `torch._dynamo`, which takes a process
-    as long as loading the rest of PyTorch, and a fifth of a worker's memory. The
-    kernel is that of `torch.optim.Adam(fused=True)`; tests compare every bit.
+    as long as loading the rest of PyTorch, and a fifth of a worker's memory. The kernel is that of
+    `torch.optim.Adam(fused=True)`; tests compare every bit.
 
     Args:
         parameters: What is trained; all of one type, on one device.
