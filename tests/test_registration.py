@@ -175,6 +175,25 @@ def test_trials_of_two_commits_are_noted_and_depart_from_nothing(plan, ran, tmp_
     assert "trials ran at 2 commits" in remark
 
 
+def test_trials_that_only_choose_may_be_older(plan, ran, tmp_path):
+    root, name = ran
+    path, _ = register(plan)
+    rewrite(path, date="2026-01-01T00:00:00+00:00")
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    for run_name in load_sweep(copy, name).runs:
+        directory = RunDirectory(copy, run_name)
+        if directory.read_spec()["seed"] == 111:
+            values = {**directory.read_environment(), "date": "2025-01-01T00:00:00+00:00"}
+            with directory.locked():
+                directory.write_environment(values)
+    (one,) = (c for c in find_experiment("vocabulary_size").claims if c.name == CLAIM)
+    early = "2 trials run before it was registered"
+    assert early in marks(copy, name, claims=(one,))[CLAIM][1]
+    chooses = replace(one, choice=Choice("training.learning_rate", "token_accuracy", (111,)))
+    assert early not in marks(copy, name, claims=(chooses,))[CLAIM][1]
+
+
 def test_trials_without_a_date_have_no_plan(plan, ran, tmp_path):
     root, name = ran
     register(plan)

@@ -12,6 +12,7 @@ from pernn.lab.store import RegisteredSweep, Registration, Sweep, read_registrat
 
 from .claims import Verdict, judge_all
 from .records import Record, matches, settings_of
+from .samples import choose
 from .texts import Labels
 
 Environments = Mapping[str, Mapping[str, Any]]
@@ -117,7 +118,9 @@ def _marked(
 ) -> Verdict:
     claim, date = verdict.claim, found.plan.date
     where = settings_of(claim)
-    about = [found.environments.get(one["run"], {}) for one in records if matches(one, where)]
+    # Of a tuned setting only the trials that are judged: the choice is not the plan's.
+    judged, _, _ = choose(claim, records, (), Labels({}))
+    about = [found.environments.get(one["run"], {}) for one in judged if matches(one, where)]
     early = sum(str(one.get("date", "")) < date for one in about)
     registered = found.sweep.claims.get(claim.name)
     changed = registered is not None and registered.digest != claim_digest(claim)
