@@ -1,13 +1,12 @@
 """Every scenario that a sweep has to survive, at full length, one after another.
 
-    python benchmarks/fire.py [--minutes 40] [--only random_kills] [--json]
+    python benchmarks/fire.py [--minutes 40] [--only random_kills]
 
 A scenario that does not end in its share of the time is killed and counts as failed. What is
 counted is printed; the exit status is the number of scenarios that failed.
 """
 
 import argparse
-import json
 import multiprocessing
 import os
 import signal
@@ -66,9 +65,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=40.0, help="for all scenarios together")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS))
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    console = Console(stderr=options.json)
+    console = Console()
     # Told to end, it ends what it began, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     deadline = time.monotonic() + 60 * options.minutes
@@ -80,8 +78,6 @@ def main() -> int:
         for key, value in found[name].items():
             table.add_row(name, key, str(value))
         console.print(table)
-    if options.json:
-        print(json.dumps(found, indent=2))
     return sum("failed" in counts for counts in found.values())
 
 

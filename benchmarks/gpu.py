@@ -135,7 +135,7 @@ def time_updates(
     spec = make_spec(core, shape, precision)
     runs = {
         "ours ms": timed(make_update_of("ours", spec, device), device),
-        "(b) ms": timed(make_update_of("good", spec, device), device),
+        "(b) ms": timed(make_update_of("script", spec, device), device),
     }
     if core in LAYERS:
         runs["layer alone ms"] = layer_alone(device, core, shape, precision)

@@ -5,7 +5,7 @@ all alike; medians over the rounds are printed. One CPU thread, float32. Peak me
 process of its own for each variant, beyond what it takes before the first pair.
 
     python benchmarks/gradient_stability.py [--core lstm] [--hidden 512] [--length 64]
-        [--rounds 3] [--quick] [--json]
+        [--rounds 3]
 
 The textbook variant: a cell written out in Python, its time steps unrolled, `torch.func.jacrev`
 of the last hidden state in the state after the first step, `torch.func.vmap` over the pair. Both
@@ -14,7 +14,6 @@ by `torch.bmm`, at the rate that it reaches here: without compiled products noth
 """
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -115,8 +114,8 @@ def matrix_rate(hidden: int, repeats: int = 9) -> float:
     return 4 * hidden**3 / statistics.median(times)
 
 
-def measure(kind: str, hidden: int, length: int, rounds: int) -> dict[str, object]:
-    """Time both variants, in turn."""
+def measure(kind: str, hidden: int, length: int, rounds: int) -> None:
+    """Time both variants, in turn, and print a line."""
     core, gates = prepare(kind, hidden, length)
     times: dict[str, list[float]] = {name: [] for name in VARIANTS}
     rates, answers = [], {}
@@ -130,19 +129,13 @@ def measure(kind: str, hidden: int, length: int, rounds: int) -> dict[str, objec
     rate = statistics.median(rates)
     operations = 2 * PRODUCTS[kind] * 2 * hidden**3 * (2 * length - 1)
     ratios = [slow / fast for slow, fast in zip(times["textbook"], times["closed"], strict=True)]
-    return {
-        "core": kind,
-        "hidden": hidden,
-        "length": length,
-        "closed_seconds": median["closed"],
-        "textbook_seconds": median["textbook"],
-        "ratio": statistics.median(ratios),
-        "closed_mebibytes": peak("closed", kind, hidden, length),
-        "textbook_mebibytes": peak("textbook", kind, hidden, length),
-        "gigaflops": rate / 1e9,
-        "products_by_torch_seconds": operations / rate,
-        "difference": abs(answers["closed"] - answers["textbook"]),
-    }
+    peaks = [peak(name, kind, hidden, length) for name in VARIANTS]
+    print(
+        f"{kind:6} {hidden:<4} {length:<4} {median['closed']:8.3f} ({operations / rate:.3f} at "
+        f"{rate / 1e9:.0f})  {median['textbook']:10.3f}  {statistics.median(ratios):5.2f}  "
+        f"{peaks[0]:.0f}/{peaks[1]:.0f}  {abs(answers['closed'] - answers['textbook']):.1e}",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -152,33 +145,18 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=512)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="H = 32, L = 8, one round")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--peak-of", choices=VARIANTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.quick:
-        options.hidden, options.length, options.rounds = 32, 8, 1
     if options.peak_of:
         core, gates = prepare(options.core, options.hidden, options.length)
         print_peak(options.peak_of, core, gates)
         return
-    kinds = [options.core] if options.core else list(CORES)
-    rows = [measure(kind, options.hidden, options.length, options.rounds) for kind in kinds]
-    if options.json:
-        print(json.dumps(rows, indent=2))
-        return
     print(
         "core   H    L    closed s (bmm s at GF/s)    textbook s  ratio  MiB closed/textbook  |ΔS|"
     )
-    for row in rows:
-        print(
-            f"{row['core']:6} {row['hidden']:<4} {row['length']:<4} {row['closed_seconds']:8.3f} "
-            f"({row['products_by_torch_seconds']:.3f} at {row['gigaflops']:.0f})  "
-            f"{row['textbook_seconds']:10.3f}  {row['ratio']:5.2f}  "
-            f"{row['closed_mebibytes']:.0f}/{row['textbook_mebibytes']:.0f}  "
-            f"{row['difference']:.1e}"
-        )
+    for kind in [options.core] if options.core else CORES:
+        measure(kind, options.hidden, options.length, options.rounds)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ published grid with as many seeds as are needed, the files are written by the st
 verb is a process of its own, measured whole, interpreter's start included. Seconds are those of the
 processor: they hold on a busy machine, too.
 
-    python benchmarks/many_runs.py [--runs 20000] [--lines 40] [--sweeps 1] [--keep FOLDER] [--json]
+    python benchmarks/many_runs.py [--runs 20000] [--lines 40] [--sweeps 1] [--keep FOLDER]
 
 Aim: 30 CPU seconds and 500 MB for each verb, also with `--runs 1 --lines 1000000`, and of
 `report --all` with `--sweeps 2000`.
@@ -143,16 +143,12 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=40, help="of metrics of each")
     parser.add_argument("--sweeps", type=int, default=1, help="that share the runs")
     parser.add_argument("--keep", type=Path, help="keep the made-up results here")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     # Making the runs is not what is timed.
     os.fsync = lambda descriptor: None
     with tempfile.TemporaryDirectory() as temporary:
         root = options.keep or Path(temporary)
         found = measure_all(root, options.runs, options.lines, options.sweeps)
-    if options.json:
-        print(json.dumps({"runs": options.runs, **found}, indent=2))
-        return
     for name, value in found.items():
         print(f"{name:24}", "  ".join(f"{one:9.1f} {unit}" for unit, one in value.items()))
 

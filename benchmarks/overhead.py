@@ -1,6 +1,6 @@
 """A sweep's overhead beyond its trials' own time, with local workers, and where it goes.
 
-    python benchmarks/overhead.py [--trials 40] [--seconds 10] [--jobs 2] [--json]
+    python benchmarks/overhead.py [--trials 40] [--seconds 10] [--jobs 2]
 
 A trial's own time is what its journal says: updates, metrics, checkpoints and the final evaluation.
 The rest is the overhead: starting workers, making networks and data, locks, the driver, and at the
@@ -8,7 +8,6 @@ end a worker that waits for the other one.
 """
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -86,12 +85,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each trial, about")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found = measure_overhead(options.trials, options.seconds, options.jobs)
-    if options.json:
-        print(json.dumps({"trials": options.trials, "jobs": options.jobs, **found}, indent=2))
-        return
     table = Table("Time of a worker", "s", "share")
     share = found.pop("overhead share")
     for name, value in found.items():

@@ -22,7 +22,7 @@ NEEDS_RAY = "ray is not installed: pip install -e '.[ray]'"
 @pytest.fixture(scope="module")
 def nodes() -> Iterator["object"]:
     pytest.importorskip("ray", reason=NEEDS_RAY)
-    from scenarios.ray_nodes import ray_nodes
+    from scenarios.ray_cluster import ray_nodes
 
     with ray_nodes(num_nodes=1, cpus_per_node=2) as cluster:
         yield cluster
@@ -110,7 +110,7 @@ def test_a_token_that_is_there_is_used(token: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 def test_a_cluster_that_asks_for_a_token(token: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason=NEEDS_RAY)
-    from scenarios.ray_nodes import ray_nodes
+    from scenarios.ray_cluster import ray_nodes
 
     with ray_nodes(num_nodes=1, cpus_per_node=2) as cluster:
         # As after `ray get-auth-token --generate`: a file, and no variable.
