@@ -13,7 +13,6 @@ PernnError
 import json
 import pathlib
 import shlex
-import shutil
 import sys
 import unicodedata
 
@@ -67,7 +66,7 @@ def install_command(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit
 
-    words, folder = [_pip(), "install"], pathlib.Path.cwd()
+    words, folder = [shlex.quote(sys.executable), "-m pip install"], pathlib.Path.cwd()
     try:
         found = distribution("pernn")
         origin = json.loads(found.read_text("direct_url.json") or "{}")
@@ -84,16 +83,6 @@ def install_command(extra: str) -> str:
         place = "." if folder == pathlib.Path.cwd() else str(folder)
         words += ["-e", f"'{place}[{extra}]'"]
     return " ".join(words)
-
-
-def _pip() -> str:
-    """Return how pip is called for the interpreter that runs, from here."""
-    python = pathlib.Path(sys.executable)
-    if pathlib.Path(shutil.which("pip") or "").parent == python.parent:
-        return "pip"
-    if python.is_relative_to(pathlib.Path.cwd()):
-        python = python.relative_to(pathlib.Path.cwd())
-    return f"{shlex.quote(str(python))} -m pip"
 
 
 class PernnError(Exception):

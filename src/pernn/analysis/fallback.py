@@ -1,10 +1,9 @@
 """The Jacobian of any recurrence, by one backward pass per row."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from pernn.cores import Recurrence
 from pernn.errors import ConfigError
@@ -34,7 +33,7 @@ class AutogradJacobian:
         with torch.no_grad():
             _, state = core.recur(gates[:, :source])
             axes = batch_axes(core, gates)
-        leaves, rebuild = flatten_state(state)
+        leaves, shape = tree_flatten(state)
         self._leaves, self._axes = [], []
         with torch.enable_grad():
             for index, axis in enumerate(axes):
@@ -42,7 +41,7 @@ class AutogradJacobian:
                     leaves[index] = leaves[index].detach().clone().requires_grad_()
                     self._leaves.append(leaves[index])
                     self._axes.append(axis)
-            outputs, _ = core.recur(gates[:, source:target].detach(), rebuild(iter(leaves)))
+            outputs, _ = core.recur(gates[:, source:target].detach(), tree_unflatten(leaves, shape))
             self._last = outputs[:, -1]
         self.outputs = self._last.detach()
         self.width = sum(_real_size(leaf) // len(self.outputs) for leaf in self._leaves)
@@ -80,7 +79,7 @@ class AutogradJacobian:
     ) -> tuple[int, int]:
         """Estimate bytes per sequence and per row."""
         with torch.no_grad():
-            leaves, _ = flatten_state(core.recur(gates[:1, :1])[1])
+            leaves = tree_leaves(core.recur(gates[:1, :1])[1])
         axes = batch_axes(core, gates)
         width = sum(
             _real_size(leaf) for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
@@ -90,16 +89,19 @@ class AutogradJacobian:
 
 
 def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> list[int | None]:
-    """Find the batch's axis in every tensor of the state.
+    """Find the batch's axis in every leaf of the state; `None` of a constant.
 
     Raises:
         ConfigError: If more than one axis does.
     """
     step = gates[:1, :1]
     with torch.no_grad():
-        one, two = (flatten_state(core.recur(step.expand(count, -1, -1))[1])[0] for count in (1, 2))
+        one, two = (tree_leaves(core.recur(step.expand(count, -1, -1))[1]) for count in (1, 2))
     axes: list[int | None] = []
     for small, large in zip(one, two, strict=True):
+        if not isinstance(small, Tensor):
+            axes.append(None)
+            continue
         grown = [axis for axis, size in enumerate(small.shape) if size != large.shape[axis]]
         if len(grown) > 1:
             raise ConfigError(f"a state must hold the batch on one axis, got {tuple(large.shape)}")
@@ -110,21 +112,3 @@ def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> lis
 
 def _real_size(tensor: Tensor) -> int:
     return tensor.numel() * (2 if tensor.is_complex() else 1)
-
-
-def flatten_state(state: Any) -> tuple[list[Tensor], Any]:
-    """Return a nested state's tensors, and a function that nests such tensors."""
-    if isinstance(state, Tensor):
-        return [state], next
-    if isinstance(state, dict):
-        parts = [flatten_state(value) for value in state.values()]
-        return [leaf for leaves, _ in parts for leaf in leaves], lambda leaves: {
-            key: build(leaves) for key, (_, build) in zip(state, parts, strict=True)
-        }
-    if isinstance(state, tuple | list):
-        parts = [flatten_state(value) for value in state]
-        make = getattr(type(state), "_make", type(state))
-        return [leaf for leaves, _ in parts for leaf in leaves], lambda leaves: make(
-            [build(leaves) for _, build in parts]
-        )
-    return [], lambda _: state

@@ -6,10 +6,11 @@ from typing import TypeVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from pernn.cores import Recurrence
 
-from .fallback import batch_axes, flatten_state
+from .fallback import batch_axes
 from .linearisation import exact_products
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -28,14 +29,13 @@ def latent_states(
     with exact_products():
         for gate in gates.split(1, dim=1):
             _, state = core.recur(gate, state)
-            leaves, _ = flatten_state(state)
             found.append(
                 torch.cat(
                     [
                         (torch.view_as_real(leaf) if leaf.is_complex() else leaf)
                         .movedim(axis, 0)
                         .flatten(1)
-                        for leaf, axis in zip(leaves, axes, strict=True)
+                        for leaf, axis in zip(tree_leaves(state), axes, strict=True)
                         if axis is not None
                     ],
                     dim=1,

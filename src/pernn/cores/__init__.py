@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         pack_as as pack_as,
     )
     from .elman import Elman as Elman
-    from .factors import LayerFactors as LayerFactors
     from .gated_delta import GatedDelta as GatedDelta
     from .gru import GRU as GRU
     from .lru import LRU as LRU
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from .min_gru import MinGRU as MinGRU
     from .min_lstm import MinLSTM as MinLSTM
     from .projected import Projected as Projected
-    from .recurrent import RecurrentCore as RecurrentCore
+    from .recurrent import LayerFactors as LayerFactors, RecurrentCore as RecurrentCore
     from .s4d import S4D as S4D
 
 __getattr__ = exports(__name__)

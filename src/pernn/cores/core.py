@@ -62,6 +62,8 @@ class Core(nn.Module):
 
     gate_size: int
     """Width of one projected input."""
+    reset_parameters: Callable[..., None]
+    """Draws every parameter, from a `generator` if one is given."""
 
     def __init__(
         self,
@@ -204,10 +206,6 @@ class Core(nn.Module):
         """
         raise ConfigError(f"no plain twin is known of the core {type(self).__name__}")
 
-    def to_script(self) -> nn.Module:
-        """Make the layer of a usual script, to compare speeds."""
-        return self.to_plain()
-
     def linearisation(self) -> Any:
         """Return the class of the Jacobian's closed form, if there is one.
 
@@ -215,6 +213,38 @@ class Core(nn.Module):
         something else, so the class itself must have this method. See `pernn.analysis.Form`.
         """
         return None
+
+    def extra_repr(self) -> str:
+        """Return the sizes for `repr`, as PyTorch's modules do."""
+        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+
+    def _draw(
+        self,
+        generator: torch.Generator | None,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+    ) -> None:
+        """Draw every parameter, then move it: the numbers do not depend on where they go."""
+        self.reset_parameters(generator)
+        if device is not None or dtype is not None:
+            self.to(device=device, dtype=dtype)
+
+    def _check_state(
+        self, state: Any, expected: list[tuple[Any, ...]], axes: str
+    ) -> tuple[Any, ...]:
+        """Return a state's tensors, which must have these shapes."""
+        parts = tuple(state) if isinstance(state, tuple | list) else (state,)
+        found = [tuple(part.shape) for part in parts]
+        if found != expected:
+            raise ConfigError(
+                f"{type(self).__name__}: the state must hold tensors of shapes {expected} "
+                f"(layers, batch, {axes}), got {found}"
+            )
+        return parts
+
+    def _check_steps(self, num_steps: int) -> None:
+        if not num_steps:
+            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
 
     def _project_columns(
         self, weight: Tensor, bias: Tensor | None, inputs: Tensor, offset: int

@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from pernn.errors import ConfigError
 
-from .factors import LayerFactors
-from .recurrent import RecurrentCore
+from .recurrent import LayerFactors, RecurrentCore
 from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 

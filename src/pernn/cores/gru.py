@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .factors import LayerFactors
-from .recurrent import RecurrentCore
+from .recurrent import LayerFactors, RecurrentCore
 from .scanning import add_product, factors_of, first_order, recurrent_gradient
 
 

@@ -1,6 +1,7 @@
 """The base class of Elman, GRU and LSTM."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import torch
@@ -12,10 +13,39 @@ from pernn.errors import ConfigError
 from pernn.kernels import autocast_dtype, rounds_products
 
 from .core import Core, map_state
-from .factors import LayerFactors
 from .operators import Size, run_operator, takes_kernels
 from .projected import Projected
 from .scanning import kernels_fit, scan
+
+
+@dataclass(frozen=True)
+class LayerFactors:
+    """One layer's factors of the Jacobian, time first.
+
+    Going back through one step, the adjoint g of the layer's new state becomes
+
+        g_old = Σ_k (src_k ⊙ s_k) U_k = Σ_k src_k · diag(s_k) U_k,
+
+    k a gate, U_k its recurrent weights, s_k its slope: how much the state gains per unit of its
+    pre-activation. src is h's adjoint, or in the LSTM, but for the output gate, the cell's. Slopes
+    do not depend on the row of the Jacobian: the gates of one source make one matrix,
+    Σ_k diag(s_k) U_k.
+
+    Attributes:
+        recurrent: Slopes of all gates with respect to what comes from the old state.
+        entering: The same with respect to what comes from the layer below.
+        groups: Gates of each source: of h's adjoint, then of the cell's if there is one.
+        keep: What of h goes on by itself, in the GRU.
+        leak: What of the cell shows in h, in the LSTM.
+        forget: What of the cell goes on by itself.
+    """
+
+    recurrent: Float[Tensor, "time batch block hidden"]
+    entering: Float[Tensor, "time batch block hidden"]
+    groups: tuple[tuple[int, ...], ...]
+    keep: Float[Tensor, "time batch hidden"] | None = None
+    leak: Float[Tensor, "time batch hidden"] | None = None
+    forget: Float[Tensor, "time batch hidden"] | None = None
 
 
 class RecurrentCore(Core):
@@ -87,10 +117,7 @@ class RecurrentCore(Core):
             if bias:
                 self.register_parameter(f"bias_ih_l{layer}", nn.Parameter(torch.empty(rows)))
                 self.register_parameter(f"bias_hh_l{layer}", nn.Parameter(torch.empty(rows)))
-        self.reset_parameters(generator)
-        if device is not None or dtype is not None:
-            # Drawn before, the weights do not depend on where they go.
-            self.to(device=device, dtype=dtype)
+        self._draw(generator, device, dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every parameter from U(−1/√hidden_size, 1/√hidden_size), as PyTorch does."""
@@ -304,8 +331,7 @@ class RecurrentCore(Core):
         Raises:
             ConfigError: If there is no time step, or the state has another shape.
         """
-        if not inputs.num_steps:
-            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
+        self._check_steps(inputs.num_steps)
         if state is None:
             return [None] * self.num_layers
         parts = self._checked_state(state, inputs.batch)
@@ -314,15 +340,8 @@ class RecurrentCore(Core):
     def _checked_state(
         self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size
     ) -> tuple[Tensor, ...]:
-        parts = tuple(state) if isinstance(state, tuple | list) else (state,)
         expected = [(self.num_layers, batch, self.hidden_size)] * self.num_states
-        found = [tuple(part.shape) for part in parts]
-        if found != expected:
-            raise ConfigError(
-                f"{type(self).__name__}: the state must hold tensors of shapes {expected} "
-                f"(layers, batch, hidden), got {found}"
-            )
-        return parts
+        return self._check_state(state, expected, "hidden")
 
     def factors(
         self,
@@ -387,5 +406,4 @@ class RecurrentCore(Core):
         """Return sizes and non-default options, as PyTorch's modules do."""
         bias = "" if self.bias else ", bias=False"
         batch_first = ", batch_first=True" if self.batch_first else ""
-        sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
-        return f"{sizes}{bias}{batch_first}"
+        return f"{super().extra_repr()}{bias}{batch_first}"

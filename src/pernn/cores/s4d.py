@@ -17,7 +17,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pernn.errors import ConfigError
-from pernn.kernels import without_kernels
 
 from .core import Core, Linear, check_sizes
 from .projected import Projected
@@ -93,10 +92,7 @@ class S4D(Core):
         self.method: Method = method
         self.input = Linear(input_size, hidden_size)
         self.layers = nn.ModuleList(S4DLayer(hidden_size, state_size) for _ in range(num_layers))
-        self.reset_parameters(generator)
-        if device is not None or dtype is not None:
-            # Drawn before, the weights do not depend on where they go.
-            self.to(device=device, dtype=dtype)
+        self._draw(generator, device, dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
@@ -150,14 +146,10 @@ class S4D(Core):
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
-        if not num_steps:
-            raise ConfigError("S4D: needs at least one time step, got none")
+        self._check_steps(num_steps)
         expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
-        if state is not None and state.shape != expected:
-            raise ConfigError(
-                f"S4D: the state must hold tensors of shapes {[expected]} "
-                f"(layers, batch, hidden, mode, part), got {[tuple(state.shape)]}"
-            )
+        if state is not None:
+            (state,) = self._check_state(state, [expected], "hidden, mode, part")
         method, finals, wants_state = self._choose(num_steps), [], num_outputs is None
         for index, layer in enumerate(self.layers):
             is_last = index == self.num_layers - 1
@@ -182,31 +174,10 @@ class S4D(Core):
         twin.method, twin.batch_first = "recurrence", True
         return twin
 
-    def to_script(self) -> nn.Module:
-        """Make the layer of the usual implementation."""
-        return _Convolved(self)
-
     def linearisation(self) -> type[StateSpaceJacobian] | None:
         """Return the closed form of a single layer."""
         return StateSpaceJacobian if self.num_layers == 1 else None
 
     def extra_repr(self) -> str:
         """Return the sizes for `repr`, as PyTorch's modules do."""
-        return (
-            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
-            f"state_size={self.state_size}, method={self.method!r}"
-        )
-
-
-class _Convolved(nn.Module):
-    """S4D by Fourier transforms and PyTorch's own products, without a final state."""
-
-    def __init__(self, core: S4D) -> None:
-        super().__init__()
-        self.core = deepcopy(core)
-        self.core.method, self.core.batch_first = "fft", True
-
-    def forward(self, inputs: Float[Tensor, "batch time input"]) -> tuple[Tensor, None]:
-        with without_kernels():
-            outputs, _ = self.core(inputs, num_outputs=inputs.shape[1])
-        return outputs, None
+        return f"{super().extra_repr()}, state_size={self.state_size}, method={self.method!r}"

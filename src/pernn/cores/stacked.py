@@ -8,8 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pernn.errors import ConfigError
-
 from .core import Core, Linear
 from .projected import Projected
 
@@ -79,10 +77,7 @@ class Stacked(Core):
         widths = [input_size, *[hidden_size] * (num_layers - 1)]
         self.layers = nn.ModuleList(layer(width) for width in widths)
         self.gate_size = self._layer(0).enter.out_features
-        self.reset_parameters(generator)
-        if device is not None or dtype is not None:
-            # Drawn before, the weights do not depend on where they go.
-            self.to(device=device, dtype=dtype)
+        self._draw(generator, device, dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every layer."""
@@ -127,18 +122,13 @@ class Stacked(Core):
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
-        if not num_steps:
-            raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
+        self._check_steps(num_steps)
         dtype, shape = self._layer(0).enter.weight.dtype, self._layer(0).state_shape
         expected = (self.num_layers, batch, *shape)
         if state is None:
             state = values.new_zeros(expected, dtype=dtype)
-        elif getattr(state, "shape", None) != expected:
-            parts = state if isinstance(state, tuple | list) else (state,)
-            raise ConfigError(
-                f"{type(self).__name__}: the state must hold tensors of shapes {[expected]} "
-                f"(layers, batch, {self.state_axes}), got {[tuple(part.shape) for part in parts]}"
-            )
+        else:
+            (state,) = self._check_state(state, [expected], self.state_axes)
         if not self.goes_by_steps:
             values, state = self._run(
                 values, state, num_steps if num_outputs is None else num_outputs
@@ -172,7 +162,3 @@ class Stacked(Core):
         twin = deepcopy(self)
         twin.goes_by_steps = twin.batch_first = True
         return twin
-
-    def extra_repr(self) -> str:
-        """Return the sizes for `repr`, as PyTorch's modules do."""
-        return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         MAX_HIDDEN as MAX_HIDDEN,
         UsualNetwork as UsualNetwork,
         has_whole_updates as has_whole_updates,
-        update_whole as update_whole,
         whole_updates as whole_updates,
     )
 

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from .loading import find_kernels
@@ -68,53 +68,3 @@ def has_whole_updates(device: torch.device) -> bool:
         return False
     kernels = find_kernels()
     return kernels is not None and 3 in kernels.product_parts
-
-
-def update_whole(
-    network: UsualNetwork,
-    moments: Sequence[Sequence[Tensor]],
-    tokens: Int[Tensor, "batch input_time"],
-    targets: Int[Tensor, "batch scored"],
-    num_queries: int,
-    *,
-    rate: float,
-    betas: tuple[float, float],
-    epsilon: float,
-    clip_norm: float,
-    sums: Float[Tensor, "3"],
-    space: Tensor,
-) -> None:
-    """Train weights and moments in place on one fully scored batch.
-
-    Args:
-        network: What is trained, in float32 on the CPU.
-        moments: Of all weights `exp_avg`, of all `exp_avg_sq`, and of all `step`.
-        tokens: Ids of the input phase.
-        targets: Ids expected at the last steps.
-        num_queries: Steps after the tokens.
-        rate: Adam's learning rate.
-        betas: Decay of the two moments.
-        epsilon: Added to the root of the second moment.
-        clip_norm: Largest norm of all gradients; infinity does not clip.
-        sums: Loss, gradient norm and share of right answers are added to these.
-        space: Memory of the kernel's own, of any size: it grows, and serves the next update.
-
-    Raises:
-        IndexError: If an id is not one of the network's.
-    """
-    torch.ops.pernn.update(
-        network.kind,
-        network.weights,
-        *moments,
-        network.encodings,
-        network.copies,
-        tokens.contiguous(),
-        targets.contiguous(),
-        num_queries,
-        rate,
-        *betas,
-        epsilon,
-        clip_norm,
-        sums,
-        space,
-    )

@@ -151,13 +151,12 @@ class SequenceModel(Protocol):
 
 @runtime_checkable
 class LinearOutput(SequenceModel, Protocol):
-    """A network whose outputs are a linear map of states.
+    """A network whose outputs are a linear map of states."""
 
-    Attributes:
-        output_layer: The map, a `torch.nn.Linear`.
-    """
-
-    output_layer: "nn.Linear"
+    @property
+    def output_layer(self) -> "nn.Linear":
+        """The map."""
+        ...
 
     def states(
         self,

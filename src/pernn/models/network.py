@@ -1,7 +1,7 @@
 """The base class of networks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -69,16 +69,19 @@ class EncodedNetwork(nn.Module, ABC):
     """Embedding, encoding, core and output layer. Subclasses define the inputs.
 
     Args:
-        embedding: What gives the vectors, its weights not drawn yet.
-        output_size: Width of the outputs.
+        make_embedding: Width of the vectors → what gives them, its weights not drawn yet.
+        vocab_size: Width of the outputs.
         core: Module that recurs, its class or kind; or PyTorch's class of the same function.
         encoding: Module that gives the encodings, or the kind of one.
-        embedding_size: Width of the vectors, and of an encoding given by kind.
+        embedding_size: Width of the vectors, and of an encoding given by kind; the state's if
+            absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
         num_layers: Layers of a core that is made here; 1 if absent.
         num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
             absent.
         phase_size: Further features of the core's input, after vector and encoding.
+        device: Where the network goes once its weights are drawn.
+        dtype: Its type there.
         generator: Source of the initial weights of what is made here.
 
     Raises:
@@ -88,19 +91,22 @@ class EncodedNetwork(nn.Module, ABC):
 
     def __init__(
         self,
-        embedding: nn.Module,
-        output_size: int,
+        make_embedding: Callable[[int], nn.Module],
+        vocab_size: int,
         core: CoreLike,
         encoding: str | Encoding,
         *,
-        embedding_size: int,
+        embedding_size: int | None = None,
         hidden_size: int | None = None,
         num_layers: int | None = None,
         num_positions: int | None = None,
         phase_size: int = 0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        embedding_size = choose_width(embedding_size, core, hidden_size)
         if isinstance(encoding, str):
             steps = 1024 if num_positions is None else num_positions
             encoding = make_encoding(encoding, embedding_size, steps, generator)
@@ -118,10 +124,19 @@ class EncodedNetwork(nn.Module, ABC):
                 f"the core takes vectors of {core.input_size}, but {parts} together "
                 f"have {expected}: build it with input_size={expected}"
             )
-        self.embedding = embedding
+        self.vocab_size = vocab_size
+        self.embedding = make_embedding(embedding_size)
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
-        self.output_layer = Linear(core.hidden_size, output_size)
+        self.output_layer = Linear(core.hidden_size, vocab_size)
+        self.reset_embedding(generator)
+        self.reset_output_layer(generator)
+        # Drawn before, the weights do not depend on where they go.
+        self.to(device=device, dtype=dtype)
+
+    @abstractmethod
+    def reset_embedding(self, generator: torch.Generator | None = None) -> None:
+        """Draw the embedding's weights."""
 
     def reset_output_layer(self, generator: torch.Generator | None = None) -> None:
         """Draw weights and biases from U(−1/√hidden_size, 1/√hidden_size), as `torch.nn.Linear`."""
@@ -169,21 +184,10 @@ class EncodedNetwork(nn.Module, ABC):
         """
         check_transforms(tokens)
         self.check_inputs(tokens)
-        if tokens.dim() == (2 if isinstance(self.embedding, nn.Linear) else 1):
-            single: Tensor | tuple[Any, ...] = self._single(
-                tokens,
-                num_queries,
-                num_scored=num_scored,
-                scored=None if scored is None else scored.unsqueeze(0),
-                hx=hx,
-                position_offset=position_offset,
-                return_state=return_state,
-            )
-            return single
-        if hx is None and position_offset is None and not return_state:
-            states = self.states(tokens, num_queries, num_scored=num_scored, scored=scored)
-            found: Tensor = self.output_layer(states)
-            return found
+        is_single = tokens.dim() == (2 if isinstance(self.embedding, nn.Linear) else 1)
+        if is_single:
+            tokens, scored = tokens.unsqueeze(0), None if scored is None else scored.unsqueeze(0)
+            hx = map_state(hx, lambda part: part.unsqueeze(1))
         check_position(hx, position_offset, self.encoding)
         if isinstance(position_offset, Tensor):
             raise ConfigError(
@@ -191,26 +195,26 @@ class EncodedNetwork(nn.Module, ABC):
                 f"same positions, got a tensor of shape {tuple(position_offset.shape)}; "
                 "PositionEncoded takes one offset per sequence"
             )
-        offset = position_offset or 0
-        inputs = self.prepare(tokens, num_queries, num_scored, offset)
-        num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
-        every, final = run_core(self.core, inputs, hx)
-        kept = every[:, inputs.num_steps - num_outputs :]
-        outputs = self.output_layer(kept if scored is None else kept[scored])
-        return (outputs, final, offset + inputs.num_steps) if return_state else outputs
+        states, final, position = self._run(
+            tokens,
+            num_queries,
+            num_scored,
+            scored,
+            hx,
+            position_offset or 0,
+            wants_state=return_state,
+        )
+        outputs: Tensor = self.output_layer(states)
+        if is_single and scored is None:
+            outputs = outputs.squeeze(0)
+        if not return_state:
+            return outputs
+        if is_single:
+            final = map_state(final, lambda part: part.squeeze(1))
+        return outputs, final, position
 
     def check_inputs(self, tokens: Tensor) -> None:
         """Refuse inputs that the embedding cannot read."""
-
-    def _single(self, tokens: Tensor, num_queries: int, **options: Any) -> Any:
-        """Run a batch of one, as PyTorch's layers do with unbatched input."""
-        options["hx"] = map_state(options["hx"], lambda part: part.unsqueeze(1))
-        found = self(tokens.unsqueeze(0), num_queries, **options)
-        outputs, *rest = found if isinstance(found, tuple) else (found,)
-        outputs = outputs if options["scored"] is not None else outputs.squeeze(0)
-        if not rest:
-            return outputs
-        return outputs, map_state(rest[0], lambda part: part.squeeze(1)), rest[1]
 
     def states(
         self,
@@ -225,10 +229,30 @@ class EncodedNetwork(nn.Module, ABC):
         Ids are not checked: where sequences of several lengths make a batch, tokens may show the
         query's row.
         """
-        inputs = self.prepare(tokens, num_queries, num_scored)
+        return self._run(tokens, num_queries, num_scored, scored)[0]
+
+    def _run(
+        self,
+        tokens: Tensor,
+        num_queries: int,
+        num_scored: int | None,
+        scored: Tensor | None,
+        hx: Any = None,
+        position_offset: int = 0,
+        *,
+        wants_state: bool = False,
+    ) -> tuple[Tensor, Any, int]:
+        """Return the scored steps' states, the final one if wanted, and the next position."""
+        inputs = self.prepare(tokens, num_queries, num_scored, position_offset)
         num_outputs = count_outputs(inputs.num_steps, num_queries, num_scored)
-        kept, _ = run_core(self.core, inputs, num_outputs=num_outputs)
-        return kept if scored is None else kept[scored]
+        if wants_state:
+            # Told to give the last outputs, a core may not compute its final state.
+            every, final = run_core(self.core, inputs, hx)
+            kept = every[:, inputs.num_steps - num_outputs :]
+        else:
+            kept, final = run_core(self.core, inputs, hx, num_outputs=num_outputs)
+        kept = kept if scored is None else kept[scored]
+        return kept, final, position_offset + inputs.num_steps
 
     def project(
         self,

@@ -18,7 +18,7 @@ from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 from pernn.kernels import MAX_HIDDEN, UsualNetwork
 
-from .network import CoreLike, EncodedNetwork, choose_width, run_core
+from .network import CoreLike, EncodedNetwork, run_core
 
 ID_TYPES = (torch.int64, torch.int32)
 
@@ -85,9 +85,8 @@ class PositionEncodedRNN(EncodedNetwork):
         if num_extra_rows < 0:
             raise ConfigError(f"num_extra_rows must be at least 0, got {num_extra_rows}")
         num_rows = vocab_size + num_extra_rows
-        embedding_size = choose_width(embedding_size, core, hidden_size)
         super().__init__(
-            nn.Embedding(num_rows, embedding_size, _weight=torch.empty(num_rows, embedding_size)),
+            lambda width: nn.Embedding(num_rows, width, _weight=torch.empty(num_rows, width)),
             vocab_size,
             core,
             encoding,
@@ -96,25 +95,23 @@ class PositionEncodedRNN(EncodedNetwork):
             num_layers=num_layers,
             num_positions=num_positions,
             phase_size=phase_size,
+            device=device,
+            dtype=dtype,
             generator=generator,
         )
-        self.vocab_size, self.num_extra_rows = vocab_size, num_extra_rows
+        self.num_extra_rows = num_extra_rows
         self.arguments: dict[str, Any] | None = None
         if isinstance(core, str) and isinstance(encoding, str) and not phase_size:
             self.arguments = {
                 "vocab_size": vocab_size,
                 "core": core,
                 "encoding": encoding,
-                "embedding_size": embedding_size,
+                "embedding_size": self.embedding.embedding_dim,
                 "hidden_size": self.core.hidden_size,
                 "num_layers": num_layers or 1,
                 "num_positions": num_positions or 1024,
                 "num_extra_rows": num_extra_rows,
             }
-        self.reset_embedding(generator)
-        self.reset_output_layer(generator)
-        # Drawn before, the weights do not depend on where they go.
-        self.to(device=device, dtype=dtype)
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw every row from N(0, 1)."""

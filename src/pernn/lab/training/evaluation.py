@@ -26,8 +26,8 @@ from .precision import rounding
 CHUNK_SIZE = 256
 """Sequences at a time: bounds the memory, and is fixed because it can change the last bits."""
 MAX_LOGITS = 2**24
-"""Outputs that are computed at a time: states are read out in pieces, and of a model that has only
-outputs fewer sequences are asked at once."""
+"""Outputs that are computed at a time: states are read out in pieces, and fewer sequences are
+decoded at once."""
 
 Index = tuple[Tensor, Tensor]
 """Sequences and steps; a mask would have to be counted on the device."""
@@ -37,22 +37,17 @@ Ask = Callable[[Tensor, int, Index | None], Iterable[Tensor]]
 
 @torch.no_grad()
 def predict(
-    model: SequenceModel, batch: Batch, device: torch.device, precision: Precision = "fp32"
+    model: LinearOutput, batch: Batch, device: torch.device, precision: Precision = "fp32"
 ) -> Predictions:
     """Predict a batch in chunks, the truth fed back."""
 
     def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterator[Tensor]:
-        if not isinstance(model, LinearOutput):
-            outputs = model(tokens, batch.num_queries, num_scored=num_scored)
-            yield outputs.flatten(0, 1) if scored is None else outputs[scored]
-            return
         states = model.states(tokens, batch.num_queries, num_scored=num_scored)
         states = states.flatten(0, 1) if scored is None else states[scored]
         for rows in states.split(max(1, MAX_LOGITS // model.vocab_size)):
             yield linear(rows, model.output_layer.weight, model.output_layer.bias)
 
-    width = 1 if isinstance(model, LinearOutput) else model.vocab_size
-    return _answer(ask, width, batch, device, precision)
+    return _answer(ask, 1, batch, device, precision)
 
 
 @torch.no_grad()
@@ -69,7 +64,7 @@ def decode(
 
 
 def evaluate(
-    model: SequenceModel,
+    model: LinearOutput,
     stream: BatchStream,
     device: torch.device,
     precision: Precision = "fp32",

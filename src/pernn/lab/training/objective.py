@@ -1,7 +1,7 @@
 """Objectives: cross-entropy of ids, or one minus vectors' cosine."""
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pernn.cross_entropy import linear_cross_entropy
-from pernn.lab.interfaces import UNSCORED, Batch, LinearOutput, SequenceModel
+from pernn.lab.interfaces import UNSCORED, Batch, LinearOutput
 
 BoolArray = Bool[np.ndarray, "batch scored"]
 
@@ -102,19 +102,14 @@ def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> 
     size = micro_batch or len(batch.tokens)
     if size >= len(batch.tokens):
         return [DeviceBatch.of(batch, device)]
-    total = count_targets(batch.targets)
+    total = _count(batch.targets, find_scored(batch.targets))
     pieces = []
     for start in range(0, len(batch.tokens), size):
         tokens, targets = batch.tokens[start : start + size], batch.targets[start : start + size]
-        if device.type == "cpu" and total and not count_targets(targets):
+        if device.type == "cpu" and total and not _count(targets, find_scored(targets)):
             continue  # the mean of nothing is no number
         pieces.append(DeviceBatch.of(Batch(tokens, batch.num_queries, targets), device, total))
     return pieces
-
-
-def count_targets(targets: Shaped[np.ndarray, "batch scored ..."]) -> int:
-    """Return the number of scored steps."""
-    return _count(targets, find_scored(targets))
 
 
 def _count(targets: Shaped[np.ndarray, "batch scored ..."], mask: BoolArray | None) -> int:
@@ -132,7 +127,7 @@ Loss = tuple[Float[Tensor, ""], Float[Tensor, ""]]
 """Mean over the scored steps, and the share of ids that are right; NaN for vectors."""
 
 
-def batch_loss(network: SequenceModel, shown: DeviceBatch) -> Loss:
+def batch_loss(network: LinearOutput, shown: DeviceBatch) -> Loss:
     """Return a network's loss and share of right answers.
 
     Of a piece of a batch both are what it adds to the batch's.
@@ -141,62 +136,39 @@ def batch_loss(network: SequenceModel, shown: DeviceBatch) -> Loss:
     return (loss, right) if shown.share == 1 else (loss * shown.share, right * shown.share)
 
 
-def _loss_of(network: SequenceModel, shown: DeviceBatch) -> Loss:
-    tokens, targets, weights = shown.tokens, shown.targets, shown.weights
-    # Not `isinstance`: of a protocol, that takes longer than a small matrix product.
-    by_states = cast(LinearOutput, network) if hasattr(network, "states") else None
-    run = network if by_states is None else by_states.states
-    outputs = run(tokens, shown.num_queries, num_scored=shown.num_scored)
+def _loss_of(network: LinearOutput, shown: DeviceBatch) -> Loss:
+    targets, weights, layer = shown.targets, shown.weights, network.output_layer
+    states = network.states(shown.tokens, shown.num_queries, num_scored=shown.num_scored)
     if targets.is_floating_point():
-        loss = mean_loss(outputs if by_states is None else by_states.output_layer(outputs), targets)
+        loss = losses(layer(states), targets).mean()
         return loss, torch.full_like(loss, torch.nan)
     # Time first, as the states lie in memory.
-    outputs = outputs.transpose(0, 1).flatten(0, 1)
+    states = states.transpose(0, 1).flatten(0, 1)
     if shown.rows is not None:
-        outputs = outputs.index_select(0, shown.rows)
+        states = states.index_select(0, shown.rows)
     else:
         targets = targets.t().flatten()
     weights = None if weights is None else weights.t().flatten()
-    if by_states is not None:
-        output_layer = by_states.output_layer
-        return linear_cross_entropy(
-            outputs, output_layer.weight, output_layer.bias, targets, weights
-        )
-    hits = (outputs.argmax(-1) == targets).float()
-    if weights is None:
-        return mean_loss(outputs, targets), hits.mean()
-    return (losses(outputs, targets) * weights).sum(), (hits * weights).sum()
+    return linear_cross_entropy(states, layer.weight, layer.bias, targets, weights)
 
 
-def mean_loss(outputs: Outputs, targets: Targets) -> Float[Tensor, ""]:
-    """Average over all scored steps of the batch.
+def losses(outputs: Outputs, targets: Targets) -> Float[Tensor, "*rows"]:
+    """Return the loss of every step.
 
     Args:
         outputs: Logits if the targets are ids, else vectors of any length.
         targets: Ids or vectors, one for each output.
 
     Returns:
-        Nats per token, or 1 − cosine similarity.
+        Nats per token, or 1 − cosine similarity, at least in float32.
 
     Source: Morita (2024), section 4.1; version 1, appendix B.3, for vectors.
     """
-    if targets.is_floating_point():
-        return losses(outputs, targets).mean()
-    return F.cross_entropy(_widened(outputs).flatten(0, -2), targets.flatten())
-
-
-def losses(outputs: Outputs, targets: Targets) -> Float[Tensor, "*rows"]:
-    """Return the loss of every step."""
-    outputs = _widened(outputs)
+    outputs = outputs if outputs.dtype == torch.float64 else outputs.float()
     if targets.is_floating_point():
         return 1 - F.cosine_similarity(outputs, targets, dim=-1)
     found = F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), reduction="none")
     return found.view(targets.shape)
-
-
-def _widened(outputs: Outputs) -> Outputs:
-    """Return at least float32; float64 stays what it is."""
-    return outputs if outputs.dtype == torch.float64 else outputs.float()
 
 
 def predictions(outputs: Outputs, targets: Targets) -> Targets:

@@ -12,7 +12,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from pernn.errors import CorruptError, TrialError
-from pernn.lab.interfaces import SequenceModel
+from pernn.lab.interfaces import LinearOutput
 
 from .config import Optimizer, Preset
 
@@ -177,9 +177,9 @@ class TrainState:
         return cls(model, made, sums=sums)
 
     @property
-    def network(self) -> SequenceModel:
+    def network(self) -> LinearOutput:
         """The model by what training asks of it."""
-        return cast(SequenceModel, self.model)
+        return cast(LinearOutput, self.model)
 
     @property
     def parameters(self) -> list[nn.Parameter]:

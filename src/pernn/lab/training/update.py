@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from pernn.kernels import UsualNetwork, has_whole_updates, update_whole
+from pernn.kernels import UsualNetwork, has_whole_updates
 from pernn.lab.interfaces import Batch
 
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
@@ -81,10 +81,11 @@ class Update:
 
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
         state, adam = self.state, cast(FusedAdam, self.state.optimizer)
-        update_whole(
-            network, self._moments, shown.tokens, shown.targets, shown.num_queries,
-            rate=adam.param_groups[0]["lr"], betas=adam.betas, epsilon=adam.eps,
-            clip_norm=self.clip_norm, sums=state.sums, space=self._space,
+        torch.ops.pernn.update(
+            network.kind, network.weights, *self._moments, network.encodings, network.copies,
+            shown.tokens.contiguous(), shown.targets.contiguous(), shown.num_queries,
+            adam.param_groups[0]["lr"], *adam.betas, adam.eps, self.clip_norm, state.sums,
+            self._space,  # Its memory, of any size: it grows, and serves the next update.
         )  # fmt: skip
 
     def count(self) -> None:
