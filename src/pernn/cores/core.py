@@ -135,30 +135,39 @@ class Core(nn.Module):
                 time step, the state has another shape, outputs of packed vectors are to be cut, or
                 `torch.jit.trace` is at work, which would fix the number of steps.
         """
+        if isinstance(inputs, Projected):
+            return self.recur(inputs, hx, num_outputs=num_outputs)
+        if isinstance(inputs, PackedSequence):
+            return self._forward_packed(inputs, hx, num_outputs)
+        vectors, is_single = self._checked(inputs), inputs.dim() == 2
+        if is_single:
+            vectors, hx = vectors.unsqueeze(0), map_state(hx, lambda part: part.unsqueeze(1))
+        elif not self.batch_first:
+            vectors = vectors.transpose(0, 1)
+        outputs, state = self._run_vectors(vectors, hx, num_outputs)
+        if is_single:
+            return outputs.squeeze(0), map_state(state, lambda part: part.squeeze(1))
+        return outputs if self.batch_first else outputs.transpose(0, 1), state
+
+    def _run_vectors(
+        self, vectors: Float[Tensor, "batch time input"], hx: Any, num_outputs: int | None
+    ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
+        """Project and recur, batch first."""
+        self._refuse_trace()
+        return self.recur(self.project(vectors), hx, num_outputs=num_outputs)
+
+    def _refuse_trace(self) -> None:
         if torch._C._get_tracing_state() is not None:
             raise ConfigError(
                 f"torch.jit.trace cannot follow {type(self).__name__}: use torch.export.export, "
                 "which takes dynamic_shapes"
             )
-        if isinstance(inputs, Projected):
-            return self.recur(inputs, hx, num_outputs=num_outputs)
-        if isinstance(inputs, PackedSequence):
-            return self._forward_packed(inputs, hx, num_outputs)
-        inputs = self._checked(inputs)
-        if inputs.dim() == 2:
-            hx = map_state(hx, lambda part: part.unsqueeze(1))
-            gates = self.project(inputs.unsqueeze(0))
-            outputs, state = self.recur(gates, hx, num_outputs=num_outputs)
-            return outputs.squeeze(0), map_state(state, lambda part: part.squeeze(1))
-        if not self.batch_first:
-            inputs = inputs.transpose(0, 1)
-        outputs, state = self.recur(self.project(inputs), hx, num_outputs=num_outputs)
-        return outputs if self.batch_first else outputs.transpose(0, 1), state
 
     def _forward_packed(
         self, inputs: PackedSequence, hx: Any, num_outputs: int | None
     ) -> tuple[PackedSequence, Any]:
         """Run sequences of one length at a time: right for any core."""
+        self._refuse_trace()
         self._check_packed(inputs, num_outputs)
         vectors, lengths = pad_packed_sequence(inputs, batch_first=True)
         outputs = vectors.new_zeros(*vectors.shape[:2], self.hidden_size)

@@ -9,7 +9,6 @@ from torch import Tensor
 from pernn.errors import ConfigError
 from pernn.kernels import rounds_products
 
-from .projected import Projected
 from .scanning import kernels_fit
 
 Size = int | Tensor
@@ -53,7 +52,7 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, ba
     wanted = torch.compiler.is_compiling() or is_faster(
         kind, weight.shape[1], steps, batch, trains=torch.is_grad_enabled()
     )
-    return wanted and kernels_fit(Projected(vectors.flatten(0, -2), batch, steps), weight)
+    return wanted and kernels_fit(vectors, weight, steps=steps, batch=batch)
 
 
 def is_faster(kind: str, width: int, steps: int, batch: int, *, trains: bool) -> bool:
@@ -78,19 +77,17 @@ def run_operator(
     *,
     num_layers: int,
     has_biases: bool,
-    batch_first: bool,
     batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Run all layers by one operator of PyTorch.
 
     Args:
         kind: `elman`, `gru` or `lstm`.
-        inputs: Vectors; those of a packed sequence if `batch_sizes` is given.
+        inputs: Vectors, batch first; those of a packed sequence if `batch_sizes` is given.
         state: Of all layers, one tensor, or two for an LSTM.
         weights: Layer by layer, as in `all_weights`.
         num_layers: Number of layers.
         has_biases: Whether there are biases among the weights.
-        batch_first: Which axis of the inputs is time.
         batch_sizes: Sequences that go on at each step, of a packed sequence.
 
     Returns:
@@ -112,7 +109,7 @@ def run_operator(
     trains = torch.is_grad_enabled() or torch._C._get_tracing_state() is not None
     options = (has_biases, num_layers, 0.0, trains, False)
     if batch_sizes is None:
-        outputs, *final = operator(inputs, given, weights, *options, batch_first)
+        outputs, *final = operator(inputs, given, weights, *options, True)
     else:
         outputs, *final = operator(inputs, batch_sizes, given, weights, *options)
     return outputs, tuple(final)

@@ -184,35 +184,18 @@ class RecurrentCore(Core):
         """Run one layer over time, with `(batch, hidden)` states."""
         raise NotImplementedError(f"{type(self).__name__} needs a method scan")
 
-    def forward(
-        self,
-        inputs: "Float[Tensor, '*shape input'] | PackedSequence | Projected",
-        hx: Any = None,
-        *,
-        num_outputs: int | None = None,
-    ) -> "tuple[Any, Any]":
-        """Run all layers on vectors, projected inputs or a PackedSequence."""
-        kind = vars(type(self)).get("kernel")
-        if isinstance(inputs, Projected) or kind is None:
-            return super().forward(inputs, hx, num_outputs=num_outputs)
-        if isinstance(inputs, PackedSequence):
-            return self._forward_packed(inputs, hx, num_outputs)
-        inputs = self._checked(inputs)
-        weight, is_single, time = self.weight("hh", 0), inputs.dim() == 2, int(self.batch_first)
-        # PyTorch's operators know batches only.
-        batched = inputs.unsqueeze(1 - time) if is_single else inputs
-        steps, batch = batched.shape[time], batched.shape[1 - time]
-        if not steps or takes_kernels(kind, batched, weight, steps=steps, batch=batch):
-            return super().forward(inputs, hx, num_outputs=num_outputs)
-        if is_single:
-            hx = map_state(hx, lambda part: part.unsqueeze(1))
+    def _run_vectors(
+        self, vectors: Float[Tensor, "batch time input"], hx: Any, num_outputs: int | None
+    ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
+        """Run all layers, by PyTorch's operator unless the kernels are faster."""
+        kind, (batch, steps) = vars(type(self)).get("kernel"), vectors.shape[:2]
+        if kind is None or not steps:
+            return super()._run_vectors(vectors, hx, num_outputs)
+        if takes_kernels(kind, vectors, self.weight("hh", 0), steps=steps, batch=batch):
+            return super()._run_vectors(vectors, hx, num_outputs)
         self._check_export(steps)
-        outputs, final = self._run_operator(kind, batched, hx, batch)
-        if num_outputs is not None:
-            outputs = outputs.narrow(time, steps - num_outputs, num_outputs)
-        if is_single:
-            return outputs.squeeze(1 - time), map_state(final, lambda part: part.squeeze(1))
-        return outputs, final
+        outputs, final = self._run_operator(kind, vectors, hx, batch)
+        return outputs if num_outputs is None else outputs[:, steps - num_outputs :], final
 
     def _forward_packed(
         self, inputs: PackedSequence, hx: Any, num_outputs: int | None
@@ -252,7 +235,6 @@ class RecurrentCore(Core):
             [weight for weights in self.all_weights for weight in weights],
             num_layers=self.num_layers,
             has_biases=self.bias,
-            batch_first=self.batch_first,
             batch_sizes=batch_sizes,
         )
         return outputs, final if self.num_states > 1 else final[0]
@@ -297,7 +279,9 @@ class RecurrentCore(Core):
     ) -> tuple[Float[Tensor, "scored batch hidden"], tuple[Tensor, ...]]:
         """Run one layer: by the compiled kernels where there are any and they fit."""
         weight, kind = self.weight("hh", layer), type(self).__dict__.get("kernel")
-        if kind is not None and kernels_fit(inputs, weight):
+        if kind is not None and kernels_fit(
+            inputs.table, weight, steps=inputs.num_steps, batch=inputs.batch
+        ):
             return scan(kind, inputs, weight, self.bias_hn(layer), state, num_outputs)
         self._check_export(inputs.num_steps)
         if kind is not None and torch.compiler.is_exporting() and torch.is_grad_enabled():

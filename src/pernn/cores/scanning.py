@@ -71,21 +71,20 @@ def recurrent_gradient(
     return later.to(hidden.dtype) + first.to(hidden.dtype)
 
 
-def kernels_fit(inputs: Projected, weight: Tensor) -> bool:
-    """Return whether kernels can run a layer."""
-    table, width = inputs.table, weight.shape[1]
+def kernels_fit(inputs: Tensor, weight: Tensor, *, steps: int, batch: int) -> bool:
+    """Return whether kernels can run a layer on such inputs."""
     fits = (
-        table.device.type == "cpu"
-        and table.dtype == torch.float32
+        inputs.device.type == "cpu"
+        and inputs.dtype == torch.float32
         and weight.dtype == torch.float32
-        and width % 16 == 0
-        and inputs.num_steps >= LEAST_STEPS
-        and inputs.batch > 0
+        and weight.shape[1] % 16 == 0
+        and steps >= LEAST_STEPS
+        and batch > 0
     )
     if not fits:
         return False
     kernels = find_kernels()
-    return kernels is not None and (kernels.rounds or not rounds_products(table.device))
+    return kernels is not None and (kernels.rounds or not rounds_products(inputs.device))
 
 
 def scan(
