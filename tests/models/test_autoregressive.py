@@ -1,18 +1,17 @@
-"""The network that is fed its own outputs: against the plain path, and against itself."""
+"""The network that is fed its own outputs: its phases, and what it decodes."""
 
 import pytest
 import torch
-from torch.nn import functional as F
 
+from models import test_laws as laws
+from models.test_laws import BATCH, HIDDEN, TIME, WIDTH
 from pairs import pairwise
 from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
-from pernn.lab.encodings import ENCODINGS
 from pernn.lab.interfaces import Decoder, SequenceModel
 from pernn.lab.tasks import TASKS
 from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN, VectorRNN
 
-WIDTH, PHASE, HIDDEN, BATCH, TIME = 6, 4, 5, 3, 4
 PLACES = [("none", {}), ("repeated_embedding", {})] + [
     (kind, {"combine": combine})
     for kind in ("sinusoidal", "learned")
@@ -21,46 +20,13 @@ PLACES = [("none", {}), ("repeated_embedding", {})] + [
 
 
 def build(core="lstm", encoding="none", vocab_size=7, layers=1, **place):
-    generator = torch.Generator().manual_seed(1)
-    size = {} if encoding in ("none", "repeated_embedding") else {"size": WIDTH}
-    code = ENCODINGS.validate({"kind": encoding, **size, **place})
-    code = code.build(2 * TIME, "halves", generator)
-    sizes = CORES.validate({"kind": core, "hidden_size": HIDDEN, "num_layers": layers})
-    return AutoregressiveRNN(
-        vocab_size,
-        sizes.build(code.joined_size(WIDTH) + PHASE, generator),
-        code,
-        embedding_size=WIDTH,
-        phase_size=PHASE,
-        generator=generator,
-    ).double()
+    return laws.build("autoregressive", core, encoding, vocab_size, layers, **place).double()
 
 
-def draw(vocab_size, rule="reverse"):
-    config = {"vocab_size": vocab_size, "length": TIME, "num_held_out": 5, "rule": rule}
+def draw(vocab_size):
+    config = {"vocab_size": vocab_size, "length": TIME, "num_held_out": 5}
     batch = TASKS.validate({"kind": "autoregressive", **config}).build().stream(1).train(0, BATCH)
     return torch.from_numpy(batch.tokens), torch.from_numpy(batch.targets)
-
-
-def measured(model, tokens, targets):
-    logits = model(tokens, num_scored=TIME)
-    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-    loss.backward()
-    gradients = {name.replace("core.", ""): p.grad for name, p in model.named_parameters()}
-    return {"logits": logits, "loss": loss, **gradients}
-
-
-# 24 tokens a batch: of 7 ids every row is projected, of 50 only those that occur.
-@pairwise(core=CORES.names(), encoded=PLACES, layers=[1, 2], vocab_size=[7, 50])
-def test_the_folded_path_equals_the_plain_one(core, encoded, layers, vocab_size):
-    encoding, place = encoded
-    model = build(core, encoding, vocab_size, layers, **place)
-    found, expected = (measured(m, *draw(vocab_size)) for m in (model, PlainRNN(model)))
-    assert found.keys() == expected.keys()
-    assert "phase" in found
-    for name, value in expected.items():
-        assert value is not None, name
-        torch.testing.assert_close(found[name], value, rtol=1e-9, atol=1e-11, msg=name)
 
 
 def repeated(model, prompt, num_outputs):
@@ -141,12 +107,6 @@ def test_what_it_has_beside_the_network_of_queries():
 def test_queries_or_an_output_phase_of_unknown_length_are_refused(options):
     with pytest.raises(ConfigError, match="fed outputs, not queries"):
         build()(draw(7)[0], **options)
-
-
-@pytest.mark.parametrize("num_scored", [0, 9])
-def test_scoring_steps_that_do_not_exist_is_refused(num_scored):
-    with pytest.raises(ConfigError, match=f"num_scored must lie in 1 … 8 steps, got {num_scored}"):
-        build()(draw(7)[0], num_scored=num_scored)
 
 
 def test_decoding_nothing_is_refused():

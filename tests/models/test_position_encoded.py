@@ -1,92 +1,25 @@
-"""The folded path against the plain one: concatenate, PyTorch's layer, all logits."""
-
-from itertools import product
+"""The network of tokens and queries, and a layer with an encoding before it."""
 
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from agreement import assert_agree, assert_as_exact
+from models.test_laws import BATCH, ENCODED, HIDDEN, QUERIES, TIME, WIDTH, build, draw, measured
 from pairs import pairwise
 from pernn import GRU, LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
 from pernn.encodings import Learned, NoEncoding
 from pernn.errors import ConfigError
 from pernn.kernels import describe_kernels, find_kernels
-from pernn.lab.cores import CORES
-from pernn.lab.encodings import ENCODINGS
 from pernn.models import PlainRNN
-
-WIDTH, HIDDEN, BATCH, TIME, QUERIES = 6, 5, 3, 4, 3
-PLACES = [
-    {"combine": combine, "masked": masked}
-    for combine, masked in product(["concat", "add"], [None, "input", "output"])
-]
-ENCODED = [
-    (kind, place)
-    for kind in ENCODINGS.names()
-    for place in ([{}] if kind in ("none", "repeated_embedding") else PLACES)
-]
-
-
-def build(core="lstm", encoding="sinusoidal", vocab_size=7, layers=1, hidden=HIDDEN, **place):
-    generator = torch.Generator().manual_seed(1)
-    size = {} if encoding in ("none", "repeated_embedding") else {"size": WIDTH}
-    code = ENCODINGS.validate({"kind": encoding, **size, **place})
-    code = code.build(TIME + QUERIES, "halves", generator)
-    sizes = CORES.validate({"kind": core, "hidden_size": hidden, "num_layers": layers})
-    return PositionEncodedRNN(
-        vocab_size,
-        sizes.build(code.joined_size(WIDTH), generator),
-        code,
-        embedding_size=WIDTH,
-        generator=generator,
-    )
-
-
-def draw(vocab_size, *shape, seed=2):
-    return torch.randint(vocab_size, shape, generator=torch.Generator().manual_seed(seed))
-
-
-def measured(model, tokens, targets, **scored):
-    logits = model(tokens, QUERIES, **scored)
-    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-    loss.backward()
-    return {
-        "logits": logits,
-        "loss": loss,
-        **{name.replace("core.", ""): p.grad for name, p in model.named_parameters()},
-    }
-
-
-@pairwise(
-    core=CORES.names(),
-    encoded=ENCODED,
-    layers=[1, 2],
-    # Twelve tokens a batch: of 7 ids every row is projected, of 50 only those that occur.
-    vocab_size=[7, 11, 50],
-    dtype=[torch.float64, torch.float32],
-)
-def test_the_folded_path_equals_the_plain_one(core, encoded, layers, vocab_size, dtype):
-    (encoding, place), tolerance = encoded, 1e-10 if dtype == torch.float64 else 1e-5
-    model = build(core, encoding, vocab_size, layers, **place).to(dtype)
-    tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
-    found, expected = (measured(m, tokens, targets) for m in (model, PlainRNN(model)))
-    if core == "gated_delta" and dtype == torch.float32:
-        exact = measured(PlainRNN(model).double(), tokens, targets)
-        assert_as_exact(found, expected, exact, tolerance)
-    else:
-        assert_agree(found, expected, tolerance, cancelling=5)
 
 
 @pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
 @pairwise(core=["elman", "gru", "lstm"], encoded=ENCODED, layers=[1, 2], vocab_size=[7, 50])
 def test_the_compiled_path_equals_the_plain_one(core, encoded, layers, vocab_size):
     encoding, place = encoded
-    model = build(core, encoding, vocab_size, layers, hidden=16, **place)
-    tokens, targets = draw(vocab_size, BATCH, TIME), draw(vocab_size, BATCH, QUERIES)
-    found = measured(model, tokens, targets)
-    expected = measured(PlainRNN(model).double(), tokens, targets)
+    model = build("queried", core, encoding, vocab_size, layers, hidden=16, **place)
+    found = measured("queried", model, vocab_size)
+    expected = measured("queried", PlainRNN(model).double(), vocab_size)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-6)
@@ -111,28 +44,6 @@ def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
     assert rows == [(7,), (12,), (7,), (TIME * BATCH + 1,)]
 
 
-@pytest.mark.parametrize("num_queries", [0, 3])
-@pytest.mark.parametrize("num_scored", [None, 1, 4])
-def test_which_steps_are_scored(num_queries, num_scored):
-    model = build().double()
-    plain = PlainRNN(model)
-    tokens = draw(7, BATCH, TIME)
-    every = plain(tokens, num_queries, num_scored=TIME + num_queries)
-    wanted = num_scored or num_queries or TIME
-    for one in (model, plain):
-        logits = one(tokens, num_queries, num_scored=num_scored)
-        assert logits.shape == (BATCH, wanted, 7)
-        torch.testing.assert_close(logits, every[:, -wanted:])
-
-
-@pytest.mark.parametrize("num_scored", [0, -1, TIME + QUERIES + 1])
-@pytest.mark.parametrize("plain", [False, True])
-def test_scoring_steps_that_do_not_exist_is_refused(num_scored, plain):
-    model = PlainRNN(build()) if plain else build()
-    with pytest.raises(ConfigError, match=rf"num_scored must lie in 1 … 7 steps, got {num_scored}"):
-        model(draw(7, BATCH, TIME), QUERIES, num_scored=num_scored)
-
-
 def test_the_plain_path_has_its_own_weights():
     model = build()
     plain = PlainRNN(model)
@@ -140,12 +51,6 @@ def test_the_plain_path_has_its_own_weights():
     plain.core.weight_ih_l0.data.zero_()
     assert model.embedding.weight.any()
     assert model.core.weight_ih_l0.any()
-
-
-def test_answers_never_depend_on_other_sequences():
-    model = build(vocab_size=50).double()
-    tokens = draw(50, BATCH, TIME)
-    torch.testing.assert_close(model(tokens[1:2], QUERIES)[0], model(tokens, QUERIES)[1])
 
 
 @pytest.mark.parametrize(
@@ -169,14 +74,6 @@ def test_a_learned_code_adds_its_table():
     learned = PositionEncodedRNN(9, "gru", "learned", num_positions=20, **sizes)
     sinusoidal = PositionEncodedRNN(9, "gru", "sinusoidal", **sizes)
     assert learned.num_parameters - sinusoidal.num_parameters == 20 * 8
-
-
-def test_the_generator_alone_decides_the_weights():
-    state = torch.get_rng_state()
-    one, same = build(encoding="learned"), build(encoding="learned")
-    assert torch.equal(torch.get_rng_state(), state)
-    for name, value in one.state_dict().items():
-        assert torch.equal(value, same.state_dict()[name]), name
 
 
 def test_initial_weights_are_distributed_as_described(generator):

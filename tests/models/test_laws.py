@@ -1,0 +1,163 @@
+"""Every network through the same invariants, against its plain twin: concatenate, all logits.
+
+The network with codes has another twin: test_coded.py.
+"""
+
+from itertools import product
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from agreement import assert_agree, assert_as_exact
+from pairs import pairwise
+from pernn.errors import ConfigError
+from pernn.lab.cores import CORES
+from pernn.lab.encodings import ENCODINGS
+from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN, VectorRNN
+
+WIDTH, PHASE, HIDDEN, BATCH, TIME, QUERIES = 6, 4, 5, 3, 4, 3
+NETWORKS = {
+    "queried": PositionEncodedRNN,
+    "vector": VectorRNN,
+    "autoregressive": AutoregressiveRNN,
+}
+UNSIZED = ("none", "repeated_embedding")
+PLACES = [
+    {"combine": combine, "masked": masked}
+    for combine, masked in product(["concat", "add"], [None, "input", "output"])
+]
+ENCODED = [
+    (kind, place) for kind in ENCODINGS.names() for place in ([{}] if kind in UNSIZED else PLACES)
+]
+CASES = [
+    (network, kind, place)
+    for network in NETWORKS
+    for kind, place in ENCODED
+    # Without queries there is no phase to be masked.
+    if network != "autoregressive" or not place.get("masked")
+]
+each_network = pytest.mark.parametrize("network", NETWORKS)
+
+
+def build(
+    network="queried",
+    core="lstm",
+    encoding="sinusoidal",
+    vocab_size=7,
+    layers=1,
+    hidden=HIDDEN,
+    **place,
+):
+    generator = torch.Generator().manual_seed(1)
+    size = {} if encoding in UNSIZED else {"size": WIDTH}
+    code = ENCODINGS.validate({"kind": encoding, **size, **place})
+    code = code.build(2 * TIME, "halves", generator)
+    phase = {"phase_size": PHASE} if network == "autoregressive" else {}
+    sizes = CORES.validate({"kind": core, "hidden_size": hidden, "num_layers": layers})
+    return NETWORKS[network](
+        vocab_size,
+        sizes.build(code.joined_size(WIDTH) + sum(phase.values()), generator),
+        code,
+        embedding_size=WIDTH,
+        generator=generator,
+        **phase,
+    )
+
+
+def draw(vocab_size, *shape, seed=2):
+    return torch.randint(vocab_size, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def vectors(size, num_steps, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(2)
+    # The same numbers in both types: of a float32 network the exact gradients are asked for too.
+    drawn = torch.randn(BATCH, num_steps, size, generator=generator)
+    return F.normalize(drawn, dim=2).to(dtype)
+
+
+def shown(network, vocab_size, dtype=torch.float64):
+    """Return what a network is shown, and how it is asked."""
+    if network == "autoregressive":
+        tokens = draw(vocab_size, BATCH, 2 * TIME)
+        tokens[:, TIME] = vocab_size  # DUMMY
+        return tokens, {"num_scored": TIME}
+    tokens = vectors(vocab_size, TIME, dtype) if network == "vector" else None
+    return draw(vocab_size, BATCH, TIME) if tokens is None else tokens, {"num_queries": QUERIES}
+
+
+def measured(network, model, vocab_size, dtype=torch.float64):
+    tokens, options = shown(network, vocab_size, dtype)
+    outputs = model(tokens, **options)
+    num_targets = outputs.shape[1]
+    if network == "vector":
+        targets = vectors(vocab_size, num_targets, dtype)
+        loss = (1 - F.cosine_similarity(outputs, targets, dim=2)).mean()
+    else:
+        targets = draw(vocab_size, BATCH, num_targets, seed=3)
+        loss = F.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+    loss.backward()
+    gradients = {name.replace("core.", ""): p.grad for name, p in model.named_parameters()}
+    return {"outputs": outputs, "loss": loss, **gradients}
+
+
+@pairwise(
+    case=CASES,
+    core=CORES.names(),
+    layers=[1, 2],
+    # Twelve tokens a batch or more: of 7 ids every row is projected, of 50 only those that occur.
+    vocab_size=[7, 50],
+    dtype=[torch.float64, torch.float32],
+)
+def test_the_folded_path_equals_the_plain_one(case, core, layers, vocab_size, dtype):
+    network, encoding, place = case
+    tolerance = 1e-10 if dtype == torch.float64 else 2e-5 if network == "vector" else 1e-5
+    model = build(network, core, encoding, vocab_size, layers, **place).to(dtype)
+    found, expected = (measured(network, m, vocab_size, dtype) for m in (model, PlainRNN(model)))
+    if core == "gated_delta" and dtype == torch.float32:
+        exact = measured(network, PlainRNN(model).double(), vocab_size)
+        assert_as_exact(found, expected, exact, tolerance)
+    else:
+        assert_agree(found, expected, tolerance, cancelling=10 if network == "vector" else 5)
+
+
+@pytest.mark.parametrize("network", ["queried", "vector"])
+@pytest.mark.parametrize("num_queries", [0, 3])
+@pytest.mark.parametrize("num_scored", [None, 1, 4])
+def test_which_steps_are_scored(network, num_queries, num_scored):
+    model = build(network).double()
+    tokens, _ = shown(network, 7)
+    every = PlainRNN(model)(tokens, num_queries, num_scored=TIME + num_queries)
+    wanted = num_scored or num_queries or TIME
+    for one in (model, PlainRNN(model)):
+        outputs = one(tokens, num_queries, num_scored=num_scored)
+        assert outputs.shape == (BATCH, wanted, 7)
+        torch.testing.assert_close(outputs, every[:, -wanted:])
+
+
+@each_network
+@pytest.mark.parametrize("num_scored", [0, -1, 9])
+@pytest.mark.parametrize("plain", [False, True])
+def test_scoring_steps_that_do_not_exist_is_refused(network, num_scored, plain):
+    model = build(network).double()
+    model, (tokens, options) = PlainRNN(model) if plain else model, shown(network, 7)
+    steps = tokens.shape[1] + options.get("num_queries", 0)
+    message = rf"num_scored must lie in 1 … {steps} steps, got {num_scored}"
+    with pytest.raises(ConfigError, match=message):
+        model(tokens, **{**options, "num_scored": num_scored})
+
+
+@each_network
+def test_answers_never_depend_on_other_sequences(network):
+    model = build(network, vocab_size=50).double()
+    tokens, options = shown(network, 50)
+    torch.testing.assert_close(model(tokens[1:2], **options)[0], model(tokens, **options)[1])
+
+
+@each_network
+def test_the_generator_alone_decides_the_weights(network):
+    state = torch.get_rng_state()
+    one, same = (build(network, encoding="learned") for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), state)
+    for name, value in one.state_dict().items():
+        assert torch.equal(value, same.state_dict()[name]), name
