@@ -89,7 +89,7 @@ class AutogradJacobian:
 
 
 def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> list[int | None]:
-    """Find the batch's axis in every leaf of the state; `None` of a constant.
+    """Find the batch's axis in every leaf of the state, if any.
 
     Raises:
         ConfigError: If more than one axis does.
