@@ -16,13 +16,13 @@ from pernn.lab.experiments import (
     find_experiment,
     trials,
 )
-from pernn.lab.experiments.grids import VALIDATION_SEEDS
-from pernn.lab.experiments.learning_rate import COLUMN, RATES, tuned
+from pernn.lab.experiments.grids import RATE, VALIDATION_SEEDS
+from pernn.lab.experiments.learning_rate import RATES, tuned
 from pernn.lab.reports import judge
 from reports.trials import ENCODING, SEEDS, trial
 
 BEST = {"none": 1e-2, "sinusoidal": 3e-3}
-CHOICE = Choice(COLUMN, "token_accuracy", VALIDATION_SEEDS)
+CHOICE = Choice(RATE, "token_accuracy", VALIDATION_SEEDS)
 CLAIM = Claim(
     "helps", "It helps.", Place("v3", "x"), Differs("token_accuracy", {}, ENCODING, "core.kind"),
     choice=CHOICE,

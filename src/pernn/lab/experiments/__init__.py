@@ -1,8 +1,8 @@
-"""Experiments, a module per question of the paper.
+"""Experiments, one per question of the paper.
 
-Adding one takes a module and an entry of `CATALOGUE`.
+Adding one takes a constant of its name in a module, and an entry of `CATALOGUE`.
 
-Other packages add theirs by an entry point of the group `pernn.lab.experiments`.
+Other packages add theirs by an entry point of the group `pernn.experiments`.
 """
 
 from typing import TYPE_CHECKING

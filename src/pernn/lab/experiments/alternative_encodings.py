@@ -1,17 +1,16 @@
-"""Does it have to be sines and cosines?
+"""Does it have to be sines and cosines, and is it the parameters that come with them?
 
 The `learned` encoding is confounded with its norm: its rows start at a norm of about √D (22.6 at
 D = 512), while the rows of the others have norm 1. It is kept as published;
 `--set encoding.normalize=true` scales its rows to norm 1.
 
-Source: Morita (2024), versions 2 and 3, appendix C and figures 10 and 11.
+Source: Morita (2024), versions 2 and 3, appendix C and figures 10 and 11; version 5, appendix C for
+the parameters.
 """
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import labels
-from .experiment import Experiment, FigureLayout
-from .grids import DEMO_TRAINING, SMALL, SMALL_SEEDS, Settings, encodings, grid, widths
+from .comparisons import claims_about, labels, lay_out, no_gain
+from .experiment import Experiment
+from .grids import POWERS, SMALL, Settings, brief, each, encodings, grids
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place, with_primary
 
 TASKS = {
@@ -19,11 +18,11 @@ TASKS = {
     "variable_length": ("inputs of several lengths", Place("v3", "appendix C and Fig. 11")),
 }
 V5 = Place("v5", "appendix D")
-ENCODING_KINDS = ("sinusoidal", "learned", "random")
+KINDS = ("sinusoidal", "learned", "random")
 
 
 def _lengths(min_length: int, num_held_out: int = 1024) -> list[Settings]:
-    """Return the two tasks: inputs of one length, and of any from `shortest` up to it.
+    """Return the two tasks: inputs of one length, and of any from `min_length` up to it.
 
     Args:
         min_length: Length of the shortest inputs.
@@ -34,108 +33,106 @@ def _lengths(min_length: int, num_held_out: int = 1024) -> list[Settings]:
     return [{"task.kind": fixed}, {"task.kind": variable, **several}]
 
 
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores."""
-    return grid(
-        {
-            "task.vocab_size": 16,
-            "task.length": 24,
-            "core.kind": "lstm",
-            **widths(128),
-            **DEMO_TRAINING,
-            "training.iterations": 450,
-        },
-        _lengths(12, num_held_out=128),
-        encodings("none", *ENCODING_KINDS),
-    )
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for an hour on two CPU cores."""
-    return grid(
-        {"task.vocab_size": 192, "core.kind": "lstm", **SMALL},
-        _lengths(4, num_held_out=256),
-        encodings("none", *ENCODING_KINDS),
-        seeds=SMALL_SEEDS,
-    )
-
-
-def paper() -> tuple[RunSpec, ...]:
-    """Return the published grid, for GPUs."""
-    return grid(
-        {"task.vocab_size": 16_384, "core.kind": "lstm"},
-        _lengths(32),
-        encodings("none", *ENCODING_KINDS),
-    )
-
-
-def _above(task: str, better: str, worse: str) -> Differs:
+def _above(name: str, statement: str, task: str, better: str, worse: str) -> Claim:
+    inputs, source = TASKS[task]
     contrast = Contrast("encoding.kind", treated=better, baseline=worse)
-    return Differs("token_accuracy", {"task.kind": task}, contrast, cells="task.vocab_size")
-
-
-def _helps(task: str, encoding: str) -> Claim:
-    inputs, source = TASKS[task]
     return Claim(
-        name=f"{encoding}_helps_{task}",
-        statement=f"With {inputs}, the {encoding} encoding raises the LSTM's token accuracy.",
+        name=f"{name}_{task}",
+        statement=f"With {inputs}, the {better} encoding {statement}.",
         source=(source, V5),
-        predicate=_above(task, encoding, "none"),
+        predicate=Differs("token_accuracy", {"task.kind": task}, contrast, "task.vocab_size"),
     )
 
 
-def _sinusoidal_best(task: str, other: str) -> Claim:
-    inputs, source = TASKS[task]
-    return Claim(
-        name=f"sinusoidal_above_{other}_{task}",
-        statement=f"With {inputs}, the sinusoidal encoding is above the {other} one.",
-        source=(source, V5),
-        predicate=_above(task, "sinusoidal", other),
-    )
+def _helps(task: str, kind: str) -> Claim:
+    return _above(f"{kind}_helps", "raises the LSTM's token accuracy", task, kind, "none")
 
 
-def _larger_with_variable_length(other: str) -> Claim:
-    return Claim(
-        name=f"advantage_over_{other}_larger_with_variable_length",
-        statement=f"The sinusoidal encoding's advantage over the {other} one is larger where the "
-        "input length varies.",
-        source=(TASKS["variable_length"][1], V5),
-        predicate=DiffersMore(
-            "token_accuracy",
-            {},
-            Contrast("encoding.kind", treated="sinusoidal", baseline=other),
-            Contrast("task.kind", treated="variable_length", baseline="reverse_ordering"),
-            cells="task.vocab_size",
-        ),
-    )
-
-
-FIGURE = FigureLayout(
-    x="encoding.kind",
-    panels="task.kind",
-    lines="encoding.kind",
-    metrics=("token_accuracy",),
-)
-
-EXPERIMENT = Experiment(
-    name="alternative_encodings",
-    scales={"demo": demo, "small": small, "paper": paper},
-    claims=with_primary(
-        (
-            *(_helps("reverse_ordering", encoding) for encoding in ENCODING_KINDS),
-            _helps("variable_length", "sinusoidal"),
-            *(_sinusoidal_best(task, other) for task in TASKS for other in ENCODING_KINDS[1:]),
-            *(_larger_with_variable_length(other) for other in ENCODING_KINDS[1:]),
-        ),
-        "sinusoidal_helps_reverse_ordering",
-        "sinusoidal_helps_variable_length",
-        "learned_helps_reverse_ordering",
-        "random_helps_reverse_ordering",
+CLAIMS = (
+    *(_helps("reverse_ordering", kind) for kind in KINDS),
+    _helps("variable_length", "sinusoidal"),
+    *(
+        _above(f"sinusoidal_above_{other}", f"is above the {other} one", task, "sinusoidal", other)
+        for task in TASKS
+        for other in KINDS[1:]
     ),
+    *(
+        Claim(
+            name=f"advantage_over_{other}_larger_with_variable_length",
+            statement=f"The sinusoidal encoding's advantage over the {other} one is larger where "
+            "the input length varies.",
+            source=(TASKS["variable_length"][1], V5),
+            predicate=DiffersMore(
+                "token_accuracy",
+                {},
+                Contrast("encoding.kind", treated="sinusoidal", baseline=other),
+                Contrast("task.kind", treated="variable_length", baseline="reverse_ordering"),
+                cells="task.vocab_size",
+            ),
+        )
+        for other in KINDS[1:]
+    ),
+)
+FIGURE = lay_out("encoding.kind", "token_accuracy", panels="task.kind", contrast=None)
+
+ALTERNATIVE_ENCODINGS = Experiment(
+    name="alternative_encodings",
+    scales=grids(
+        {"core.kind": "lstm"},
+        encodings("none", *KINDS),
+        # Minutes, and an hour, on two CPU cores.
+        demo=(
+            {**brief(length=24, size=128, updates=450), "task.vocab_size": 16},
+            _lengths(12, num_held_out=128),
+        ),
+        small=({**SMALL, "task.vocab_size": 192}, _lengths(4, num_held_out=256)),
+        paper=({"task.vocab_size": 16_384}, _lengths(32)),
+    ),
+    claims=with_primary(CLAIMS, "*_helps_reverse_ordering", "sinusoidal_helps_variable_length"),
     figure=FIGURE,
     labels={
-        **labels(FIGURE, *TASKS, "none", *ENCODING_KINDS),
+        **labels(FIGURE, *TASKS, "none", *KINDS),
         "reverse_ordering": "Fixed length",
         "sinusoidal": "Sinusoidal",
     },
+)
+
+DOUBLED = Contrast("encoding.kind", treated="repeated_embedding", baseline="none")
+ENCODED = Contrast("encoding.kind", treated="sinusoidal", baseline="repeated_embedding")
+RULES = each("task.kind", ["reverse_ordering", "sorting"])
+WIDER = lay_out("task.vocab_size", "token_accuracy", panels="task.kind", contrast=DOUBLED, x_base=2)
+
+DOUBLE_VANILLA = Experiment(
+    name="double_vanilla",
+    scales=grids(
+        {"core.kind": "lstm"},
+        encodings("none", "repeated_embedding", "sinusoidal"),
+        demo=(brief(length=24, size=128, updates=300), each("task.vocab_size", [8, 16]), RULES),
+        # An hour on two CPU cores. Two thirds of the trials are those of `sorting`.
+        small=(SMALL, each("task.vocab_size", [64, 192]), RULES),
+        paper=({}, each("task.vocab_size", POWERS), RULES),
+    ),
+    claims=with_primary(
+        (
+            *claims_about(
+                "double_no_gain_{task}",
+                "In {task}, the double vanilla LSTM does not improve on the vanilla one",
+                lambda here: no_gain(here, DOUBLED, "task.vocab_size"),
+                RULES,
+                Place("v5", "appendix C"),
+            ),
+            *claims_about(
+                "encoding_beats_double_{task}",
+                "In {task}, the encoded LSTM is above the double vanilla one: its gain is not due "
+                "to the parameters",
+                lambda here: Differs("token_accuracy", here, ENCODED, cells="task.vocab_size"),
+                RULES,
+                Place("v5", "appendix C"),
+            ),
+        ),
+        "double_no_gain_reverse_ordering",
+        "encoding_beats_double_reverse_ordering",
+    ),
+    figure=WIDER,
+    labels=labels(WIDER, "reverse_ordering", "sorting", "none", "repeated_embedding", "sinusoidal"),
 )

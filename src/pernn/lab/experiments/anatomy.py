@@ -7,175 +7,171 @@ after it is not looked at.
 Source: ours; the accounts are told apart in docs/evidence/plans/anatomy.md.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import CORES, named
-from .experiment import Experiment, FigureLayout
-from .grids import ENCODING, SEEDS, SMALL_SEEDS, Settings, grid
-from .learning_rate import COLUMN, PLACE
-from .predicates import Claim, Contrast, Differs, Where, with_primary
-from .temperature import BATCH, DEMO_PACED, HOT, SMALL_PACED
+from .comparisons import PLACE, claims_about, lay_out, named
+from .experiment import Experiment
+from .grids import (
+    DEMO_PACED,
+    ENCODING,
+    HOT,
+    SMALL_PACED,
+    Settings,
+    at,
+    crossed,
+    encodings,
+    grids,
+    kinds,
+)
+from .predicates import Claim, Contrast, Differs, with_primary
+from .temperature import GAIN
 
 TABLE = "anatomy"
-VANILLA = Contrast("encoding.kind", treated=ENCODING.baseline, baseline=ENCODING.treated)
+VANILLA = GAIN
 """By how much more the vanilla network has of something."""
-NOISE = 0.1
-"""Share of noise on the weights that is judged; at 0.01 the pilots lost nothing."""
+BOTH = kinds("lstm", "gru")
 
 
-def _specs(
-    base: Settings, cells: Mapping[str, tuple[int, int, int]], seeds: Sequence[int]
-) -> tuple[RunSpec, ...]:
-    """Cross cores (vocabulary, updates without and with the encoding) and encodings."""
-    conditions = [
+def _networks(core: str, size: int, *updates: int) -> list[Settings]:
+    """Return a core without and with the encoding, each with its own number of updates."""
+    return [
         {
             "core.kind": core,
             "task.vocab_size": size,
-            "encoding.kind": kind,
+            **encoding,
             "training.iterations": iterations,
         }
-        for core, (size, *updates) in cells.items()
-        for kind, iterations in zip((ENCODING.baseline, ENCODING.treated), updates, strict=True)
+        for encoding, iterations in zip(encodings(), updates, strict=True)
     ]
-    return grid({**base, COLUMN: HOT[0], BATCH: HOT[1]}, conditions, seeds=seeds)
 
 
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores, no test of the claims."""
-    kept = {"training.checkpoint_interval": 20, "training.keep_interval": 20}
-    analysis = {"kind": "anatomy", "num_sequences": 256}
-    cells = {"gru": (8, 600, 600), "lstm": (16, 600, 600)}
-    return _specs({**DEMO_PACED, **kept, "analysis": analysis}, cells, SEEDS)
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for an hour on two CPU cores."""
-    kept = {"training.checkpoint_interval": 100, "training.keep_interval": 100}
-    cells = {"gru": (32, 10_000, 6_000), "lstm": (192, 16_000, 8_000)}
-    return _specs({**SMALL_PACED, **kept, "analysis": {"kind": "anatomy"}}, cells, SMALL_SEEDS)
-
-
-def _vanilla_more(
-    name: str, statement: str, metric: str, table: str = TABLE, where: Where | None = None
+def _about(
+    name: str,
+    statement: str,
+    metric: str,
+    contrast: Contrast = VANILLA,
+    conditions: Sequence[Settings] = BOTH,
+    table: str = TABLE,
+    **where: float,
 ) -> list[Claim]:
-    return [
-        _claim(
-            f"{name}_{core}",
-            statement.format(CORES[core]),
-            Differs(metric, {"core.kind": core, **(where or {})}, VANILLA, cells="level"),
-            table,
-        )
-        for core in ("lstm", "gru")
-    ]
+    return claims_about(
+        name,
+        f"At equal accuracy, {statement}",
+        lambda here: Differs(metric, {**here, **where}, contrast, cells="level"),
+        conditions,
+        PLACE,
+        table=table,
+        ours=True,
+    )
 
 
-def _claim(name: str, statement: str, predicate: Differs, table: str = TABLE) -> Claim:
-    text = f"At equal accuracy, {statement} (our check)."
-    return Claim(name=name, statement=text, source=PLACE, predicate=predicate, table=table)
-
-
-PRIMARY = (
-    *_vanilla_more(
-        "neighbours",
-        "more of the wrong answers are the neighbour's token in the vanilla {} than in the encoded "
-        "one",
+CLAIMS = (
+    *_about(
+        "neighbours_{core}",
+        "more of the wrong answers are the neighbour's token in the vanilla {core} than in the "
+        "encoded one",
         "neighbour_share",
     ),
-    *_vanilla_more(
-        "overlap",
-        "the subspaces in which positions change the state overlap more in the vanilla {} than in "
-        "the encoded one",
+    *_about(
+        "overlap_{core}",
+        "the subspaces in which positions change the state overlap more in the vanilla {core} than "
+        "in the encoded one",
         "overlap",
     ),
-    *_vanilla_more(
-        "magnitudes",
-        "the last state's gradient changes more from input to input in the vanilla {} than in the "
-        "encoded one",
+    *_about(
+        "magnitudes_{core}",
+        "the last state's gradient changes more from input to input in the vanilla {core} than in "
+        "the encoded one",
         "gradient_slope_size",
     ),
-    *_vanilla_more(
-        "noise",
-        "noise of a tenth on the weights costs the vanilla {} more accuracy than the encoded one",
-        "loss",
-        "noise",
-        {"noise": NOISE},
-    ),
-)
-OTHERS = (
-    *_vanilla_more(
-        "order",
-        "more of the wrong answers are a token of the input in the vanilla {} than in the encoded "
+    *_about(
+        "noise_{core}",
+        "noise of a tenth on the weights costs the vanilla {core} more accuracy than the encoded "
         "one",
+        "loss",
+        table="noise",
+        noise=0.1,
+    ),
+    *_about(
+        "order_{core}",
+        "more of the wrong answers are a token of the input in the vanilla {core} than in the "
+        "encoded one",
         "sequence_share",
     ),
-    *(
-        _claim(
-            f"time_{core}",
-            f"the time is read better from the encoded {CORES[core]}'s state than from the vanilla "
-            "one's",
-            Differs("time_read", {"core.kind": core}, ENCODING, cells="level"),
-        )
-        for core in ("lstm", "gru")
+    *_about(
+        "time_{core}",
+        "the time is read better from the encoded {core}'s state than from the vanilla one's",
+        "time_read",
+        ENCODING,
     ),
-    *(
-        _claim(
-            f"tokens_{core}",
-            f"the tokens are read better from the encoded {CORES[core]}'s state at the end of the "
-            "input than from the vanilla one's",
-            Differs("tokens_read", {"core.kind": core}, ENCODING, cells="level"),
-        )
-        for core in ("lstm", "gru")
+    *_about(
+        "tokens_{core}",
+        "the tokens are read better from the encoded {core}'s state at the end of the input than "
+        "from the vanilla one's",
+        "tokens_read",
+        ENCODING,
     ),
-    *(
-        _claim(
-            f"nearest_first_{kind}_{core}",
-            f"more of the {name} {CORES[core]}'s wrong answers are the token one step off than the "
-            "one two steps off",
-            Differs(
-                "share",
-                {"core.kind": core, "encoding.kind": kind},
-                Contrast("distance", 1, 2),
-                cells="level",
-            ),
-            "errors",
-        )
-        for core in ("lstm", "gru")
-        for kind, name in ((ENCODING.baseline, "vanilla"), (ENCODING.treated, "encoded"))
+    *_about(
+        "nearest_first_{encoding}_{core}",
+        "more of the {encoding} {core}'s wrong answers are the token one step off than the one two "
+        "steps off",
+        "share",
+        Contrast("distance", 1, 2),
+        crossed(BOTH, encodings()),
+        "errors",
     ),
-    *_vanilla_more(
-        "noise_1_percent",
-        "noise of a hundredth on the weights costs the vanilla {} more accuracy than the encoded "
-        "one",
+    # The pilots lost nothing to it.
+    *_about(
+        "noise_1_percent_{core}",
+        "noise of a hundredth on the weights costs the vanilla {core} more accuracy than the "
+        "encoded one",
         "loss",
-        "noise",
-        {"noise": 0.01},
+        table="noise",
+        noise=0.01,
     ),
 )
+FIGURE = lay_out("distance", "share", panels=("core.kind", "level"), contrast=None, table="errors")
 
-FIGURE = FigureLayout(
-    x="distance",
-    panels=("core.kind", "level"),
-    lines="encoding.kind",
-    metrics=("share",),
-    table="errors",
-)
-STATE = replace(
-    FIGURE,
-    x="level",
-    panels="core.kind",
-    metrics=("overlap", "gradient_slope_size", "tokens_read", "time_read"),
-    table=TABLE,
-)
-
-EXPERIMENT = Experiment(
+ANATOMY = Experiment(
     name="anatomy",
-    scales={"demo": demo, "small": small},
-    claims=with_primary((*PRIMARY, *OTHERS), *(one.name for one in PRIMARY)),
+    scales=grids(
+        at(HOT),
+        (),
+        demo=(
+            {
+                **DEMO_PACED,
+                "training.checkpoint_interval": 20,
+                "training.keep_interval": 20,
+                "analysis": {"kind": "anatomy", "num_sequences": 256},
+            },
+            [*_networks("gru", 8, 600, 600), *_networks("lstm", 16, 600, 600)],
+        ),
+        # An hour on two CPU cores.
+        small=(
+            {
+                **SMALL_PACED,
+                "training.checkpoint_interval": 100,
+                "training.keep_interval": 100,
+                "analysis": {"kind": "anatomy"},
+            },
+            [*_networks("gru", 32, 10_000, 6_000), *_networks("lstm", 192, 16_000, 8_000)],
+        ),
+    ),
+    claims=with_primary(
+        CLAIMS, "neighbours_*", "overlap_*", "magnitudes_*", "noise_lstm", "noise_gru"
+    ),
     figure=FIGURE,
-    more_figures={"state": STATE},
+    more_figures={
+        "state": lay_out(
+            "level",
+            "overlap",
+            "gradient_slope_size",
+            "tokens_read",
+            "time_read",
+            contrast=None,
+            table=TABLE,
+        )
+    },
     labels={
         "distance": "Steps off",
         "share": "Share of wrong answers",

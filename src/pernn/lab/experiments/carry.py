@@ -12,18 +12,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import CORES, labels
-from .experiment import Experiment, FigureLayout
-from .grids import (
-    DEMO_TRAINING,
-    MASTERY_TRAINING,
-    SMALL_SEEDS,
-    Settings,
-    grid,
-    widths,
-)
+from .comparisons import CORES, labels, lay_out
+from .experiment import Experiment
+from .grids import DEMO_TRAINING, MASTERY_TRAINING, Settings, cores, grids, widths
 from .predicates import Claim, Contrast, Place, Sooner, pace_column, with_primary
 
 SOURCE = (Place("v3", "appendix C and Fig. 10"), Place("v5", "appendix D"))
@@ -71,24 +62,6 @@ ARMS: Mapping[str, Settings] = {
 """Name → settings."""
 
 
-def _specs(base: Settings, vocabularies: Mapping[str, int], **seeds: Any) -> tuple[RunSpec, ...]:
-    cores = [{"core.kind": core, "task.vocab_size": size} for core, size in vocabularies.items()]
-    shared = {"task.length": LENGTH, **widths(64), "training.schedule": "constant"}
-    return grid({**base, **shared}, cores, list(ARMS.values()), **seeds)
-
-
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores."""
-    training = {**DEMO_TRAINING, "training.iterations": 600, "training.log_interval": 20}
-    return _specs(training, {"gru": 4, "lstm": 4})
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for a night on two CPU cores."""
-    training = {**MASTERY_TRAINING, "training.iterations": 16_000}
-    return _specs(training, {"gru": 64, "lstm": 192}, seeds=SMALL_SEEDS)
-
-
 def _values(arm: str) -> dict[str, Any]:
     """Return an arm's columns as records have them."""
     found = {column: ARMS[arm].get(column) for column in COLUMNS}
@@ -96,7 +69,7 @@ def _values(arm: str) -> dict[str, Any]:
 
 
 def _sooner(
-    core: str, name: str, words: str, treated: str, baseline: str, factor: float = 1.0
+    name: str, words: str, treated: str, baseline: str, core: str, factor: float = 1.0
 ) -> Claim:
     first, second = _values(treated), _values(baseline)
     shared = {column: one for column, one in first.items() if one == second[column]}
@@ -124,83 +97,76 @@ def _sooner(
     )
 
 
-def _claims(core: str) -> tuple[Claim, ...]:
-    than = "the {} learn sooner than no encoding"
-    helps = f"lets {than}"
-    return (
-        _sooner(core, "sinusoids", f"The sinusoidal encoding {helps}", "Sinusoids", "None"),
-        _sooner(core, "constant", f"A constant vector {helps} (account D)", "Constant", "None"),
-        _sooner(
-            core,
-            "input_phase",
-            f"The encoding in the input phase alone {helps} (accounts S and R)",
-            "Input phase only",
-            "None",
+THAN_NONE = {
+    "sinusoids": ("Sinusoids", "The sinusoidal encoding lets", ""),
+    "constant": ("Constant", "A constant vector lets", " (account D)"),
+    "input_phase": (
+        "Input phase only",
+        "The encoding in the input phase alone lets",
+        " (accounts S and R)",
+    ),
+    "output_phase": (
+        "Output phase only",
+        "The encoding in the output phase alone lets",
+        " (account D)",
+    ),
+    "noise": ("Noise", "Fresh noise at every step of every sequence lets", " (account D)"),
+    "shared_noise": (
+        "Noise, same in a batch",
+        "Noise that all sequences of a batch share lets",
+        " (accounts D and N)",
+    ),
+    "onset": (
+        "Sinusoids, any onset",
+        "Sinusoids that begin at a random position let",
+        " (account R)",
+    ),
+}
+"""Claim → the arm that learns sooner than no encoding, and how its statement begins and ends."""
+
+
+def _claims(core: str) -> list[Claim]:
+    return [
+        *(
+            _sooner(name, f"{begin} the {{}} learn sooner than no encoding{end}", arm, "None", core)
+            for name, (arm, begin, end) in THAN_NONE.items()
         ),
         _sooner(
-            core,
-            "output_phase",
-            f"The encoding in the output phase alone {helps} (account D)",
-            "Output phase only",
-            "None",
-        ),
-        _sooner(
-            core,
-            "noise",
-            f"Fresh noise at every step of every sequence {helps} (account D)",
-            "Noise",
-            "None",
-        ),
-        _sooner(
-            core,
-            "shared_noise",
-            f"Noise that all sequences of a batch share {helps} (accounts D and N)",
-            "Noise, same in a batch",
-            "None",
-        ),
-        _sooner(
-            core,
-            "onset",
-            f"Sinusoids that begin at a random position let {than} (account R)",
-            "Sinusoids, any onset",
-            "None",
-        ),
-        _sooner(
-            core,
             "mirrored",
             "Keys that are shown again with the item asked for let the {} learn sooner than keys "
             "in the order of the inputs (account R)",
             "Keys, mirrored",
             "Keys, not mirrored",
+            core,
         ),
         _sooner(
-            core,
             "two_numbers",
             "One sine and cosine of period 2L keep at least half of the sinusoids' gain in the {} "
             "(account S)",
             "Clock, 2L",
             "Sinusoids",
+            core,
             HALF[core],
         ),
         _sooner(
-            core,
             "unaliased",
             "A clock of period 2L lets the {} learn sooner than one of period L/2, which shows "
             "the same four times (account S)",
             "Clock, 2L",
             "Clock, L/2 (aliased)",
+            core,
         ),
-    )
+    ]
 
 
-FIGURE = FigureLayout(
-    x=COLUMNS,
-    panels="core.kind",
+FIGURE = lay_out(
+    COLUMNS,
+    pace_column(LEVEL),
+    "token_accuracy",
     lines="task.kind",
-    metrics=(pace_column(LEVEL), "token_accuracy"),
+    contrast=None,
     y_base=2,
 )
-CLAIMS = {core: _claims(core) for core in ("gru", "lstm")}
 PRIMARY = (
     "constant",
     "input_phase",
@@ -211,13 +177,22 @@ PRIMARY = (
     "mirrored",
 )
 
-EXPERIMENT = Experiment(
+CARRY = Experiment(
     name="carry",
-    scales={"demo": demo, "small": small},
-    claims=with_primary((*CLAIMS["lstm"], *CLAIMS["gru"]), *(f"{name}_lstm" for name in PRIMARY)),
+    scales=grids(
+        {"task.length": LENGTH, **widths(64), "training.schedule": "constant"},
+        [*ARMS.values()],
+        demo=(
+            {**DEMO_TRAINING, "training.iterations": 600, "training.log_interval": 20},
+            cores(gru=4, lstm=4),
+        ),
+        # A night on two CPU cores.
+        small=({**MASTERY_TRAINING, "training.iterations": 16_000}, cores(gru=64, lstm=192)),
+    ),
+    claims=with_primary([*_claims("lstm"), *_claims("gru")], *(f"{name}_lstm" for name in PRIMARY)),
     figure=FIGURE,
     labels={
-        **labels(FIGURE, *CLAIMS, "none", "constant", "random"),
+        **labels(FIGURE, "gru", "lstm", "none", "constant", "random"),
         **{", ".join(map(str, _values(arm).values())): arm for arm in ARMS},
         **{one: arm for arm in ARMS for one in list(_values(arm).values())[2:] if one},
         ", ".join(COLUMNS): "What the input tells beside the token",

@@ -14,175 +14,155 @@ class Entry:
     """Place and question of an experiment.
 
     Attributes:
-        module: Module whose `EXPERIMENT` it is.
         question: One sentence.
         source: Where the paper asks it: arXiv version, then figure or section.
+        module: Module here that has it, as a constant of its name, if it is not called so itself.
     """
 
-    module: str
     question: str
     source: str
+    module: str = ""
 
 
 CATALOGUE = {
     "vocabulary_size": Entry(
-        "pernn.lab.experiments.vocabulary_size",
         "How large a vocabulary can a recurrent network reverse, with and without an encoding?",
         "v3, Fig. 2; v1, Fig. 2; v5, section 4.1",
     ),
     "input_length": Entry(
-        "pernn.lab.experiments.input_length",
         "Does the encoding help with longer inputs, as it does with larger vocabularies?",
         "v1, Fig. 3",
+        "vocabulary_size",
     ),
     "constant_information": Entry(
-        "pernn.lab.experiments.constant_information",
         "Does the encoding help more with many different tokens than with long inputs, at equal "
         "K^L?",
         "v1, Fig. 4",
+        "vocabulary_size",
     ),
     "vocabulary_extension": Entry(
-        "pernn.lab.experiments.vocabulary_extension",
         "Does a pretrained network take up new tokens more easily with the encoding?",
         "v1, section 4.2 and Fig. 5",
     ),
     "dual_frequency": Entry(
-        "pernn.lab.experiments.dual_frequency",
         "Are rare tokens hard to retrieve, or do they make others hard to retrieve?",
         "v3, Fig. 3; v5, section 4.2",
     ),
     "gradient_stability": Entry(
-        "pernn.lab.experiments.gradient_stability",
         "Do rare tokens destabilise the gradients of networks without an encoding?",
         "v3, Fig. 5; v5, section 4.3",
     ),
     "delayed_addition": Entry(
-        "pernn.lab.experiments.delayed_addition",
         "Does the encoding help to reverse a sequence and add another one to it at once?",
         "v3, Fig. 7",
+        "other_rules",
     ),
     "sorting": Entry(
-        "pernn.lab.experiments.sorting",
         "Does the encoding help where the order of the inputs does not matter?",
         "v3, Fig. 8; v1, Fig. 12",
     ),
     "predecessor_query": Entry(
-        "pernn.lab.experiments.predecessor_query",
         "Does the encoding help to tell which token stood before a given one?",
         "v5, appendix A.3",
+        "other_rules",
     ),
     "variable_length": Entry(
-        "pernn.lab.experiments.variable_length",
         "Does the encoding help where the time of an answer is not known beforehand?",
         "v3, Fig. 9; v1, Fig. 6",
     ),
     "alternative_encodings": Entry(
-        "pernn.lab.experiments.alternative_encodings",
         "Must the encoding be sinusoidal, or does any encoding help?",
         "v3, Figs. 10 and 11",
     ),
     "double_vanilla": Entry(
-        "pernn.lab.experiments.double_vanilla",
         "Is it the encoding that helps, or the parameters that come with it?",
         "v5, appendix C",
+        "alternative_encodings",
     ),
     "autoregressive": Entry(
-        "pernn.lab.experiments.autoregressive",
         "Does a network do without an encoding if it is fed its own outputs?",
         "v1, Figs. 8 and 13",
     ),
     "infinite_vocabulary": Entry(
-        "pernn.lab.experiments.infinite_vocabulary",
         "Does the encoding help with vectors, of which there are infinitely many?",
         "v1, Fig. 9",
     ),
     "copying_memory": Entry(
-        "pernn.lab.experiments.copying_memory",
         "Does the encoding help to remember for longer?",
         "v1, Fig. 11",
+        "other_rules",
     ),
     "more_training": Entry(
-        "pernn.lab.experiments.more_training",
         "Do vanilla networks catch up with more training or larger batches?",
         "v3, section 4.2; v5, section 4.1",
     ),
     "learning_rate": Entry(
-        "pernn.lab.experiments.learning_rate",
         "Does the encoding still help if each network has its own best learning rate?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
     "tuned_vocabulary_size": Entry(
-        "pernn.lab.experiments.tuned_vocabulary_size",
         "How large a vocabulary, each network at its own best learning rate?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
+        "learning_rate",
     ),
     "temperature": Entry(
-        "pernn.lab.experiments.temperature",
         "Does the encoding pay where the gradients are noisy, at high rates and small batches?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
     "carry": Entry(
-        "pernn.lab.experiments.carry",
         "What must the encoding carry: time, a key for each item, or a drive, and in which phase?",
         "ours; of v3, Figs. 10 and 11",
     ),
     "factor_or_exponent": Entry(
-        "pernn.lab.experiments.factor_or_exponent",
         "Does the encoding save a factor of the updates, or do they grow slower with K?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
+        "temperature",
     ),
     "scaffold": Entry(
-        "pernn.lab.experiments.scaffold",
         "When is the encoding needed: early in training, late, or for every answer?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
     "descent": Entry(
-        "pernn.lab.experiments.descent",
         "Do gradients differ at equal accuracy, and precede the fall of the loss?",
         "ours; of v3, Fig. 5",
     ),
     "zipf": Entry(
-        "pernn.lab.experiments.zipf",
         "Is it rare tokens, at an equal entropy of the tokens?",
         "ours; of v3, Figs. 2 and 3",
     ),
     "anatomy": Entry(
-        "pernn.lab.experiments.anatomy",
         "Which wrong answers do networks give, and how do they hold tokens, at equal accuracy?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
     "who_needs_a_clock": Entry(
-        "pernn.lab.experiments.who_needs_a_clock",
         "Which networks need a clock: those whose gates see the state, those whose do not, or all?",
         "ours; of v3, Fig. 2; v5, section 4.1",
     ),
     "transformer": Entry(
-        "pernn.lab.experiments.transformer",
         "Does a Transformer need the clock more than recurrent networks do?",
         "ours; of v3, section 1",
+        "who_needs_a_clock",
     ),
     "other_optimizers": Entry(
-        "pernn.lab.experiments.other_optimizers",
         "Does the gain go with Adam, or with the training of the tokens' vectors?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
     ),
     "other_optimizers_gru": Entry(
-        "pernn.lab.experiments.other_optimizers_gru",
         "Is the GRU's gain Adam's, or that of trained token vectors?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
+        "other_optimizers",
     ),
     "longer_inputs": Entry(
-        "pernn.lab.experiments.longer_inputs",
         "Does an encoding serve inputs longer than those it was trained with?",
         "ours; of v3, Fig. 9; v1, Fig. 6",
+        "variable_length",
     ),
     "real_text": Entry(
-        "pernn.lab.experiments.real_text",
         "Does the encoding help with a real text, and with its rare words?",
         "ours; of v5, appendix E",
+        "language_modelling",
     ),
     "language_modelling": Entry(
-        "pernn.lab.experiments.language_modelling",
         "Does the encoding help to predict the next token of a text?",
         "v5, appendix E and Table 1",
     ),

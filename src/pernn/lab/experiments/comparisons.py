@@ -1,6 +1,9 @@
 """Shared parts of claims and figures: cores, gains, labels."""
 
-from .experiment import FigureLayout, names_of
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .experiment import Columns, FigureLayout, names_of
 from .grids import ENCODING, Settings
 from .predicates import (
     LEVELS,
@@ -9,6 +12,7 @@ from .predicates import (
     Differs,
     Grows,
     Place,
+    Predicate,
     Where,
     pace_column,
 )
@@ -26,6 +30,16 @@ CORES = {
 }
 """Cores as sentences call them."""
 
+WORDS = {
+    **CORES,
+    "none": "vanilla",
+    "sinusoidal": "encoded",
+    "reverse_ordering": "reversing",
+    "reverse": "reversing",
+    "sort": "sorting",
+}
+"""Settings as sentences call them."""
+
 POINT = 0.01
 """A gain below one point of accuracy counts as none."""
 
@@ -41,6 +55,9 @@ OURS = "ours: the text gives no number"
 
 Source = Place | tuple[Place, ...]
 """Where a claim stands, as `Claim.source` takes it."""
+
+PLACE = (Place("v3", "section 2.1 and Fig. 2"), Place("v1", "section 4.1 and Fig. 2"))
+"""Where vanilla and encoded networks reverse tokens: what most of our own questions are after."""
 
 LABELS = {
     **{pace_column(level): f"Updates to {100 * level:.0f} %" for level in LEVELS},
@@ -126,16 +143,10 @@ LABELS = {
 """Display names of columns and values, as most figures have them."""
 
 
-def by_core(x: str, *metrics: str, x_base: int | None = None) -> FigureLayout:
-    """Lay out a panel per core, vanilla against encoded."""
-    return FigureLayout(
-        x=x,
-        panels="core.kind",
-        lines="encoding.kind",
-        metrics=metrics,
-        contrast=ENCODING,
-        x_base=x_base,
-    )
+def lay_out(x: Columns, *metrics: str, **more: Any) -> FigureLayout:
+    """Lay out vanilla against encoded, a panel per core, unless a field says otherwise."""
+    usual = {"panels": "core.kind", "lines": "encoding.kind", "contrast": ENCODING}
+    return FigureLayout(x=x, metrics=metrics, **{**usual, **more})
 
 
 def named(*names: str) -> dict[str, str]:
@@ -152,6 +163,46 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
     # Numbers speak for themselves, and are led by the name of their column.
     words = [side for side in sides if isinstance(side, str)]
     return named(*columns, *values, *words, *figure.metrics)
+
+
+def claims_about(
+    name: str,
+    statement: str,
+    predicate: Callable[[Settings], Predicate],
+    conditions: Sequence[Settings],
+    source: Source | Mapping[str, Source],
+    *,
+    table: str | None = None,
+    ours: bool = False,
+    **words: str,
+) -> list[Claim]:
+    """Make the same claim about each of several conditions.
+
+    Args:
+        name: `{core}` stands for the condition's `core.kind`, other parts likewise.
+        statement: `{core}` stands for what sentences call it; no full stop.
+        predicate: Of a condition.
+        conditions: Settings of the trials that a claim is about.
+        source: Where the text says so, for each value of the first setting if it differs.
+        table: As of a `Claim`.
+        ours: Whether this is our check, and no statement of the text.
+        words: What else in braces stands for.
+    """
+    found = []
+    for here in conditions:
+        kinds = {path.partition(".")[0]: value for path, value in here.items()}
+        first = next(iter(kinds.values()))
+        called = {part: WORDS.get(kind, kind) for part, kind in kinds.items()}
+        found.append(
+            Claim(
+                name=name.format(**kinds, **words),
+                statement=statement.format(**called, **words) + (" (our check)." if ours else "."),
+                source=source[first] if isinstance(source, Mapping) else source,
+                predicate=predicate(here),
+                table=table,
+            )
+        )
+    return found
 
 
 def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:

@@ -6,23 +6,26 @@ Source: Morita (2024), versions 2 and 3, section 2.2 and figure 3; version 5, se
 and 4.3, for S4D.
 """
 
-from pernn.lab.runs import RunSpec
+from functools import partial
 
-from .comparisons import CORES, OURS, PAPER_SETTING, Source, named
-from .experiment import Experiment, FigureLayout
+from .comparisons import CORES, OURS, PAPER_SETTING, Source, claims_about, lay_out, named
+from .experiment import Experiment
 from .grids import (
-    DEMO_TRAINING,
+    ENCODED,
     ENCODING,
     MASTERY_TRAINING,
-    SMALL_SEEDS,
-    Settings,
+    VANILLA,
+    brief,
+    cores,
+    crossed,
     encodings,
-    grid,
+    grids,
+    kinds,
     widths,
 )
 from .predicates import AtLeast, AtMost, Claim, Contrast, Differs, DiffersMore, Place, with_primary
 
-VOCABULARIES = {"gru": 64, "lstm": 1024, "s4d": 2048}
+KINDS = ("gru", "lstm", "s4d")
 CONDITIONS = tuple(f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare"))
 DISTURBANTS = Contrast("disturbants", treated="Rare", baseline="Frequent")
 TARGET = Contrast("target", treated="Rare", baseline="Frequent")
@@ -32,107 +35,10 @@ NEARLY_PERFECT = 0.95
 FEW_POINTS = 0.05
 """Rare targets are retrieved if they lose less than this; the text gives no number either."""
 SOURCE = (Place("v3", "section 2.2 and Fig. 3"), Place("v5", "section 4.2"))
-S4D_SOURCE = Place("v5", "section 4.2")
+SOURCES: dict[str, Source] = {"gru": SOURCE, "lstm": SOURCE, "s4d": Place("v5", "section 4.2")}
+PLACES = Place("v5", "section 4.3")
 POOREST = 23
 """Where version 5 finds the vanilla S4D model poorest among Rare disturbants."""
-
-
-def _cores(**vocabularies: int) -> list[Settings]:
-    """Make one condition per core, each with a vocabulary of its own."""
-    return [{"core.kind": core, "task.vocab_size": size} for core, size in vocabularies.items()]
-
-
-def demo() -> tuple[RunSpec, ...]:
-    """Return trials for minutes on two CPU cores.
-
-    Inputs are short and ids few, so that Rare ones are learnt at all.
-    """
-    return grid(
-        {
-            "task.kind": "dual_frequency",
-            "task.length": 12,
-            **widths(128),
-            **DEMO_TRAINING,
-            "training.iterations": 1_800,
-            "training.keep_interval": 250,
-        },
-        _cores(gru=8, lstm=8),
-        encodings(),
-    )
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for an hour or two on two CPU cores.
-
-    They were chosen as docs/evidence/plan.md says.
-    """
-    return grid(
-        {
-            "task.kind": "dual_frequency",
-            "task.length": 8,
-            "task.num_per_cell": 64,
-            **widths(64),
-            **MASTERY_TRAINING,
-            # Of the checkpoints that are written, every 5,000 updates, all are kept.
-            "training.keep_interval": 2_500,
-        },
-        _cores(gru=64, lstm=256, s4d=256),
-        encodings(),
-        seeds=SMALL_SEEDS,
-    )
-
-
-def paper() -> tuple[RunSpec, ...]:
-    """Return the published grid, for GPUs."""
-    kept = {"training.keep_interval": 5_000}
-    return grid({"task.kind": "dual_frequency", **kept}, _cores(**VOCABULARIES), encodings())
-
-
-def _vanilla(core: str) -> Settings:
-    return {"core.kind": core, "encoding.kind": ENCODING.baseline}
-
-
-def _source(core: str) -> Source:
-    return S4D_SOURCE if core == "s4d" else SOURCE
-
-
-def _disturb(core: str) -> Claim:
-    return Claim(
-        name=f"disturbants_matter_{core}",
-        statement=f"Rare disturbants lower the vanilla {CORES[core]}'s accuracy.",
-        source=_source(core),
-        predicate=Differs("token_accuracy", _vanilla(core), DISTURBANTS, "target", sign=-1),
-        table="by_condition",
-    )
-
-
-def _outweigh(core: str) -> Claim:
-    return Claim(
-        name=f"disturbants_outweigh_target_{core}",
-        statement=f"The vanilla {CORES[core]} retrieves Rare targets among Frequent disturbants "
-        "better than Frequent targets among Rare ones.",
-        source=_source(core),
-        predicate=Differs("token_accuracy", _vanilla(core), SWAPPED, "core.kind"),
-        table="by_condition",
-    )
-
-
-def _retrieved(core: str) -> Claim:
-    return Claim(
-        name=f"rare_target_retrieved_{core}",
-        statement=f"Among Frequent disturbants the vanilla {CORES[core]} retrieves Rare targets "
-        "too: it loses less than five points on them.",
-        source=_source(core),
-        predicate=Differs(
-            "token_accuracy",
-            {**_vanilla(core), "disturbants": "Frequent"},
-            TARGET,
-            "disturbants",
-            margin=-FEW_POINTS,
-            margin_origin=OURS,
-        ),
-        table="by_condition",
-    )
 
 
 def _worst(core: str, quarter: int, place: str, other: int) -> Claim:
@@ -140,28 +46,15 @@ def _worst(core: str, quarter: int, place: str, other: int) -> Claim:
         name=f"worst_in_quarter_{quarter}_not_{other}_{core}",
         statement=f"Among Rare disturbants the vanilla {CORES[core]} is worse on targets in "
         f"quarter {quarter} of the input ({place} at L = 64) than in quarter {other}.",
-        source=_source(core),
+        source=SOURCES[core],
         predicate=Differs(
             "token_accuracy",
-            {**_vanilla(core), "disturbants": "Rare"},
+            {"core.kind": core, **VANILLA, "disturbants": "Rare"},
             Contrast("quarter", treated=quarter, baseline=other),
             "target",
             sign=-1,
         ),
         table="by_quarter",
-    )
-
-
-def _resists(core: str) -> Claim:
-    return Claim(
-        name=f"encoding_gives_resilience_{core}",
-        statement=f"Rare disturbants cost the encoded {CORES[core]} less accuracy than the vanilla "
-        "one.",
-        source=_source(core),
-        predicate=DiffersMore(
-            "token_accuracy", {"core.kind": core}, DISTURBANTS, ENCODING, cells="target"
-        ),
-        table="by_condition",
     )
 
 
@@ -171,10 +64,10 @@ def _poorest(other: int) -> Claim:
         statement=f"Among Rare disturbants the vanilla S4D model is poorest at t = {POOREST}: "
         f"worse than at t = {other}, where the worst quarter of the input "
         f"{'begins' if other < POOREST else 'ends'}.",
-        source=Place("v5", "section 4.3"),
+        source=PLACES,
         predicate=Differs(
             "token_accuracy",
-            {**PAPER_SETTING, **_vanilla("s4d"), "disturbants": "Rare"},
+            {**PAPER_SETTING, "core.kind": "s4d", **VANILLA, "disturbants": "Rare"},
             Contrast("position", treated=POOREST, baseline=other),
             "target",
             sign=-1,
@@ -183,117 +76,154 @@ def _poorest(other: int) -> Claim:
     )
 
 
-def _near_perfect(core: str) -> Claim:
-    required = tuple(name for name in CONDITIONS if core != "gru" or name != "Rare among Rare")
-    number = "three conditions that are not all Rare" if core == "gru" else "four conditions"
+def _near_perfect(core: str, conditions: tuple[str, ...], number: str) -> Claim:
     return Claim(
         name=f"encoded_nearly_perfect_{core}",
         statement=f"The encoded {CORES[core]} is nearly perfect, 95 % or more, in each of the "
         f"{number}.",
-        source=_source(core),
+        source=SOURCE,
         predicate=AtLeast(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
-            cells="condition",
-            required=required,
-            threshold=NEARLY_PERFECT,
-            threshold_origin=OURS,
+            {**PAPER_SETTING, "core.kind": core, **ENCODED},
+            "condition",
+            conditions,
+            NEARLY_PERFECT,
+            OURS,
         ),
         table="by_condition",
     )
 
 
-def _all_rare(bound: type[AtLeast | AtMost], name: str, quarters: tuple[int, int]) -> Claim:
-    verb = "reaches" if bound is AtLeast else "stays below"
-    place = "t > 32" if quarters == (3, 4) else "t ≤ 32"
+def _all_rare(
+    when: str, verb: str, bound: type[AtLeast | AtMost], quarters: tuple[int, int]
+) -> Claim:
     return Claim(
-        name=f"{name}_gru",
-        statement=f"The encoded GRU {verb} 95 % on sequences that are all Rare where {place}.",
+        name=f"encoded_{when}_all_rare_gru",
+        statement=f"The encoded GRU {verb} 95 % on sequences that are all Rare where t "
+        f"{'>' if when == 'late' else '≤'} 32.",
         source=SOURCE,
         predicate=bound(
             "token_accuracy",
-            {
-                **PAPER_SETTING,
-                "core.kind": "gru",
-                "encoding.kind": ENCODING.treated,
-                "condition": "Rare among Rare",
-            },
-            cells="quarter",
-            required=quarters,
-            threshold=NEARLY_PERFECT,
-            threshold_origin=OURS,
+            {**PAPER_SETTING, "core.kind": "gru", **ENCODED, "condition": "Rare among Rare"},
+            "quarter",
+            quarters,
+            NEARLY_PERFECT,
+            OURS,
         ),
         table="by_quarter",
     )
 
 
-def _first_kept(encoding: str) -> Claim:
-    which = "vanilla" if encoding == ENCODING.baseline else "encoded"
-    return Claim(
-        name=f"first_target_kept_s4d_{encoding}",
-        statement=f"The {which} S4D model reaches 96 % on targets at t = 1 in every condition.",
-        source=Place("v5", "section 4.3"),
-        predicate=AtLeast(
+of_each = partial(claims_about, conditions=kinds(*KINDS), source=SOURCES, table="by_condition")
+CLAIMS = (
+    *of_each(
+        "disturbants_matter_{core}",
+        "Rare disturbants lower the vanilla {core}'s accuracy",
+        lambda here: Differs("token_accuracy", {**here, **VANILLA}, DISTURBANTS, "target", sign=-1),
+    ),
+    *of_each(
+        "disturbants_outweigh_target_{core}",
+        "The vanilla {core} retrieves Rare targets among Frequent disturbants better than Frequent "
+        "targets among Rare ones",
+        lambda here: Differs("token_accuracy", {**here, **VANILLA}, SWAPPED, "core.kind"),
+    ),
+    *of_each(
+        "rare_target_retrieved_{core}",
+        "Among Frequent disturbants the vanilla {core} retrieves Rare targets too: it loses less "
+        "than five points on them",
+        lambda here: Differs(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": "s4d", "encoding.kind": encoding, "position": 1},
-            cells="condition",
-            required=CONDITIONS,
-            threshold=0.96,
-            threshold_origin="the text's",
+            {**here, **VANILLA, "disturbants": "Frequent"},
+            TARGET,
+            "disturbants",
+            margin=-FEW_POINTS,
+            margin_origin=OURS,
+        ),
+    ),
+    Claim(
+        name="frequent_targets_lost_gru",
+        statement="Among Rare disturbants the vanilla GRU loses Frequent targets.",
+        source=SOURCE,
+        predicate=Differs(
+            "token_accuracy",
+            {"core.kind": "gru", **VANILLA, "target": "Frequent"},
+            DISTURBANTS,
+            "position",
+            sign=-1,
         ),
         table="by_position",
-    )
-
-
-EXPERIMENT = Experiment(
-    name="dual_frequency",
-    scales={"demo": demo, "small": small, "paper": paper},
-    claims=with_primary(
-        (
-            *map(_disturb, VOCABULARIES),
-            *map(_outweigh, VOCABULARIES),
-            *map(_retrieved, VOCABULARIES),
-            Claim(
-                name="frequent_targets_lost_gru",
-                statement="Among Rare disturbants the vanilla GRU loses Frequent targets.",
-                source=SOURCE,
-                predicate=Differs(
-                    "token_accuracy",
-                    {**_vanilla("gru"), "target": "Frequent"},
-                    DISTURBANTS,
-                    "position",
-                    sign=-1,
-                ),
-                table="by_position",
-            ),
-            *(_worst("lstm", 1, "t = 1 … 16", other) for other in (2, 3, 4)),
-            *(_worst("s4d", 2, "t = 17 … 32", other) for other in (1, 3, 4)),
-            *(_first_kept(encoding) for encoding in ("none", "sinusoidal")),
-            *(_poorest(other) for other in (17, 32)),
-            *map(_resists, VOCABULARIES),
-            *map(_near_perfect, ("gru", "lstm")),
-            _all_rare(AtLeast, "encoded_late_all_rare", (3, 4)),
-            _all_rare(AtMost, "encoded_early_all_rare", (1, 2)),
+    ),
+    *(_worst("lstm", 1, "t = 1 … 16", other) for other in (2, 3, 4)),
+    *(_worst("s4d", 2, "t = 17 … 32", other) for other in (1, 3, 4)),
+    *claims_about(
+        "first_target_kept_{core}_{encoding}",
+        "The {encoding} {core} reaches 96 % on targets at t = 1 in every condition",
+        lambda here: AtLeast(
+            "token_accuracy",
+            {**PAPER_SETTING, **here, "position": 1},
+            "condition",
+            CONDITIONS,
+            0.96,
+            "the text's",
         ),
+        crossed(kinds("s4d"), encodings()),
+        PLACES,
+        table="by_position",
+    ),
+    *(_poorest(other) for other in (17, 32)),
+    *of_each(
+        "encoding_gives_resilience_{core}",
+        "Rare disturbants cost the encoded {core} less accuracy than the vanilla one",
+        lambda here: DiffersMore("token_accuracy", here, DISTURBANTS, ENCODING, "target"),
+    ),
+    _near_perfect("gru", CONDITIONS[:3], "three conditions that are not all Rare"),
+    _near_perfect("lstm", CONDITIONS, "four conditions"),
+    _all_rare("late", "reaches", AtLeast, (3, 4)),
+    _all_rare("early", "stays below", AtMost, (1, 2)),
+)
+
+DUAL_FREQUENCY = Experiment(
+    name="dual_frequency",
+    scales=grids(
+        {"task.kind": "dual_frequency"},
+        # Minutes on two CPU cores, few ids: else Rare ones are not learnt at all.
+        demo=(
+            {**brief(length=12, size=128, updates=1_800), "training.keep_interval": 250},
+            cores(gru=8, lstm=8),
+        ),
+        # An hour or two on two CPU cores; chosen as docs/evidence/plan.md says.
+        small=(
+            {
+                "task.length": 8,
+                "task.num_per_cell": 64,
+                **widths(64),
+                **MASTERY_TRAINING,
+                # Of the checkpoints that are written, every 5,000 updates, all are kept.
+                "training.keep_interval": 2_500,
+            },
+            cores(gru=64, lstm=256, s4d=256),
+        ),
+        paper=({"training.keep_interval": 5_000}, cores(gru=64, lstm=1024, s4d=2048)),
+    ),
+    claims=with_primary(
+        CLAIMS,
         "disturbants_matter_gru",
         "disturbants_matter_lstm",
         "encoding_gives_resilience_gru",
         "encoding_gives_resilience_lstm",
     ),
-    figure=FigureLayout(
-        x="position",
+    figure=lay_out(
+        "position",
+        "token_accuracy",
         panels="condition",
-        lines="encoding.kind",
-        metrics=("token_accuracy",),
         rows="core.kind",
+        contrast=None,
         table="by_position",
         form="bands",
     ),
     labels={
         "position": "Position of the target, t",
         "condition": "Target among disturbants",
-        **named(
-            "core.kind", *VOCABULARIES, "encoding.kind", "none", "sinusoidal", "token_accuracy"
-        ),
+        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "token_accuracy"),
     },
 )

@@ -161,7 +161,8 @@ def find_experiment(name: str) -> Experiment:
             is no experiment of that name.
     """
     if name in CATALOGUE:
-        experiment: Experiment = import_module(CATALOGUE[name].module).EXPERIMENT
+        module = import_module(f".{CATALOGUE[name].module or name}", __package__)
+        experiment: Experiment = getattr(module, name.upper())
         return experiment
     point = registered().get(name)
     if point is None:

@@ -1,6 +1,7 @@
-"""Shared parts of grids: seeds, conditions and their product."""
+"""Shared parts of grids: seeds, settings, conditions and their product."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -44,13 +45,15 @@ ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 POWERS = tuple(2**exponent for exponent in range(1, 15))
 """The published vocabulary sizes: 2, 4 … 16,384."""
 
+RATE, BATCH = "training.learning_rate", "training.batch_size"
+
 Settings = Mapping[str, Any]
 """Dotted path → value, as for `RunSpec.override`."""
 
 DEMO_TRAINING: Settings = {
     "training.iterations": 1_000,
-    "training.batch_size": 32,
-    "training.learning_rate": 1e-2,
+    BATCH: 32,
+    RATE: 1e-2,
     "training.warmup_updates": 100,
     "training.evaluation_interval": 250,
     "training.checkpoint_interval": 250,
@@ -59,8 +62,8 @@ DEMO_TRAINING: Settings = {
 
 MASTERY_TRAINING: Settings = {
     "training.iterations": 20_000,
-    "training.batch_size": 64,
-    "training.learning_rate": 1e-2,
+    BATCH: 64,
+    RATE: 1e-2,
     "training.warmup_updates": 200,
     "training.evaluation_interval": 1_000,
     "training.checkpoint_interval": 5_000,
@@ -73,11 +76,65 @@ def widths(size: int) -> Settings:
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 
+def brief(*, length: int, size: int, updates: int) -> Settings:
+    """Return a setting of minutes on two CPU cores, for a scale `demo`."""
+    return {
+        "task.length": length,
+        **widths(size),
+        **DEMO_TRAINING,
+        "training.iterations": updates,
+    }
+
+
 SHORT_TRAINING: Settings = {**MASTERY_TRAINING, "training.iterations": 8_000}
 """A minute a trial; the encoded LSTM ends near 0.95 at K = 192, the vanilla one near 0.86."""
 
 SMALL: Settings = {"task.length": 8, **widths(64), **SHORT_TRAINING}
 """Length, width and training of most networks in docs/evidence: sections 3 and 4 of its plan."""
+
+PACED: Settings = {
+    "training.schedule": "constant",
+    "training.iterations": 16_000,
+    "training.warmup_updates": 200,
+    "training.evaluation_interval": 2_000,
+    "training.checkpoint_interval": 8_000,
+}
+"""Training where pace is measured: a rate that falls would confound the late phases."""
+
+SMALL_PACED: Settings = {"task.length": 8, **widths(64), **PACED}
+
+DEMO_PACED: Settings = {
+    **PACED,
+    "task.length": 4,
+    **widths(64),
+    "training.iterations": 600,
+    "training.warmup_updates": 50,
+    "training.log_interval": 20,
+    "training.evaluation_interval": 300,
+    "training.checkpoint_interval": 300,
+}
+"""Seconds a trial: few steps, and vocabularies of which most is learnt in a few hundred updates."""
+
+PAPER_PACED: Settings = {
+    **PACED,
+    "training.iterations": 300_000,
+    "training.warmup_updates": 1_000,
+    "training.evaluation_interval": 5_000,
+    "training.checkpoint_interval": 5_000,
+}
+
+Cell = tuple[float, int]
+"""A peak rate and a batch size; their quotient is called the temperature."""
+
+HOT, COLD = (0.01, 64), (0.0025, 64)
+
+TENTH = 10
+"""What the rates of `paper` are divided by: its networks are eight times as wide."""
+
+
+def at(cell: Cell, divisor: int = 1) -> Settings:
+    """Train at a cell, its rate divided."""
+    return {RATE: cell[0] / divisor, BATCH: cell[1]}
 
 
 def each(path: str, values: Sequence[Any]) -> list[Settings]:
@@ -90,6 +147,28 @@ def encodings(*kinds: str) -> list[Settings]:
     return each("encoding.kind", kinds or (ENCODING.baseline, ENCODING.treated))
 
 
+VANILLA, ENCODED = encodings()
+
+
+def kinds(*names: str) -> list[Settings]:
+    """Make one condition per core."""
+    return each("core.kind", names)
+
+
+def cores(**vocabularies: int | Sequence[int]) -> list[Settings]:
+    """Make one condition per core and vocabulary size of its own."""
+    return [
+        {"core.kind": core, "task.vocab_size": size}
+        for core, sizes in vocabularies.items()
+        for size in ([sizes] if isinstance(sizes, int) else sizes)
+    ]
+
+
+def crossed(*axes: Sequence[Settings]) -> list[Settings]:
+    """Cross conditions, of which the first vary slowest."""
+    return [{k: v for part in parts for k, v in part.items()} for parts in product(*axes)]
+
+
 def grid(
     base: Settings, *axes: Sequence[Settings], seeds: Sequence[int] = SEEDS
 ) -> tuple[RunSpec, ...]:
@@ -99,8 +178,30 @@ def grid(
     that a condition's parts do not have (a width of no encoding) are left out for it.
     """
     start = RunSpec().override(base)
-    return tuple(
-        start.override({"seed": seed, **{k: v for part in parts for k, v in part.items()}})
-        for seed in seeds
-        for parts in product(*axes)
-    )
+    conditions = crossed(*axes)
+    return tuple(start.override({"seed": seed, **one}) for seed in seeds for one in conditions)
+
+
+def grids(
+    shared: Settings,
+    conditions: Sequence[Settings] | None = None,
+    *,
+    seeds: Mapping[str, Sequence[int]] | None = None,
+    **scales: tuple[Settings, *tuple[Sequence[Settings], ...]],
+) -> dict[str, Callable[[], tuple[RunSpec, ...]]]:
+    """Return an experiment's scales, whose specs are made on demand.
+
+    Args:
+        shared: Settings of every scale.
+        conditions: What every scale crosses last; vanilla and encoded if absent, nothing if empty.
+        seeds: Scale → its seeds, where they are not those of `small` evidence or the paper's.
+        scales: Scale → its own settings, then what it crosses.
+    """
+    last = [encodings() if conditions is None else conditions]
+    own = {"small": SMALL_SEEDS, **(seeds or {})}
+    return {
+        name: partial(
+            grid, {**shared, **base}, *axes, *filter(None, last), seeds=own.get(name, SEEDS)
+        )
+        for name, (base, *axes) in scales.items()
+    }

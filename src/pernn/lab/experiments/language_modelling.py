@@ -1,27 +1,28 @@
-"""Does the encoding help to predict the next token of a text?
+"""Does the encoding help to predict the next token of a text, and rare words more?
+
+`real_text` is ours: the annual messages of the presidents of the United States, whose words follow
+a Zipf law of their own. If rare tokens are what the encoding helps with, their loss must gain more.
 
 Source: Morita (2024), version 5, appendix E and Table 1.
 """
 
 from dataclasses import replace
+from functools import partial
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import OURS, labels
-from .experiment import Experiment, FigureLayout
-from .grids import (
-    DEMO_TRAINING,
-    ENCODING,
-    SHORT_TRAINING,
-    SMALL_SEEDS,
-    Settings,
-    encodings,
-    grid,
-    widths,
+from .comparisons import OURS, labels, lay_out
+from .experiment import Experiment
+from .grids import DEMO_TRAINING, ENCODING, SHORT_TRAINING, Settings, grids, widths
+from .predicates import (
+    PLANNED,
+    Claim,
+    Contrast,
+    Differs,
+    DiffersMore,
+    Equivalent,
+    Place,
+    with_primary,
 )
-from .predicates import Claim, Differs, Equivalent, Place, with_primary
 
-BASE: Settings = {"task.kind": "language_modelling", "core.kind": "lstm"}
 EARLY = (5, 10, 15)
 """Percent of the training that count as its beginning; every scale is evaluated there."""
 LATER = tuple(range(35, 101, 5))
@@ -30,9 +31,10 @@ NATS = 0.02
 """A difference of training losses below this, 2 % of perplexity, counts as none."""
 V5 = Place("v5", "appendix E")
 LSTM = {"core.kind": "lstm"}
+BASE: Settings = {"task.kind": "language_modelling", **LSTM}
 
 
-def _generated(num_paragraphs: int, num_words: int, **sizes: int) -> Settings:
+def _generated(num_paragraphs: int, num_words: int, vocab_size: int) -> Settings:
     """Read text that pernn writes itself, so that nothing must be fetched."""
     corpus = {
         "kind": "grammar",
@@ -40,94 +42,73 @@ def _generated(num_paragraphs: int, num_words: int, **sizes: int) -> Settings:
         "num_held_out": num_paragraphs // 20,
         "num_words": num_words,
     }
-    return {"task.corpus": corpus, **{f"task.{name}": size for name, size in sizes.items()}}
+    return {"task.corpus": corpus, "task.vocab_size": vocab_size, "task.length": 64, **widths(128)}
 
 
-def _evaluated_every(updates: int) -> Settings:
-    """Measure test and training loss over the same updates."""
-    return {"training.evaluation_interval": updates, "training.log_interval": updates}
+def _for_updates(updates: int) -> Settings:
+    """Measure test and training loss over the same twentieth of the updates."""
+    interval = updates // 20
+    return {
+        "training.iterations": updates,
+        "training.evaluation_interval": interval,
+        "training.log_interval": interval,
+    }
 
 
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores, on generated text."""
-    text = _generated(2_000, 600, vocab_size=512, length=64)
-    training = {"training.iterations": 300, **_evaluated_every(15)}
-    return grid({**BASE, **text, **widths(128), **DEMO_TRAINING, **training}, encodings())
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for an hour on two CPU cores, on generated text."""
-    text = _generated(10_000, 2_000, vocab_size=1_024, length=64)
-    training = {**SHORT_TRAINING, "training.iterations": 2_000, **_evaluated_every(100)}
-    base = {**BASE, **text, **widths(128), **training}
-    return grid(base, encodings(), seeds=SMALL_SEEDS)
-
-
-def paper() -> tuple[RunSpec, ...]:
-    """WikiText-103, which must be there, for GPUs."""
-    text = {"task.vocab_size": 32_768, "task.length": 1_024}
-    training = {"training.iterations": 30_000, **_evaluated_every(1_500)}
-    return grid({**BASE, **text, **training}, encodings())
-
-
-FIGURE = FigureLayout(
-    x="update",
-    panels="core.kind",
-    lines="encoding.kind",
-    metrics=("perplexity",),
-    contrast=ENCODING,
-    table="by_update",
-    form="bands",
-    y_base=2,
-)
-POSITIONS = FigureLayout(
-    x="position",
-    panels="core.kind",
-    lines="encoding.kind",
-    metrics=("perplexity",),
-    contrast=ENCODING,
-    x_base=2,
-    table="by_position",
-    y_base=2,
-)
-TRAINING_LOSS = replace(FIGURE, metrics=("train_loss",), y_base=None)
+by_update = partial(lay_out, "update", table="by_update", form="bands")
+FIGURE = by_update("perplexity", y_base=2)
+TRAINING_LOSS = by_update("train_loss")
 FASTER = Claim(
     name="faster_at_first",
     statement="At first the position-encoded LSTM's training loss falls slightly faster: it is "
     "below the vanilla one's.",
     source=V5,
-    predicate=Differs("train_loss", {**LSTM, "percent": EARLY}, ENCODING, cells="percent", sign=-1),
-    table="by_update",
-)
-GONE = Claim(
-    name="difference_gone",
-    statement="From about a third of the training on (10,000 of 30,000 updates) the training "
-    "losses do not differ.",
-    source=V5,
-    predicate=Equivalent(
-        "train_loss",
-        {**LSTM, "percent": LATER},
-        ENCODING,
-        cells="percent",
-        required=LATER,
-        margin=NATS,
-        margin_origin=OURS,
-    ),
+    predicate=Differs("train_loss", {**LSTM, "percent": EARLY}, ENCODING, "percent", sign=-1),
     table="by_update",
 )
 WORSE = Claim(
     name="worse_at_last",
     statement="After training, the position-encoded LSTM has the higher test perplexity.",
-    source=Place("v5", "appendix E and Table 1"),
+    source=V5,
     predicate=Differs("perplexity", LSTM, ENCODING, cells="core.kind"),
-    paper_value="vanilla 37.7731, encoded 38.5384 (means over 5 trials)",
 )
-EXPERIMENT = Experiment(
+
+LANGUAGE_MODELLING = Experiment(
     name="language_modelling",
-    scales={"demo": demo, "small": small, "paper": paper},
-    claims=with_primary((FASTER, GONE, WORSE), "worse_at_last"),
+    scales=grids(
+        BASE,
+        # Minutes, and an hour, on two CPU cores, on generated text.
+        demo=({**_generated(2_000, 600, 512), **DEMO_TRAINING, **_for_updates(300)},),
+        small=({**_generated(10_000, 2_000, 1_024), **SHORT_TRAINING, **_for_updates(2_000)},),
+        # WikiText-103, which must be there.
+        paper=({"task.vocab_size": 32_768, "task.length": 1_024, **_for_updates(30_000)},),
+    ),
+    claims=with_primary(
+        (
+            FASTER,
+            Claim(
+                name="difference_gone",
+                statement="From about a third of the training on (10,000 of 30,000 updates) the "
+                "training losses do not differ.",
+                source=V5,
+                predicate=Equivalent(
+                    "train_loss", {**LSTM, "percent": LATER}, ENCODING, "percent", LATER, NATS, OURS
+                ),
+                table="by_update",
+            ),
+            replace(
+                WORSE,
+                source=Place("v5", "appendix E and Table 1"),
+                paper_value="vanilla 37.7731, encoded 38.5384 (means over 5 trials)",
+            ),
+        ),
+        "worse_at_last",
+    ),
     figure=FIGURE,
-    more_figures={"training_loss": TRAINING_LOSS, "by_position": POSITIONS},
+    more_figures={
+        "training_loss": TRAINING_LOSS,
+        "by_position": lay_out("position", "perplexity", x_base=2, table="by_position", y_base=2),
+    },
     labels={
         **labels(FIGURE, "lstm"),
         "position": "Token position (bin start)",
@@ -135,4 +116,67 @@ EXPERIMENT = Experiment(
         "train_loss": "Training loss, nats per token",
         "by_position": "Where in a paragraph does the encoding help?",
     },
+)
+
+RAREST, COMMONEST = 10, 1
+"""Tenths of the tokens, in the order of their frequency."""
+TENTHS = "by_frequency"
+
+REAL_TEXT = Experiment(
+    name="real_text",
+    scales=grids(
+        {**BASE, "task.corpus": {"kind": "sotu"}, "task.length": 64, **widths(128)},
+        # Minutes, and an hour, on two CPU cores.
+        demo=({"task.vocab_size": 512, **DEMO_TRAINING, **_for_updates(200)},),
+        small=({"task.vocab_size": 4_096, **SHORT_TRAINING, **_for_updates(2_000)},),
+    ),
+    claims=with_primary(
+        (
+            Claim(
+                name="same_loss",
+                statement="After training, the test losses of the two LSTMs differ by less than "
+                f"{NATS} nats (our check).",
+                source=V5,
+                predicate=Equivalent("loss", LSTM, ENCODING, "core.kind", PLANNED, NATS, OURS),
+            ),
+            Claim(
+                name="rare_gain_more",
+                statement="The encoding lowers the test loss more for the rarest tenth of the "
+                "tokens than for the most frequent one (our check).",
+                source=V5,
+                predicate=DiffersMore(
+                    "loss",
+                    LSTM,
+                    ENCODING,
+                    Contrast("tenth", treated=RAREST, baseline=COMMONEST),
+                    "core.kind",
+                    sign=-1,
+                ),
+                table=TENTHS,
+            ),
+            Claim(
+                name="rare_gain",
+                statement="The encoding lowers the test loss for the rarest tenth of the tokens "
+                "(our check).",
+                source=V5,
+                predicate=Differs("loss", {**LSTM, "tenth": RAREST}, ENCODING, "tenth", sign=-1),
+                table=TENTHS,
+            ),
+            FASTER,
+            WORSE,
+        ),
+        "same_loss",
+        "rare_gain_more",
+    ),
+    figure=lay_out("tenth", "loss", table=TENTHS),
+    more_figures={"perplexity": FIGURE, "training_loss": TRAINING_LOSS},
+    labels={
+        **labels(FIGURE, "lstm"),
+        "tenth": "Tenth of the tokens, frequent ones first",
+        "loss": "Test loss, nats per token",
+        "train_loss": "Training loss, nats per token",
+        "perplexity": "Test perplexity",
+        "training_loss": "Training loss between evaluations",
+    },
+    rules={"demo": "2026-12", "small": "2026-12"},
 )

@@ -4,7 +4,11 @@ The published runs give every network the same rate. Here several rates are trie
 encoding the best is chosen on validation seeds, and the choices are compared on the others, beside
 the comparisons at equal rates. `tuned` does so for any experiment.
 
-Source: ours; the rate is that of Morita (2024), version 3, appendix D.
+In `tuned_vocabulary_size` validation seeds choose among seven rates for each core, vocabulary and
+encoding. The other seeds need no trial at another rate: claims look at no others.
+
+Source: ours; the rate is that of Morita (2024), version 3, appendix D; section 6 of
+docs/evidence/plan.md.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,26 +16,24 @@ from dataclasses import replace
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import LABELS, by_core, encoding_helps, labels
+from .comparisons import LABELS, PLACE, encoding_helps, labels, lay_out
 from .experiment import Columns, Experiment
 from .grids import (
-    DEMO_TRAINING,
+    MASTERY_TRAINING,
+    RATE,
     SMALL,
-    SMALL_SEEDS,
     VALIDATION_SEEDS,
-    Settings,
-    encodings,
-    grid,
+    brief,
+    cores,
+    grids,
     widths,
 )
-from .predicates import Choice, Claim, Place, with_primary
+from .predicates import Choice, Claim, with_primary
 from .tuning import at_best, at_values, over_values
 
-COLUMN = "training.learning_rate"
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 """Peak rates that are tried: the published one, and upwards, as smaller networks take more."""
 KINDS = ("elman", "gru", "lstm")
-PLACE = (Place("v3", "section 2.1 and Fig. 2"), Place("v1", "section 4.1 and Fig. 2"))
 
 
 def tuned(
@@ -59,7 +61,6 @@ def tuned(
     """
     layout = experiment.figure
     wanted = {claim.name: claim for claim in experiment.claims}
-    chosen = [wanted[one] for one in claims]
     return replace(
         experiment,
         name=name,
@@ -67,10 +68,12 @@ def tuned(
             scale: _at_rates(specs, rates, validation) for scale, specs in experiment.scales.items()
         },
         claims=tuple(
-            one for claim in chosen for one in _claims(claim, layout.metrics[0], rates, validation)
+            found
+            for one in claims
+            for found in _claims(wanted[one], layout.metrics[0], rates, validation)
         ),
-        figure=over_values(layout, COLUMN, layout.panels, rows),
-        labels={COLUMN: LABELS[COLUMN], **experiment.labels},
+        figure=over_values(layout, RATE, layout.panels, rows),
+        labels={RATE: LABELS[RATE], **experiment.labels},
         more_figures={},
     )
 
@@ -78,18 +81,18 @@ def tuned(
 def _at_rates(
     specs: Callable[[], tuple[RunSpec, ...]],
     rates: tuple[float, ...],
-    validation: tuple[int, ...],
+    validation: tuple[int, ...] = VALIDATION_SEEDS,
 ) -> Callable[[], tuple[RunSpec, ...]]:
-    return lambda: at_values(specs(), COLUMN, rates, validation)
+    return lambda: at_values(specs(), RATE, rates, validation)
 
 
 def _claims(
     claim: Claim, metric: str, rates: tuple[float, ...], validation: tuple[int, ...]
 ) -> list[Claim]:
-    best = Choice(COLUMN, metric, validation)
+    best = Choice(RATE, metric, validation)
     statement = claim.statement.rstrip(".")
     return [
-        at_best(claim, COLUMN, metric, validation),
+        at_best(claim, RATE, metric, validation),
         *(
             replace(
                 claim,
@@ -103,30 +106,17 @@ def _claims(
     ]
 
 
-def _cores(**vocabularies: int) -> list[Settings]:
-    return [{"core.kind": core, "task.vocab_size": size} for core, size in vocabularies.items()]
-
-
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores."""
-    training = {**DEMO_TRAINING, "training.iterations": 500}
-    return grid({"task.length": 16, **widths(128), **training}, _cores(gru=16), encodings())
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Two hours on two CPU cores: the networks of the short trainings."""
-    return grid(SMALL, _cores(elman=8, gru=64, lstm=192), encodings(), seeds=SMALL_SEEDS)
-
-
-def paper() -> tuple[RunSpec, ...]:
-    """Return the published sizes where vanilla falls short, for GPUs."""
-    return grid({}, _cores(elman=8, gru=64, lstm=1_024), encodings())
-
-
-FIGURE = by_core("task.vocab_size", "token_accuracy", x_base=2)
+FIGURE = lay_out("task.vocab_size", "token_accuracy", x_base=2)
 UNTUNED = Experiment(
     name="learning_rate",
-    scales={"demo": demo, "small": small, "paper": paper},
+    scales=grids(
+        {},
+        # Minutes, and two hours, on two CPU cores.
+        demo=(brief(length=16, size=128, updates=500), cores(gru=16)),
+        small=(SMALL, cores(elman=8, gru=64, lstm=192)),
+        # The published sizes where vanilla networks fall short.
+        paper=({}, cores(elman=8, gru=64, lstm=1_024)),
+    ),
     claims=with_primary(
         [encoding_helps(core, PLACE if core != "elman" else PLACE[1]) for core in KINDS],
         "encoding_helps_gru",
@@ -135,5 +125,45 @@ UNTUNED = Experiment(
     figure=FIGURE,
     labels=labels(FIGURE, *KINDS),
 )
+LEARNING_RATE = tuned(UNTUNED, "learning_rate", [claim.name for claim in UNTUNED.claims])
 
-EXPERIMENT = tuned(UNTUNED, "learning_rate", [claim.name for claim in UNTUNED.claims])
+VOCABULARIES = {"gru": (32, 64, 128), "lstm": (128, 256, 512)}
+TRIED = {
+    # The start of the training, which tests no claim.
+    "demo": (0.0035, 0.01),
+    # A factor of 1.4 apart, around the best two of `learning_rate`.
+    "small": (0.0018, 0.0025, 0.0035, 0.005, 0.007, 0.01, 0.014),
+    # The published rate and smaller ones, as many and as far apart.
+    "paper": (0.00018, 0.00025, 0.00035, 0.0005, 0.0007, 0.001, 0.0014),
+}
+NETWORKS = grids(
+    {},
+    demo=(brief(length=8, size=64, updates=300), cores(**VOCABULARIES)),
+    # The networks of `vocabulary_size`; a night on two CPU cores, at chosen rates.
+    small=({"task.length": 8, **widths(64), **MASTERY_TRAINING}, cores(**VOCABULARIES)),
+    paper=({}, cores(gru=(64, 256), lstm=(1_024, 16_384))),
+)
+
+
+def _helps(core: str) -> Claim:
+    plain = at_best(encoding_helps(core, PLACE), RATE, "token_accuracy")
+    predicate = replace(plain.predicate, required=VOCABULARIES[core])
+    return replace(plain, predicate=predicate, primary=True)
+
+
+OVER_RATES = over_values(FIGURE, RATE, ("core.kind", "task.vocab_size"))
+
+TUNED_VOCABULARY_SIZE = Experiment(
+    name="tuned_vocabulary_size",
+    scales={scale: _at_rates(specs, TRIED[scale]) for scale, specs in NETWORKS.items()},
+    claims=tuple(_helps(core) for core in VOCABULARIES),
+    figure=OVER_RATES,
+    more_figures={
+        # One row: each network at the vocabulary that tells most of it.
+        "headline": replace(OVER_RATES, contrast=None, where={"task.vocab_size": (128, 512)})
+    },
+    labels={
+        "headline": "Reversing 8 random tokens, at each peak learning rate",
+        **labels(OVER_RATES, *VOCABULARIES),
+    },
+)

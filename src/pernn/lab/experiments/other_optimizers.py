@@ -4,20 +4,29 @@ The larger a vocabulary, the rarer each token, and an optimiser may starve or ov
 rare ones. Descent along signs treats all rows alike, and frozen vectors are not trained at all. The
 rate is constant, and each network's own: `--tune training.learning_rate=LOW:HIGH:N`.
 
+`other_optimizers_gru` is near the setting of `who_needs_a_clock`, where the GRU's gain is clear.
+
 Source: ours, after Kunstner et al. (2024), "Heavy-tailed class imbalance and why Adam outperforms
 gradient descent on language models"; the question is that of Morita (2024), version 3, figure 2.
 """
 
 from collections.abc import Mapping, Sequence
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import CORES, labels
-from .experiment import Experiment, FigureLayout
-from .grids import ENCODING, SEEDS, SMALL_SEEDS, Settings, encodings, grid
-from .learning_rate import COLUMN, PLACE
+from .comparisons import CORES, PLACE, labels, lay_out
+from .experiment import Experiment
+from .grids import (
+    DEMO_PACED,
+    ENCODING,
+    HOT,
+    SMALL_PACED,
+    SMALL_SEEDS,
+    Settings,
+    at,
+    cores,
+    first_seeds,
+    grids,
+)
 from .predicates import Claim, Contrast, Differs, DiffersMore, with_primary
-from .temperature import BATCH, DEMO_PACED, HOT, SMALL_PACED
 
 OPTIMIZER, FROZEN = "training.optimizer", "training.frozen_embedding"
 ARMS: Mapping[str, tuple[str, Settings]] = {
@@ -29,46 +38,28 @@ ARMS: Mapping[str, tuple[str, Settings]] = {
 }
 """Arm → how sentences call the training, and what selects its trials."""
 ADAM = ARMS["adam"][1]
+FRESH = first_seeds(24)[8:]
+"""Seeds of which nothing was known at the GRU's setting."""
 
 
-def specs(base: Settings, core: str, vocab_size: int, seeds: Sequence[int]) -> tuple[RunSpec, ...]:
-    """Cross the arms and encodings at the hot cell."""
-    shared = {**base, "core.kind": core, "task.vocab_size": vocab_size}
-    arms = [
-        {path: value for path, value in where.items() if value is not None}
-        for _, where in ARMS.values()
-    ]
-    return grid({**shared, COLUMN: HOT[0], BATCH: HOT[1]}, arms, encodings(), seeds=seeds)
-
-
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores, no test of the claims."""
-    return specs(DEMO_PACED, "lstm", 16, SEEDS)
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Half an hour on two CPU cores, more when tuned."""
-    return specs({**SMALL_PACED, "training.iterations": 3_000}, "lstm", 192, SMALL_SEEDS)
-
-
-def _helps(arm: str, name: str) -> Claim:
+def _helps(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     return Claim(
         name=f"encoding_helps_{arm}",
-        statement=f"The encoding raises the accuracy of the {name} that is trained {said} (our "
-        "check).",
+        statement=f"The encoding raises the accuracy of the {CORES[core]} that is trained {said} "
+        "(our check).",
         source=PLACE,
         predicate=Differs("token_accuracy", where, ENCODING, "task.vocab_size"),
     )
 
 
-def _gains_less(arm: str, name: str) -> Claim:
+def _gains_less(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     ((column, treated),) = where.items()
     return Claim(
         name=f"gains_less_{arm}",
-        statement=f"The {name} that is trained {said} gains less from the encoding than that by "
-        "Adam (our check).",
+        statement=f"The {CORES[core]} that is trained {said} gains less from the encoding than "
+        "that by Adam (our check).",
         source=PLACE,
         predicate=DiffersMore(
             "token_accuracy",
@@ -81,28 +72,39 @@ def _gains_less(arm: str, name: str) -> Claim:
     )
 
 
-def claims(core: str) -> tuple[Claim, ...]:
-    """Return the claims of one core, the primary ones first."""
-    name = CORES[core]
-    less = [_gains_less(arm, name) for arm in ("sign", "frozen", "sgd")]
-    return with_primary(
-        (*less, *(_helps(arm, name) for arm in ARMS)), *(one.name for one in less[:2])
+FIGURE = lay_out("task.vocab_size", "token_accuracy", panels=(OPTIMIZER, FROZEN))
+
+
+def _experiment(
+    name: str, core: str, sizes: tuple[int, int], updates: int, seeds: Sequence[int]
+) -> Experiment:
+    """Return arms × encodings of one core at the hot cell; a quarter or half of an hour."""
+    arms = [{path: value for path, value in one.items() if value} for _, one in ARMS.values()]
+    return Experiment(
+        name=name,
+        scales=grids(
+            at(HOT),
+            demo=(DEMO_PACED, cores(**{core: sizes[0]}), arms),
+            small=(
+                {**SMALL_PACED, "training.iterations": updates},
+                cores(**{core: sizes[1]}),
+                arms,
+            ),
+            seeds={"small": seeds},
+        ),
+        claims=with_primary(
+            (
+                *(_gains_less(arm, core) for arm in ("sign", "frozen", "sgd")),
+                *(_helps(arm, core) for arm in ARMS),
+            ),
+            "gains_less_sign",
+            "gains_less_frozen",
+        ),
+        figure=FIGURE,
+        labels=labels(FIGURE, "adam_0.999", "sgd", "sign"),
+        rules={"demo": "2026-12", "small": "2026-12"},
     )
 
 
-FIGURE = FigureLayout(
-    x="task.vocab_size",
-    panels=(OPTIMIZER, FROZEN),
-    lines="encoding.kind",
-    metrics=("token_accuracy",),
-    contrast=ENCODING,
-)
-
-EXPERIMENT = Experiment(
-    name="other_optimizers",
-    scales={"demo": demo, "small": small},
-    claims=claims("lstm"),
-    figure=FIGURE,
-    labels=labels(FIGURE, "adam_0.999", "sgd", "sign"),
-    rules={"demo": "2026-12", "small": "2026-12"},
-)
+OTHER_OPTIMIZERS = _experiment("other_optimizers", "lstm", (16, 192), 3_000, SMALL_SEEDS)
+OTHER_OPTIMIZERS_GRU = _experiment("other_optimizers_gru", "gru", (8, 32), 1_000, FRESH)

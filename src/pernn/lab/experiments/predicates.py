@@ -5,6 +5,7 @@ A predicate names columns of flat records: the run's spec by dotted path (`task.
 (`updates_to_0.9`) are compared by their log2, within the updates that all trials of the claim have.
 """
 
+import fnmatch
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -385,15 +386,17 @@ class Claim:
 
 
 def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
-    """Return claims of which some are named as primary.
+    """Return claims of which some are named as primary, or match a pattern such as `noise_*`.
 
     Raises:
         ConfigError: If there is no claim of such a name.
     """
-    found = tuple(replace(one, primary=one.name in names) for one in claims)
-    if unknown := {*names} - {one.name for one in found}:
+    claims = tuple(claims)
+    chosen = {name: fnmatch.filter((one.name for one in claims), name) for name in names}
+    if unknown := [name for name, found in chosen.items() if not found]:
         raise ConfigError(f"primary claims that are none of the claims: {', '.join(unknown)}")
-    return found
+    primary = {one for found in chosen.values() for one in found}
+    return tuple(replace(one, primary=one.name in primary) for one in claims)
 
 
 def _check_origin(margin: float, origin: str) -> None:

@@ -6,16 +6,26 @@ until it is withdrawn from the trained network.
 Source: ours; the question is that of Morita (2024), version 3, figure 2.
 """
 
-from collections.abc import Mapping, Sequence
+from functools import partial
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import CORES, OURS, labels
-from .experiment import Experiment, FigureLayout
-from .grids import SEEDS, SMALL_SEEDS, Settings, encodings, grid
-from .learning_rate import COLUMN, PLACE
+from .comparisons import OURS, PLACE, claims_about, labels, lay_out
+from .experiment import Experiment
+from .grids import (
+    DEMO_PACED,
+    ENCODED,
+    HOT,
+    PAPER_PACED,
+    SMALL_PACED,
+    TENTH,
+    VANILLA,
+    Settings,
+    at,
+    cores,
+    encodings,
+    grids,
+    kinds,
+)
 from .predicates import Claim, Contrast, Differs, with_primary
-from .temperature import BATCH, DEMO_PACED, HOT, PAPER_PACED, SMALL_PACED, TENTH
 
 WHEN = "training.encoding_schedule"
 ARMS = {"early": "Faded out", "late": "Second half", "withdrawn": "Withdrawn at the end"}
@@ -23,48 +33,15 @@ COLLAPSE = 0.1
 """A loss of token accuracy of more than this counts as a collapse."""
 
 
-def _specs(
-    base: Settings, vocabularies: Mapping[str, int], seeds: Sequence[int], divisor: int = 1
-) -> tuple[RunSpec, ...]:
-    hot = {COLUMN: HOT[0] / divisor, BATCH: HOT[1]}
-    cores = [{"core.kind": core, "task.vocab_size": size} for core, size in vocabularies.items()]
-    scheduled = [{"encoding.kind": "sinusoidal", WHEN: when} for when in ARMS]
-    return grid({**base, **hot}, cores, [*encodings(), *scheduled], seeds=seeds)
+def _above_never(here: Settings, when: str) -> Differs:
+    contrast = Contrast(WHEN, when, None, treated_where=ENCODED, baseline_where=VANILLA)
+    return Differs("token_accuracy", here, contrast, "task.vocab_size")
 
 
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores, no test of the claims."""
-    return _specs(DEMO_PACED, {"gru": 8, "lstm": 16}, SEEDS)
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for two hours on two CPU cores.
-
-    The arms "always" and "never" are those of `temperature`.
-    """
-    return _specs(SMALL_PACED, {"gru": 64, "lstm": 192}, SMALL_SEEDS)
-
-
-def paper() -> tuple[RunSpec, ...]:
-    """Return the published sizes, for GPUs."""
-    return _specs(PAPER_PACED, {"gru": 64, "lstm": 1_024}, SEEDS, TENTH)
-
-
-def _claim(name: str, core: str, statement: str, predicate: Differs) -> Claim:
-    text = f"{statement.format(CORES[core])} (our check)."
-    return Claim(name=f"{name}_{core}", statement=text, source=PLACE, predicate=predicate)
-
-
-def _above_never(core: str, when: str) -> Differs:
-    encoded, vanilla = encodings("sinusoidal", "none")
-    contrast = Contrast(WHEN, when, None, treated_where=encoded, baseline_where=vanilla)
-    return Differs("token_accuracy", {"core.kind": core}, contrast, "task.vocab_size")
-
-
-def _below_always(core: str, when: str, margin: float = 0.0) -> Differs:
+def _below_always(here: Settings, when: str, margin: float = 0.0) -> Differs:
     return Differs(
         "token_accuracy",
-        {"core.kind": core, "encoding.kind": "sinusoidal"},
+        {**here, **ENCODED},
         Contrast(WHEN, when, None),
         "task.vocab_size",
         sign=-1,
@@ -73,57 +50,64 @@ def _below_always(core: str, when: str, margin: float = 0.0) -> Differs:
     )
 
 
-PRIMARY = tuple(
-    one
-    for core in ("lstm", "gru")
-    for one in (
-        _claim(
-            "collapses_when_withdrawn",
-            core,
-            f"Without the encoding that it was trained with, the {{}} loses more than {COLLAPSE:g} "
-            "of token accuracy",
-            _below_always(core, "withdrawn", COLLAPSE),
+def _primary(core: str) -> list[Claim]:
+    about = partial(claims_about, conditions=kinds(core), source=PLACE, ours=True)
+    return [
+        *about(
+            "collapses_when_withdrawn_{core}",
+            "Without the encoding that it was trained with, the {core} loses more than "
+            f"{COLLAPSE:g} of token accuracy",
+            lambda here: _below_always(here, "withdrawn", COLLAPSE),
         ),
-        _claim(
-            "early_helps",
-            core,
-            "An encoding that is gone after half of the updates leaves the {} above the vanilla "
-            "one",
-            _above_never(core, "early"),
+        *about(
+            "early_helps_{core}",
+            "An encoding that is gone after half of the updates leaves the {core} above the "
+            "vanilla one",
+            lambda here: _above_never(here, "early"),
         ),
-    )
-)
-OTHERS = tuple(
-    one
-    for core in ("lstm", "gru")
-    for one in (
-        _claim(
-            "late_helps",
-            core,
-            "An encoding in the second half alone leaves the {} above the vanilla one",
-            _above_never(core, "late"),
-        ),
-        _claim(
-            "early_is_not_all",
-            core,
-            "An encoding that is gone after half of the updates leaves the {} below the encoded "
-            "one",
-            _below_always(core, "early"),
-        ),
-    )
-)
+    ]
 
-FIGURE = FigureLayout(
-    x="core.kind",
+
+def _others(core: str) -> list[Claim]:
+    about = partial(claims_about, conditions=kinds(core), source=PLACE, ours=True)
+    return [
+        *about(
+            "late_helps_{core}",
+            "An encoding in the second half alone leaves the {core} above the vanilla one",
+            lambda here: _above_never(here, "late"),
+        ),
+        *about(
+            "early_is_not_all_{core}",
+            "An encoding that is gone after half of the updates leaves the {core} below the "
+            "encoded one",
+            lambda here: _below_always(here, "early"),
+        ),
+    ]
+
+
+FIGURE = lay_out(
+    "core.kind",
+    "token_accuracy",
     panels="training.schedule",
     lines=("encoding.kind", WHEN),
-    metrics=("token_accuracy",),
+    contrast=None,
 )
 
-EXPERIMENT = Experiment(
+SCAFFOLD = Experiment(
     name="scaffold",
-    scales={"demo": demo, "small": small, "paper": paper},
-    claims=with_primary((*PRIMARY, *OTHERS), *(one.name for one in PRIMARY)),
+    scales=grids(
+        at(HOT),
+        [*encodings(), *({**ENCODED, WHEN: when} for when in ARMS)],
+        demo=(DEMO_PACED, cores(gru=8, lstm=16)),
+        # Two hours on two CPU cores; the arms "always" and "never" are those of `temperature`.
+        small=(SMALL_PACED, cores(gru=64, lstm=192)),
+        paper=({**PAPER_PACED, **at(HOT, TENTH)}, cores(gru=64, lstm=1_024)),
+    ),
+    claims=with_primary(
+        [claim for make in (_primary, _others) for core in ("lstm", "gru") for claim in make(core)],
+        "collapses_*",
+        "early_helps_*",
+    ),
     figure=FIGURE,
     labels={
         **labels(FIGURE, "gru", "lstm"),

@@ -7,43 +7,16 @@ from collections.abc import Sequence
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import OURS, PAPER_SETTING, POINT, named
-from .experiment import Experiment, FigureLayout
-from .grids import (
-    DEMO_TRAINING,
-    ENCODING,
-    POWERS,
-    SEEDS,
-    SMALL,
-    SMALL_SEEDS,
-    Settings,
-    encodings,
-    grid,
-    widths,
-)
+from .comparisons import OURS, PAPER_SETTING, POINT, lay_out, named
+from .experiment import Experiment
+from .grids import ENCODING, POWERS, SEEDS, SMALL, SMALL_SEEDS, Settings, brief, encodings, grid
 from .predicates import Claim, Contrast, Differs, DiffersMore, Equivalent, Place, with_primary
 
 STAGE = "pretraining.task.kind"
 """What the network learnt first; absent where it learns all ids from the beginning."""
 EXTENDED = "reverse_ordering"
-SIZES = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
+SIZES = POWERS[6:]
 """Numbers of ids after the extension, 2K. The paper names 128, 256, 512 and says "and up"."""
-
-
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores."""
-    sizes = {"task.length": 16, **widths(64), "task.num_held_out": 512}
-    return _both_ways([8, 16], {**sizes, **DEMO_TRAINING, "training.iterations": 500})
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for an hour or two on two CPU cores."""
-    return _both_ways([64, 192], SMALL, SMALL_SEEDS)
-
-
-def paper() -> tuple[RunSpec, ...]:
-    """Return the published grid, for GPUs."""
-    return _both_ways(SIZES, {})
 
 
 def _both_ways(
@@ -111,18 +84,18 @@ CLAIMS = (
     ),
 )
 
-EXPERIMENT = Experiment(
+VOCABULARY_EXTENSION = Experiment(
     name="vocabulary_extension",
-    scales={"demo": demo, "small": small, "paper": paper},
+    scales={
+        # Minutes, and an hour or two, on two CPU cores.
+        "demo": lambda: _both_ways(
+            [8, 16], {**brief(length=16, size=64, updates=500), "task.num_held_out": 512}
+        ),
+        "small": lambda: _both_ways([64, 192], SMALL, SMALL_SEEDS),
+        "paper": lambda: _both_ways(SIZES, {}),
+    },
     claims=with_primary(CLAIMS, "encoding_helps_extension", "gain_larger_under_extension"),
-    figure=FigureLayout(
-        x="task.vocab_size",
-        panels=STAGE,
-        lines="encoding.kind",
-        metrics=("token_accuracy",),
-        contrast=ENCODING,
-        x_base=2,
-    ),
+    figure=lay_out("task.vocab_size", "token_accuracy", panels=STAGE, x_base=2),
     labels={
         "task.vocab_size": "Vocabulary size after the extension, 2K",
         STAGE: "Learnt first",

@@ -1,13 +1,42 @@
-"""The vocabulary that a network handles, with and without an encoding.
+"""The vocabulary, or the input, that a network handles with and without an encoding.
 
-Source: Morita (2024), versions 2 and 3, figure 2; version 1, figure 2; version 5, section 4.1.
+`constant_information` compares the two: the number of possible inputs, K^L, is the same everywhere,
+2^768 at paper scale, as 768 = 2·384 = 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first
+one: a slip, as 4^384 is 2^768.)
+
+Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3 and 4; version 5,
+section 4.1.
 """
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import CORES, PAPER_SETTING, Source, by_core, encoding_helps, falls, labels
+from .comparisons import (
+    CORES,
+    PAPER_SETTING,
+    Source,
+    claims_about,
+    encoding_helps,
+    falls,
+    gain_grows,
+    labels,
+    lay_out,
+    no_gain,
+)
 from .experiment import Experiment
-from .grids import ENCODING, MASTERY_TRAINING, POWERS, SMALL_SEEDS, each, encodings, grid, widths
+from .grids import (
+    ENCODING,
+    MASTERY_TRAINING,
+    POWERS,
+    SMALL,
+    SMALL_SEEDS,
+    Settings,
+    brief,
+    cores,
+    crossed,
+    each,
+    encodings,
+    grids,
+    kinds,
+    widths,
+)
 from .predicates import AtLeast, Claim, Differs, Grows, LimitNear, Place, with_primary
 
 V1 = Place("v1", "section 4.1 and Fig. 2")
@@ -16,88 +45,22 @@ V5 = Place("v5", "section 4.1")
 EXCEPTION = 8_192
 """The one vocabulary at which version 1 sees no advantage of the encoded Elman network."""
 KINDS = ("elman", "gru", "lstm", "s4d")
+MASTERY: Settings = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
 
 
-def demo() -> tuple[RunSpec, ...]:
-    """Return trials for minutes on two CPU cores.
-
-    The networks of `small` are trained for a quarter of its updates.
-    """
-    return grid(
-        {"task.length": 8, **widths(64), **MASTERY_TRAINING, "training.iterations": 5_000},
-        each("task.vocab_size", [32, 192]),
-        each("core.kind", ["lstm"]),
-        encodings(),
-        seeds=SMALL_SEEDS,
-    )
-
-
-SMALL_VOCABULARIES = {
-    "gru": (4, 8, 16, 32, 64),
-    "lstm": (16, 32, 64, 128, 256),
-    "elman": (4, 8, 16, 32, 64),
-    "s4d": (16, 32, 64, 128, 256),
-}
-"""Up to the largest K that the encoded network of that size still masters, see docs/evidence."""
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for a night on two CPU cores.
-
-    The encoded GRU and LSTM are trained until they master the task.
-    """
-    return grid(
-        {"task.length": 8, **widths(64), **MASTERY_TRAINING},
-        [
-            {"core.kind": core, "task.vocab_size": size}
-            for core, sizes in SMALL_VOCABULARIES.items()
-            for size in sizes
-        ],
-        encodings(),
-        seeds=SMALL_SEEDS,
-    )
-
-
-def paper() -> tuple[RunSpec, ...]:
-    """Return the published grid, for GPUs."""
-    return grid(
-        {},
-        each("task.vocab_size", POWERS),
-        each("core.kind", KINDS),
-        encodings(),
-    )
-
-
-def _degrades(core: str, source: Source) -> Claim:
-    return Claim(
-        name=f"vanilla_degrades_{core}",
-        statement=f"The vanilla {CORES[core]}'s token accuracy falls as the vocabulary grows.",
-        source=source,
-        predicate=falls({"core.kind": core, "encoding.kind": ENCODING.baseline}),
-    )
-
-
-def _distance_falls(core: str) -> Claim:
-    return Claim(
-        name=f"distance_falls_{core}",
-        statement=f"The encoding lowers the {CORES[core]}'s Damerau–Levenshtein distance.",
-        source=V5,
-        predicate=Differs(
-            "damerau_levenshtein", {"core.kind": core}, ENCODING, cells="task.vocab_size", sign=-1
-        ),
-    )
+def _at_paper_scale(core: str) -> Settings:
+    return {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated}
 
 
 def _masters(core: str, smallest: int, largest: int, source: Source) -> Claim:
     return Claim(
         name=f"masters_{core}_{smallest}_{largest}",
-        statement=(
-            f"The encoded {CORES[core]} reaches 95 % of tokens for K = {smallest} … {largest:,}."
-        ),
+        statement=f"The encoded {CORES[core]} reaches 95 % of tokens for K = {smallest} … "
+        f"{largest:,}.",
         source=source,
         predicate=AtLeast(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
+            _at_paper_scale(core),
             cells="task.vocab_size",
             required=tuple(size for size in POWERS if smallest <= size <= largest),
             threshold=0.95,
@@ -113,7 +76,7 @@ def _limit(core: str, near: int) -> Claim:
         source=V1,
         predicate=LimitNear(
             "token_accuracy",
-            {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated},
+            _at_paper_scale(core),
             along="task.vocab_size",
             required=POWERS,
             threshold=0.95,
@@ -123,69 +86,164 @@ def _limit(core: str, near: int) -> Claim:
     )
 
 
-ELMAN_HELPS = Claim(
-    name="encoding_helps_elman",
-    statement="The encoding raises the Elman network's token accuracy, except at K = 8,192.",
-    source=V1,
-    predicate=Differs(
-        "token_accuracy",
-        {"core.kind": "elman", "task.vocab_size": tuple(k for k in POWERS if k != EXCEPTION)},
-        ENCODING,
-        cells="task.vocab_size",
+CLAIMS = (
+    *claims_about(
+        "vanilla_degrades_{core}",
+        "The vanilla {core}'s token accuracy falls as the vocabulary grows",
+        lambda here: falls({**here, "encoding.kind": ENCODING.baseline}),
+        kinds("gru", "lstm"),
+        {"gru": (V3, V5), "lstm": (V3, V5, V1)},
     ),
-)
-ELMAN_EXCEPTION = Claim(
-    name="no_help_elman_8192",
-    statement="At K = 8,192 the encoded Elman network is not above the vanilla one.",
-    source=V1,
-    predicate=Differs(
-        "token_accuracy",
-        {**PAPER_SETTING, "core.kind": "elman", "task.vocab_size": EXCEPTION},
-        ENCODING,
-        cells="task.vocab_size",
-        required=(EXCEPTION,),
-        sign=-1,
-    ),
-)
-
-
-def _gain_grows(core: str, source: Source) -> Claim:
-    return Claim(
-        name=f"gain_grows_{core}",
-        statement=f"The {CORES[core]}'s gain from the encoding grows with the vocabulary (our "
-        "reading: one condition stays above 95 % and the other degrades).",
-        source=source,
-        predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
-    )
-
-
-FIGURE = by_core("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_base=2)
-EXPERIMENT = Experiment(
-    name="vocabulary_size",
-    scales={"demo": demo, "small": small, "paper": paper},
-    claims=with_primary(
-        (
-            _degrades("gru", (V3, V5)),
-            _degrades("lstm", (V3, V5, V1)),
-            encoding_helps("gru", (V3, V5, V1)),
-            encoding_helps("lstm", (V3, V5, V1)),
-            encoding_helps("s4d", V5),
-            ELMAN_HELPS,
-            ELMAN_EXCEPTION,
-            _gain_grows("gru", V3),
-            _gain_grows("lstm", (V1, V3)),
-            *(_distance_falls(core) for core in ("gru", "lstm", "s4d")),
-            _masters("gru", 32, 256, (V3, V5)),
-            _masters("lstm", 256, 16_384, (V3, V5)),
-            _masters("lstm", 2, 16_384, V1),
-            _limit("elman", 128),
-            _limit("gru", 512),
+    encoding_helps("gru", (V3, V5, V1)),
+    encoding_helps("lstm", (V3, V5, V1)),
+    encoding_helps("s4d", V5),
+    Claim(
+        name="encoding_helps_elman",
+        statement="The encoding raises the Elman network's token accuracy, except at K = 8,192.",
+        source=V1,
+        predicate=Differs(
+            "token_accuracy",
+            {"core.kind": "elman", "task.vocab_size": tuple(k for k in POWERS if k != EXCEPTION)},
+            ENCODING,
+            cells="task.vocab_size",
         ),
-        "encoding_helps_gru",
-        "encoding_helps_lstm",
-        "gain_grows_gru",
-        "gain_grows_lstm",
+    ),
+    Claim(
+        name="no_help_elman_8192",
+        statement="At K = 8,192 the encoded Elman network is not above the vanilla one.",
+        source=V1,
+        predicate=Differs(
+            "token_accuracy",
+            {**PAPER_SETTING, "core.kind": "elman", "task.vocab_size": EXCEPTION},
+            ENCODING,
+            cells="task.vocab_size",
+            required=(EXCEPTION,),
+            sign=-1,
+        ),
+    ),
+    *claims_about(
+        "gain_grows_{core}",
+        "The {core}'s gain from the encoding grows with the vocabulary (our reading: one condition "
+        "stays above 95 % and the other degrades)",
+        lambda here: Grows("token_accuracy", here, ENCODING, along="task.vocab_size"),
+        kinds("gru", "lstm"),
+        {"gru": V3, "lstm": (V1, V3)},
+    ),
+    *claims_about(
+        "distance_falls_{core}",
+        "The encoding lowers the {core}'s Damerau–Levenshtein distance",
+        lambda here: Differs("damerau_levenshtein", here, ENCODING, "task.vocab_size", sign=-1),
+        kinds("gru", "lstm", "s4d"),
+        V5,
+    ),
+    _masters("gru", 32, 256, (V3, V5)),
+    _masters("lstm", 256, 16_384, (V3, V5)),
+    _masters("lstm", 2, 16_384, V1),
+    _limit("elman", 128),
+    _limit("gru", 512),
+)
+FIGURE = lay_out("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_base=2)
+
+VOCABULARY_SIZE = Experiment(
+    name="vocabulary_size",
+    scales=grids(
+        {},
+        # Minutes on two CPU cores: the networks of `small`, for a quarter of its updates.
+        demo=({**MASTERY, "training.iterations": 5_000}, cores(lstm=(32, 192))),
+        # A night on two CPU cores, up to the largest K that the encoded network still masters.
+        small=(
+            MASTERY,
+            cores(
+                gru=(4, 8, 16, 32, 64),
+                lstm=(16, 32, 64, 128, 256),
+                elman=(4, 8, 16, 32, 64),
+                s4d=(16, 32, 64, 128, 256),
+            ),
+        ),
+        paper=({}, each("task.vocab_size", POWERS), kinds(*KINDS)),
+        seeds={"demo": SMALL_SEEDS},
+    ),
+    claims=with_primary(
+        CLAIMS, "encoding_helps_gru", "encoding_helps_lstm", "gain_grows_gru", "gain_grows_lstm"
     ),
     figure=FIGURE,
     labels=labels(FIGURE, *KINDS),
+)
+
+LONGER = Place("v1", "section 4.1 and Fig. 3")
+TWO_IDS = {"task.vocab_size": 2}
+RECURRENT = ("elman", "gru", "lstm")
+LENGTHS = lay_out("task.length", "token_accuracy", x_base=2)
+
+INPUT_LENGTH = Experiment(
+    name="input_length",
+    scales=grids(
+        TWO_IDS,
+        crossed(kinds(*RECURRENT), encodings()),
+        demo=(
+            # Two tokens of length 8 make 256 sequences: some must be left to train on.
+            {**brief(length=32, size=128, updates=600), "task.num_held_out": 64},
+            each("task.length", [8, 16, 32]),
+        ),
+        # An hour or two on two CPU cores.
+        small=({**SMALL, "task.length": 16}, each("task.length", [16, 24, 32])),
+        paper=({}, each("task.length", [64, 128, 256, 512])),
+    ),
+    claims=with_primary(
+        (
+            *claims_about(
+                "no_help_{core}",
+                "At K = 2, the encoding does not help the {core} with longer inputs",
+                lambda here: no_gain({**here, **TWO_IDS}, ENCODING, "task.length"),
+                kinds(*RECURRENT),
+                LONGER,
+            ),
+            *claims_about(
+                "below_{core}",
+                "The encoded {core} scores below the vanilla one at K = 2",
+                lambda here: no_gain({**here, **TWO_IDS}, ENCODING, "task.length", 0.0),
+                kinds("elman", "gru"),
+                LONGER,
+            ),
+            *claims_about(
+                "{core}_degrades_{encoding}",
+                "The {encoding} {core}'s token accuracy falls with the input length",
+                lambda here: falls({**here, **TWO_IDS}, along="task.length"),
+                crossed(kinds("lstm"), encodings()),
+                LONGER,
+            ),
+        ),
+        "no_help_*",
+    ),
+    figure=LENGTHS,
+    labels=labels(LENGTHS, *RECURRENT),
+)
+
+
+def _of_bits(bits: int, *sizes: int) -> list[Settings]:
+    """Pair each vocabulary with the length at which K^L is 2^bits."""
+    return [
+        {"task.vocab_size": size, "task.length": bits // (size.bit_length() - 1)} for size in sizes
+    ]
+
+
+SIZES = lay_out("task.vocab_size", "token_accuracy", x_base=2)
+
+CONSTANT_INFORMATION = Experiment(
+    name="constant_information",
+    scales=grids(
+        {"core.kind": "lstm"},
+        # Minutes, and an hour or two, on two CPU cores.
+        demo=(brief(length=8, size=128, updates=450), _of_bits(96, 4, 8, 64)),
+        small=(SMALL, _of_bits(48, 2, 4, 8, 64, 4096)),
+        paper=({}, _of_bits(768, 2, 4, 8, 64, 4096)),
+    ),
+    claims=with_primary(
+        [gain_grows("lstm", Place("v1", "section 4.1 and Fig. 4"))], "gain_grows_lstm"
+    ),
+    figure=SIZES,
+    labels={
+        **labels(SIZES, "lstm"),
+        "task.vocab_size": "Vocabulary size K, with L such that K^L is constant",
+    },
 )

@@ -6,18 +6,15 @@ entropy an input says as much whatever the exponent, and most of a steeper law's
 Source: ours; the question is that of Morita (2024), version 3, figures 2 and 3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from pernn.lab.runs import RunSpec
-
-from .comparisons import CORES, LABELS, labels
-from .experiment import Experiment, FigureLayout
-from .factor_or_exponent import CELLS
-from .grids import ENCODING, SEEDS, SMALL_SEEDS, Settings, encodings, grid
-from .learning_rate import COLUMN
+from .comparisons import LABELS, claims_about, labels, lay_out
+from .experiment import Experiment
+from .grids import BATCH, DEMO_PACED, ENCODING, RATE, SMALL_PACED, VANILLA, Settings, grids
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place, pace_column, with_primary
-from .temperature import BATCH, DEMO_PACED, GAIN, LEVEL, SMALL_PACED, either
+from .temperature import ENDS, GAIN, LEVEL, both_cells, either, factors
 
 EXPONENT, TABLE = "task.exponent", "by_rank"
 LAWS: Mapping[int, Mapping[float, int]] = {
@@ -30,118 +27,98 @@ DISTURBANTS = Contrast("disturbants", treated="Mostly rare", baseline="Mostly fr
 SOURCE = (Place("v3", "section 2.1 and Fig. 2"), Place("v3", "section 2.2 and Fig. 3"))
 
 
-def _specs(
-    base: Settings,
-    laws: Mapping[str, Mapping[float, int]],
-    seeds: Sequence[int],
-    updates: Mapping[str, int],
-) -> tuple[RunSpec, ...]:
-    conditions = [
+def _laws(core: str, laws: Mapping[float, int], updates: int) -> list[Settings]:
+    """Make one condition per law of a core."""
+    return [
         {
-            "task.kind": "zipf",
             "core.kind": core,
             EXPONENT: exponent,
             "task.vocab_size": size,
-            COLUMN: rate,
-            BATCH: batch,
-            "training.iterations": updates[core],
+            "training.iterations": updates,
         }
-        for core, law in laws.items()
-        for exponent, size in law.items()
-        for rate, batch in CELLS.values()
+        for exponent, size in laws.items()
     ]
-    return grid(base, conditions, encodings(), seeds=seeds)
 
 
-def demo() -> tuple[RunSpec, ...]:
-    """Minutes on two CPU cores, no test of the claims."""
-    laws = {"gru": {0.0: 16, 1.5: 355}, "lstm": {0.0: 16, 1.0: 28}}
-    return _specs(DEMO_PACED, laws, SEEDS, {"gru": 600, "lstm": 600})
-
-
-def small() -> tuple[RunSpec, ...]:
-    """Return trials for an hour on two CPU cores."""
-    laws = {core: LAWS[entropy] for core, entropy in ENTROPIES.items()}
-    base = {**SMALL_PACED, "task.num_held_out": 4_096}
-    return _specs(base, laws, SMALL_SEEDS, {"gru": 10_000, "lstm": 16_000})
-
-
-def _claims(core: str, cell: str) -> tuple[Claim, ...]:
+def _claims(core: str, cell: str) -> list[Claim]:
     """Claim of one core at one cell that rare tokens are what the encoding helps with."""
     steepest = max(LAWS[ENTROPIES[core]])
-    here: Settings = {"core.kind": core, **either(CELLS[cell][0])}
+    about = partial(
+        claims_about,
+        conditions=[{"core.kind": core, **either(ENDS[cell][0])}],
+        source=SOURCE,
+        ours=True,
+        cell=cell,
+        law=f"under exponent {steepest:g}",
+    )
     between = Contrast(EXPONENT, treated=steepest, baseline=0.0)
-    law = f"under exponent {steepest:g}"
-    others, cost = "the other tokens are mostly rare", "mostly rare other tokens cost"
-    said = (
-        (
-            "saves_more",
-            f"the encoding saves the {{}} a larger factor of updates to {LEVEL} {law} than 0",
-            DiffersMore(pace_column(LEVEL), here, GAIN, between, BATCH),
-            None,
+    return [
+        *about(
+            "saves_more_when_{cell}_{core}",
+            "At the {cell} cell the encoding saves the {core} a larger factor of updates to "
+            f"{LEVEL} {{law}} than 0",
+            lambda here: DiffersMore(pace_column(LEVEL), here, GAIN, between, BATCH),
         ),
-        (
-            "gains_more",
-            f"the encoding raises the {{}}'s final accuracy more {law} than 0",
-            DiffersMore("token_accuracy", here, ENCODING, between, BATCH),
-            None,
+        *about(
+            "gains_more_when_{cell}_{core}",
+            "At the {cell} cell the encoding raises the {core}'s final accuracy more {law} than 0",
+            lambda here: DiffersMore("token_accuracy", here, ENCODING, between, BATCH),
         ),
-        (
-            "disturbants_matter",
-            f"{law} the vanilla {{}}'s accuracy is lower where {others}",
-            Differs(
+        *about(
+            "disturbants_matter_when_{cell}_{core}",
+            "At the {cell} cell {law} the vanilla {core}'s accuracy is lower where the other "
+            "tokens are mostly rare",
+            lambda here: Differs(
                 "token_accuracy",
-                {**here, EXPONENT: steepest, "encoding.kind": ENCODING.baseline},
+                {**here, EXPONENT: steepest, **VANILLA},
                 DISTURBANTS,
                 "target",
                 sign=-1,
             ),
-            TABLE,
+            table=TABLE,
         ),
-        (
-            "encoding_gives_resilience",
-            f"{law} {cost} the encoded {{}} less accuracy than the vanilla one",
-            DiffersMore(
+        *about(
+            "encoding_gives_resilience_when_{cell}_{core}",
+            "At the {cell} cell {law} mostly rare other tokens cost the encoded {core} less "
+            "accuracy than the vanilla one",
+            lambda here: DiffersMore(
                 "token_accuracy", {**here, EXPONENT: steepest}, DISTURBANTS, ENCODING, "target"
             ),
-            TABLE,
+            table=TABLE,
         ),
-    )
-    return tuple(
-        Claim(
-            name=f"{name}_when_{cell}_{core}",
-            statement=f"At the {cell} cell {words.format(CORES[core])} (our check).",
-            source=SOURCE,
-            predicate=predicate,
-            table=table,
-        )
-        for name, words, predicate, table in said
-    )
+    ]
 
 
-FIGURE = FigureLayout(
-    x=EXPONENT,
-    panels=("core.kind", COLUMN),
-    lines="encoding.kind",
-    metrics=tuple(pace_column(level) for level in (0.5, 0.8, LEVEL)),
-    contrast=ENCODING,
-    form="factors",
-)
+FIGURE = factors(EXPONENT, RATE)
 
-EXPERIMENT = Experiment(
+ZIPF = Experiment(
     name="zipf",
-    scales={"demo": demo, "small": small},
+    scales=grids(
+        {"task.kind": "zipf"},
+        demo=(
+            DEMO_PACED,
+            [*_laws("gru", {0.0: 16, 1.5: 355}, 600), *_laws("lstm", {0.0: 16, 1.0: 28}, 600)],
+            both_cells(),
+        ),
+        # An hour on two CPU cores.
+        small=(
+            {**SMALL_PACED, "task.num_held_out": 4_096},
+            [*_laws("gru", LAWS[16], 10_000), *_laws("lstm", LAWS[96], 16_000)],
+            both_cells(),
+        ),
+    ),
     claims=with_primary(
-        [claim for core in ENTROPIES for cell in CELLS for claim in _claims(core, cell)],
-        *(f"saves_more_when_{cell}_{core}" for core in ENTROPIES for cell in CELLS),
+        [claim for core in ENTROPIES for cell in ENDS for claim in _claims(core, cell)],
+        "saves_more_*",
     ),
     figure=FIGURE,
     more_figures={
-        "rank": FigureLayout(
-            x="target",
-            panels=COLUMN,
+        "rank": lay_out(
+            "target",
+            "token_accuracy",
+            panels=RATE,
             lines=("encoding.kind", "disturbants"),
-            metrics=("token_accuracy",),
+            contrast=None,
             rows=("core.kind", EXPONENT),
             table=TABLE,
         ),
