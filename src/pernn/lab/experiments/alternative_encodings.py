@@ -1,4 +1,4 @@
-"""Does it have to be sines and cosines, and is it the parameters that come with them?
+"""Must it be sines and cosines, or do more parameters help?
 
 The `learned` encoding is confounded with its norm: its rows start at a norm of about √D (22.6 at
 D = 512), while the rows of the others have norm 1. It is kept as published;

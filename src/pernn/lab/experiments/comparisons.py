@@ -144,7 +144,10 @@ LABELS = {
 
 
 def lay_out(x: Columns, *metrics: str, **more: Any) -> FigureLayout:
-    """Lay out vanilla against encoded, a panel per core, unless a field says otherwise."""
+    """Lay out a panel per core, vanilla against encoded.
+
+    Fields of a `FigureLayout` that are given say otherwise.
+    """
     usual = {"panels": "core.kind", "lines": "encoding.kind", "contrast": ENCODING}
     return FigureLayout(x=x, metrics=metrics, **{**usual, **more})
 

@@ -77,7 +77,7 @@ def widths(size: int) -> Settings:
 
 
 def brief(*, length: int, size: int, updates: int) -> Settings:
-    """Return a setting of minutes on two CPU cores, for a scale `demo`."""
+    """Return a setting of minutes on two CPU cores."""
     return {
         "task.length": length,
         **widths(size),

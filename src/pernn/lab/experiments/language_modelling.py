@@ -1,4 +1,4 @@
-"""Does the encoding help to predict the next token of a text, and rare words more?
+"""Does the encoding help to predict the next token?
 
 `real_text` is ours: the annual messages of the presidents of the United States, whose words follow
 a Zipf law of their own. If rare tokens are what the encoding helps with, their loss must gain more.

@@ -1,4 +1,4 @@
-"""Does the encoding help to add, to name a predecessor, or to wait?
+"""Does the encoding help to add, look up or wait?
 
 `predecessor_query`: the text gives no vocabulary sizes; K = 512 … 1024 is kept, and the step of 128
 is ours.

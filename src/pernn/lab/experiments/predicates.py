@@ -386,7 +386,9 @@ class Claim:
 
 
 def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
-    """Return claims of which some are named as primary, or match a pattern such as `noise_*`.
+    """Return claims of which some are named as primary.
+
+    A name may be a pattern such as `noise_*`.
 
     Raises:
         ConfigError: If there is no claim of such a name.

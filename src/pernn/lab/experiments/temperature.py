@@ -83,7 +83,7 @@ def gain_grows(
 
 
 def factors(x: str, panel: str, **more: Any) -> FigureLayout:
-    """Lay out the factors of updates to three levels that the encoding saves."""
+    """Lay out the factors of updates that the encoding saves."""
     levels = (pace_column(level) for level in (0.5, 0.8, LEVEL))
     return lay_out(x, *levels, panels=("core.kind", panel), form="factors", **more)
 

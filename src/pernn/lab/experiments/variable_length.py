@@ -1,4 +1,4 @@
-"""Does the encoding help where an answer's time is unknown, and with longer inputs than trained?
+"""Does the encoding help where an answer's time is unknown?
 
 In `longer_inputs`, networks that were trained on inputs of 4 … 8 tokens are tested on 12 and 16.
 Steps beyond 16 occur in no training sequence: sinusoids go on there, the rows of a learned table

@@ -1,4 +1,4 @@
-"""The vocabulary, or the input, that a network handles with and without an encoding.
+"""The vocabulary or input that a network handles, with and without encoding.
 
 `constant_information` compares the two: the number of possible inputs, K^L, is the same everywhere,
 2^768 at paper scale, as 768 = 2·384 = 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first

@@ -1,4 +1,4 @@
-"""Do recurrent networks need to be told the time, and does a Transformer need it more?
+"""Do recurrent networks need to be told the time?
 
 Gates of the minimal GRU and LSTM and of the gated delta rule see the input alone, so they cannot
 count. The linear recurrent unit and S4D decay and turn at fixed rates, whatever they are shown. The
