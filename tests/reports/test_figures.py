@@ -163,7 +163,7 @@ def test_impossible_layouts_are_refused() -> None:
     across = replace(experiment().figure, contrast=replace(ENCODING, column="core.kind"))
     with pytest.raises(ConfigError, match="must be between its lines"):
         draw(experiment(figure=across), trials())
-    with pytest.raises(ConfigError, match="two trials of seed 111"):
+    with pytest.raises(ConfigError, match="two trials at seed = 111"):
         draw(experiment(), trials() * 2)
 
 

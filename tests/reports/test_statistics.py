@@ -23,27 +23,26 @@ ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
 @pytest.mark.parametrize("count", [2, 3, 5, 7])
 def test_student_interval_agrees_with_scipy(count: int) -> None:
     values = ACCURACIES[:count]
-    found = student_interval(values, level=0.9)
+    found = student_interval(values)
     low, high = scipy.stats.t.interval(
-        0.9, count - 1, loc=np.mean(values), scale=scipy.stats.sem(values)
+        0.95, count - 1, loc=np.mean(values), scale=scipy.stats.sem(values)
     )
     assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
     assert found.estimate == pytest.approx(np.mean(values), rel=1e-12)
 
 
 @pytest.mark.parametrize("count", [3, 5, 7])
-@pytest.mark.parametrize("level", [0.8, 0.95])
-def test_bootstrap_agrees_with_scipy(count: int, level: float) -> None:
+def test_bootstrap_agrees_with_scipy(count: int) -> None:
     values = ACCURACIES[:count]
     expected = scipy.stats.bootstrap(
         (values,),
         np.mean,
         method="percentile",
         n_resamples=100_000,
-        confidence_level=level,
+        confidence_level=0.95,
         rng=np.random.default_rng(0),
     ).confidence_interval
-    found = bootstrap_interval(values, level, num_resamples=100_000)
+    found = bootstrap_interval(values)
     # Two samples of the same distribution; its steps are single values divided by their number.
     tolerance = 0.03 * (max(values) - min(values))
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=tolerance)
@@ -67,17 +66,6 @@ def test_intervals_do_not_depend_on_the_order(values: list[float]) -> None:
         assert student_interval(some) == student_interval(plain)
 
 
-def test_bootstrap_is_the_papers() -> None:
-    assert bootstrap_interval([0.0, 1.0, 0.5]) == bootstrap_interval(
-        [0.0, 1.0, 0.5], level=0.95, num_resamples=10_000, seed=0
-    )
-
-
-def test_other_seeds_draw_other_resamples() -> None:
-    found = {bootstrap_interval(ACCURACIES, seed=seed, num_resamples=99).low for seed in range(5)}
-    assert len(found) > 1
-
-
 @given(VALUES)
 def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(
     values: list[float],
@@ -98,14 +86,6 @@ def test_intervals_follow_shift_and_scale(values: list[float], shift: float, fac
         plain, moved = make(values), make([factor * value + shift for value in values])
         expected = sorted((factor * plain.low + shift, factor * plain.high + shift))
         assert [moved.low, moved.high] == pytest.approx(expected, abs=1e-7)
-
-
-@given(VALUES, st.floats(0.5, 0.9))
-def test_more_confidence_is_wider(values: list[float], level: float) -> None:
-    for make in (bootstrap_interval, student_interval):
-        narrow, wide = make(values, level), make(values, level + 0.09)
-        assert wide.low <= narrow.low
-        assert narrow.high <= wide.high
 
 
 @pytest.mark.parametrize("value", [0.1, 0.95, 1 / 3])
@@ -153,18 +133,6 @@ def test_what_has_no_mean_is_refused(values: list[float]) -> None:
     for make in (bootstrap_interval, student_interval):
         with pytest.raises(ConfigError, match="an interval needs"):
             make(values)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
-def test_level_out_of_range_is_refused(level: float) -> None:
-    for make in (bootstrap_interval, student_interval):
-        with pytest.raises(ConfigError, match="level must lie between 0 and 1"):
-            make([0.5, 0.6], level)
-
-
-def test_other_bad_parameters_are_refused() -> None:
-    with pytest.raises(ConfigError, match="num_resamples"):
-        bootstrap_interval([0.5, 0.6], num_resamples=0)
 
 
 def test_p_values_agree_with_scipy() -> None:

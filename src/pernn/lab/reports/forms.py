@@ -1,7 +1,7 @@
 """Forms of figures: points, bands, heat maps, scatter plots, factors."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from .comparing import Sooner, compare_pace
 from .pairs import MIN_PAIRS, Side
 from .records import Record, matches, number, sides, sort_key
 from .scales import Scale, is_share, log_ends, tick_log
-from .series import LINES, Series, looks, numbers, place_records
+from .series import LINES, Series, looks, points_of
 from .statistics import Interval, rank_correlation, student_interval
 from .texts import Labels, value_of
 
@@ -179,15 +179,12 @@ def collect_cells(
     Raises:
         ConfigError: If two records compete for one place.
     """
-    places = place_records(layout, records, y.values)
-    found: Mapping[Any, Any] = {row: numbers(at, metric) for row, at in places.items()}
     means = np.full((len(y.values), len(x.values)), np.nan)
     counts = []
-    for row, value in enumerate(y.values):
-        for column, at in enumerate(x.values):
-            if seeds := found[value].get(at):
-                means[row, column] = np.mean(list(seeds.values()))
-                counts.append(len(seeds))
+    for value, points in points_of(layout, records, metric).items():
+        for at, seeds in points.items():
+            means[y.values.index(value), x.values.index(at)] = np.mean([*seeds.values()])
+            counts.append(len(seeds))
     return Cells(means, tuple(counts))
 
 

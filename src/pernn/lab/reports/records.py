@@ -11,6 +11,8 @@ from pernn.lab.trials import CENSORED, is_setting
 Record = dict[str, Any]
 """One finished trial, or a row of its table: its spec by dotted path beside its metrics."""
 
+NO_CONDITION: Where = {}
+
 Arm = tuple[int, Where]
 """Records that take part in a difference, and how often each counts: +1 or −1."""
 
@@ -59,15 +61,13 @@ def combine(
     Raises:
         ConfigError: If two records compete for one place, as nothing then says which one to take.
     """
-    records = list(records)
-    found = [
-        _placed([one for one in records if matches(one, where)], metric, columns, where)
-        for _, where in arms
-    ]
+    having = [one for one in records if number(one, metric) is not None]
+    signs = [sign for sign, _ in arms]
+    found = [placed(having, columns, where) for _, where in arms]
     keys = set(found[0]).intersection(*found[1:])
     return {
-        key: math.fsum(sign * values[key] for (sign, _), values in zip(arms, found, strict=True))
-        for key in sorted(keys, key=lambda key: [sort_key(part) for part in key])
+        key: math.fsum(s * one[key][metric] for s, one in zip(signs, found, strict=True))
+        for key in sorted(keys, key=lambda key: [*map(sort_key, key)])
     }
 
 
@@ -91,28 +91,36 @@ def paired_differences(
     return combine(records, metric, sides(contrast), ("seed", *match_columns))
 
 
-def _placed(
-    records: Iterable[Record], metric: str, columns: Sequence[str], where: Where
-) -> dict[tuple[Any, ...], float]:
-    values: dict[tuple[Any, ...], float] = {}
-    holders: dict[tuple[Any, ...], Record] = {}
+def placed(
+    records: Iterable[Record], columns: Sequence[str], where: Where = NO_CONDITION
+) -> dict[tuple[Any, ...], Record]:
+    """Map values of columns to the one record that has them.
+
+    Args:
+        records: Finished trials, or rows of a table.
+        columns: What tells them apart.
+        where: Which of them take part.
+
+    Raises:
+        ConfigError: If two records compete for one place, as nothing then says which one to take.
+    """
+    found: dict[tuple[Any, ...], Record] = {}
     for record in records:
-        value = number(record, metric)
-        if value is None:
+        if not matches(record, where):
             continue
-        key = tuple(record.get(column) for column in columns)
-        if key in values:
+        key = tuple(map(record.get, columns))
+        if key in found:
             pairs = [*where.items(), *zip(columns, key, strict=True)]
-            place = ", ".join(f"{name} = {part}" for name, part in pairs)
+            at = ", ".join(f"{name} = {part}" for name, part in pairs)
             raise ConfigError(
-                f"two trials at {place}: match more columns or select fewer records"
-                f"{difference_of(holders[key], record)}"
+                f"two trials at {at}: match more columns or select fewer records"
+                f"{_difference_of(found[key], record)}"
             )
-        values[key], holders[key] = value, record
-    return values
+        found[key] = record
+    return found
 
 
-def difference_of(one: Record, other: Record) -> str:
+def _difference_of(one: Record, other: Record) -> str:
     """Return the settings or words in which two rivals differ."""
     names = sorted(
         column

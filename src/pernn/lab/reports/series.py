@@ -7,7 +7,7 @@ from typing import Any
 from pernn.errors import ConfigError
 from pernn.lab.experiments import Columns, Experiment, FigureLayout, names_of
 
-from .records import Record, difference_of, number, paired_differences, sort_key
+from .records import Record, number, paired_differences, placed, sort_key
 from .texts import Labels, value_of
 
 LINES = (
@@ -93,26 +93,21 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
     return {value: LINES[names.index(value) % len(LINES)] for value in order}
 
 
-def place_records(
-    layout: FigureLayout, records: Sequence[Record], order: Sequence[Any]
-) -> dict[Any, dict[Any, dict[Any, Record]]]:
-    """Sort records by line, horizontal value and seed.
+def points_of(
+    layout: FigureLayout, records: Sequence[Record], metric: str
+) -> dict[Any, dict[Any, dict[Any, float]]]:
+    """Sort a metric by line, horizontal value and seed, where it was measured.
 
     Raises:
-        ConfigError: If two compete for one place.
+        ConfigError: If two records compete for one place.
     """
-    places: dict[Any, dict[Any, dict[Any, Record]]] = {value: {} for value in order}
-    for record in sorted(records, key=lambda record: sort_key(record["seed"])):
-        line, at_x = value_of(record, layout.lines), value_of(record, layout.x)
-        seed = record["seed"]
-        taken = places[line].setdefault(at_x, {})
-        if seed in taken:
-            raise ConfigError(
-                f"two trials of seed {seed} at {layout.lines} = {line}, {layout.x} = {at_x}: the "
-                f"figure has one point for them{difference_of(taken[seed], record)}"
-            )
-        taken[seed] = record
-    return places
+    having = [one for one in records if number(one, metric) is not None]
+    having.sort(key=lambda one: sort_key(one["seed"]))
+    found: dict[Any, dict[Any, dict[Any, float]]] = {}
+    for one in placed(having, ("seed", *names_of(layout.lines), *names_of(layout.x))).values():
+        points = found.setdefault(value_of(one, layout.lines), {})
+        points.setdefault(value_of(one, layout.x), {})[one["seed"]] = float(one[metric])
+    return found
 
 
 def collect(
@@ -136,18 +131,12 @@ def collect(
         ConfigError: If two records compete for one point.
     """
     layout, label = experiment.figure, Labels(experiment.labels)
-    places = place_records(layout, records, order)
-    styles = looks(layout.lines, order)
-    series = [
-        Series(
-            styles[value],
-            label.condition(layout.lines, value),
-            numbers(places[value], metric),
-            place,
-        )
+    points, styles = points_of(layout, records, metric), looks(layout.lines, order)
+    return [
+        Series(styles[value], label.condition(layout.lines, value), points[value], place)
         for place, value in enumerate(order)
+        if value in points
     ]
-    return [line for line in series if line.points]
 
 
 def differences(
@@ -190,16 +179,3 @@ def differences(
         look = styles[other if alone else line] if len(treated) > 1 else DIFFERENCE
         series.append(Series(look, name, points, place if alone else -1))
     return [line for line in series if line.points]
-
-
-def numbers(places: Mapping[Any, Mapping[Any, Record]], metric: str) -> dict[Any, dict[Any, float]]:
-    """Take a metric from records by place and seed, where measured."""
-    found = {
-        x: {
-            seed: value
-            for seed, record in records.items()
-            if (value := number(record, metric)) is not None
-        }
-        for x, records in places.items()
-    }
-    return {x: values for x, values in found.items() if values}

@@ -19,6 +19,8 @@ from pernn.randomness import RandomStream, Split, integers
 
 from .records import sort_key
 
+LEVEL = 0.95
+"""Nominal coverage of all intervals."""
 NUM_RESAMPLES = 10_000
 EXACT = 6
 """Up to this many values all resamples are enumerated, so that chance and order play no part."""
@@ -86,61 +88,49 @@ class Interval:
         return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
-def bootstrap_interval(
-    values: Sequence[float],
-    level: float = 0.95,
-    num_resamples: int = NUM_RESAMPLES,
-    seed: int = 0,
-) -> Interval:
+def bootstrap_interval(values: Sequence[float]) -> Interval:
     """Return the percentile bootstrap interval of the mean.
 
-    Up to six values it is exact: every one of the n^n resamples counts. Of more, resamples are
-    drawn from a fixed stream. Either way the order of the values plays no part.
+    Up to six values it is exact: every one of the n^n resamples counts. Of more, 10,000 resamples
+    are drawn from a fixed stream. Either way the order of the values plays no part.
 
     Args:
         values: One per trial.
-        level: Nominal coverage, in (0, 1).
-        num_resamples: Resamples with replacement, each as large as the data; unused up to six.
-        seed: Of the resampling; unused up to six.
 
     Returns:
         The interval, in the values' unit; without bounds if there is one value only.
 
     Raises:
-        ConfigError: If there are no values, one is not finite, or a parameter is out of range.
+        ConfigError: If there are no values, or one is not finite.
 
     Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
     """
-    data = np.sort(_checked(values, level))
-    if num_resamples < 1:
-        raise ConfigError(f"num_resamples must be at least 1, got {num_resamples}")
-    return _bootstrap(tuple(data.tolist()), level, num_resamples, seed)
+    return _bootstrap(tuple(_sorted(values).tolist()))
 
 
 @lru_cache(maxsize=2**16)
-def _bootstrap(values: tuple[float, ...], level: float, num_resamples: int, seed: int) -> Interval:
+def _bootstrap(values: tuple[float, ...]) -> Interval:
     """Resample once what figure, table, claims and page ask for again."""
     data = np.array(values)
     if data.size == 1:
         return _unbounded(data)
-    counts, weights = _resamples(data.size, num_resamples, seed)
+    counts, weights = _resamples(data.size)
     # Deviations from one of the values: trials that are all equal have an interval of width 0.
     means = data[0] + counts @ (data - data[0]) / data.size
-    low, high = _percentiles(means, weights, level)
-    return Interval(_mean(data), low, high, f"bootstrap {level:.4g}")
+    return Interval(_mean(data), *_percentiles(means, weights), f"bootstrap {LEVEL}")
 
 
 @lru_cache(maxsize=8)
 def _resamples(
-    size: int, num_resamples: int, seed: int
+    size: int,
 ) -> tuple[Int64[np.ndarray, "resamples {size}"], Int64[np.ndarray, " resamples"]]:
     """Return how often each resample takes each value, and how many resamples do the same."""
     if size <= EXACT:
         chosen = np.array(list(combinations_with_replacement(range(size), size)))
     else:
-        stream = RandomStream(seed, "pernn.reports.bootstrap", Split.ANALYSIS)
-        words = stream.words(size, num_resamples * size)
-        chosen = integers(words, size).reshape(num_resamples, size)
+        stream = RandomStream(0, "pernn.reports.bootstrap", Split.ANALYSIS)
+        words = stream.words(size, NUM_RESAMPLES * size)
+        chosen = integers(words, size).reshape(NUM_RESAMPLES, size)
     rows = np.arange(len(chosen))[:, None] * size
     counts = np.bincount((chosen + rows).ravel(), minlength=len(chosen) * size)
     counts = counts.reshape(len(chosen), size)
@@ -151,45 +141,42 @@ def _resamples(
 
 
 def _percentiles(
-    values: Float64[np.ndarray, " resamples"],
-    weights: Int64[np.ndarray, " resamples"],
-    level: float,
+    values: Float64[np.ndarray, " resamples"], weights: Int64[np.ndarray, " resamples"]
 ) -> tuple[float, float]:
-    """Return the values between which `level` of the weight lies; the same from either end."""
+    """Return the values between which 95 % of the weight lies; the same from either end."""
 
     def lowest(data: Float64[np.ndarray, " resamples"]) -> float:
         order = np.argsort(data)
         cumulated = np.cumsum(weights[order])
-        return float(data[order][np.searchsorted(cumulated, (1 - level) / 2 * cumulated[-1])])
+        return float(data[order][np.searchsorted(cumulated, (1 - LEVEL) / 2 * cumulated[-1])])
 
     return lowest(values), -lowest(-values)
 
 
-def student_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+def student_interval(values: Sequence[float]) -> Interval:
     """Return Student's t interval of the mean.
 
     Args:
         values: One per trial.
-        level: Nominal coverage, in (0, 1).
 
     Returns:
         The interval, in the values' unit; without bounds if there is one value only, and of width
         0 if all are equal.
 
     Raises:
-        ConfigError: If there are no values, one is not finite, or the level is out of range.
+        ConfigError: If there are no values, or one is not finite.
 
     Source: Student (1908), "The probable error of a mean".
     """
     from scipy.special import stdtrit
 
-    data = np.sort(_checked(values, level))  # so that their order plays no part
+    data = _sorted(values)
     if data.size == 1:
         return _unbounded(data)
     deviation = float((data - data[0]).std(ddof=1))
-    reach = float(stdtrit(data.size - 1, (1 + level) / 2)) * deviation / math.sqrt(data.size)
+    reach = float(stdtrit(data.size - 1, (1 + LEVEL) / 2)) * deviation / math.sqrt(data.size)
     mean = _mean(data)
-    return Interval(mean, mean - reach, mean + reach, f"Student's t {level:.4g}")
+    return Interval(mean, mean - reach, mean + reach, f"Student's t {LEVEL}")
 
 
 def p_above(
@@ -220,27 +207,20 @@ def p_above(
     return np.asarray(np.where(constant, limits, tested), dtype=np.float64)
 
 
-def share_interval(hits: int, count: int, level: float = 0.95) -> Interval:
+def share_interval(hits: int, count: int) -> Interval:
     """Return the exact interval of a share of trials.
 
     Source: Clopper and Pearson (1934), "The use of confidence or fiducial limits …".
     """
     from scipy.special import betaincinv
 
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low = float(betaincinv(hits, count - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, count - hits, 1 - tail)) if hits < count else 1.0
-    return Interval(hits / count, low, high, f"Clopper–Pearson {level:.4g}")
+    return Interval(hits / count, low, high, f"Clopper–Pearson {LEVEL}")
 
 
-def rank_correlation(
-    x: Sequence[float],
-    y: Sequence[float],
-    clusters: Sequence[Any],
-    level: float = 0.95,
-    num_resamples: int = NUM_RESAMPLES,
-    seed: int = 0,
-) -> Interval:
+def rank_correlation(x: Sequence[float], y: Sequence[float], clusters: Sequence[Any]) -> Interval:
     """Return Spearman's rank correlation with an interval that resamples clusters.
 
     Points of one cluster (trials of one seed, rows of one trial) stay together: each resample
@@ -250,30 +230,24 @@ def rank_correlation(
     Args:
         x: One number per point; equal ones share the mean of their ranks.
         y: The other, in the same order.
-        clusters: What each point belongs to.
-        level: Nominal coverage, in (0, 1).
-        num_resamples: Resamples with replacement; up to six clusters all are enumerated.
-        seed: Of the resampling.
+        clusters: What each point belongs to; up to six of them all resamples are enumerated.
 
     Returns:
-        The interval, in [−1, 1]. Without bounds if there is one cluster, or if more than
-        1 − level of the resamples leave the correlation undefined; NaN if it is undefined itself,
-        because all x or all y are equal.
+        The interval, in [−1, 1]. Without bounds if there is one cluster, or if more than 5 % of
+        the resamples leave the correlation undefined; NaN if it is undefined itself, because all x
+        or all y are equal.
 
     Raises:
-        ConfigError: If the arguments differ in length, are empty or not finite, or a parameter is
-            out of range.
+        ConfigError: If the arguments differ in length, are empty or not finite.
 
     Source: Spearman (1904); Field and Welsh (2007), "Bootstrapping clustered data".
     """
-    left, right = _checked(x, level), _checked(y, level)
+    left, right = _checked(x), _checked(y)
     if not left.size == right.size == len(clusters):
         raise ConfigError(
             f"a correlation needs pairs in clusters, got {left.size} x, {right.size} y and "
             f"{len(clusters)} clusters"
         )
-    if num_resamples < 1:
-        raise ConfigError(f"num_resamples must be at least 1, got {num_resamples}")
     estimate = _spearman(left, right)
     if math.isnan(estimate):
         return Interval(math.nan, math.nan, math.nan, "constant: no correlation")
@@ -281,13 +255,13 @@ def rank_correlation(
     if len(names) == 1:
         return Interval(estimate, math.nan, math.nan, "n = 1: no interval")
     place = np.array([names.index(cluster) for cluster in clusters])
-    counts, weights = _resamples(len(names), num_resamples, seed)
+    counts, weights = _resamples(len(names))
     found = np.array([_spearman(*(np.repeat(d, n[place]) for d in (left, right))) for n in counts])
     defined = ~np.isnan(found)
-    if weights[defined].sum() < level * weights.sum():
+    if weights[defined].sum() < LEVEL * weights.sum():
         return Interval(estimate, math.nan, math.nan, "too often undefined: no interval")
-    low, high = _percentiles(found[defined], weights[defined], level)
-    return Interval(estimate, low, high, f"cluster bootstrap {level:.4g}")
+    bounds = _percentiles(found[defined], weights[defined])
+    return Interval(estimate, *bounds, f"cluster bootstrap {LEVEL}")
 
 
 def _spearman(x: Float64[np.ndarray, " points"], y: Float64[np.ndarray, " points"]) -> float:
@@ -323,7 +297,7 @@ def sign_flip_test(values: Sequence[float]) -> SignFlipTest:
     """
     from scipy.stats import permutation_test
 
-    data = np.sort(_checked(values, 0.95))  # so that their order plays no part
+    data = _sorted(values)
     is_exact = data.size <= MAX_FLIPPED
     found = permutation_test(
         (data,),
@@ -359,7 +333,7 @@ def effect_size(values: Sequence[float]) -> Effect | None:
     Source: Cohen (1988), section 2.3.5; Hedges (1981), "Distribution theory for Glass's estimator
     of effect size".
     """
-    data = np.sort(_checked(values, 0.95))
+    data = _sorted(values)
     spread = float((data - data[0]).std(ddof=1)) if data.size > 2 else 0.0
     if spread <= ROUNDING:
         return None
@@ -368,14 +342,17 @@ def effect_size(values: Sequence[float]) -> Effect | None:
     return Effect(_mean(data) / spread, correction * _mean(data) / spread)
 
 
-def _checked(values: Sequence[float], level: float) -> Float64[np.ndarray, " trials"]:
+def _sorted(values: Sequence[float]) -> Float64[np.ndarray, " trials"]:
+    """Return finite numbers by size, so that their order plays no part."""
+    return np.sort(_checked(values))
+
+
+def _checked(values: Sequence[float]) -> Float64[np.ndarray, " trials"]:
     data = np.array(values, dtype=np.float64)
     if data.ndim != 1 or not data.size:
         raise ConfigError("an interval needs at least one value")
     if not np.isfinite(data).all():
         raise ConfigError(f"an interval needs finite values, got {data[~np.isfinite(data)][0]}")
-    if not 0 < level < 1:
-        raise ConfigError(f"level must lie between 0 and 1, got {level}")
     return data
 
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pernn.errors import ConfigError
-
-from .records import Record, difference_of, number, sort_key
+from .records import Record, number, placed, sort_key
 from .statistics import Interval, bootstrap_interval, student_interval
 from .texts import clean, csv_cell, escape_markdown, markdown_table
 
@@ -69,19 +67,10 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
         ConfigError: If two trials of one seed share a condition: `by` has too few columns.
     """
     groups: dict[tuple[Any, ...], dict[Any, Record]] = {}
-    for record in records:
-        condition = tuple(record.get(column) for column in by)
-        group = groups.setdefault(condition, {})
-        if record["seed"] in group:
-            place = ", ".join(f"{name} = {part}" for name, part in zip(by, condition, strict=True))
-            raise ConfigError(
-                f"two trials of seed {record['seed']} at {place}: one must be chosen"
-                f"{difference_of(group[record['seed']], record)}"
-            )
-        group[record["seed"]] = record
+    for key, record in sorted(placed(records, (*by, "seed")).items(), key=_place):
+        groups.setdefault(key[:-1], {})[key[-1]] = record
     rows = []
-    for condition in sorted(groups, key=lambda condition: [sort_key(part) for part in condition]):
-        group = dict(sorted(groups[condition].items(), key=lambda item: sort_key(item[0])))
+    for condition, group in groups.items():
         counts = {record.get("num_parameters") for record in group.values()}
         presets = {str(one["preset"]) for one in group.values() if "preset" in one}
         measured = {metric: _measure(group, metric) for metric in metrics}
@@ -95,6 +84,10 @@ def summarise(records: Sequence[Record], by: Sequence[str], metrics: Sequence[st
             )
         )
     return rows
+
+
+def _place(item: tuple[tuple[Any, ...], Record]) -> list[Any]:
+    return [*map(sort_key, item[0])]
 
 
 def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
