@@ -151,7 +151,6 @@ def run_sweep(
     evidence: Path | None,
     watch: Callable[[Sequence[RunSpec]], AbstractContextManager[OnEvent]],
     only: Sequence[str] = (),
-    order: Literal["seed", "grid"] = "grid",
     prepare: Callable[[Sequence[RunSpec]], None] = lambda specs: None,
     say: Callable[[str], None] = lambda text: None,
     on_warning: Callable[[str], None] = warnings.warn,
@@ -166,7 +165,6 @@ def run_sweep(
         evidence: Folder of published trials, which count as done, if there is one.
         watch: Gives, for some trials, what is called with their events while they run.
         only: If given, other trials are left alone.
-        order: `seed` for one seed of everything first.
         prepare: Called with the trials to run before anything is written; may refuse them.
         say: Called with a line about what is done or about to be done.
         on_warning: Called with a line about what went wrong.
@@ -176,7 +174,7 @@ def run_sweep(
     asked = limits.paused
     limits.paused = lambda: asked() or is_pause_requested(root, name)
     plan = plan.with_published(evidence, on_warning, root)
-    wanted = plan.missing(root, only, order)
+    wanted = plan.missing(root, only)
     # Any name will do: what a worker or a report would find too late is found now.
     require_writable(root / name)
     if wanted:
@@ -216,7 +214,7 @@ def run_sweep(
             break
         plan = more
         save_plan(root, plan)
-        wanted = plan.missing(root, (), order)
+        wanted = plan.missing(root)
     for failure in failures:
         on_warning(f"{plan.specs[failure.run].label} {failure.state}: {failure.message}")
     damage: list[str] = []
@@ -310,19 +308,18 @@ class Plan:
         """Return whether a trial has a result, here or published."""
         return run in self.published or is_done(root, run)
 
-    def missing(
-        self, root: Path, only: Sequence[str] = (), order: Literal["seed", "grid"] = "grid"
-    ) -> list[RunSpec]:
+    def missing(self, root: Path, only: Sequence[str] = ()) -> list[RunSpec]:
         """Return the trials that have no result, those that failed included.
+
+        One seed of everything comes first, so that early reports cover all.
 
         Args:
             root: Results directory.
             only: If given, other trials are left alone, and these are run if published, too.
-            order: `seed` for one seed of everything first, so that early reports cover all.
         """
         runs = only or [run for run in self.specs if run not in self.published]
         found = [self.specs[run] for run in runs if run in self.specs and not is_done(root, run)]
-        return sorted(found, key=lambda one: one.seed) if order == "seed" else found
+        return sorted(found, key=lambda one: one.seed)
 
     def changes(self, root: Path) -> list[str]:
         """Return a line per part whose code has changed since."""

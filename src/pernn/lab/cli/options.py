@@ -133,7 +133,6 @@ RUNNERS_OF = {
     "force": ("local", "inline"),
     "oversubscribe": ("local", "inline"),
     "address": ("ray",),
-    "cpus_per_trial": ("ray",),
     "gpus_per_trial": ("ray",),
 }
 """Option → the runners that it applies to; the others apply to all."""
@@ -150,8 +149,6 @@ class Launch:
         time_limit: Stop cleanly after this wall-clock time: 90s, 55m, 12h or 11:30:00. A tenth of
             it, at most a minute, is kept for checkpoints.
         max_trials: Stop after N trials finish.
-        order: seed: one seed of every cell first, so that early reports cover the grid; grid: cell
-            by cell.
         force: Skip the estimate: of time, disk, memory.
         yes: Do not ask before more than a day of work.
         oversubscribe: Allow more jobs × threads than CPU cores.
@@ -159,7 +156,6 @@ class Launch:
         log_to: Show training there, too, below RESULTS/logs; may be repeated (or PERNN_LOG_TO).
         runner: Where trials run: processes here, this process or a Ray cluster.
         address: Ray: HOST:PORT, auto (the default: the cluster of this machine), local.
-        cpus_per_trial: Ray: the default is one per thread.
         gpus_per_trial: Ray: 0, 1 or a fraction.
         begun: When the command began: a time limit holds for all its sweeps together.
     """
@@ -169,7 +165,6 @@ class Launch:
     device: Device = "auto"
     time_limit: Annotated[str | None, Option(metavar="TIME")] = None
     max_trials: Annotated[int | None, Option(min=1)] = None
-    order: Literal["seed", "grid"] = "seed"
     force: bool = False
     yes: Yes = False
     oversubscribe: bool = False
@@ -177,7 +172,6 @@ class Launch:
     log_to: Annotated[list[str] | None, Option(metavar="|".join(SINKS))] = None
     runner: Literal["local", "inline", "ray"] = "local"
     address: str | None = None
-    cpus_per_trial: float | None = None
     gpus_per_trial: float | None = None
     begun: float = field(default_factory=time.monotonic, init=False)
 
@@ -229,9 +223,8 @@ class Launch:
             from pernn.lab.runners import InlineRunner
 
             return InlineRunner(**where)
-        where |= {"jobs": self.jobs, "cpus_per_trial": self.cpus_per_trial}
-        where["gpus_per_trial"] = self.gpus_per_trial or 0.0
-        return RayRunner(address=self.address or "auto", **where)
+        gpus = self.gpus_per_trial or 0.0
+        return RayRunner(self.address or "auto", self.jobs, gpus_per_trial=gpus, **where)
 
 
 def check_cores(jobs: int, threads: int, cores: int) -> None:

@@ -229,7 +229,6 @@ def carry_out(
         evidence=published_folder(ignore=launch.ignore_published),
         watch=lambda specs: showing(specs, root, console),
         only=only,
-        order=launch.order,
         prepare=lambda specs: _check(specs, root, launch, console),
         say=lambda text: console.print(text, soft_wrap=True, markup=False),
         on_warning=warn,

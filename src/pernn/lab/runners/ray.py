@@ -17,9 +17,9 @@ from queue import Empty
 
 from pernn.errors import ConfigError, MachineError, counted, install_command
 from pernn.lab.runs import RunSpec, describe_commit, describe_versions
-from pernn.lab.store import make_directory, refuse_links, storing
+from pernn.lab.store import make_directory, read_update, refuse_links, storing
 
-from .runner import POLL_SECONDS, STOP, Limits, OnEvent, make_request, require_counts
+from .runner import POLL_SECONDS, STOP, Limits, OnEvent, TrialEvent, make_request, require_counts
 from .schedule import Schedule, drive
 from .worker import LOG, Events, spawn
 
@@ -43,8 +43,7 @@ class RayRunner:
             runs here or that RAY_ADDRESS names, `local` for one of its own, which ends with it.
         jobs: Trials at a time; as many as the cluster has room for if absent.
         device: `auto`, `cpu` or `cuda`; Ray chooses which.
-        threads: CPU threads of each trial.
-        cpus_per_trial: CPUs that a trial takes up; as many as threads if absent.
+        threads: CPU threads of each trial, which takes up as many CPUs.
         gpus_per_trial: GPUs that a trial takes up: 0, 1 or a fraction.
         limits: When to leave before all is done.
 
@@ -56,24 +55,19 @@ class RayRunner:
     jobs: int | None = None
     device: str = "auto"
     threads: int = 1
-    cpus_per_trial: float | None = None
     gpus_per_trial: float = 0.0
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         require_counts(jobs=self.jobs, threads=self.threads)
-        cpus, gpus = self.cpus_per_trial, self.gpus_per_trial
+        gpus = self.gpus_per_trial
         if not 0 <= gpus <= 1:
             raise ConfigError(f"GPUs per trial are invalid: expected 0 to 1, got {gpus:g}")
-        if cpus is not None and not 0 < cpus < float("inf"):
-            raise ConfigError(f"CPUs per trial are invalid: expected more than 0, got {cpus:g}")
         if self.device not in ("auto", "cuda" if gpus else "cpu"):
             raise ConfigError(
                 f"--device {self.device} is incompatible with --gpus-per-trial {gpus:g}: expected "
                 f"auto or {'cuda' if gpus else 'cpu'}, as the cluster chooses the GPU"
             )
-        if self.address not in ("auto", "local"):
-            host_and_port(self.address)
 
     def describe(self) -> str:
         """Return where trials run."""
@@ -119,15 +113,14 @@ class _Cluster:
     def __init__(self, runner: RayRunner, schedule: Schedule, mark: Path) -> None:
         self.runner, self.schedule, self.events = runner, schedule, Events()
         self.is_connected, self.deadline = False, time.monotonic() + CONNECT_SECONDS
-        cpus = runner.cpus_per_trial or runner.threads
+        self.turn = 0
         self.child = spawn("ray_child", schedule.root, self.events, environment(runner.address))
         self.child.send(
             {
                 "address": runner.address,
-                "cpus": cpus,
+                "cpus": runner.threads,
                 "gpus": runner.gpus_per_trial,
-                "num_cpus": (runner.jobs or 0) * cpus,
-                "threads": runner.threads,
+                "jobs": runner.jobs,
                 "mark": str(mark),
                 "code": describe_code(),
             }
@@ -140,16 +133,16 @@ class _Cluster:
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
         """Send a trial to the cluster."""
         gpus, threads = self.runner.gpus_per_trial, self.runner.threads
-        request = make_request(
-            spec,
-            self.schedule.root,
-            device="cuda" if gpus else "cpu",
-            threads=threads,
-            expired=expired,
-            gpu_share=gpus or 1.0,
+        self.child.send(
+            make_request(
+                spec,
+                self.schedule.root,
+                device="cuda" if gpus else "cpu",
+                threads=threads,
+                expired=expired,
+                gpu_share=gpus or 1.0,
+            )
         )
-        stages = [stage.fingerprint() for stage in spec.stages]
-        self.child.send({**request, "stages": stages, "num_updates": spec.num_updates})
 
     def look(self) -> None:
         """Take the next event, if it comes before limits are due."""
@@ -158,6 +151,7 @@ class _Cluster:
         except Empty:
             if not self.is_connected and time.monotonic() > self.deadline:
                 raise self._lost() from None
+            self._tell_progress()
             return
         if event is None:
             raise self._lost()
@@ -174,6 +168,14 @@ class _Cluster:
             self.schedule.end(event)
         else:
             self.schedule.on_event(event)
+
+    def _tell_progress(self) -> None:
+        """Read the files of one running trial, another one every time."""
+        self.turn += 1
+        if running := list(self.schedule.running.items()):
+            run, spec = running[self.turn % len(running)]
+            if done := sum(read_update(self.schedule.root, s.fingerprint()) for s in spec.stages):
+                self.schedule.on_event(TrialEvent("running", run, min(done, spec.num_updates)))
 
     def stop(self) -> None:
         """Have running trials checkpoint, and drop the tasks that have not begun."""
@@ -206,24 +208,15 @@ def require_ray() -> None:
         raise MachineError(f"the package ray is missing: {install_command('ray')}")
 
 
-def host_and_port(address: str) -> tuple[str, int]:
-    """Split an address into host and port."""
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not (port.isascii() and port.isdigit() and int(port) < 2**16):
-        raise ConfigError(
-            f"--address is invalid: expected HOST:PORT, auto or local, got {address[:60]!r}"
-        )
-    return host, int(port)
-
-
 def _reach(address: str) -> None:
     """Find out soon whether anything listens there."""
+    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection(host_and_port(address), timeout=REACH_SECONDS).close()
-    except OSError as error:
+        socket.create_connection((host, port), timeout=REACH_SECONDS).close()
+    except (OSError, ValueError) as error:
         raise MachineError(
-            f"no Ray cluster at {address} ({error.strerror or error}): start one with "
-            "`ray start --head`, or use --address local"
+            f"no Ray cluster at {address} ({getattr(error, 'strerror', '') or error}): expected "
+            "HOST:PORT; start one with `ray start --head`, or use --address local"
         ) from None
 
 

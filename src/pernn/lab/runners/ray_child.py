@@ -3,7 +3,6 @@
 It ends after the order to stop, or when its input does: running trials are then checkpointed.
 """
 
-import math
 import os
 import platform
 import signal
@@ -20,16 +19,14 @@ from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
 from pernn.errors import MachineError, PernnError
 from pernn.lab.runs import SINKS_VARIABLE
-from pernn.lab.store import read_update, storing
+from pernn.lab.store import storing
 
 from .ray import DIED, NOT_BEGUN, describe_code
 from .runner import SIGNALS, STOP, TrialEvent, deferred_interrupt, run_request
 from .worker import LOG, Requests, serve
 
-WAIT_SECONDS, LOOK_SECONDS, WATCH_SECONDS = 0.2, 2.0, 0.5
-NUM_LOOKS = 10
-MAX_WATCHED = 50
-"""Trials whose files are read at a time."""
+HOST = "127.0.0.1"
+WAIT_SECONDS, NUM_LOOKS = 0.2, 10
 NO_NODE_SECONDS = 60.0
 """Time for which a cluster may have no node for a trial, for example while one starts."""
 
@@ -76,121 +73,102 @@ def require_same(mark: Path, code: Mapping[str, Any]) -> None:
             )
 
 
-class Tasks:
-    """The tasks of one sweep."""
+def connect(settings: Mapping[str, Any]) -> Any:
+    """Return what starts a task on the cluster.
 
-    def __init__(self, settings: Mapping[str, Any], tell: Callable[[TrialEvent], None]) -> None:
-        self.settings, self.tell = settings, tell
-        self.tasks: dict[ray.ObjectRef[Any], Mapping[str, Any]] = {}
-        self.updates: dict[str, int] = {}
-        self.first = 0
-        self.is_local = settings["address"] == "local"
-        self.looked = self.last_node = self.watched = time.monotonic()
-        self._connect()
-
-    def _connect(self) -> None:
-        """Join the cluster, or start one that ends with this process."""
-        settings = self.settings
-        own: dict[str, Any] = {
-            "num_cpus": math.ceil(settings["num_cpus"]) or None,
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-        }
-        variables = {"OMP_NUM_THREADS": str(settings["threads"])}
-        if "PERNN_DATA" in os.environ:
-            variables["PERNN_DATA"] = str(Path(os.environ["PERNN_DATA"]).resolve())
-        variables |= {key: os.environ[key] for key in (SINKS_VARIABLE,) if key in os.environ}
-        try:
-            ray.init(
-                address=settings["address"],
-                log_to_driver=False,
-                runtime_env={"env_vars": variables},
-                **(own if self.is_local else {}),
-            )
-        except Exception as error:
-            # Ray raises what it likes, plain `Exception` among it.
-            raise LookupError(f"Ray does not start: {_first_line(error)}") from error
-        # The parent counts deaths and sends such trials again.
-        self.remote = ray.remote(task).options(
-            num_cpus=settings["cpus"],
-            num_gpus=settings["gpus"],
-            max_retries=0,
-            scheduling_strategy="SPREAD",
+    One that is started for it (`local`) ends with this process.
+    """
+    address, jobs, cpus = settings["address"], settings["jobs"], settings["cpus"]
+    own = {"num_cpus": jobs and jobs * cpus, "include_dashboard": False, "_node_ip_address": HOST}
+    variables = {"OMP_NUM_THREADS": str(cpus), SINKS_VARIABLE: os.environ.get(SINKS_VARIABLE, "")}
+    if "PERNN_DATA" in os.environ:
+        variables["PERNN_DATA"] = str(Path(os.environ["PERNN_DATA"]).resolve())
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            runtime_env={"env_vars": variables},
+            **(own if address == "local" else {}),
         )
+    except Exception as error:
+        # Ray raises what it likes, plain `Exception` among it.
+        raise MachineError(f"Ray does not start: {_first_line(error)}") from error
+    # The parent counts deaths and sends such trials again.
+    return ray.remote(task).options(
+        num_cpus=cpus, num_gpus=settings["gpus"], max_retries=0, scheduling_strategy="SPREAD"
+    )
 
-    def run(self, requests: Requests) -> None:
-        """Run what is asked for until the last task is over."""
-        stopping = False
-        while self.tasks or not stopping:
-            while not requests.empty():
-                request = requests.get()
-                if request == STOP:
-                    # A second cancellation would not wait for the checkpoint.
-                    for reference in () if stopping else self.tasks:
-                        ray.cancel(reference, force=False)
-                    stopping = True
-                elif not stopping:
-                    code = self.settings["code"]
-                    reference = self.remote.remote(self.settings["mark"], code, request)
-                    self.tasks[reference] = request
-            if not stopping:
-                self._check_nodes()
-            over, _ = ray.wait(list(self.tasks), timeout=WAIT_SECONDS) if self.tasks else ([], [])
-            for reference in over:
-                self._end(reference, self.tasks.pop(reference)["run"], stopping=stopping)
-            self._tell_progress()
-            if not self.tasks:
-                time.sleep(WAIT_SECONDS)
 
-    def _tell_progress(self) -> None:
-        """Read the files of running trials, of some at a time if there are many."""
-        if time.monotonic() - self.watched < WATCH_SECONDS:
-            return
-        self.watched, running = time.monotonic(), [*self.tasks.values()]
-        first, self.first = self.first % max(1, len(running)), self.first + MAX_WATCHED
-        for request in (running[first:] + running[:first])[:MAX_WATCHED]:
-            run, root = request["run"], Path(request["root"])
-            done = sum(read_update(root, stage) for stage in request["stages"])
-            update = min(done, request["num_updates"])
-            if update > self.updates.get(run, 0):
-                self.updates[run] = update
-                self.tell(TrialEvent("running", run, update))
+def run(settings: Mapping[str, Any], requests: Requests, tell: Callable[[TrialEvent], None]) -> str:
+    """Run what is asked for until the last task is over.
 
-    def _end(self, reference: "ray.ObjectRef[Any]", run: str, *, stopping: bool) -> None:
-        """Tell how a task ended; raise LookupError if not its trial failed but its machine."""
-        try:
-            events = [TrialEvent(**event) for event in ray.get(reference)]
-        except RayTaskError as error:
-            if not stopping:
-                # It would fail the others, too.
-                raise LookupError(_first_line(error.cause)) from None
-            events = []
-        except TaskCancelledError:
-            events = []
-        except RayError as error:
-            reason = f"with {type(error).__name__}: {_first_line(error)}"
-            events = [TrialEvent("failed", run, message=reason, error=DIED)]
-        for event in events or [TrialEvent("stopped", run, error=NOT_BEGUN)]:
-            self.tell(event)
+    Returns:
+        Why the cluster cannot run trials; empty if it can.
+    """
+    remote, tasks = connect(settings), dict[ray.ObjectRef[Any], str]()
+    for number in SIGNALS:
+        # Ray's own handlers would end the tasks at once.
+        signal.signal(number, lambda *_: requests.put(STOP))
+    tell(TrialEvent("running", "", message="connected"))
+    patience = 0.0 if settings["address"] == "local" else NO_NODE_SECONDS
+    stopping, problem, last_node = False, "", time.monotonic()
+    while tasks or not stopping:
+        while not requests.empty():
+            request = requests.get()
+            if request == STOP:
+                # A second cancellation would not wait for the checkpoint.
+                for reference in () if stopping else tasks:
+                    ray.cancel(reference, force=False)
+                stopping = True
+            elif not stopping:
+                reference = remote.remote(settings["mark"], settings["code"], request)
+                tasks[reference] = request["run"]
+        over, _ = ray.wait(list(tasks), timeout=WAIT_SECONDS) if tasks else ([], [])
+        for reference in over:
+            said = _end(reference, tasks.pop(reference), tell)
+            # What was cancelled has failed for no other reason.
+            problem = problem or ("" if stopping else said)
+        if stopping or not (missing := _missing_node(settings["cpus"], settings["gpus"])):
+            last_node = time.monotonic()
+        elif time.monotonic() - last_node >= patience:
+            problem = missing
+        if problem and not stopping:
+            requests.put(STOP)
+        if not tasks:
+            time.sleep(WAIT_SECONDS)
+    return problem
 
-    def _check_nodes(self) -> None:
-        """Find out whether any node has what a trial needs."""
-        now = time.monotonic()
-        if now - self.looked < LOOK_SECONDS:
-            return
-        self.looked = now
-        cpus, gpus = self.settings["cpus"], self.settings["gpus"]
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if any(one.get("CPU", 0) >= cpus and one.get("GPU", 0) >= gpus for one in nodes):
-            self.last_node = now
-        elif now - self.last_node >= (0 if self.is_local else NO_NODE_SECONDS):
-            found = ", ".join(
-                f"{one.get('CPU', 0):g} CPU and {one.get('GPU', 0):g} GPU" for one in nodes
-            )
-            raise LookupError(
-                f"no node of the Ray cluster has {cpus:g} CPU and {gpus:g} GPU for a trial "
-                f"(nodes: {found or 'none'})"
-            )
+
+def _end(reference: "ray.ObjectRef[Any]", run: str, tell: Callable[[TrialEvent], None]) -> str:
+    """Tell how a task ended, and return what its machine lacks.
+
+    The other machines may lack it, too.
+    """
+    problem, events = "", list[TrialEvent]()
+    try:
+        events = [TrialEvent(**event) for event in ray.get(reference)]
+    except RayTaskError as error:
+        problem = _first_line(error.cause)
+    except TaskCancelledError:
+        pass
+    except RayError as error:
+        reason = f"with {type(error).__name__}: {_first_line(error)}"
+        events = [TrialEvent("failed", run, message=reason, error=DIED)]
+    for event in events or [TrialEvent("stopped", run, error=NOT_BEGUN)]:
+        tell(event)
+    return problem
+
+
+def _missing_node(cpus: int, gpus: float) -> str:
+    """Say that no node has what a trial needs, if none has."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if any(one.get("CPU", 0) >= cpus and one.get("GPU", 0) >= gpus for one in nodes):
+        return ""
+    found = [f"{one.get('CPU', 0):g} CPU and {one.get('GPU', 0):g} GPU" for one in nodes]
+    return (
+        f"no node of the Ray cluster has {cpus} CPU and {gpus:g} GPU for a trial "
+        f"(nodes: {', '.join(found) or 'none'})"
+    )
 
 
 def _first_line(error: BaseException) -> str:
@@ -205,21 +183,12 @@ def main() -> None:
         say(asdict(event))
 
     try:
-        tasks = Tasks(requests.get(), tell)
-        for number in SIGNALS:
-            # Ray's own handlers would end the tasks at once.
-            signal.signal(number, lambda *_: requests.put(STOP))
-        tell(TrialEvent("running", "", message="connected"))
-        try:
-            tasks.run(requests)
-        except LookupError:
-            requests.put(STOP)
-            tasks.run(requests)
-            raise
-    except (LookupError, ConnectionError, ValueError, RuntimeError, PernnError) as error:
-        tell(TrialEvent("failed", "", message=_first_line(error)))
-    finally:
-        ray.shutdown()
+        problem = run(requests.get(), requests, tell)
+    except (ConnectionError, ValueError, RuntimeError, PernnError) as error:
+        problem = _first_line(error)
+    if problem:
+        tell(TrialEvent("failed", "", message=problem))
+    ray.shutdown()
 
 
 if __name__ == "__main__":

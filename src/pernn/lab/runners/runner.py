@@ -180,32 +180,21 @@ def require_counts(**counts: float | None) -> None:
 
 
 def make_request(
-    spec: RunSpec,
-    root: Path,
-    *,
-    device: str,
-    threads: int,
-    expired: Mapping[str, str],
-    gpu_share: float = 1.0,
-    worker: int = 0,
-    num_workers: int = 1,
+    spec: RunSpec, root: Path, *, expired: Mapping[str, str], **how: Any
 ) -> dict[str, Any]:
     """Return as plain values what `run_request` needs.
 
-    The arguments are those of `run_trial`, the share of a GPU that is the trial's, and which of
-    how many workers of the machine runs it: these share its GPUs.
+    Args:
+        spec: The trial.
+        root: Results directory.
+        expired: As for `execute`.
+        how: `device` and `threads` likewise; `gpu_share`, the share of a GPU that is the trial's;
+            `worker` and `num_workers`, which of how many workers of the machine runs it: these
+            share its GPUs.
     """
-    return {
-        "run": spec.fingerprint(),
-        "spec": spec.dump(),
-        "root": str(root),
-        "device": device,
-        "threads": threads,
-        "expired": dict(expired),
-        "gpu_share": gpu_share,
-        "worker": worker,
-        "num_workers": num_workers,
-    }
+    about = {"run": spec.fingerprint(), "spec": spec.dump(), "root": str(root)}
+    alone = {"gpu_share": 1.0, "worker": 0, "num_workers": 1}
+    return {**about, **alone, "expired": dict(expired), **how}
 
 
 def run_request(
