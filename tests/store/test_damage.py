@@ -95,7 +95,6 @@ def test_a_finished_runs_edited_spec_reaches_no_report(run: RunDirectory, tmp_pa
 def test_only_finite_objects_are_read(content: bytes) -> None:
     with pytest.raises(ValueError, match=r".+") as found:
         parse_json(content)
-    # A log's lines are read by another parser, and judged by this one.
     with pytest.raises(CorruptError, match=re.escape(f"log, line 2: {found.value}")):
         list(parse_lines(Path("log"), b'{"a": 0.00012345678901234567}\n' + content + b"\n"))
     values = sealed({"a": 1e308, "b": [-0.0, 5e-324, None], "c": 0.00012345678901234567})
@@ -207,13 +206,13 @@ def test_lists_that_lead_elsewhere_are_refused(tmp_path: Path, values: dict[str,
         ({"metrics": {"loss": [0.5]}}, r"metrics.loss: .*, got \[0.5\]"),
         ({"metrics": {"loss": True}}, "metrics.loss"),
         ({"metrics": [0.5]}, r"metrics: .*, got \[0.5\]"),
-        ({"metrics": {"\ud800": 1}}, "a key of metrics holds half a character"),
+        ({"metrics": {"\ud800": 1}}, "hex escape"),
         ({"tables": [1, 2]}, r"tables: .*, got \[1, 2\]"),
         ({"tables": {"t": [1]}}, r"tables.t: .*, got \[1\]"),
         ({"tables": {"t": {"a": 1}}}, "tables.t.a: .*, got 1"),
         ({"tables": {"t": {"a": [1, {}]}}}, "tables.t.a.1: .*, got {}"),
         ({"tables": {"t": {"a": [1], "b": []}}}, "tables.t: .*equally long"),
-        ({"tables": {"t": {"a": ["\ud800"]}}}, r"tables.t.a\[0\] holds half a character"),
+        ({"tables": {"t": {"a": ["\ud800"]}}}, "hex escape"),
         ({"num_parameters": "many"}, "num_parameters: .*, got 'many'"),
     ],
 )

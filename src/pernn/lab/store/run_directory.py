@@ -228,18 +228,12 @@ class RunDirectory:
         spec = values.get("spec")
         if values.get("fingerprint") != self.fingerprint or not isinstance(spec, dict):
             raise CorruptError(f"{path}: not the spec of run {self.fingerprint}")
-        if not self._is_digest_of(spec):
+        if not checksum(spec).startswith(self.fingerprint):
             raise CorruptError(
                 f"{path} was changed since the run began: restore it, or delete the "
                 "directory to begin again"
             )
         return spec
-
-    def _is_digest_of(self, spec: Mapping[str, Any]) -> bool:
-        try:
-            return checksum(spec).startswith(self.fingerprint)
-        except RecursionError:
-            return False
 
     def write_environment(self, environment: Mapping[str, Any]) -> None:
         """Record the machine that the run began on."""

@@ -130,7 +130,7 @@ def parse_sweep(path: Path) -> Sweep:
     del values["format"]
     try:
         return as_sweep(values)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
 
 
