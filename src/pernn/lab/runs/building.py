@@ -2,8 +2,7 @@
 
 import random
 import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +28,7 @@ from pernn.randomness import RandomStream, Split
 
 from .spec import RunSpec
 
-OnWarning = Callable[[str], None]
-
 _LOCK = threading.RLock()  # Checkpoints are analysed by threads, each of which builds a network.
-_warned = set[tuple[str, str]]()
 
 
 @dataclass(frozen=True)
@@ -50,35 +46,28 @@ class Trial:
     preset: Preset
 
 
-def build_task(spec: RunSpec, device: torch.device, on_warning: OnWarning = warnings.warn) -> Task:
+def build_task(spec: RunSpec, device: torch.device) -> Task:
     """Make a trial's task, as the preset has it."""
-    with seeded_globals(spec, "task", device, on_warning):
+    with seeded_globals(spec, "task", device):
         return spec.build_task()
 
 
-def build(
-    spec: RunSpec,
-    device: torch.device,
-    task: Task | None = None,
-    on_warning: OnWarning = warnings.warn,
-) -> Trial:
+def build(spec: RunSpec, device: torch.device, task: Task | None = None) -> Trial:
     """Make a trial's parts, each from its own random stream.
 
     Networks of one seed that share a part (embedding, output layer) thus share its initial weights:
     trials are paired in weights as well as in data. Weights are drawn on the CPU, so they do not
-    depend on the device. A part that draws from a global generator instead finds it seeded, and is
-    warned of once in a process.
+    depend on the device. A part that draws from a global generator instead finds it seeded.
 
     Args:
         spec: The trial.
         device: Where the network lives.
         task: What `build_task` made of the spec; made here if absent.
-        on_warning: Called for a part that draws from a global generator.
     """
-    preset, task = PRESETS[spec.preset], task or build_task(spec, device, on_warning)
-    with seeded_globals(spec, "task", device, on_warning):
+    preset, task = PRESETS[spec.preset], task or build_task(spec, device)
+    with seeded_globals(spec, "task", device):
         stream = task.stream(spec.seed)
-    with seeded_globals(spec, "encoding", device, on_warning):
+    with seeded_globals(spec, "encoding", device):
         generator = _generator(spec, "encoding")
         encoding = spec.encoding.build(task.num_steps, preset.layout, generator)
     network = task.network
@@ -86,7 +75,7 @@ def build(
     more = {"autoregressive": spec.embedding_size, "coded": getattr(task, "code_size", 0)}
     phase_size = more.get(network, 0)
     joined_size = encoding.joined_size(spec.embedding_size) + phase_size
-    with seeded_globals(spec, "core", device, on_warning):
+    with seeded_globals(spec, "core", device):
         core = spec.core.build(joined_size, _generator(spec, "core"))
     parts = task.vocab_size, core, encoding
     width, embedding = spec.embedding_size, _generator(spec, "embedding")
@@ -118,9 +107,7 @@ def _generator(spec: RunSpec, part: str) -> torch.Generator:
 
 
 @contextmanager
-def seeded_globals(
-    spec: RunSpec, part: str, device: torch.device, on_warning: OnWarning = warnings.warn
-) -> Iterator[None]:
+def seeded_globals(spec: RunSpec, part: str, device: torch.device) -> Iterator[None]:
     """Seed the global generators while a part is built, then restore.
 
     A part that draws from them instead of from the generator that it is handed is repeatable, too.
@@ -140,35 +127,11 @@ def seeded_globals(
                 if on_cuda:
                     torch.cuda.manual_seed_all(word)
                 legacy.seed(word % 2**32)
-                seeded = _drawn_from()
                 random.seed(word)
                 yield
-                used = [name for name, state in _drawn_from().items() if state != seeded.get(name)]
         finally:
             random.setstate(before[0])
             legacy.set_state(before[1])
-    name = (part, getattr(spec, part).kind)
-    if used and name not in _warned:
-        _warned.add(name)
-        on_warning(
-            f"{part} {name[1]!r} draws from the global generator of {' and '.join(used)} when it "
-            "is built, not from the `generator` that it is handed: pernn seeds both, so runs "
-            "repeat; draw from `generator`, for example by torch.nn.init, to end this warning"
-        )
-
-
-def _drawn_from() -> dict[str, bytes]:
-    """Return the states that tell whether anything was drawn.
-
-    Python's is not among them: checkers of types draw from it too, which decides no weight.
-    """
-    # It is others who use NumPy's legacy generator.
-    legacy: Any = np.random
-    _, key, place, *_ = legacy.get_state()
-    found = {"torch": torch.get_rng_state(), "numpy": torch.tensor([*key.tolist(), place])}
-    if torch.cuda.is_initialized():
-        found["torch.cuda"] = torch.cat(torch.cuda.get_rng_state_all())
-    return {name: state.numpy().tobytes() for name, state in found.items()}
 
 
 def restore_weights(
@@ -182,13 +145,7 @@ def restore_weights(
         raise CorruptError(f"{source}: a checkpoint that does not fit: {error}") from None
 
 
-def build_stage(
-    spec: RunSpec,
-    root: Path,
-    device: torch.device,
-    task: Task | None = None,
-    on_warning: OnWarning = warnings.warn,
-) -> Trial:
+def build_stage(spec: RunSpec, root: Path, device: torch.device, task: Task | None = None) -> Trial:
     """Make a trial's parts, from its pretraining if there is one.
 
     The pretraining is an ordinary run with a directory of its own: runs that share it share that.
@@ -199,7 +156,7 @@ def build_stage(
     """
     first = spec.first_stage()
     if first is None or read_divergence(first, root) is not None:
-        return build(spec, device, task, on_warning)
+        return build(spec, device, task)
     directory = RunDirectory(root, first.fingerprint())
     checkpoint, _ = directory.checkpoints.load_latest()
     if checkpoint is None or checkpoint.update != first.training.iterations:
@@ -207,12 +164,12 @@ def build_stage(
             f"{directory.path}: the pretraining is finished but its last checkpoint is missing or "
             "damaged: delete this directory to pretrain again"
         )
-    trial = build(first, device, on_warning=on_warning)
+    trial = build(first, device)
     model = trial.model
     if not isinstance(model, PositionEncodedRNN):
         raise ConfigError(f"task {spec.task.kind} has no ids: its vocabulary cannot be extended")
     restore_weights(model, checkpoint.arrays, directory.path)
-    task = task or build_task(spec, device, on_warning)
+    task = task or build_task(spec, device)
     extend_vocabulary(model, task.vocab_size, _generator(spec, "extension"))
     return Trial(model, task.stream(spec.seed), trial.preset)
 

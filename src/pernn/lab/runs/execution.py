@@ -85,7 +85,7 @@ def execute(
     if result is not None:
         return Outcome("finished", result, is_new=False)
     chosen = choose_device(device)
-    task = build_task(spec, chosen, on_warning)
+    task = build_task(spec, chosen)
     check_memory(spec, task, chosen)
     first = spec.first_stage()
     if first is not None:

@@ -96,7 +96,7 @@ class TrainingRun(Stage):
     def __post_init__(self) -> None:
         training = self.spec.training
         self.num_updates, self.precision = training.iterations, training.precision
-        self.trial = build_stage(self.spec, self.root, self.device, self.task, self.on_warning)
+        self.trial = build_stage(self.spec, self.root, self.device, self.task)
         self.state = TrainState.fresh(self.trial.model, self.trial.preset, training.optimizer)
         self.saved = 0
 
