@@ -96,7 +96,7 @@ def looks(column: Columns, order: Sequence[Any]) -> dict[Any, Mapping[str, Any]]
 def points_of(
     layout: FigureLayout, records: Sequence[Record], metric: str
 ) -> dict[Any, dict[Any, dict[Any, float]]]:
-    """Sort a metric by line, horizontal value and seed, where it was measured.
+    """Sort measured values of a metric by line, horizontal value and seed.
 
     Raises:
         ConfigError: If two records compete for one place.

@@ -160,7 +160,7 @@ def _end(reference: "ray.ObjectRef[Any]", run: str, tell: Callable[[TrialEvent],
 
 
 def _missing_node(cpus: int, gpus: float) -> str:
-    """Say that no node has what a trial needs, if none has."""
+    """Describe the nodes if none has what a trial needs."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if any(one.get("CPU", 0) >= cpus and one.get("GPU", 0) >= gpus for one in nodes):
         return ""
