@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -33,6 +34,8 @@ LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.jso
 """What the site does not need: programs, and tables for programs."""
 FOR_REFERENCE = {"claims.md", "pace.md", "plan.md", "predicted.md", "CHANGELOG.md"}
 """Long pages that the search leaves out, as it does those of sweeps and plans."""
+MAX_OWN = 250_000
+"""Bytes above which a drawing of a sweep with settings of its own is in the repository only."""
 MAX_BYTES = 15_000_000
 PARTS = {"cores", "encodings", "models"}
 """Packages whose classes have a page each, with the equation and the source of their module."""
@@ -79,7 +82,7 @@ NAVIGATION = {
 STYLE = re.compile(r' style="([^"]*)"')
 LINK = re.compile(r'(?:href="|url\()#([\w-]+)')
 LINE = re.compile(r'<span id="__span[^>]*><a [^>]*></a>')
-DRAWN = re.compile(rf"^!\[([^]]*)\]\((?:[\w./-]*/)?({'|'.join(DRAWINGS)})\.svg\)$", re.MULTILINE)
+DRAWN = re.compile(r"^!\[([^]]*)\]\(([\w./-]*?([\w-]+\.svg))\)$", re.MULTILINE)
 SETTINGS = """\
 [project]
 site_name = "pernn"
@@ -244,6 +247,12 @@ def finish(html: Path) -> int:
     return sum(path.stat().st_size for path in html.rglob("*") if path.is_file())
 
 
+def drawing(folder: Path, found: re.Match[str]) -> str:
+    """Return a drawing as the page of a folder shows it, or where it is if the site lacks it."""
+    there = (folder / found[2]).exists()
+    return found[0] if there else f"{found[1]}: `{found[3]}` in the repository."
+
+
 def main() -> int:
     """Put the pages together and build the site; return Zensical's exit status."""
     from claims import claim_list
@@ -263,6 +272,9 @@ def main() -> int:
     write_api(pages / "api")
     write_notebooks(pages / "notebooks")
     write_gallery(pages)
+    for path in (pages / "docs" / "evidence").glob("*-????????/*.svg"):
+        if path.stat().st_size > MAX_OWN:
+            path.unlink()
     for path in (pages / "docs").rglob("*.svg"):
         path.write_text(shrink(path.read_text(encoding="utf-8")), encoding="utf-8")
     for page in pages.rglob("*.md"):
@@ -270,7 +282,7 @@ def main() -> int:
         text = page.read_text(encoding="utf-8")
         text = re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text)
         text = re.sub(r"(\]\([\w./]*claims)\.py\)", r"\1.md)", text)
-        text = DRAWN.sub(r"\1: `\2.svg` in the repository.", text)
+        text = DRAWN.sub(partial(drawing, page.parent), text)
         # Sweeps' pages and plans among them.
         if page.parent.parent.name == "evidence" or page.name in FOR_REFERENCE:
             text = f"---\nsearch:\n  exclude: true\n---\n{text}"
