@@ -194,6 +194,21 @@ def test_trials_that_only_choose_may_be_older(plan, ran, tmp_path):
     assert early not in marks(copy, name, claims=(chooses,))[CLAIM][1]
 
 
+def test_a_later_plan_that_judges_other_seeds_is_of_another_sweep(plan, ran):
+    root, name = ran
+    plan.write_text(text().replace("[111, 222, 333, 444, 555]", "[555, 666, 777, 888, 999, 1110]"))
+    path, _ = register(plan)
+    rewrite(path, date="2999-01-01T00:00:00+00:00")
+    (one,) = (c for c in find_experiment("vocabulary_size").claims if c.name == CLAIM)
+    assert marks(root, name, claims=(one,))[CLAIM][0] == "exploratory"
+    # That they have a seed in common which chooses, and is not judged, does not count.
+    chooses = replace(one, choice=Choice("training.learning_rate", "token_accuracy", (555,)))
+    assert marks(root, name, claims=(chooses,))[CLAIM][0] == ""
+    # Run after it, they are a choice of seeds that it has not.
+    rewrite(path, date="2026-01-01T00:00:00+00:00")
+    assert marks(root, name, claims=(chooses,))[CLAIM][0] == "exploratory"
+
+
 def test_trials_without_a_date_have_no_plan(plan, ran, tmp_path):
     root, name = ran
     register(plan)

@@ -438,7 +438,7 @@ def report_of(
             name=sweep.name,
             changes=sweep.changes,
             is_restricted=sweep.is_restricted,
-            registered=find_registered(sweep, list(plan.specs), environments),
+            registered=find_registered(sweep, plan.experiment, plan.specs, environments),
             formats=FORMATS if formats is None else formats,
         )
 

@@ -1,7 +1,5 @@
 """A network whose own outputs are its inputs while it answers."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -31,11 +29,13 @@ class AutoregressiveRNN(PositionEncodedRNN):
         embedding_size: Width of a token's vector; as wide as the state if absent.
         phase_size: Width of the two phases' vectors; `embedding_size` if absent.
         hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
+        num_extra_rows: Rows of the embedding after those of the ids, DUMMY's first.
         device: Where the network goes once its weights are drawn.
         dtype: Its type there.
         generator: Source of the initial weights of what is made here.
-        options: `num_layers`, `num_positions` and `num_extra_rows` (the first is DUMMY's), as in
-            `PositionEncodedRNN`.
 
     Raises:
         ConfigError: As `PositionEncodedRNN`.
@@ -63,15 +63,27 @@ class AutoregressiveRNN(PositionEncodedRNN):
         embedding_size: int | None = None,
         phase_size: int | None = None,
         hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
+        num_extra_rows: int = 1,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         generator: torch.Generator | None = None,
-        **options: Any,
     ) -> None:
-        width = choose_width(embedding_size, core, hidden_size)
-        phase_size = width if phase_size is None else phase_size
-        options |= {"embedding_size": width, "hidden_size": hidden_size, "phase_size": phase_size}
-        super().__init__(vocab_size, core, encoding, generator=generator, **options)
+        embedding_size = choose_width(embedding_size, core, hidden_size)
+        phase_size = embedding_size if phase_size is None else phase_size
+        super().__init__(
+            vocab_size,
+            core,
+            encoding,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            num_positions=num_positions,
+            num_extra_rows=num_extra_rows,
+            phase_size=phase_size,
+            generator=generator,
+        )
         self.phase = nn.Parameter(torch.empty(2, phase_size))
         self.reset_phase(generator)
         self.to(device=device, dtype=dtype)

@@ -1,7 +1,6 @@
 """The network for an infinite vocabulary: vectors in, vectors out."""
 
 from functools import partial
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -24,9 +23,14 @@ class VectorRNN(EncodedNetwork):
         core: Module that recurs, its class or kind;
             or `torch.nn.GRU` and the like, for which ours of the same function stands in.
         encoding: Module that gives the encodings, or the kind of one.
-        options: `embedding_size`, the width of what the vectors are projected to, `hidden_size`,
-            `num_layers`, `num_positions`, `device`, `dtype` and `generator`, as in
-            `PositionEncodedRNN`.
+        embedding_size: Width of what the vectors are projected to; the state's if absent.
+        hidden_size: Width of the state of a core that is made here; 512 if absent.
+        num_layers: Layers of a core that is made here; 1 if absent.
+        num_positions: Longest sequence, both phases, for an encoding given by kind; 1,024 if
+            absent.
+        device: Where the network goes once its weights are drawn.
+        dtype: Its type there.
+        generator: Source of the initial weights of what is made here.
 
     Raises:
         ConfigError: If the width is not positive, the core is not a pernn core, or its input
@@ -47,11 +51,30 @@ class VectorRNN(EncodedNetwork):
         vocab_size: int,
         core: CoreLike = "lstm",
         encoding: str | Encoding = "sinusoidal",
-        **options: Any,
+        *,
+        embedding_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        num_positions: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        generator: torch.Generator | None = None,
     ) -> None:
         if vocab_size < 1:
             raise ConfigError(f"vectors need at least one component, got {vocab_size}")
-        super().__init__(partial(Linear, vocab_size), vocab_size, core, encoding, **options)
+        super().__init__(
+            partial(Linear, vocab_size),
+            vocab_size,
+            core,
+            encoding,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            num_positions=num_positions,
+            device=device,
+            dtype=dtype,
+            generator=generator,
+        )
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw the first map's weights and biases as `torch.nn.Linear` does."""

@@ -40,13 +40,20 @@ class Registered:
 
 
 def find_registered(
-    sweep: Sweep, runs: Sequence[str], environments: Environments
+    sweep: Sweep,
+    experiment: Experiment,
+    specs: Mapping[str, RunSpec],
+    environments: Environments,
 ) -> Registered | None:
     """Return the registration of a sweep with most of its trials.
 
     Sweeps that differ in their seeds only are one here: another choice of seeds is a departure.
-    Trials older than registration have no date; a sweep of such trials alone has no plan.
+    But a plan that came after all trials, and judges others, is of another sweep. Trials older than
+    registration have no date; a sweep of such trials alone has no plan.
     """
+    choosing = {seed for one in experiment.claims if one.choice for seed in one.choice.seeds}
+    judged = {run for run, spec in specs.items() if spec.seed not in choosing}
+    last = max((str(one.get("date", "")) for one in environments.values()), default="")
 
     def about(one: Sweep | RegisteredSweep) -> tuple[Any, ...]:
         settings = {path: value for path, value in one.overrides.items() if path != "seed"}
@@ -56,11 +63,11 @@ def find_registered(
         (name, plan, one)
         for name, plan in read_registrations().items()
         for one in plan.sweeps
-        if about(one) == about(sweep)
+        if about(one) == about(sweep) and (last >= plan.date or judged.intersection(one.runs))
     ]
-    if not found or not any("date" in one for one in environments.values()):
+    if not found or not last:
         return None
-    name, plan, own = max(found, key=lambda one: len({*runs}.intersection(one[2].runs)))
+    name, plan, own = max(found, key=lambda one: len(specs.keys() & {*one[2].runs}))
     tuned = any(path.startswith(TUNED) for path in own.overrides)
     return Registered(name, plan, own, environments, tuned and own.overrides == sweep.overrides)
 
