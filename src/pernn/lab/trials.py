@@ -127,12 +127,16 @@ class Trial:
     @property
     def has_lines(self) -> bool:
         """True if there are lines of its metrics."""
-        tests = {} if self.root else self.result.get("tables", {}).get("by_update")
-        return bool(self.curves or tests)
+        return bool(self.curves or self.result.get("tables", {}).get("by_update"))
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """Yield a trial's metrics, thinned if published, none if damaged."""
-        if self.root is not None:
+    def lines(self, *, thinned: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield a trial's metrics.
+
+        Args:
+            thinned: Give its learning curve and tests, which is all of a published trial; else the
+                whole log, nothing if it is damaged.
+        """
+        if self.root is not None and not thinned:
             if not self.is_damaged:
                 yield from RunDirectory(self.root, self.run).metrics()
             return
@@ -465,14 +469,17 @@ def lines_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Data
 
     Args:
         trials: Finished ones.
-        num_points: If given, at most this many lines of each kind per trial, evenly spread, the
-            last one among them.
+        num_points: If given, at most this many lines of each kind per trial, of thinned curves,
+            evenly spread, the last one among them.
 
     Returns:
         Columns `run`, `kind`, `update` and what was measured.
     """
     lines = _frame_of(
-        (one.run, line) for one in trials for line in one.lines() if line.get("kind") in LINES
+        (one.run, line)
+        for one in trials
+        for line in one.lines(thinned=num_points is not None)
+        if line.get("kind") in LINES
     )
     if lines.empty:
         return lines

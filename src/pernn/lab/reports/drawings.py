@@ -10,8 +10,9 @@ from pernn.lab.experiments import Experiment, FigureLayout, names_of
 from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_of, unroll
 
 from .figures import LINK, Format, draw, inline, render
+from .forms import NUM_THIN
 from .records import Record, matches
-from .texts import Labels, escape_markdown, footer
+from .texts import SETTINGS, Labels, escape_markdown, footer
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
 
@@ -149,7 +150,10 @@ def draw_curves(
         .rename(columns={"loss": "test_loss"})
     )
     measured = trained.merge(tested, on=NAMED, how="outer")
-    records = records_of(measured.merge(settings.rename_axis("run").reset_index(), on="run"))
+    # What the figure and its footer name, as there can be 100,000 records.
+    said = {"seed", "preset", lines, *panels, *(name for name, _ in SETTINGS)}
+    settings = settings.loc[:, settings.columns.isin(said)].rename_axis("run").reset_index()
+    records = records_of(measured.merge(settings, on="run"))
     layout = FigureLayout(
         x="update",
         panels=panels,
@@ -157,6 +161,8 @@ def draw_curves(
         metrics=("train_loss", "test_loss", *tests),
         form="bands",
     )
+    if settings["seed"].nunique() > NUM_THIN:
+        note += f" (thin lines: {NUM_THIN} trials of each)"
     asked = replace(experiment, question=CAPTION, figure=layout)
     return Drawing.of(STEM, asked, records, scale, formats, CAPTION + note)
 

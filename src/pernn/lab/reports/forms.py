@@ -51,6 +51,10 @@ def draw_points(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             _points(axes, x, line, 0.16 * beside, 0.1)
 
 
+NUM_THIN = 32
+"""At most this many trials of a line are drawn themselves; mean and band are of all of them."""
+
+
 def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
     """Draw means in the band of their interval, trials thin."""
     for line in series:
@@ -58,7 +62,8 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
         places = [x.position(value) for value in at]
         intervals = _intervals(line, at)
         look = {"color": line.style["color"], "linestyle": line.style["linestyle"]}
-        for seed in dict.fromkeys(seed for value in at for seed in line.points[value]):
+        seeds = dict.fromkeys(seed for value in at for seed in line.points[value])
+        for seed in [*seeds][:NUM_THIN]:
             own = [value for value in at if seed in line.points[value]]
             axes.plot(
                 [x.position(value) for value in own],
