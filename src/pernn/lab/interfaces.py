@@ -67,15 +67,12 @@ class BatchStream(Protocol):
 
     def train(self, step: int, batch_size: int) -> Batch:
         """Return the training batch of update `step`, counted from 0."""
-        ...
 
     def test(self) -> Batch:
         """Return all held-out sequences, none of which `train` ever shows."""
-        ...
 
     def measure(self, predictions: Predictions) -> Measurement:
         """Measure the answers to `test`."""
-        ...
 
 
 @runtime_checkable
@@ -92,36 +89,29 @@ class Task(Protocol):
 
         A coded task has a `code_size`, and tokens whose first number is the id.
         """
-        ...
 
     @property
     def vocab_size(self) -> int:
         """Number of token ids K, or the vectors' width."""
-        ...
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
         """Names of the embedding rows from K on, the query's first."""
-        ...
 
     @property
     def num_steps(self) -> int:
         """Number of time steps of the longest sequence, both phases."""
-        ...
 
     @property
     def num_queries(self) -> int:
         """Number of queries at the end."""
-        ...
 
     @property
     def num_scored(self) -> int:
         """Number of targets of the longest sequence."""
-        ...
 
     def stream(self, seed: int) -> BatchStream:
         """Return the data of one seed."""
-        ...
 
 
 @runtime_checkable
@@ -146,7 +136,6 @@ class SequenceModel(Protocol):
 
         With a mask `scored` over these, only the logits of what it marks, one row each.
         """
-        ...
 
 
 @runtime_checkable
@@ -156,7 +145,6 @@ class LinearOutput(SequenceModel, Protocol):
     @property
     def output_layer(self) -> "nn.Linear":
         """The map."""
-        ...
 
     def states(
         self,
@@ -167,7 +155,6 @@ class LinearOutput(SequenceModel, Protocol):
         scored: "Tensor | None" = None,
     ) -> "Float[Tensor, '*rows hidden']":
         """Return what the call reads out."""
-        ...
 
 
 @runtime_checkable
@@ -176,4 +163,3 @@ class Decoder(SequenceModel, Protocol):
 
     def decode(self, prompt: "Tensor", num_outputs: int) -> "Float[Tensor, 'batch scored vocab']":
         """Return logits of the prompt's last step and of fed-back ones."""
-        ...

@@ -182,17 +182,14 @@ class Preparable(Protocol):
     @property
     def corpus(self) -> CorpusConfig:
         """The text."""
-        ...
 
     @property
     def vocab_size(self) -> int:
         """Number of pieces."""
-        ...
 
     @property
     def effective_rules(self) -> Rules:
         """The part of the text that is used."""
-        ...
 
 
 @dataclass

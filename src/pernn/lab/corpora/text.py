@@ -24,7 +24,6 @@ class Corpus(Protocol):
 
     def lines(self, split: Split) -> Iterator[str]:
         """Return the raw lines of a part, without their line feeds."""
-        ...
 
     def sources(self) -> Mapping[str, str]:
         """Return the SHA-256 of every file that is read.
@@ -32,7 +31,6 @@ class Corpus(Protocol):
         Raises:
             MachineError: If a file is missing; the message says how to get it.
         """
-        ...
 
 
 @dataclass(frozen=True)

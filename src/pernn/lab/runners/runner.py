@@ -85,7 +85,6 @@ class Runner(Protocol):
 
     def describe(self) -> str:
         """Describe in a few words where and how trials run."""
-        ...
 
     def run(self, specs: Sequence[RunSpec], root: Path, on_event: OnEvent) -> None:
         """Run every trial to its end, even if some fail.
@@ -93,7 +92,6 @@ class Runner(Protocol):
         On SIGINT, SIGTERM and SIGUSR1 every running trial is checkpointed, then
         `KeyboardInterrupt` is raised.
         """
-        ...
 
 
 def describe_share(device: str, threads: int) -> str:

@@ -141,19 +141,15 @@ class Engine(Protocol):
 
     def has_room(self) -> bool:
         """Return whether one more trial may be started."""
-        ...
 
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
         """Start a trial."""
-        ...
 
     def look(self) -> None:
         """Wait a moment for news of running trials, and tell the schedule."""
-        ...
 
     def stop(self) -> None:
         """Have running trials checkpoint and end."""
-        ...
 
 
 def drive(engine: Engine, schedule: Schedule) -> None:

@@ -30,27 +30,22 @@ class Composed(Protocol):
     @property
     def rule(self) -> Rule:
         """Inputs → targets."""
-        ...
 
     @property
     def source(self) -> Source:
         """Random words → inputs."""
-        ...
 
     @property
     def length(self) -> Length:
         """Length of the inputs."""
-        ...
 
     @property
     def vocab_size(self) -> int:
         """Number of token ids, K."""
-        ...
 
     @property
     def longest(self) -> int:
         """Length of the longest inputs."""
-        ...
 
 
 @runtime_checkable
@@ -59,15 +54,12 @@ class HeldOut(Protocol):
 
     def check(self, task: Composed) -> None:
         """Refuse a task with too few sequences to test and train."""
-        ...
 
     def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
         """Draw distinct sequences from the test stream."""
-        ...
 
     def mark(self, targets: Targets) -> Targets:
         """Make `UNSCORED` what is not asked of the same sequences."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +124,6 @@ class Metric(Protocol):
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Return metrics and tables."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ class Rule(Protocol):
 
     def targets(self, inputs: Inputs) -> Targets:
         """Return the expected predictions."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -129,15 +128,12 @@ class Source(Protocol):
     @property
     def vocab_size(self) -> int:
         """Number of token ids, K."""
-        ...
 
     def draw(self, words: Words) -> Inputs:
         """Return a sequence for each row of words."""
-        ...
 
     def num_sequences(self, length: int) -> int:
         """Count the distinct sequences of a length that can occur."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,15 +297,12 @@ class Feedback(Protocol):
     @property
     def extra_rows(self) -> tuple[str, ...]:
         """Names of the embedding rows after the ids', the query's first."""
-        ...
 
     def num_queries(self, num_targets: int) -> int:
         """Count the query steps for that many targets."""
-        ...
 
     def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Return all tokens that are shown before the queries."""
-        ...
 
 
 class _InputsOnly:
@@ -415,29 +408,23 @@ class Length(Protocol):
     @property
     def possible(self) -> range:
         """All lengths, the shortest first."""
-        ...
 
     @property
     def tested(self) -> tuple[int, ...]:
         """Lengths of test sequences, the shortest first: `possible`, and maybe longer."""
-        ...
 
     @property
     def num_draws(self) -> int:
         """Random words that decide a row's length, beside those of its ids."""
-        ...
 
     def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
         """Refuse parts that do not work with these lengths."""
-        ...
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
         """Set the length of every row: ids beyond it become padding."""
-        ...
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
         """Make a batch out of batches of one length each."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
