@@ -1,13 +1,13 @@
 """Sweeps of a results directory, found by name, and how they stand."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from pernn.errors import ConfigError, MachineError, PernnError, StoreError
 from pernn.lab.config import own_parts_off, suggestion
-from pernn.lab.experiments import SINGLE, experiment_names, single_trials
+from pernn.lab.experiments import LABELS, SINGLE, Experiment, FigureLayout, experiment_names
 from pernn.lab.runs import RunSpec, with_stages
 from pernn.lab.store import (
     RunDirectory,
@@ -77,6 +77,29 @@ def _plan_of(root: Path, stored: Sweep) -> Plan:
         return Plan(stored, single_trials(found), found)
     plan = plan_again(stored)
     return replace(plan, sweep=stored) if plan.tuning is None else plan.grown(root)
+
+
+def single_trials(specs: Mapping[str, RunSpec]) -> Experiment:
+    """Return trials of no sweep, by run, as an experiment without claims."""
+    in_ids = not any(
+        kind in spec.task.kind
+        for spec in specs.values()
+        for kind in ("infinite_vocabulary", "language_modelling")
+    )
+    return Experiment(
+        name=SINGLE,
+        question="How did the trials that belong to no sweep end?",
+        source="pernn train",
+        scales={"": lambda: tuple(specs.values())},
+        claims=(),
+        figure=FigureLayout(
+            x="seed",
+            panels="task.kind",
+            lines="run",
+            metrics=("token_accuracy", "loss") if in_ids else ("loss",),
+        ),
+        labels={**LABELS, **{run: spec.label for run, spec in specs.items()}},
+    )
 
 
 def reload_plan(root: Path, name: str) -> Plan:

@@ -11,6 +11,7 @@ from pernn.lazy import exports
 
 from .catalogue import (
     CATALOGUE as CATALOGUE,
+    SINGLE as SINGLE,
     Entry as Entry,
     experiment_names as experiment_names,
     registered as registered,
@@ -50,6 +51,5 @@ if TYPE_CHECKING:
         pace_column as pace_column,
     )
     from .tuning import TUNED as TUNED, Tuning as Tuning, read_grid as read_grid, tune as tune
-    from .singles import SINGLE as SINGLE, single_trials as single_trials
 
 __getattr__ = exports(__name__)

@@ -7,6 +7,8 @@ from pernn.lab.config import installed
 
 GROUP = "pernn.experiments"
 """Entry point group in which other packages register an `Experiment` object."""
+SINGLE = "train"
+"""What trials of no sweep, as of `pernn train`, are called where one is named."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ CATALOGUE = {
     "sorting": Entry(
         "Does the encoding help where the order of the inputs does not matter?",
         "v3, Fig. 8; v1, Fig. 12",
+        "other_rules",
     ),
     "predecessor_query": Entry(
         "Does the encoding help to tell which token stood before a given one?",
@@ -86,6 +89,7 @@ CATALOGUE = {
     "infinite_vocabulary": Entry(
         "Does the encoding help with vectors, of which there are infinitely many?",
         "v1, Fig. 9",
+        "vocabulary_size",
     ),
     "copying_memory": Entry(
         "Does the encoding help to remember for longer?",
@@ -125,6 +129,7 @@ CATALOGUE = {
     "descent": Entry(
         "Do gradients differ at equal accuracy, and precede the fall of the loss?",
         "ours; of v3, Fig. 5",
+        "gradient_stability",
     ),
     "zipf": Entry(
         "Is it rare tokens, at an equal entropy of the tokens?",

@@ -2,14 +2,18 @@
 
 `constant_information` compares the two: the number of possible inputs, K^L, is the same everywhere,
 2^768 at paper scale, as 768 = 2·384 = 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first
-one: a slip, as 4^384 is 2^768.)
+one: a slip, as 4^384 is 2^768.) `infinite_vocabulary` has vectors, of which there are infinitely
+many.
 
-Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3 and 4; version 5,
-section 4.1.
+Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3 and 4, appendix B.3 and
+figure 9; version 5, section 4.1.
 """
+
+from functools import partial
 
 from .comparisons import (
     CORES,
+    OURS,
     PAPER_SETTING,
     Source,
     claims_about,
@@ -18,6 +22,7 @@ from .comparisons import (
     gain_grows,
     labels,
     lay_out,
+    named,
     no_gain,
 )
 from .experiment import Experiment
@@ -37,7 +42,17 @@ from .grids import (
     kinds,
     widths,
 )
-from .predicates import AtLeast, Claim, Differs, Grows, LimitNear, Place, with_primary
+from .predicates import (
+    PLANNED,
+    AtLeast,
+    Claim,
+    Differs,
+    Equivalent,
+    Grows,
+    LimitNear,
+    Place,
+    with_primary,
+)
 
 V1 = Place("v1", "section 4.1 and Fig. 2")
 V3 = Place("v3", "section 2.1 and Fig. 2")
@@ -245,5 +260,59 @@ CONSTANT_INFORMATION = Experiment(
     labels={
         **labels(SIZES, "lstm"),
         "task.vocab_size": "Vocabulary size K, with L such that K^L is constant",
+    },
+)
+
+DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
+MARGIN = 0.01
+"""A difference of cosines below this counts as no discernible effect."""
+
+about = partial(claims_about, source=Place("v1", "appendix B.3 and Fig. 9"))
+INFINITE_CLAIMS = (
+    *about(
+        "no_effect_{core}",
+        "The encoding has no discernible effect on the {core}'s cosine similarity, in any "
+        "dimension",
+        lambda here: Equivalent(
+            "cosine_similarity", here, ENCODING, "task.dimension", PLANNED, MARGIN, OURS
+        ),
+        kinds("gru", "lstm"),
+    ),
+    *about(
+        "harm_{core}",
+        "From 64 dimensions on, the encoding lowers the {core}'s cosine similarity",
+        lambda here: Differs(
+            "cosine_similarity",
+            {**here, "task.dimension": DIMENSIONS[3:]},
+            ENCODING,
+            cells="task.dimension",
+            sign=-1,
+        ),
+        kinds("elman"),
+    ),
+    *about(
+        "falls_{core}_{encoding}",
+        "The {encoding} {core}'s cosine similarity falls with the dimension",
+        lambda here: falls(here, "cosine_similarity", "task.dimension"),
+        crossed(kinds("gru", "lstm"), encodings()),
+    ),
+)
+
+INFINITE_VOCABULARY = Experiment(
+    name="infinite_vocabulary",
+    scales=grids(
+        {"task.kind": "infinite_vocabulary"},
+        crossed(kinds(*RECURRENT), encodings()),
+        # Minutes, and an hour or two, on two CPU cores.
+        demo=(brief(length=8, size=128, updates=750), each("task.dimension", [8, 64])),
+        small=(SMALL, each("task.dimension", [8, 32, 64])),
+        paper=({"task.length": 64}, each("task.dimension", DIMENSIONS)),
+    ),
+    claims=with_primary(INFINITE_CLAIMS, "no_effect_*", "harm_elman"),
+    figure=lay_out("task.dimension", "cosine_similarity", x_base=2, table="cosine"),
+    labels={
+        "task.dimension": "Dimension d",
+        **named("core.kind", *RECURRENT, "encoding.kind", "none", "sinusoidal"),
+        "cosine_similarity": "Cosine similarity",
     },
 )

@@ -15,7 +15,6 @@ from .config import (
 )
 
 if TYPE_CHECKING:
-    from .allocation import keep_freed_memory as keep_freed_memory
     from .evaluation import (
         decode as decode,
         evaluate as evaluate,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from .precision import (
         choose_device as choose_device,
         computing as computing,
+        keep_freed_memory as keep_freed_memory,
         limit_gpu_memory as limit_gpu_memory,
         rounding as rounding,
         share_devices as share_devices,

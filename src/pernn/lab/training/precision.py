@@ -1,5 +1,6 @@
-"""Devices and precisions: named, checked, never silently mixed."""
+"""Devices, their memory, and precisions: named, checked, never silently mixed."""
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -63,6 +64,34 @@ def limit_gpu_memory(device: str, share: float) -> None:
     chosen = choose_device(device)
     if chosen.type == "cuda":
         torch.cuda.set_per_process_memory_fraction(share, chosen.index)
+
+
+# Options of glibc's mallopt, by its header.
+TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3
+HEAP_SETTINGS = {
+    # Blocks of any size come from the heap, which is neither cut back nor grown in small steps.
+    MMAP_THRESHOLD: 2**30,
+    TRIM_THRESHOLD: 2**31 - 1,
+    TOP_PAD: 2**26,
+}
+
+
+def keep_freed_memory() -> bool:
+    """Make the C library keep freed blocks in this process.
+
+    By default glibc hands large blocks back to the system as soon as they are freed; an update then
+    spends more time on having them zeroed again than on some of its phases. The price is that the
+    process keeps the most memory that it ever needed.
+
+    Returns:
+        Whether the C library could be told; only glibc can.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return False
+    told = [mallopt(option, value) for option, value in HEAP_SETTINGS.items()]
+    return all(told)
 
 
 @contextmanager
