@@ -6,7 +6,7 @@ import pytest
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Predictions
 from pernn.lab.tasks import Ascending, ByLength, Sequences, SolvedOrStuck
-from pernn.lab.tasks.evaluation import measure_all
+from pernn.lab.tasks.metrics import measure_all
 
 U = UNSCORED
 

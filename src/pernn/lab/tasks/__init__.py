@@ -26,11 +26,9 @@ from .dual_frequency import (
     DualFrequencyConfig as DualFrequencyConfig,
     OneTarget as OneTarget,
 )
-from .evaluation import (
+from .metrics import (
     Ascending as Ascending,
     ByLength as ByLength,
-    Distinct as Distinct,
-    HeldOut as HeldOut,
     Metric as Metric,
     Sequences as Sequences,
     SolvedOrStuck as SolvedOrStuck,
@@ -64,7 +62,12 @@ from .sequences import (
     UniformRange as UniformRange,
     Unprompted as Unprompted,
 )
-from .synthetic import SyntheticStream as SyntheticStream, SyntheticTask as SyntheticTask
+from .synthetic import (
+    Distinct as Distinct,
+    HeldOut as HeldOut,
+    SyntheticStream as SyntheticStream,
+    SyntheticTask as SyntheticTask,
+)
 from .vocabulary_extension import (
     ByIds as ByIds,
     NewAndMixed as NewAndMixed,

@@ -8,7 +8,7 @@ from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 from pernn.lab.config import Part, Registry
 from pernn.lab.interfaces import Task
 
-from .evaluation import Ascending, ByLength, Distinct, Sequences, SolvedOrStuck
+from .metrics import Ascending, ByLength, Sequences, SolvedOrStuck
 from .sequences import (
     Cued,
     DelayedAddition,
@@ -25,7 +25,7 @@ from .sequences import (
     UniformRange,
     Unprompted,
 )
-from .synthetic import SyntheticTask
+from .synthetic import Distinct, SyntheticTask
 
 
 class TaskConfig(Part):

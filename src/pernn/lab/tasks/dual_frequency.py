@@ -13,9 +13,8 @@ from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Tabl
 from pernn.randomness import RandomStream, integers
 
 from .config import TaskConfig
-from .evaluation import Composed
 from .sequences import DualFrequency, Fixed, Reverse
-from .synthetic import SyntheticTask
+from .synthetic import SyntheticTask, first_distinct, lanes
 
 CLASSES = ("Frequent", "Rare")
 RARE_SHARE = 1 / 8
@@ -48,7 +47,7 @@ class OneTarget:
         if self.num_per_cell < 1:
             raise ConfigError(f"num_per_cell must be at least 1, got {self.num_per_cell}")
 
-    def check(self, task: Composed) -> None:
+    def check(self, task: SyntheticTask) -> None:
         """Refuse spaces without enough sequences of one class.
 
         Raises:
@@ -73,18 +72,13 @@ class OneTarget:
             )
 
     def inputs(
-        self, task: Composed, stream: RandomStream
+        self, task: SyntheticTask, stream: RandomStream
     ) -> Int64[np.ndarray, "held_out input_time"]:
         """Draw distinct sequences of ranks, each for every condition."""
         half, length = task.vocab_size // 2, task.longest
         wanted = length * self.num_per_cell
-        ranks, lane = np.empty((0, length), dtype=np.int64), 0
-        while len(ranks) < wanted:
-            words = stream.words(0, wanted * length, lane)
-            ranks = np.concatenate([ranks, integers(words.reshape(wanted, length), half)])
-            _, first = np.unique(ranks, axis=0, return_index=True)
-            ranks, lane = ranks[np.sort(first)], lane + 1
-        ranks = ranks[:wanted]
+        words = lanes(stream, 0, wanted, length)
+        ranks = first_distinct((integers(some, half) for some in words), wanted)
         is_target = np.repeat(np.eye(length, dtype=bool), self.num_per_cell, axis=0)
         conditions = [
             ranks + half * np.where(is_target, target, disturbants)

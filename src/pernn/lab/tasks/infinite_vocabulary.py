@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from pernn.randomness import RandomStream, Split
 
 from .config import SampledTaskConfig
 from .sequences import Fixed
+from .synthetic import first_distinct
 
 WORDS_AT_ONCE = 2**14
 """Few enough for a processor's cache; no number depends on it."""
@@ -269,16 +271,9 @@ class SphericalStream:
     def held_out(self) -> Vectors:
         """The first `num_held_out` distinct sequences of the test stream."""
         wanted = self.task.num_held_out
-        rows = self._draw(self._test, 0, wanted, lane=0)
-        lane = 1
-        while True:
-            # Distinct hashes are distinct sequences, the converse hardly ever fails.
-            _, first = np.unique(self._hash(rows), return_index=True)
-            rows = rows[np.sort(first)]
-            if len(rows) >= wanted:
-                return rows[:wanted]
-            rows = np.concatenate([rows, self._draw(self._test, 0, wanted, lane)])
-            lane += 1
+        drawn = (self._draw(self._test, 0, wanted, lane) for lane in count())
+        # Distinct hashes are distinct sequences, the converse hardly ever fails.
+        return first_distinct(drawn, wanted, self._hash)
 
     def is_held_out(self, inputs: Vectors) -> Bool[np.ndarray, " batch"]:
         """Return which rows have the hash of a held-out sequence."""

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from .coded import CodedReversal
 from .config import TokenTaskConfig
-from .evaluation import ByLength, Sequences
+from .metrics import ByLength, Sequences
 from .sequences import Reverse, UniformRange
 from .synthetic import SyntheticTask
 

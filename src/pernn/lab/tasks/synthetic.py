@@ -1,20 +1,113 @@
-"""Composition of tasks: rule × token source × length × feedback."""
+"""Composition of tasks: rule × token source × length × feedback × test set."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from itertools import count
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 
+from pernn.errors import ConfigError
 from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, Split
 
-from .evaluation import Distinct, HeldOut, Metric, Sequences, measure_all
-from .sequences import Feedback, Inputs, Length, OwnOutput, Query, Rule, Source
+from .metrics import Metric, Sequences, measure_all
+from .sequences import Feedback, Inputs, Length, OwnOutput, Query, Rule, Source, Targets, Words
 
 STEPS_AT_ONCE = 16
 """Training batches that are made together; no number depends on it."""
+
+
+def lanes(stream: RandomStream, step: int, num_rows: int, width: int) -> Iterator[Words]:
+    """Yield the words of a step's lanes, one after another without end."""
+    for lane in count():
+        yield stream.words(step, num_rows * width, lane).reshape(num_rows, width)
+
+
+def first_distinct(
+    drawn: Iterable[np.ndarray],
+    wanted: int,
+    key: Callable[[np.ndarray], np.ndarray] = lambda rows: rows,
+) -> np.ndarray:
+    """Return the first distinct rows of as many arrays as it takes.
+
+    Args:
+        drawn: Arrays of rows, without end.
+        wanted: Number of rows.
+        key: Rows → what tells them apart.
+    """
+    found: list[np.ndarray] = []
+    for rows in drawn:
+        every = np.concatenate([*found, rows])
+        _, first = np.unique(key(every), axis=0, return_index=True)
+        found = [every[np.sort(first)]]
+        if len(found[0]) >= wanted:
+            break
+    return found[0][:wanted]
+
+
+@runtime_checkable
+class HeldOut(Protocol):
+    """A way to make test sequences, which training never shows."""
+
+    def check(self, task: "SyntheticTask") -> None:
+        """Refuse a task with too few sequences to test and train."""
+
+    def inputs(self, task: "SyntheticTask", stream: RandomStream) -> Inputs:
+        """Draw distinct sequences from the test stream."""
+
+    def mark(self, targets: Targets) -> Targets:
+        """Make `UNSCORED` what is not asked of the same sequences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distinct:
+    """Distinct samples like those of training, fully scored.
+
+    Args:
+        num_held_out: How many there are of each length.
+
+    Raises:
+        ConfigError: If num_held_out < 1.
+    """
+
+    num_held_out: int = 1024
+
+    def __post_init__(self) -> None:
+        if self.num_held_out < 1:
+            raise ConfigError(f"num_held_out must be at least 1, got {self.num_held_out}")
+
+    def check(self, task: "SyntheticTask") -> None:
+        """Refuse to hold out all sequences of a length.
+
+        Raises:
+            ConfigError: If there are not that many distinct ones and one to train on.
+        """
+        for length in task.length.tested:
+            possible = task.source.num_sequences(length)
+            if self.num_held_out >= possible:
+                raise ConfigError(
+                    f"num_held_out must lie in 1 … {possible - 1:,}: only {possible:,} sequences "
+                    f"of {length} tokens exist and one must be left to train on; "
+                    f"got {self.num_held_out:,}"
+                )
+
+    def inputs(self, task: "SyntheticTask", stream: RandomStream) -> Inputs:
+        """Take the first distinct sequences of each length, the shortest first."""
+        *_, longest = lengths = task.length.tested
+        blocks = []
+        for place, length in enumerate(lengths):
+            words = lanes(stream, place, self.num_held_out, length)
+            rows = first_distinct(map(task.source.draw, words), self.num_held_out)
+            beyond = ((0, 0), (0, longest - length))
+            blocks.append(np.pad(rows, beyond, constant_values=task.vocab_size))
+        return np.concatenate(blocks)
+
+    def mark(self, targets: Targets) -> Targets:
+        """Ask for everything."""
+        return targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +160,8 @@ class SyntheticTask:
     @property
     def num_scored(self) -> int:
         """Number of targets of the longest sequence."""
-        count: int = self._example.targets.shape[1]
-        return count
+        number: int = self._example.targets.shape[1]
+        return number
 
     @property
     def num_queries(self) -> int:
@@ -78,8 +171,8 @@ class SyntheticTask:
     @property
     def num_steps(self) -> int:
         """Number of time steps of the longest sequence, both phases."""
-        count: int = self._example.tokens.shape[1] + self._example.num_queries
-        return count
+        number: int = self._example.tokens.shape[1] + self._example.num_queries
+        return number
 
     @cached_property
     def _example(self) -> Batch:
@@ -150,8 +243,8 @@ class SyntheticStream:
 
     def _inputs(self, first: int, batch_size: int) -> Inputs:
         """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""
-        count = batch_size * self.task.num_draws
-        words = [self._train.words(first + offset, count) for offset in range(STEPS_AT_ONCE)]
+        size = batch_size * self.task.num_draws
+        words = [self._train.words(first + offset, size) for offset in range(STEPS_AT_ONCE)]
         inputs = self.task.draw(np.concatenate(words).reshape(-1, self.task.num_draws))
         rejected = np.flatnonzero(self.is_held_out(inputs))
         lane = 1

@@ -1,9 +1,9 @@
 """Ids known from before and new ones, which are tested."""
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from pernn.errors import ConfigError
@@ -11,9 +11,9 @@ from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import RandomStream, integers
 
 from .config import TokenTaskConfig
-from .evaluation import Composed, Distinct, Inputs, Sequences, Targets
-from .sequences import Reverse
-from .synthetic import SyntheticTask
+from .metrics import Sequences
+from .sequences import Inputs, Reverse, Targets
+from .synthetic import Distinct, SyntheticTask, first_distinct, lanes
 
 NEW, MIXED = "new", "mixed"
 
@@ -30,7 +30,7 @@ class NewAndMixed:
     num_known: int
     num_held_out: int
 
-    def check(self, task: Composed) -> None:
+    def check(self, task: SyntheticTask) -> None:
         """Refuse a task without that many sequences of new ids.
 
         Raises:
@@ -49,23 +49,12 @@ class NewAndMixed:
             )
         Distinct(num_held_out=2 * self.num_held_out).check(task)
 
-    def inputs(self, task: Composed, stream: RandomStream) -> Inputs:
+    def inputs(self, task: SyntheticTask, stream: RandomStream) -> Inputs:
         """Take the first distinct sequences of either sort."""
-        num_new = task.vocab_size - self.num_known
-        rows = np.empty((0, task.longest), dtype=np.int64)
-        for place in range(2):
-            lane = 0
-            while len(rows) < (place + 1) * self.num_held_out:
-                words = stream.words(place, self.num_held_out * task.longest, lane)
-                words = words.reshape(self.num_held_out, task.longest)
-                drawn = (
-                    task.source.draw(words) if place else self.num_known + integers(words, num_new)
-                )
-                rows = np.concatenate([rows, drawn])
-                _, first = np.unique(rows, axis=0, return_index=True)
-                rows = rows[np.sort(first)][: (place + 1) * self.num_held_out]
-                lane += 1
-        return rows
+        wanted, num_new = self.num_held_out, task.vocab_size - self.num_known
+        new, mixed = (lanes(stream, place, wanted, task.longest) for place in range(2))
+        rows = first_distinct((self.num_known + integers(some, num_new) for some in new), wanted)
+        return first_distinct(chain([rows], map(task.source.draw, mixed)), 2 * wanted)
 
     def mark(self, targets: Targets) -> Targets:
         """Ask for everything."""

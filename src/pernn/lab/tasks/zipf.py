@@ -15,7 +15,7 @@ from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.randomness import uniform
 
 from .config import TokenTaskConfig
-from .evaluation import Sequences
+from .metrics import Sequences
 from .sequences import Inputs, Reverse, Words
 from .synthetic import SyntheticTask
 
