@@ -43,6 +43,32 @@ ENCODINGS = Registry(
 )
 
 
+class OwnEncodingConfig(EncodingConfig):
+    """Base of the configs of this package's encodings.
+
+    Attributes:
+        module: Class of `pernn.encodings`, which takes the fields as keywords.
+        is_drawn: Whether it also takes a number of positions, and what their vectors are drawn by.
+    """
+
+    module: ClassVar[str]
+    is_drawn: ClassVar[bool] = False
+
+    def build(
+        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
+    ) -> "Encoding":
+        """Build the module."""
+        import pernn.encodings
+
+        values = {name: getattr(self, name) for name in type(self).model_fields if name != "kind"}
+        if "layout" in values:
+            values["layout"] = values["layout"] or layout
+        if self.is_drawn:
+            values |= {"num_positions": num_positions, "generator": generator}
+        encoding: Encoding = getattr(pernn.encodings, self.module)(**values)
+        return encoding
+
+
 class PositionalEncodingConfig(EncodingConfig):
     """Base of encodings with a vector per time step.
 
@@ -61,37 +87,23 @@ class PositionalEncodingConfig(EncodingConfig):
         return {"combine": self.combine, "masked": self.masked}
 
 
-class NoneConfig(EncodingConfig):
+class NoneConfig(OwnEncodingConfig):
     """No positional encoding: the vanilla network."""
 
     kind: Literal["none"] = "none"
     references: ClassVar[tuple[str, ...]] = ()
-
-    def build(
-        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
-    ) -> "Encoding":
-        """Build the module."""
-        from pernn.encodings import NoEncoding
-
-        return NoEncoding()
+    module: ClassVar[str] = "NoEncoding"
 
 
-class RepeatedEmbeddingConfig(EncodingConfig):
+class RepeatedEmbeddingConfig(OwnEncodingConfig):
     """No positional encoding: the embedding twice, the parameter-matched control."""
 
     kind: Literal["repeated_embedding"] = "repeated_embedding"
     references: ClassVar[tuple[str, ...]] = ("morita2024",)
-
-    def build(
-        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
-    ) -> "Encoding":
-        """Build the module."""
-        from pernn.encodings import RepeatedEmbedding
-
-        return RepeatedEmbedding()
+    module: ClassVar[str] = "RepeatedEmbedding"
 
 
-class SinusoidalConfig(PositionalEncodingConfig):
+class SinusoidalConfig(OwnEncodingConfig, PositionalEncodingConfig):
     """Sines and cosines of unit norm.
 
     Attributes:
@@ -104,6 +116,7 @@ class SinusoidalConfig(PositionalEncodingConfig):
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     references: ClassVar[tuple[str, ...]] = ("vaswani2017", "morita2024")
+    module: ClassVar[str] = "Sinusoidal"
     layout: Layout | None = None
     frequencies: tuple[float, ...] | None = None
     phases: tuple[float, ...] | None = None
@@ -134,23 +147,8 @@ class SinusoidalConfig(PositionalEncodingConfig):
             )
         return self
 
-    def build(
-        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
-    ) -> "Encoding":
-        """Build the module."""
-        from pernn.encodings import Sinusoidal
 
-        return Sinusoidal(
-            self.size,
-            layout=self.layout or layout,
-            frequencies=self.frequencies,
-            phases=self.phases,
-            base=self.base,
-            **self.placement(),
-        )
-
-
-class LearnedConfig(PositionalEncodingConfig):
+class LearnedConfig(OwnEncodingConfig, PositionalEncodingConfig):
     """A trainable table.
 
     Attributes:
@@ -159,51 +157,26 @@ class LearnedConfig(PositionalEncodingConfig):
 
     kind: Literal["learned"] = "learned"
     references: ClassVar[tuple[str, ...]] = ("morita2024", "devlin2019")
+    module: ClassVar[str] = "Learned"
+    is_drawn: ClassVar[bool] = True
     normalize: bool = False
 
-    def build(
-        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
-    ) -> "Encoding":
-        """Build the module."""
-        from pernn.encodings import Learned
 
-        return Learned(
-            self.size,
-            num_positions,
-            normalize=self.normalize,
-            generator=generator,
-            **self.placement(),
-        )
-
-
-class RandomConfig(PositionalEncodingConfig):
+class RandomConfig(OwnEncodingConfig, PositionalEncodingConfig):
     """A fixed table of random unit vectors."""
 
     kind: Literal["random"] = "random"
     references: ClassVar[tuple[str, ...]] = ("morita2024",)
-
-    def build(
-        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
-    ) -> "Encoding":
-        """Build the module."""
-        from pernn.encodings import Random
-
-        return Random(self.size, num_positions, generator=generator, **self.placement())
+    module: ClassVar[str] = "Random"
+    is_drawn: ClassVar[bool] = True
 
 
-class ConstantConfig(PositionalEncodingConfig):
+class ConstantConfig(OwnEncodingConfig, PositionalEncodingConfig):
     """A control without a clock: one unit vector at every step."""
 
     kind: Literal["constant"] = "constant"
     references: ClassVar[tuple[str, ...]] = ()
-
-    def build(
-        self, num_positions: int, layout: Layout, generator: "torch.Generator | None" = None
-    ) -> "Encoding":
-        """Build the module."""
-        from pernn.encodings import Constant
-
-        return Constant(self.size, **self.placement())
+    module: ClassVar[str] = "Constant"
 
 
 AnyEncoding = Annotated[SerializeAsAny[EncodingConfig], PlainValidator(ENCODINGS.validate)]
