@@ -8,7 +8,7 @@ import reprlib
 import stat
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_serializer
 
 from pernn.errors import ConfigError, MachineError
 
@@ -38,8 +38,14 @@ C = TypeVar("C", bound="Config")
 
 
 class Config(BaseModel):
-    """Base of all parameters: frozen, strict, without NaN or infinity."""
+    """Base of all parameters: frozen, strict, without NaN or infinity.
 
+    Attributes:
+        younger: Fields that are left out of the file at their default, as they are younger than
+            digests that are published.
+    """
+
+    younger: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, validate_default=True
     )
@@ -53,6 +59,14 @@ class Config(BaseModel):
     # Tells pydantic that validation need not pass through `__init__`: `load` keeps JSON's rules
     # (a list is a tuple) and a complaint is not explained twice.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @model_serializer(mode="wrap")
+    def _without_younger(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        for name in self.younger:
+            if values[name] == type(self).model_fields[name].default:
+                del values[name]
+        return values
 
     @classmethod
     def load(cls: type[C], values: Mapping[str, Any]) -> C:
@@ -337,32 +351,10 @@ class InvalidConfigError(ConfigError):
         return "; ".join(lines)
 
 
-EXPECTED = {
-    "greater_than_equal": "at least {ge:g}",
-    "greater_than": "more than {gt:g}",
-    "less_than_equal": "at most {le:g}",
-    "less_than": "less than {lt:g}",
-    "multiple_of": "a multiple of {multiple_of:g}",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "tuple_type": "a list",
-    "string_pattern_mismatch": "text that matches {pattern}",
-    "too_short": "at least {min_length} values",
-    "too_long": "at most {max_length} values",
-    "literal_error": "{expected}",
-}
-"""What pydantic's types of complaints ask for, in our words."""
-
-
 def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[Problem]:
     for item in error.errors(include_url=False):
         path, kind = ".".join(str(part) for part in item["loc"]), item["type"]
-        context = item.get("ctx", {})
-        cause = context.get("error")
+        cause = item.get("ctx", {}).get("error")
         if isinstance(cause, InvalidConfigError):
             # A part was refused: its own complaints, under the part's path.
             for inner in cause.problems:
@@ -374,9 +366,7 @@ def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[Proble
         elif kind == "value_error":
             yield Problem(path, str(cause))
         else:
-            words = EXPECTED.get(kind)
-            asked = f"expected {words.format(**context)}" if words else item["msg"]
-            yield Problem(path, f"{asked}, got {reprlib.repr(item['input'])}")
+            yield Problem(path, f"{item['msg']}, got {reprlib.repr(item['input'])}")
 
 
 def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:

@@ -1,10 +1,9 @@
 """Parameters of the built-in encodings. Loads torch only to build one."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PlainValidator, SerializeAsAny, model_serializer, model_validator
+from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
 from pernn.encodings import oscillator_problem
 from pernn.lab.config import Part, Registry
@@ -117,16 +116,11 @@ class SinusoidalConfig(OwnEncodingConfig, PositionalEncodingConfig):
     kind: Literal["sinusoidal"] = "sinusoidal"
     references: ClassVar[tuple[str, ...]] = ("vaswani2017", "morita2024")
     module: ClassVar[str] = "Sinusoidal"
+    younger: ClassVar[tuple[str, ...]] = ("frequencies", "phases", "base")
     layout: Layout | None = None
     frequencies: tuple[float, ...] | None = None
     phases: tuple[float, ...] | None = None
     base: float | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
-        values: dict[str, Any] = serialise(self)
-        absent = [key for key in ("frequencies", "phases", "base") if values[key] is None]
-        return {key: value for key, value in values.items() if key not in absent}
 
     @model_validator(mode="after")
     def _oscillators(self) -> "SinusoidalConfig":

@@ -1,16 +1,10 @@
 """`RunSpec`: all that decides a trial's numbers, and nothing else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    Field,
-    PlainValidator,
-    SerializeAsAny,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, PlainValidator, SerializeAsAny, model_validator
 
 import pernn.lab.corpora  # noqa: F401  its task joins the registry
 from pernn.errors import ConfigError
@@ -135,6 +129,7 @@ class RunSpec(Config):
             a directory of its own. Left out of the file if absent.
     """
 
+    younger: ClassVar[tuple[str, ...]] = ("pretraining", "analysis")
     task: AnyTask = ReverseOrderingConfig()
     core: AnyCore = LSTMConfig()
     encoding: AnyEncoding = SinusoidalConfig()
@@ -144,12 +139,6 @@ class RunSpec(Config):
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 111
     pretraining: Pretraining | None = None
     analysis: AnyAnalysis = None
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
-        values: dict[str, Any] = serialise(self)
-        absent = [key for key in ("pretraining", "analysis") if values[key] is None]
-        return {key: value for key, value in values.items() if key not in absent}
 
     @model_validator(mode="after")
     def _widths(self) -> "RunSpec":

@@ -1,11 +1,10 @@
 """Parameters of training, and the two presets. Never loads torch."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from pernn.lab.config import Config
 
@@ -85,6 +84,13 @@ class TrainingConfig(Config):
             file unless they do.
     """
 
+    younger: ClassVar[tuple[str, ...]] = (
+        "micro_batch",
+        "schedule",
+        "encoding_schedule",
+        "optimizer",
+        "frozen_embedding",
+    )
     iterations: Annotated[int, Field(ge=1, le=10**9)] = 300_000
     batch_size: Annotated[int, Field(ge=1, le=10**6)] = 512
     learning_rate: Annotated[float, Field(gt=0, le=1e3)] = 1e-3
@@ -113,16 +119,6 @@ class TrainingConfig(Config):
     def kept_interval(self) -> int:
         """Updates between checkpoints that are kept, beside the last."""
         return math.lcm(self.keep_interval or self.iterations, self.checkpoint_interval)
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_absent(self, serialise: Callable[[Any], Any]) -> dict[str, Any]:
-        values: dict[str, Any] = serialise(self)
-        # Younger than digests that are published.
-        younger = ("micro_batch", "schedule", "encoding_schedule", "optimizer", "frozen_embedding")
-        for name in younger:
-            if values[name] == type(self).model_fields[name].default:
-                del values[name]
-        return values
 
 
 def learning_rate(update: int, config: TrainingConfig) -> float:
