@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.corpora import Grammar, Wikitext, heading_level, paragraphs
+from pernn.lab.corpora import Grammar, GrammarConfig, Wikitext, heading_level, paragraphs
 from pernn.lab.corpora.text import SPLITS, read_lines
 
 LITTLE = Grammar(num_paragraphs=200, num_held_out=60, num_words=64)
@@ -114,7 +114,7 @@ def test_no_two_parts_of_the_grammar_share_a_paragraph():
 @pytest.mark.parametrize("values", [{"num_paragraphs": 0}, {"num_held_out": 0}, {"num_words": 9}])
 def test_an_impossible_grammar_is_refused(values):
     with pytest.raises(ConfigError):
-        Grammar(**values)
+        GrammarConfig(**values)
 
 
 def test_raw_files_are_split_at_line_feeds_only(tmp_path):

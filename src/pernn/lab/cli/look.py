@@ -366,7 +366,14 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
 
     Example: pernn doctor
     """
-    findings = examine(results)
+    findings = [
+        Finding("Python", True, platform.python_version()),
+        *_packages(),
+        Finding("CPU cores", True, str(num_cores())),
+        Finding("memory", True, f"{physical_memory() / 2**30:.0f} GiB"),
+        *_arithmetic(),
+        _directory(results),
+    ]
     if as_json:
         print_json([vars(one) for one in findings])
     else:
@@ -381,20 +388,6 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
                 # Unbroken, so that a command can be copied.
                 console.print(f"{one.what}: {one.remedy}", markup=False, soft_wrap=True)
     return 3 if any(one.required and not one.present for one in findings) else 0
-
-
-def examine(results: Path) -> list[Finding]:
-    """Look at packages, processor, accelerators, memory and the results directory."""
-    return [
-        Finding("Python", True, platform.python_version()),
-        *_packages(),
-        Finding("CPU cores", True, str(num_cores())),
-        Finding("memory", True, f"{physical_memory() / 2**30:.0f} GiB"),
-        _arithmetic(),
-        _updates(),
-        _accelerator(),
-        _directory(results),
-    ]
 
 
 def _packages() -> list[Finding]:
@@ -414,47 +407,30 @@ def _packages() -> list[Finding]:
     return [*found.values()]
 
 
-def _arithmetic() -> Finding:
-    """Return what computes here; kernels are compiled now if that was never done."""
-    remedy = "a C++ compiler with OpenMP, such as g++; without one, training is slower"
-    try:
-        from pernn.kernels import describe_arithmetic, find_kernels
-
-        present, found = find_kernels() is not None, describe_arithmetic()
-    except (ImportError, MachineError) as error:
-        present, found = False, str(error)
-    return Finding("CPU arithmetic", present, found, False, remedy)
-
-
-def _updates() -> Finding:
-    """Return whether updates of the usual network are single compiled calls here."""
+def _arithmetic() -> list[Finding]:
+    """Look at what computes here; kernels are compiled now if that was never done."""
     try:
         import torch
 
-        from pernn.kernels import has_whole_updates
-
-        present = has_whole_updates(torch.device("cpu"))
-    except (ImportError, MachineError):
-        present = False
-    found = (
-        "one compiled call (one layer of elman, gru or lstm, up to 384 units, fp32)"
-        if present
-        else "autograd"
-    )
-    remedy = "a C++ compiler with OpenMP and a processor with AVX2 or AVX-512"
-    return Finding("CPU updates", present, found, False, remedy)
-
-
-def _accelerator() -> Finding:
-    remedy = "a CUDA build of torch and an NVIDIA driver; everything also runs on the CPU"
+        from pernn.kernels import describe_arithmetic, find_kernels, has_whole_updates
+    except ImportError:
+        return []  # The package is found to be missing.
     try:
-        import torch
-    except ImportError as error:
-        return Finding("CUDA device", False, str(error), False, remedy)
-    if not torch.cuda.is_available():
-        return Finding("CUDA device", False, "none", False, remedy)
-    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return Finding("CUDA device", True, ", ".join(names), False)
+        has_kernels, found = find_kernels() is not None, describe_arithmetic()
+        is_whole = has_whole_updates(torch.device("cpu"))
+    except MachineError as error:
+        has_kernels, found, is_whole = False, str(error), False
+    whole = "one compiled call (one layer of elman, gru or lstm, up to 384 units, fp32)"
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    compiler = "a C++ compiler with OpenMP"
+    slower = f"{compiler}, such as g++; without one, training is slower"
+    vectors = f"{compiler} and a processor with AVX2 or AVX-512"
+    cuda = "a CUDA build of torch and an NVIDIA driver; everything also runs on the CPU"
+    return [
+        Finding("CPU arithmetic", has_kernels, found, False, slower),
+        Finding("CPU updates", is_whole, whole if is_whole else "autograd", False, vectors),
+        Finding("CUDA device", bool(gpus), ", ".join(gpus) or "none", False, cuda),
+    ]
 
 
 def _directory(results: Path) -> Finding:

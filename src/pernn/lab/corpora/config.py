@@ -23,9 +23,9 @@ class CorpusConfig(Part):
     """Base of all corpora's configs."""
 
     @property
-    @abstractmethod
     def title(self) -> str:
         """Name of the corpus, for folders and labels: letters, digits, `.`, `_` and `-`."""
+        return getattr(self, "name", self.kind.rpartition(":")[2])
 
     @property
     def tokens(self) -> Unit:
@@ -80,11 +80,6 @@ class WikitextConfig(CorpusConfig):
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
     @property
-    def title(self) -> str:
-        """Name of the corpus."""
-        return self.name
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """Plain values that decide the text."""
         return {"kind": self.kind, "name": self.name}
@@ -119,11 +114,6 @@ class GrammarConfig(CorpusConfig):
     num_words: Annotated[int, Field(ge=64, le=50_000)] = 600
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
 
-    @property
-    def title(self) -> str:
-        """Name of the corpus."""
-        return "grammar"
-
     def build(self) -> Corpus:
         """Build the writer."""
         return Grammar(
@@ -150,11 +140,6 @@ class TextConfig(CorpusConfig):
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     paragraphs: tuple[PositiveInt, PositiveInt, PositiveInt]
     unit: Unit = "pieces"
-
-    @property
-    def title(self) -> str:
-        """Name of the corpus."""
-        return self.name
 
     def build(self) -> Corpus:
         """Build the reader."""
