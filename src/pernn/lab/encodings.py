@@ -131,10 +131,6 @@ class SinusoidalConfig(OwnEncodingConfig, PositionalEncodingConfig):
         size = self.size if "size" in self.model_fields_set else None
         if problem := oscillator_problem(size, self.frequencies, self.phases, self.base):
             raise ValueError(problem)
-        return self
-
-    @model_validator(mode="after")
-    def _even(self) -> "SinusoidalConfig":
         if self.size % 2:
             raise ValueError(
                 f"size must be even (a sine and a cosine per frequency), got {self.size}"

@@ -8,11 +8,12 @@ from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED
 
 Vectors = Float32[np.ndarray, "batch time width"]
+Cosines = Float64[np.ndarray, "batch time"]
+Ids = Int[np.ndarray, "batch scored"]
+BoolArray = Bool[np.ndarray, "..."]
 
 
-def cosine_similarities(
-    predictions: Vectors, targets: Vectors
-) -> Float64[np.ndarray, "batch time"]:
+def cosine_similarities(predictions: Vectors, targets: Vectors) -> Cosines:
     """Compare vectors by their angle.
 
     Args:
@@ -27,32 +28,23 @@ def cosine_similarities(
         np.sqrt((part * part).sum(axis=2, dtype=np.float64)) for part in (predictions, targets)
     ]
     found = products / np.maximum(lengths[0] * lengths[1], np.finfo(np.float64).tiny)
-    cosines: Float64[np.ndarray, "batch time"] = np.clip(found, -1, 1)
+    cosines: Cosines = np.clip(found, -1, 1)
     return cosines
 
 
-BoolArray = Bool[np.ndarray, "..."]
-
-
-def token_accuracy(
-    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
-) -> float:
+def token_accuracy(predictions: Ids, targets: Ids) -> float:
     """Share of scored tokens that are right, in [0, 1]."""
     scored = _scored(predictions, targets)
     return float((predictions == targets)[scored].mean())
 
 
-def sequence_accuracy(
-    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
-) -> float:
+def sequence_accuracy(predictions: Ids, targets: Ids) -> float:
     """Return the share of sequences without an error, in [0, 1]."""
     scored = _scored(predictions, targets)
     return float(((predictions == targets) | ~scored).all(axis=1).mean())
 
 
-def ascending_pair_share(
-    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
-) -> float:
+def ascending_pair_share(predictions: Ids, targets: Ids) -> float:
     """Return the share of ascending neighbouring predictions, in [0, 1].
 
     Right or wrong; equal neighbours are in order, as tokens that are sorted may occur more than
@@ -65,9 +57,7 @@ def ascending_pair_share(
     return float((steps >= 0).mean()) if steps.size else 1.0
 
 
-def ascending_sequence_share(
-    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
-) -> float:
+def ascending_sequence_share(predictions: Ids, targets: Ids) -> float:
     """Return the share of predicted sequences that ascend throughout, in [0, 1].
 
     Right or wrong; equal neighbours are in order. One swapped pair spoils a whole sequence, so this
@@ -77,9 +67,7 @@ def ascending_sequence_share(
     return float(np.mean([row == sorted(row) for row in rows]))
 
 
-def edit_distances(
-    predictions: Int[np.ndarray, "batch scored"], targets: Int[np.ndarray, "batch scored"]
-) -> Int64[np.ndarray, " batch"]:
+def edit_distances(predictions: Ids, targets: Ids) -> Int64[np.ndarray, " batch"]:
     """Count each sequence's insertions, deletions, substitutions and transpositions.
 
     The unrestricted variant: a substring may be edited more than once. At most the number of
@@ -92,9 +80,7 @@ def edit_distances(
     return np.array([DamerauLevenshtein.distance(left, right) for left, right in pairs])
 
 
-def _rows(
-    ids: Int[np.ndarray, "batch scored"], scored: Bool[np.ndarray, "batch scored"]
-) -> list[list[int]]:
+def _rows(ids: Ids, scored: BoolArray) -> list[list[int]]:
     if scored.all():
         return ids.tolist()  # type: ignore[no-any-return]
     return [row[mask].tolist() for row, mask in zip(ids, scored, strict=True)]

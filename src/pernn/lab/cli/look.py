@@ -421,7 +421,8 @@ def _arithmetic() -> list[Finding]:
     except MachineError as error:
         has_kernels, found, is_whole = False, str(error), False
     whole = "one compiled call (one layer of elman, gru or lstm, up to 384 units, fp32)"
-    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpus = [torch.cuda.get_device_name(number) for number in range(num_gpus)]
     compiler = "a C++ compiler with OpenMP"
     slower = f"{compiler}, such as g++; without one, training is slower"
     vectors = f"{compiler} and a processor with AVX2 or AVX-512"

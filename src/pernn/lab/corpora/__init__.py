@@ -30,7 +30,6 @@ from .text import (
     Wikitext as Wikitext,
     data_root as data_root,
     heading_level as heading_level,
-    paragraphs as paragraphs,
     raw_folder as raw_folder,
 )
 

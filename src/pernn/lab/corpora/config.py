@@ -116,12 +116,7 @@ class GrammarConfig(CorpusConfig):
 
     def build(self) -> Corpus:
         """Build the writer."""
-        return Grammar(
-            num_paragraphs=self.num_paragraphs,
-            num_held_out=self.num_held_out,
-            num_words=self.num_words,
-            seed=self.seed,
-        )
+        return Grammar(**self.model_dump(exclude={"kind"}))
 
 
 class TextConfig(CorpusConfig):

@@ -21,6 +21,8 @@ from .pieces import UNKNOWN
 from .preparation import EncodedCorpus, check_source, prepare
 from .text import Rules, Split
 
+Losses = Float64[np.ndarray, "paragraphs scored"]
+
 
 class LanguageModellingConfig(TaskConfig):
     """Predict each token of a paragraph from those before it.
@@ -254,9 +256,7 @@ def perplexity(losses: Float64[np.ndarray, " tokens"]) -> float:
     return float(np.exp(losses.mean()))
 
 
-def by_position(
-    losses: Float64[np.ndarray, "paragraphs scored"], scored: Bool[np.ndarray, "paragraphs scored"]
-) -> Table:
+def by_position(losses: Losses, scored: Bool[np.ndarray, "paragraphs scored"]) -> Table:
     """Return the perplexity by position, in ranges from powers of two.
 
     Position 2^k, if it is the last one, belongs to the row before.

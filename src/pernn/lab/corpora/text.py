@@ -159,11 +159,6 @@ def is_blank(line: str) -> bool:
     return not line or line.isspace()
 
 
-def paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Return the paragraphs of raw lines, without headings and blank lines."""
-    return (line.text for line in read_lines(lines) if not line.level)
-
-
 ENDINGS = ("raw", "tokens", "txt")
 PARQUET_NAMES: dict[Split, str] = {"train": "train", "valid": "validation", "test": "test"}
 

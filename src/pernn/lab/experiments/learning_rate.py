@@ -29,7 +29,7 @@ from .grids import (
     widths,
 )
 from .predicates import Choice, Claim, with_primary
-from .tuning import at_best, at_values, over_values
+from .tuning import at_best, over_values
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 """Peak rates that are tried: the published one, and upwards, as smaller networks take more."""
@@ -41,7 +41,6 @@ def tuned(
     name: str,
     claims: Iterable[str],
     rates: tuple[float, ...] = RATES,
-    validation: tuple[int, ...] = VALIDATION_SEEDS,
     rows: Columns | None = None,
 ) -> Experiment:
     """Return an experiment, judged at each condition's best peak rate.
@@ -50,9 +49,9 @@ def tuned(
         experiment: Any; its trials are run at every rate.
         name: That of the new experiment.
         claims: Names of claims that are carried over: each is judged at the best rate of each
-            condition (`NAME_tuned`), and at each rate for all (`NAME_at_RATE`).
+            condition (`NAME_tuned`), chosen by validation seeds, and at each rate for all
+            (`NAME_at_RATE`).
         rates: Peak rates.
-        validation: Seeds whose held-out sequences choose; they take part in no comparison.
         rows: Column whose values get a block of rows each in the figure; needed where its panels
             and lines do not tell all conditions apart.
 
@@ -64,13 +63,9 @@ def tuned(
     return replace(
         experiment,
         name=name,
-        scales={
-            scale: _at_rates(specs, rates, validation) for scale, specs in experiment.scales.items()
-        },
+        scales={scale: _at_rates(specs, rates) for scale, specs in experiment.scales.items()},
         claims=tuple(
-            found
-            for one in claims
-            for found in _claims(wanted[one], layout.metrics[0], rates, validation)
+            found for one in claims for found in _claims(wanted[one], layout.metrics[0], rates)
         ),
         figure=over_values(layout, RATE, layout.panels, rows),
         labels={RATE: LABELS[RATE], **experiment.labels},
@@ -79,20 +74,24 @@ def tuned(
 
 
 def _at_rates(
-    specs: Callable[[], tuple[RunSpec, ...]],
-    rates: tuple[float, ...],
-    validation: tuple[int, ...] = VALIDATION_SEEDS,
+    specs: Callable[[], tuple[RunSpec, ...]], rates: tuple[float, ...]
 ) -> Callable[[], tuple[RunSpec, ...]]:
-    return lambda: at_values(specs(), RATE, rates, validation)
+    """Return a grid at several rates, with validation seeds last; seeds stay outermost."""
+
+    def at_rates() -> tuple[RunSpec, ...]:
+        final = specs()
+        more = (spec.override({"seed": seed}) for seed in VALIDATION_SEEDS for spec in final)
+        every = dict.fromkeys((*final, *more))
+        return tuple(spec.override({RATE: rate}) for spec in every for rate in rates)
+
+    return at_rates
 
 
-def _claims(
-    claim: Claim, metric: str, rates: tuple[float, ...], validation: tuple[int, ...]
-) -> list[Claim]:
-    best = Choice(RATE, metric, validation)
+def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
+    best = Choice(RATE, metric, VALIDATION_SEEDS)
     statement = claim.statement.rstrip(".")
     return [
-        at_best(claim, RATE, metric, validation),
+        at_best(claim, RATE, metric),
         *(
             replace(
                 claim,

@@ -6,7 +6,7 @@ further ones where the best lies at an end, then the other seeds at the chosen v
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -169,9 +169,7 @@ def tune(
     return made, Tuning(column, read_grid(str(text)), metric, tuple(base))
 
 
-def at_best(
-    claim: Claim, column: str, metric: str, validation: tuple[int, ...] = VALIDATION_SEEDS
-) -> Claim:
+def at_best(claim: Claim, column: str, metric: str) -> Claim:
     """Return a claim about conditions at their own best values."""
     name = "peak rate" if column == "training.learning_rate" else column
     return replace(
@@ -179,7 +177,7 @@ def at_best(
         name=f"{claim.name}_tuned",
         statement=f"{claim.statement.rstrip('.')}, each network at its own best {name} "
         "(our check).",
-        choice=Choice(column, metric, validation),
+        choice=Choice(column, metric, VALIDATION_SEEDS),
     )
 
 
@@ -196,19 +194,3 @@ def over_values(
         contrast=layout.contrast,
         x_base=10,
     )
-
-
-def at_values(
-    specs: Iterable[RunSpec],
-    column: str,
-    values: tuple[float, ...],
-    validation: tuple[int, ...] = VALIDATION_SEEDS,
-) -> tuple[RunSpec, ...]:
-    """Return a grid at several values, with validation seeds too.
-
-    Seeds stay outermost, those of the validation last.
-    """
-    final = tuple(specs)
-    more = [spec.override({"seed": seed}) for seed in validation for spec in final]
-    every = dict.fromkeys((*final, *more))
-    return tuple(spec.override({column: value}) for spec in every for value in values)

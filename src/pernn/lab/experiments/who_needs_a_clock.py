@@ -15,7 +15,16 @@ from collections.abc import Callable
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import CORES, OURS, PLACE, claims_about, encoding_helps, labels, lay_out
+from .comparisons import (
+    CORES,
+    OURS,
+    PLACE,
+    Source,
+    claims_about,
+    encoding_helps,
+    labels,
+    lay_out,
+)
 from .experiment import Experiment
 from .grids import (
     DEMO_PACED,
@@ -55,21 +64,21 @@ def _scales(*names: str) -> dict[str, Callable[[], tuple[RunSpec, ...]]]:
     )
 
 
-def _gains_more(core: str, other: str) -> DiffersMore:
-    """State that a core gains more from the encoding than another."""
+def _gains_more(name: str, core: str, other: str, source: Source, aside: str = "") -> Claim:
+    """Claim that a core gains more from the encoding than another."""
     between = Contrast("core.kind", treated=core, baseline=other)
-    return DiffersMore("token_accuracy", {}, ENCODING, between, "task.vocab_size")
+    return Claim(
+        name=name,
+        statement=f"The {CORES[core]}{aside} gains more from the encoding than the {CORES[other]} "
+        "(our check).",
+        source=source,
+        predicate=DiffersMore("token_accuracy", {}, ENCODING, between, "task.vocab_size"),
+    )
 
 
 CLAIMS = (
     *(
-        Claim(
-            name=f"gains_more_{core}",
-            statement=f"The {CORES[core]}, whose gates do not see the state, gains more from the "
-            f"encoding than the {CORES[other]} (our check).",
-            source=PLACE,
-            predicate=_gains_more(core, other),
-        )
+        _gains_more(f"gains_more_{core}", core, other, PLACE, ", whose gates do not see the state,")
         for core, other in BLIND.items()
     ),
     *claims_about(
@@ -110,13 +119,7 @@ TRANSFORMER = Experiment(
     claims=with_primary(
         (
             *(
-                Claim(
-                    name=f"gains_more_than_{other}",
-                    statement=f"The {CORES[REFERENCE]} gains more from the encoding than the "
-                    f"{CORES[other]} (our check).",
-                    source=SOURCE,
-                    predicate=_gains_more(REFERENCE, other),
-                )
+                _gains_more(f"gains_more_than_{other}", REFERENCE, other, SOURCE)
                 for other in ("gru", "lstm")
             ),
             *(encoding_helps(core, SOURCE) for core in COMPARED),

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Int64
 from pydantic import Field
 
 from pernn.errors import ConfigError
@@ -13,7 +12,7 @@ from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Tabl
 from pernn.randomness import RandomStream, integers
 
 from .config import TaskConfig
-from .sequences import DualFrequency, Fixed, Reverse
+from .sequences import DualFrequency, Fixed, Inputs, Reverse, Targets
 from .synthetic import SyntheticTask, first_distinct, lanes
 
 CLASSES = ("Frequent", "Rare")
@@ -64,9 +63,7 @@ class OneTarget:
                 f"only {possible:,} exist"
             )
 
-    def inputs(
-        self, task: SyntheticTask, stream: RandomStream
-    ) -> Int64[np.ndarray, "held_out input_time"]:
+    def inputs(self, task: SyntheticTask, stream: RandomStream) -> Inputs:
         """Draw distinct sequences of ranks, each for every condition."""
         half, length = task.vocab_size // 2, task.longest
         wanted = length * self.num_per_cell
@@ -80,9 +77,7 @@ class OneTarget:
         ]
         return np.concatenate(conditions)
 
-    def mark(
-        self, targets: Int64[np.ndarray, "held_out scored"]
-    ) -> Int64[np.ndarray, "held_out scored"]:
+    def mark(self, targets: Targets) -> Targets:
         """Ask for the target token only."""
         length = targets.shape[1]
         places = np.indices((2, 2, length, self.num_per_cell))[2].reshape(-1, 1)

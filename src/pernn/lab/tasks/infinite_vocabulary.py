@@ -60,9 +60,7 @@ class Spherical:
         return vectors
 
 
-def normals(
-    words: UInt64[np.ndarray, "rows words"],
-) -> Float64[np.ndarray, "rows deviates"]:
+def normals(words: UInt64[np.ndarray, "rows words"]) -> Float64[np.ndarray, "rows deviates"]:
     """Return two independent standard normal deviates for every word.
 
     Returns:
@@ -91,9 +89,7 @@ def _logarithm(chances: Numbers) -> Numbers:
     return found
 
 
-def _circle(
-    angles: Numbers,
-) -> tuple[Numbers, Numbers]:
+def _circle(angles: Numbers) -> tuple[Numbers, Numbers]:
     """Cosine and sine of angles within ±π/4."""
     square = angles * angles
     return _polynomial(COSINE, square), angles * _polynomial(SINE, square)
