@@ -99,6 +99,7 @@ CATALOGUE = {
     "more_training": Entry(
         "Do vanilla networks catch up with more training or larger batches?",
         "v3, section 4.2; v5, section 4.1",
+        "other_trainings",
     ),
     "learning_rate": Entry(
         "Does the encoding still help if each network has its own best learning rate?",
@@ -151,11 +152,12 @@ CATALOGUE = {
     "other_optimizers": Entry(
         "Does the gain go with Adam, or with the training of the tokens' vectors?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
+        "other_trainings",
     ),
     "other_optimizers_gru": Entry(
         "Is the GRU's gain Adam's, or that of trained token vectors?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
-        "other_optimizers",
+        "other_trainings",
     ),
     "longer_inputs": Entry(
         "Does an encoding serve inputs longer than those it was trained with?",

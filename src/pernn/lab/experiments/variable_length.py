@@ -8,6 +8,7 @@ Source: Morita (2024), versions 2 and 3, appendix B and figure 9; longer inputs 
 """
 
 from functools import partial
+from typing import Literal
 
 from .comparisons import OURS, claims_about, lay_out, named
 from .experiment import Experiment
@@ -84,6 +85,14 @@ PLAIN = {"task.codes": None}
 LONGER: Settings = {"length": BEYOND}
 
 
+def _beyond(
+    here: Settings, contrast: Contrast, where: Settings | None = None, sign: Literal[1, -1] = 1
+) -> Differs:
+    """State the sign of a difference with longer inputs."""
+    where = {**here, **LONGER, **(where or {})}
+    return Differs(METRIC, where, contrast, "length", BEYOND, sign=sign)
+
+
 def _claims(core: str) -> list[Claim]:
     about = partial(
         claims_about, conditions=kinds(core), source=SOURCE, table="by_length", ours=True
@@ -106,44 +115,25 @@ def _claims(core: str) -> list[Claim]:
         *about(
             "sinusoids_cost_{core}",
             "With longer inputs the {core} with sinusoids is below the vanilla one",
-            lambda here: Differs(
-                METRIC, {**here, **LONGER, **PLAIN}, ENCODING, "length", BEYOND, sign=-1
-            ),
+            lambda here: _beyond(here, ENCODING, PLAIN, -1),
         ),
         *about(
             "onset_helps_{core}",
             "With longer inputs the {core} with sinusoids from a random onset is above the vanilla "
             "one",
-            lambda here: Differs(
-                METRIC,
-                {**here, **LONGER, **ARMS["Vanilla"]},
-                Contrast("task.codes", treated="onset", baseline=None),
-                "length",
-                BEYOND,
-            ),
+            lambda here: _beyond(here, Contrast("task.codes", "onset", None), ARMS["Vanilla"]),
         ),
         *about(
             "onset_mends_{core}",
             "With longer inputs the {core} with sinusoids is better off from a random onset",
-            lambda here: Differs(
-                METRIC,
-                {**here, **LONGER},
-                Contrast("encoding.kind", "none", "sinusoidal", {"task.codes": "onset"}),
-                "length",
-                BEYOND,
+            lambda here: _beyond(
+                here, Contrast("encoding.kind", "none", "sinusoidal", {"task.codes": "onset"})
             ),
         ),
         *about(
             "table_below_sinusoids_{core}",
             "With longer inputs the {core} with a learned table is below that with sinusoids",
-            lambda here: Differs(
-                METRIC,
-                {**here, **LONGER},
-                Contrast("encoding.kind", "learned", "sinusoidal"),
-                "length",
-                BEYOND,
-                sign=-1,
-            ),
+            lambda here: _beyond(here, Contrast("encoding.kind", "learned", "sinusoidal"), sign=-1),
         ),
         *about(
             "learnt_within_{core}",

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from pernn.lab.interfaces import UNSCORED, Batch, Task
+import numpy as np
+
+from pernn.lab.interfaces import UNSCORED, Task
 
 BLANK = "."
 """Stands where no answer is expected."""
@@ -59,17 +61,18 @@ class Picture:
 def draw_pictures(task: Task, num_samples: int = 1, seed: int = 111) -> list[Picture]:
     """Return the first training sequences of a seed, without their padding."""
     batch = task.stream(seed).train(0, num_samples)
-    if batch.targets.ndim == 3:
-        return _vectors(batch)
-    # Of a coded task the ids are drawn.
-    ids = batch.tokens[..., 0].astype(int) if batch.tokens.ndim == 3 else batch.tokens
-    query, *others = task.extra_rows or ("",)
+    has_vectors = batch.targets.ndim == 3
+    query, *others = task.extra_rows or ("0" if has_vectors else "",)
     names = {task.vocab_size + place: name for place, name in enumerate([query, *others])}
+
+    def word(value: float) -> int | str:
+        return f"{value:.2f}…" if has_vectors else names.get(int(value), int(value))
+
     before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
     pictures = []
-    for tokens, targets in zip(ids.tolist(), batch.targets.tolist(), strict=True):
-        inputs = [*(names.get(token, token) for token in tokens), *[query] * batch.num_queries]
-        answers = [None if target == UNSCORED else target for target in targets]
+    for tokens, targets in zip(_firsts(batch.tokens), _firsts(batch.targets), strict=True):
+        inputs = [*map(word, tokens), *[query] * batch.num_queries]
+        answers = [None if target == UNSCORED else word(target) for target in targets]
         answers = [*[None] * before, *answers]
         # Queries after the last answer only fill up the batch: the sequence ends before them.
         while answers[-1] is None and inputs[-1] == query:
@@ -78,15 +81,7 @@ def draw_pictures(task: Task, num_samples: int = 1, seed: int = 111) -> list[Pic
     return pictures
 
 
-def _vectors(batch: Batch) -> list[Picture]:
-    """Draw vectors by their first components."""
-    before = batch.tokens.shape[1] + batch.num_queries - batch.targets.shape[1]
-    return [
-        Picture(
-            inputs=(*(f"{first:.2f}…" for first in shown), *["0"] * batch.num_queries),
-            targets=(*[None] * before, *(f"{first:.2f}…" for first in expected)),
-        )
-        for shown, expected in zip(
-            batch.tokens[:, :, 0].tolist(), batch.targets[:, :, 0].tolist(), strict=True
-        )
-    ]
+def _firsts(array: np.ndarray) -> list[list[float]]:
+    """Return ids, or the first components of vectors: of a coded task the id."""
+    found: list[list[float]] = (array if array.ndim == 2 else array[..., 0]).tolist()
+    return found

@@ -148,8 +148,7 @@ class Uniform:
 
     def num_sequences(self, length: int) -> int:
         """Count the distinct sequences of a length."""
-        count: int = self.vocab_size**length
-        return count
+        return int(self.vocab_size**length)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,8 +193,7 @@ class DualFrequency:
 
     def num_sequences(self, length: int) -> int:
         """Count the distinct sequences of a length."""
-        count: int = self.vocab_size**length
-        return count
+        return int(self.vocab_size**length)
 
 
 @dataclass(frozen=True, kw_only=True)

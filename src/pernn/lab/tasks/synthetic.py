@@ -160,8 +160,7 @@ class SyntheticTask:
     @property
     def num_scored(self) -> int:
         """Number of targets of the longest sequence."""
-        number: int = self._example.targets.shape[1]
-        return number
+        return int(self._example.targets.shape[1])
 
     @property
     def num_queries(self) -> int:
@@ -171,8 +170,7 @@ class SyntheticTask:
     @property
     def num_steps(self) -> int:
         """Number of time steps of the longest sequence, both phases."""
-        number: int = self._example.tokens.shape[1] + self._example.num_queries
-        return number
+        return int(self._example.tokens.shape[1] + self._example.num_queries)
 
     @cached_property
     def _example(self) -> Batch:
