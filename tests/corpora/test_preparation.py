@@ -31,6 +31,16 @@ from pernn.lab.corpora.preparation import FILES, MANIFEST, seal
 from pernn.lab.corpora.text import SPLITS, read_lines
 
 LITTLE = Grammar(num_paragraphs=120, num_held_out=20, num_words=64)
+
+
+def write(grammar, folder):
+    """Write all parts under the names that WikiText-103 has."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for split in SPLITS:
+        text = "".join(line + "\n" for line in grammar.lines(split))
+        (folder / f"wiki.{split}.raw").write_bytes(text.encode())
+
+
 TRAIN_TEXT = list(paragraphs(LITTLE.lines("train")))
 
 
@@ -112,7 +122,7 @@ def test_as_run_the_pieces_are_sentencepieces_own(as_run, corpus):
 
 
 def test_as_run_paragraphs_without_a_target_are_left_out(root):
-    Grammar(num_paragraphs=301, num_held_out=20, num_words=400).write(raw_folder("little"))
+    write(Grammar(num_paragraphs=301, num_held_out=20, num_words=400), raw_folder("little"))
     path = raw_folder("little") / "wiki.test.raw"
     path.write_text(path.read_text() + " 戦 \n \n 戦戦 \n")
     lines = list(read_lines(WikitextConfig(name="little", num_articles=None).build().lines("test")))
@@ -128,7 +138,7 @@ def test_what_is_prepared_is_not_prepared_again(corpus, small):
 
 
 def test_parquet_and_raw_text_give_equal_corpora(root):
-    LITTLE.write(raw_folder("little"))
+    write(LITTLE, raw_folder("little"))
     folder = raw_folder("columns")
     folder.mkdir(parents=True)
     for split, name in [("train", "train"), ("valid", "validation"), ("test", "test")]:
@@ -152,7 +162,7 @@ def test_missing_files_are_named_and_how_to_get_them(root):
 
 
 def test_a_parquet_file_of_something_else_is_refused(root):
-    LITTLE.write(raw_folder("little"))
+    write(LITTLE, raw_folder("little"))
     (raw_folder("little") / "wiki.test.raw").unlink()
     parquet.write_table(pa.table({"x": [1]}), raw_folder("little") / "test-0.parquet")
     with pytest.raises(CorruptError, match="column 'text'"):
@@ -160,8 +170,8 @@ def test_a_parquet_file_of_something_else_is_refused(root):
 
 
 def test_articles_are_counted(root):
-    LITTLE.write(raw_folder("little"))
-    LITTLE.write(raw_folder("wikitext-103"))
+    write(LITTLE, raw_folder("little"))
+    write(LITTLE, raw_folder("wikitext-103"))
     with pytest.raises(ConfigError, match=r"expected 28,475 / 60 / 60 articles .* found"):
         prepare(LanguageModellingConfig(vocab_size=320))
     with pytest.raises(ConfigError, match="expected 1 / 2 / 3"):
@@ -171,7 +181,7 @@ def test_articles_are_counted(root):
 
 
 def test_a_digest_is_checked(root):
-    LITTLE.write(raw_folder("little"))
+    write(LITTLE, raw_folder("little"))
     digest = prepare(little()).manifest["text_sha256"]
     stages = []
     assert prepare(little(digest=digest), lambda *stage: stages.append(stage))
@@ -182,7 +192,7 @@ def test_a_digest_is_checked(root):
 
 
 def test_a_failed_preparation_leaves_nothing(root):
-    LITTLE.write(raw_folder("little"))
+    write(LITTLE, raw_folder("little"))
     with pytest.raises(ConfigError, match=r"vocab_size 100000 does not fit .*too high"):
         prepare(little().override({"vocab_size": 100_000}))
     assert [path.suffix for path in (root / "prepared").iterdir()] == [".lock"]

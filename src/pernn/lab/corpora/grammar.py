@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, count
-from pathlib import Path
 
-from pernn.lab.store import storing
 from pernn.randomness import RandomStream
 from pernn.randomness import Split as Purpose
 
@@ -90,18 +88,6 @@ class Grammar:
     def sources(self) -> Mapping[str, str]:
         """Return an empty mapping: no file is read."""
         return {}
-
-    def write(self, folder: Path) -> None:
-        """Write all parts under the names that WikiText-103 has.
-
-        Raises:
-            StoreError: If a file cannot be written.
-        """
-        with storing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            for split in SPLITS:
-                text = "".join(line + "\n" for line in self.lines(split))
-                (folder / f"wiki.{split}.raw").write_bytes(text.encode())
 
     def lines(self, split: Split) -> Iterator[str]:
         """Return the raw lines of a part, without their line feeds."""
