@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -208,7 +209,7 @@ def run_sweep(
                 f"results in {one_line(str(root))}"
             )
             with watch(wanted) as on_event:
-                runner.run(wanted, root, _noting(failures, on_event))
+                runner.run(wanted, root, partial(_note, failures, on_event))
         more = plan.with_published(evidence, on_warning, root)
         if limits.reason or failures or only or len(more.specs) == len(plan.specs):
             break
@@ -224,14 +225,10 @@ def run_sweep(
     )
 
 
-def _noting(failures: list[TrialEvent], on_event: OnEvent) -> OnEvent:
-    """Return what keeps the failures among events, and hands them all on."""
-
-    def note(event: TrialEvent) -> None:
-        failures.extend([event] if event.state == "failed" else [])
-        on_event(event)
-
-    return note
+def _note(failures: list[TrialEvent], on_event: OnEvent, event: TrialEvent) -> None:
+    """Keep an event that is a failure, and hand it on."""
+    failures.extend([event] if event.state == "failed" else [])
+    on_event(event)
 
 
 def save_plan(root: Path, plan: "Plan") -> None:

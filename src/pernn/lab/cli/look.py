@@ -436,9 +436,7 @@ def _arithmetic() -> list[Finding]:
 
 def _directory(results: Path) -> Finding:
     """Look whether results can be written, and how much room there is."""
-    place = results.absolute()
-    while not place.exists():
-        place = place.parent
+    place = next(one for one in (results.absolute(), *results.absolute().parents) if one.exists())
     writable = place.is_dir() and os.access(place, os.W_OK)
     free = shutil.disk_usage(place).free / 2**30
     found = f"{results}: {free:.0f} GiB free" if writable else f"{results}: not writable"

@@ -262,19 +262,18 @@ def by_position(losses: Losses, scored: Bool[np.ndarray, "paragraphs scored"]) -
     Position 2^k, if it is the last one, belongs to the row before.
     """
     width = losses.shape[1]
-    edges = [1]
-    while 2 * edges[-1] < width:
-        edges.append(2 * edges[-1])
-    table: dict[str, list[float | int]] = {"position": [], "perplexity": [], "num_tokens": []}
+    edges = [2**power for power in range(max(1, (width - 1).bit_length()))]
+    found = {}
     for edge, end in zip(edges, [*edges[1:], width + 1], strict=True):
         steps = slice(edge - 1, end - 1)
-        here = losses[:, steps][scored[:, steps]]
-        if not here.size:  # unknown pieces only
-            continue
-        table["position"].append(edge)
-        table["perplexity"].append(perplexity(here))
-        table["num_tokens"].append(here.size)
-    return table
+        found[edge] = losses[:, steps][scored[:, steps]]
+    # Where there are unknown pieces only, nothing is scored.
+    found = {edge: some for edge, some in found.items() if some.size}
+    return {
+        "position": [*found],
+        "perplexity": [perplexity(some) for some in found.values()],
+        "num_tokens": [some.size for some in found.values()],
+    }
 
 
 def frequency_tenths(counts: Int64[np.ndarray, " ids"]) -> Int64[np.ndarray, " ids"]:
@@ -290,10 +289,9 @@ def by_frequency(
     losses: Float64[np.ndarray, " tokens"], tenths: Int64[np.ndarray, " tokens"]
 ) -> Table:
     """Return the mean loss by the target's frequency, frequent tenths first."""
-    table: dict[str, list[float | int]] = {"tenth": [], "loss": [], "num_tokens": []}
-    for tenth in np.unique(tenths).tolist():
-        here = losses[tenths == tenth]
-        table["tenth"].append(tenth + 1)
-        table["loss"].append(float(here.mean()))
-        table["num_tokens"].append(here.size)
-    return table
+    found = {tenth + 1: losses[tenths == tenth] for tenth in np.unique(tenths).tolist()}
+    return {
+        "tenth": [*found],
+        "loss": [float(some.mean()) for some in found.values()],
+        "num_tokens": [some.size for some in found.values()],
+    }

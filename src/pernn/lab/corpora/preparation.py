@@ -314,19 +314,15 @@ def _make(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> None:
             sync(path)
         partial.chmod(0o755)
         sync(partial)
-        _put(partial, folder)
+        try:
+            partial.rename(folder)
+        except OSError:
+            # Where locks do not reach other machines, one of them may have been faster.
+            if not folder.exists():
+                raise
         sync(folder.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _put(partial: Path, folder: Path) -> None:
-    try:
-        partial.rename(folder)
-    except OSError:
-        # Where locks do not reach other machines, one of them may have been faster.
-        if not folder.exists():
-            raise
 
 
 def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -119,21 +120,12 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
     Lines inside tables and formulas look like headings too, but stand in running text. The ends of
     the text count as blank.
     """
-    previous, current = "", ""
-    first = True
-    for following in lines:
-        if not first:
-            yield from _read(previous, current, following)
-            previous = current
-        current, first = following, False
-    yield from _read(previous, current, "")
-
-
-def _read(previous: str, line: str, following: str) -> Iterator[Line]:
-    if is_blank(line):
-        return
-    alone = is_blank(previous) and is_blank(following)
-    yield Line(line.removesuffix(" "), heading_level(line) if alone else 0)
+    previous, line = "", ""
+    for following in chain(lines, [""]):
+        if not is_blank(line):
+            alone = is_blank(previous) and is_blank(following)
+            yield Line(line.removesuffix(" "), heading_level(line) if alone else 0)
+        previous, line = line, following
 
 
 def split_paragraphs(text: str) -> list[str]:
@@ -203,8 +195,7 @@ class Wikitext:
 
     def sources(self) -> Mapping[str, str]:
         """Return the SHA-256 of every file by its name."""
-        files = [*self.files("train"), *self.files("valid"), *self.files("test")]
-        return {path.name: sha256(path) for path in files}
+        return {path.name: sha256(path) for split in SPLITS for path in self.files(split)}
 
 
 def missing(folder: Path, split: Split) -> str:

@@ -1,4 +1,4 @@
-"""Does another training replace the encoding: more of it, larger batches, another optimiser?
+"""Do longer training, larger batches or another optimiser replace the encoding?
 
 The paper says that neither more training nor larger batches help and shows no numbers; which
 vocabularies it means it does not say either. Those of its frequency experiments are taken, where

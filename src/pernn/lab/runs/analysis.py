@@ -304,7 +304,8 @@ class AnalysisRun(Stage):
         self.lines: dict[int, Line] = {}
         self.chosen: Sequence[int] = self.spec.analysed_updates
         if isinstance(self.spec.analysis, AnatomyAnalysis):
-            self.chosen = sorted(find_levels(self.spec.analysis, self.training, self.root))
+            levels, lines = self.spec.analysis.levels, RunDirectory(self.root, run).metrics()
+            self.chosen = sorted(nearest_checkpoints(levels, self.training.training, lines))
 
     @property
     def update(self) -> int:
@@ -428,7 +429,8 @@ class _Measurement:
         if isinstance(config, StabilityAnalysis):
             self.measure = _measure_stability(config, task, spec.seed, budget)
             return
-        self.levels = find_levels(config, first, root)
+        lines = RunDirectory(root, first.fingerprint()).metrics()
+        self.levels = nearest_checkpoints(config.levels, first.training, lines)
         if isinstance(config, AnatomyAnalysis):
             self.measure = Anatomy(config, task, spec.seed, device).tables
         else:
@@ -478,14 +480,6 @@ def _measure_stability(
         return tables
 
     return measure
-
-
-def find_levels(
-    config: AnatomyAnalysis | DescentAnalysis, first: RunSpec, root: Path
-) -> Mapping[int, Sequence[float]]:
-    """Return which levels a training's checkpoints stand for."""
-    lines = RunDirectory(root, first.fingerprint()).read_metrics()
-    return nearest_checkpoints(config.levels, first.training, lines)
 
 
 def _repeat(tables: Tables, levels: Sequence[float]) -> Tables:

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions
+from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
 from pernn.lab.metrics import (
     ascending_pair_share,
     ascending_sequence_share,
@@ -83,17 +83,13 @@ class ByLength:
 
     def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
         """Return a table of lengths."""
-        lengths = (batch.targets != UNSCORED).sum(axis=1)
-        found = np.unique(lengths)
-        accuracies = [
-            token_accuracy(predictions.values[lengths == length], batch.targets[lengths == length])
-            for length in found
-        ]
-        counts = [int((lengths == length).sum()) for length in found]
-        table = {
-            "length": found.tolist(),
-            "token_accuracy": accuracies,
-            "num_sequences": counts,
+        values, targets = predictions.values, batch.targets
+        lengths = (targets != UNSCORED).sum(axis=1)
+        rows = {int(length): lengths == length for length in np.unique(lengths)}
+        table: Table = {
+            "length": [*rows],
+            "token_accuracy": [token_accuracy(values[one], targets[one]) for one in rows.values()],
+            "num_sequences": [int(one.sum()) for one in rows.values()],
         }
         return Measurement({}, {"by_length": table})
 
