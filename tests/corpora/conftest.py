@@ -3,6 +3,7 @@
 import pytest
 
 from pernn.lab.corpora import GrammarConfig, LanguageModellingConfig, prepare
+from pernn.lab.corpora.text import read_lines
 
 MORE_WORDS = {"rules": "as-run", "corpus.num_words": 400}
 """Without pieces for bytes, few words make too few pieces."""
@@ -12,6 +13,10 @@ SMALL = LanguageModellingConfig(
     corpus=GrammarConfig(num_paragraphs=301, num_held_out=40, num_words=64),
     rules="as-written",
 )
+
+
+def paragraphs(lines):
+    return (line.text for line in read_lines(lines) if not line.level)
 
 
 @pytest.fixture(scope="session")

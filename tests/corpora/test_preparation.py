@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from corpora.conftest import MORE_WORDS, SMALL
+from corpora.conftest import MORE_WORDS, SMALL, paragraphs
 from pernn.errors import ConfigError, CorruptError, MachineError, VersionError
 from pernn.lab.corpora import (
     EncodedCorpus,
@@ -21,7 +21,6 @@ from pernn.lab.corpora import (
     LanguageModellingConfig,
     Pieces,
     WikitextConfig,
-    paragraphs,
     prepare,
     prepared_folder,
     raw_folder,

@@ -6,14 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpora.conftest import paragraphs
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.corpora import Grammar, GrammarConfig, Wikitext, heading_level
 from pernn.lab.corpora.text import SPLITS, read_lines
-
-
-def paragraphs(lines):
-    return (line.text for line in read_lines(lines) if not line.level)
-
 
 LITTLE = Grammar(num_paragraphs=200, num_held_out=60, num_words=64)
 
