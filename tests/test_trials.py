@@ -9,7 +9,6 @@ from pyarrow import parquet
 
 from pernn.errors import CorruptError
 from pernn.lab.reports import export_curves
-from pernn.lab.reports.exports import to_json_rows
 from pernn.lab.trials import Trial, beside, describe, gather, lines_of, records_of, settings_of
 from store.finished import finish, spec
 
@@ -83,15 +82,16 @@ def test_curves_are_exported_in_parts_as_they_are_whole(
 ) -> None:
     found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
     expected = beside(lines_of(found), settings_of(found))
-    monkeypatch.setattr("pernn.lab.reports.exports.NUM_ROWS", 77)
+    monkeypatch.setattr("pernn.lab.reports.tables.NUM_ROWS", 77)
     for form in ("csv", "json", "parquet"):
         assert export_curves(found, tmp_path / f"curves.{form}") == len(expected)
     assert (tmp_path / "curves.csv").read_text() == expected.to_csv(index=False)
-    assert (tmp_path / "curves.json").read_bytes() == to_json_rows(records_of(expected))
+    text = json.dumps(records_of(expected), indent=1)
+    assert (tmp_path / "curves.json").read_text() == f"{text}\n"
     rows = parquet.read_table(tmp_path / "curves.parquet").to_pylist()
     assert [{k: v for k, v in row.items() if v is not None} for row in rows] == [
         {k: v for k, v in row.items() if v is not None} for row in records_of(expected)
     ]
     for form in ("csv", "json", "parquet"):
         assert export_curves([], tmp_path / f"none.{form}") == 0
-    assert (tmp_path / "none.json").read_bytes() == to_json_rows([])
+    assert (tmp_path / "none.json").read_text() == "[]\n"

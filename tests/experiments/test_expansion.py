@@ -18,7 +18,7 @@ from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.experiments.grids import SMALL_SEEDS, VALIDATION_SEEDS, first_seeds
 from pernn.lab.reports import judge_all
 from pernn.lab.reports.drawings import draw_curves
-from pernn.lab.reports.series import differences, line_order
+from pernn.lab.reports.forms import differences, line_order
 from pernn.lab.store import load_sweep, save_sweep
 from pernn.lab.sweeps import plan_again, plan_sweep, repeat_command
 from pernn.lab.trials import Trial

@@ -10,7 +10,7 @@ from matplotlib.container import ErrorbarContainer
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
 from pernn.lab.reports import draw, render
-from pernn.lab.reports.series import looks
+from pernn.lab.reports.forms import looks
 from pernn.lab.reports.texts import Labels, footer, names_of
 from reports.trials import ENCODING, experiment, trials
 

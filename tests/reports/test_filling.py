@@ -9,7 +9,7 @@ PARTS = {
     "effect a/b": "0.1 [0, 0.2]",
     "effect a/b@64": "0.3 [0.1, 0.5]",
     "verdict a/b": "supported",
-    "findings a-small": "\n\n| a |\n\n",
+    "findings a-small": "| a |",
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 from pernn.errors import ConfigError
 from pernn.lab.experiments import FigureLayout
 from pernn.lab.reports import draw, render
-from pernn.lab.reports.scales import Scale, log_ticks
+from pernn.lab.reports.panels import Scale, log_ticks
 from pernn.lab.reports.texts import Labels, footer
 from reports.trials import CONDITIONS, ENCODING, SEEDS, experiment, stability, trial, trials
 

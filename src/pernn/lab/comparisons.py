@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,7 +67,8 @@ def compare(
             f"--until is invalid: expected a share of right tokens above 0, and no metric beside "
             f"it, got {until}" + (f" and {metric}" if metric else "")
         )
-    pool = _Pool(root, scale, published, complain, left_out, until)
+    levels = LEVELS if until is None else (*LEVELS, until)
+    pool = _Pool(root, scale, published, complain, left_out, levels)
     conditions = ["=" in text for text in (first, second)]
     if conditions == [True, True]:
         records = pool.read_sweep(sweep) if sweep else pool.read_all(root)
@@ -83,22 +85,17 @@ def compare(
     return compare_sides(one, other, metric or pool.metric([*one.records, *other.records]))
 
 
+@dataclass
 class _Pool:
     """Where trials come from, and which metric their experiments are about."""
 
-    def __init__(
-        self,
-        results: Path,
-        scale: str,
-        published: Path | None,
-        complain: Callable[[str], None],
-        left_out: Callable[[str], None],
-        until: float | None,
-    ) -> None:
-        self.results, self.scale, self.published = results, scale, published
-        self.complain, self.left_out = complain, left_out
-        self.levels = (*LEVELS, *([] if until is None else [until]))
-        self.metrics: list[set[str]] = []
+    results: Path
+    scale: str
+    published: Path | None
+    complain: Callable[[str], None]
+    left_out: Callable[[str], None]
+    levels: Sequence[float]
+    metrics: list[set[str]] = field(default_factory=list)
 
     def read_sweep(self, name: str) -> Records:
         """Return a sweep's finished trials, or published ones if none ran."""

@@ -256,8 +256,7 @@ def rebuild(
     for page in (*own, *pages):
         _fill(page, parts[page.parent])
     if (target / EXPECTATIONS).exists():
-        with storing(target / EXPECTATIONS):
-            expected = (target / EXPECTATIONS).read_text(encoding="utf-8")
+        expected = _read(target / EXPECTATIONS)
         predicted = predicted_and_found(expected, reports, plans=read_registrations())
         write_atomically(target / PREDICTED, predicted.encode())
         own.append(target / PREDICTED)

@@ -496,12 +496,17 @@ def lines_of(trials: Iterable[Trial], num_points: int | None = None) -> "pd.Data
 
 def settings_of(trials: Iterable[Trial]) -> "pd.DataFrame":
     """Return a row of settings per trial, NaN for none."""
+    settings = {one.run: flatten(dict(one.spec)) for one in trials}
+    return rows_of([*settings.values()]).set_axis([*settings])
+
+
+def rows_of(records: Sequence[Row]) -> "pd.DataFrame":
+    """Return records as rows of a frame that leaves integers what they are, NaN for none."""
     import pandas as pd
 
-    settings = {one.run: flatten(dict(one.spec)) for one in trials}
-    keys = dict.fromkeys(key for spec in settings.values() for key in spec)
-    values = {key: [spec.get(key, math.nan) for spec in settings.values()] for key in keys}
-    return pd.DataFrame(values, index=[*settings], dtype=object)
+    columns = dict.fromkeys(key for record in records for key in record)
+    values = {key: [record.get(key, math.nan) for record in records] for key in columns}
+    return pd.DataFrame(values, index=range(len(records)), dtype=object)
 
 
 def records_of(frame: "pd.DataFrame") -> list[Row]:
@@ -592,21 +597,15 @@ def load_curves(results: str | Path = "results", sweep: str | None = None) -> "p
         ConfigError: If there is no such directory or sweep.
         MachineError: If pyarrow is missing, for published trials.
     """
-    import pandas as pd
-
     root = Path(results)
-    published = _published_in(root, sweep)
-    lines: dict[str, Callable[[], Iterable[Mapping[str, Any]]]]
-    if published is None:
-        runs = [RunDirectory(root, run) for run in _runs_of(root, sweep)]
-        specs = {one.fingerprint: flatten(one.read_spec() or {}) for one in runs}
-        lines = {one.fingerprint: one.metrics for one in runs}
-    else:
-        specs = {one.run: flatten(dict(one.spec)) for one in published}
-        lines = {one.run: one.lines for one in published}
-    settings = pd.DataFrame.from_dict(specs, orient="index", dtype=object)
+    trials = _published_in(root, sweep)
+    if trials is None:  # unfinished ones have no result
+        runs = [(run, RunDirectory(root, run).read_spec() or {}) for run in _runs_of(root, sweep)]
+        trials = [Trial(run, spec, {}, {}, {}, root=root) for run, spec in runs]
+    settings = settings_of(trials)
+    settings = settings.where(settings.notna())
     varying = [key for key in settings if settings[key].map(str).nunique() > 1]
-    frame = _frame_of((run, line) for run, read in lines.items() for line in read())
+    frame = _frame_of((one.run, line) for one in trials for line in one.lines())
     return beside(frame, settings[varying].infer_objects())
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .drawings import draw_curves as draw_curves
     from .texts import clean as clean, csv_cell as csv_cell
     from .expectations import predicted_and_found as predicted_and_found
-    from .exports import (
+    from .tables import (
         export_curves as export_curves,
         export_records as export_records,
         require_exportable as require_exportable,
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from .findings import Cell as Cell
     from .texts import Labels as Labels
     from .drawings import FORMATS as FORMATS
-    from .pace import pace_figure as pace_figure, pace_parts as pace_parts
-    from .pairs import Side as Side, select as select
+    from .replication import pace_figure as pace_figure, pace_parts as pace_parts
+    from .comparing import Side as Side, select as select
     from .records import (
         matches as matches,
         paired_differences as paired_differences,
         settings_of as settings_of,
     )
-    from .registered import (
+    from .claims import (
         Registered as Registered,
         claim_digest as claim_digest,
         find_registered as find_registered,

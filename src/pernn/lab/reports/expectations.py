@@ -5,7 +5,6 @@ import math
 import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pernn.errors import ConfigError, counted
@@ -13,7 +12,7 @@ from pernn.lab.store import Registration
 from pernn.lab.trials import unroll
 
 from .claims import Verdict
-from .records import Record, matches, number, sort_key
+from .records import matches, number, sort_key
 from .report import Report
 from .statistics import Interval, student_interval
 from .texts import escape_markdown, markdown_table
@@ -36,13 +35,8 @@ smallest effect seen with 80 % power.
 """
 
 
-@dataclass(frozen=True)
-class _Row:
-    number: str
-    text: str
-    found: str
-    outcome: Outcome
-    fails: bool
+_Row = tuple[str, str, str, Outcome, bool]
+"""Number, expectation, what was found, outcome, and whether the plan calls it a failure."""
 
 
 def predicted_and_found(
@@ -71,9 +65,17 @@ def predicted_and_found(
     for own in (sweep for plan in (plans or {}).values() for sweep in plan.sweeps):
         if found := by_runs.get(frozenset(own.runs)):
             by_name[own.name] = found
+    sections = [
+        {
+            "section": name,
+            "title": f"{plan.title} (registered {plan.date[:10]})",
+            "expectations": plan.expectations,
+        }
+        for name, plan in (plans or {}).items()
+    ]
     parts, every = [], Counter[Outcome]()
     try:
-        for section in [*json.loads(content), *map(_section, (plans or {}).items())]:
+        for section in [*json.loads(content), *sections]:
             rows = [
                 row
                 for one in section["expectations"]
@@ -81,55 +83,44 @@ def predicted_and_found(
                     _of_claims(one, by_name, pages) if "claims" in one else _of_number(one, by_name)
                 )
             ]
-            every += Counter(row.outcome for row in rows)
-            parts.append(f"## {section['section']}. {section['title']}\n\n{_table(rows)}")
+            every += Counter(outcome for *_, outcome, _ in rows)
+            lines = [
+                (
+                    number,
+                    escape_markdown(text),
+                    found,
+                    f"{outcome}; {FAILURE}" if fails else outcome,
+                )
+                for number, text, found, outcome, fails in rows
+            ]
+            table = markdown_table(("no.", "expected", "found", "outcome"), lines)
+            parts.append(f"## {section['section']}. {section['title']}\n\n{table}")
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"expectations.json: {type(error).__name__}: {error}") from error
     counts = ", ".join(f"{every[name]} {name}" for name in OUTCOMES if every[name])
     return "\n\n".join([HEAD.rstrip(), f"{every.total()} rows: {counts}.", *parts]) + "\n"
 
 
-def _section(plan: tuple[str, Registration]) -> Mapping[str, Any]:
-    name, about = plan
-    title = f"{about.title} (registered {about.date[:10]})"
-    return {"section": name, "title": title, "expectations": about.expectations}
-
-
-def _table(rows: Sequence[_Row]) -> str:
-    lines = [
-        (
-            row.number,
-            escape_markdown(row.text),
-            row.found,
-            f"{row.outcome}; {FAILURE}" if row.fails else row.outcome,
-        )
-        for row in rows
-    ]
-    return markdown_table(("no.", "expected", "found", "outcome"), lines)
-
-
 def _of_claims(one: Mapping[str, Any], reports: Mapping[str, Report], pages: str) -> list[_Row]:
-    rows = []
-    text = f"{one['text']}: {one['expected']}"
-    missing = [title for title in one["claims"] if title.partition(": ")[0] not in reports]
-    if missing:
+    expected, rows = one["expected"], list[_Row]()
+    text = f"{one['text']}: {expected}"
+    titles = [title.partition(": ") for title in one["claims"]]
+    if missing := [sweep for sweep, *_ in titles if sweep not in reports]:
         found = f"no trial is published ({counted(len(missing), 'claim')})"
-        rows.append(_Row(one["number"], text, found, "not run", fails=False))
-    for title in one["claims"]:
-        if title in missing:
+        rows.append((one["number"], text, found, "not run", False))
+    for sweep, _, name in titles:
+        if sweep in missing:
             continue
-        sweep, _, name = title.partition(": ")
-        report = reports[sweep]
-        verdicts = {verdict.claim.name: verdict for verdict in report.verdicts}
+        verdicts = {verdict.claim.name: verdict for verdict in reports[sweep].verdicts}
         if name not in verdicts:
             raise ConfigError(f"expectations.json: {sweep} has no claim {name!r}")
         verdict = verdicts[name]
-        outcome = _judge_claim(one["expected"], verdict)
-        is_met = outcome == "held" if one["expected"] == NOT else verdict.verdict == "supported"
-        fails = outcome != "not run" and _fails(one, is_met=is_met)
-        link = posixpath.normpath(f"{pages}/{report.name}/report.md")
+        outcome = _judge_claim(expected, verdict)
+        is_met = outcome == "held" if expected == NOT else verdict.verdict == "supported"
+        fails = bool(one.get("failure")) and outcome != "not run" and not is_met
+        link = posixpath.normpath(f"{pages}/{reports[sweep].name}/report.md")
         found = f"[`{name}`]({link}): {_told(verdict)}"
-        rows.append(_Row(one["number"], text, found, outcome, fails))
+        rows.append((one["number"], text, found, outcome, fails))
     return rows
 
 
@@ -154,21 +145,17 @@ def _judge_claim(expected: str, verdict: Verdict) -> Outcome:
     return "held" if verdict.verdict == expected else "missed"
 
 
-def _fails(one: Mapping[str, Any], *, is_met: bool) -> bool:
-    return bool(one.get("failure")) and not is_met
-
-
 def _of_number(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[_Row]:
     expected, bound = one["expected"], one.get("bound", 0.0)
     text = one["text"] if expected == "open" else f"{one['text']}: {expected} {bound:g}"
     if any(term["sweep"] not in reports for term in one["terms"]):
-        return [_Row(one["number"], text, "no trial is published", "not run", fails=False)]
+        return [(one["number"], text, "no trial is published", "not run", False)]
     values = _values(one, reports)
     interval = student_interval(values)
     outcome = _judge_number(expected, bound, interval)
     found = f"{escape_markdown(str(interval))}, n = {len(values)}"
-    fails = _fails(one, is_met=outcome == "held")
-    return [_Row(one["number"], text, found, outcome, fails)]
+    fails = bool(one.get("failure")) and outcome != "held"
+    return [(one["number"], text, found, outcome, fails)]
 
 
 def _judge_number(expected: str, bound: float, found: Interval) -> Outcome:
@@ -188,25 +175,14 @@ def _values(one: Mapping[str, Any], reports: Mapping[str, Report]) -> list[float
     """Return the weighted sum of the terms' means for each seed that has them all."""
     sums: list[dict[Any, float]] = []
     for term in one["terms"]:
-        rows = unroll(reports[term["sweep"]].records, one.get("table"))
-        sums.append(
-            {
-                seed: term["weight"] * math.fsum(some) / len(some)
-                for seed, some in _by_seed(rows, term["where"], one["metric"]).items()
-            }
-        )
-    seeds = sorted(set.intersection(*(set(some) for some in sums)), key=sort_key)
+        by_seed: dict[Any, list[float]] = defaultdict(list)
+        for row in unroll(reports[term["sweep"]].records, one.get("table")):
+            value = number(row, one["metric"])
+            if value is not None and matches(row, term["where"]):
+                by_seed[row["seed"]].append(value)
+        weight = term["weight"]
+        sums.append({s: weight * math.fsum(some) / len(some) for s, some in by_seed.items()})
+    seeds = sorted(set.intersection(*map(set, sums)), key=sort_key)
     if not seeds:
         raise ConfigError(f"expectations.json: {one['text']}: no trial has it")
     return [math.fsum(some[seed] for some in sums) for seed in seeds]
-
-
-def _by_seed(
-    rows: Sequence[Record], where: Mapping[str, Any], metric: str
-) -> dict[Any, list[float]]:
-    found = defaultdict(list)
-    for row in rows:
-        value = number(row, metric)
-        if value is not None and matches(row, where):
-            found[row["seed"]].append(value)
-    return dict(found)

@@ -18,19 +18,22 @@ from pernn.lab.trials import unroll
 
 from .forms import (
     add_colour_bar,
+    collect,
     collect_cells,
     collect_pairs,
     colours,
+    differences,
     draw_bands,
     draw_cells,
     draw_factors,
     draw_points,
     draw_scatter,
     fit_number,
+    line_order,
 )
-from .grid import Grid, Row
-from .records import Record
-from .scales import (
+from .panels import (
+    Grid,
+    Row,
     Scale,
     begins_far_away,
     fit_metric,
@@ -40,7 +43,7 @@ from .scales import (
     late_values,
     tick_log,
 )
-from .series import collect, differences, line_order
+from .records import Record
 from .texts import SEPARATOR, Labels, footer_items, shorten
 
 Format = Literal["svg", "pdf", "png"]
@@ -196,20 +199,19 @@ def _draw_lines(grid: Grid) -> None:
     late = late_values(across, layout)
     drawn: dict[Row, dict[Axes, list[float]]] = {row: {} for row in grid.rows}
     settled: dict[Row, list[float]] = {row: [] for row in grid.rows}
-    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
-        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
-            if row.metric is None:
-                series = differences(experiment, records, order)
-                axes.axhline(0, color="#000000", linewidth=0.8)
-                axes.margins(y=0.12)
-            else:
-                series = collect(experiment, records, row.metric, order)
-            (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
-            counts = [len(values) for line in series for values in line.points.values()]
-            _count(axes, counts)
-            drawn[row][axes] = [value for line in series for value in line.values]
-            settled[row] += [value for line in series for value in line.values_at(late)]
-        axes_of_row[0].set_ylabel(_quantity(experiment, row.metric))
+    for row, axes, x, records in grid.panels(across):
+        if row.metric is None:
+            series = differences(experiment, records, order)
+            axes.axhline(0, color="#000000", linewidth=0.8)
+            axes.margins(y=0.12)
+        else:
+            series = collect(experiment, records, row.metric, order)
+        (draw_bands if layout.form == "bands" else draw_points)(axes, x, series)
+        _count(axes, [len(values) for line in series for values in line.points.values()])
+        drawn[row][axes] = [value for line in series for value in line.values]
+        settled[row] += [value for line in series for value in line.values_at(late)]
+    for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
+        first.set_ylabel(_quantity(experiment, row.metric))
     _fit_rows(grid, across, drawn, settled)
     for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes)
@@ -258,17 +260,13 @@ def _draw_heat(grid: Grid) -> None:
     (metric,) = layout.metrics
     y = Scale(layout.lines, layout.y_base, grid.label, grid.found)
     panels = [
-        collect_cells(layout, x, y, records, metric)
-        for row in grid.rows
-        for x, records in zip(across, grid.inside(row), strict=False)
+        (axes, x, *collect_cells(layout, x, y, records, metric))
+        for _, axes, x, records in grid.panels(across)
     ]
-    colour = colours(panels)
-    cells_left = iter(panels)
-    for axes_of_row in grid.axes:
-        for axes, x in zip(axes_of_row, across, strict=False):
-            cells = next(cells_left)
-            draw_cells(axes, x, y, cells, colour)
-            _count(axes, cells.counts)
+    colour = colours([means for *_, means, _ in panels])
+    for axes, x, means, counts in panels:
+        draw_cells(axes, x, y, means, colour)
+        _count(axes, counts)
     for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes, cells=True)
     for axes, *_ in grid.axes:
@@ -281,29 +279,30 @@ def _draw_scatters(grid: Grid) -> None:
     layout = grid.layout
     order = line_order(grid.experiment, grid.found)
     across: list[list[float]] = [[] for _ in grid.lowest]
-    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
-        metric, upwards = str(row.metric), []
-        for axes, records, along in zip(axes_of_row, grid.inside(row), across, strict=False):
-            points = collect_pairs(layout, records, metric)
-            draw_scatter(axes, grid.experiment, points, order)
-            along += [point.x for point in points]
-            upwards += [point.y for point in points]
-        fit_metric(axes_of_row[0], metric, upwards, layout.y_base, free=not is_share(metric))
-        axes_of_row[0].set_ylabel(_quantity(grid.experiment, metric))
+    upwards: dict[Row, list[float]] = {row: [] for row in grid.rows}
+    for row, axes, along, records in grid.panels(across):
+        points = collect_pairs(layout, records, str(row.metric))
+        draw_scatter(axes, grid.experiment, points, order)
+        along += [point.x for point in points]
+        upwards[row] += [point.y for point in points]
+    for row, (first, *_) in zip(grid.rows, grid.axes, strict=True):
+        metric = str(row.metric)
+        fit_metric(first, metric, upwards[row], layout.y_base, free=not is_share(metric))
+        first.set_ylabel(_quantity(grid.experiment, metric))
     for axes, along in zip(grid.lowest, across, strict=True):
         fit_number(axes, str(layout.x), along, layout.x_base)
 
 
 def _draw_factors(grid: Grid) -> None:
     layout, across = grid.layout, grid.scales()
-    for row, axes_of_row in zip(grid.rows, grid.axes, strict=True):
-        for axes, x, records in zip(axes_of_row, across, grid.inside(row), strict=False):
-            _count(axes, draw_factors(axes, grid.experiment, x, records))
+    for _, axes, x, records in grid.panels(across):
+        _count(axes, draw_factors(axes, grid.experiment, x, records))
+    for first, *_ in grid.axes:
         # Panels of a row share the axis: factors that lie close need more numbers than powers of 2.
-        tick_log(axes_of_row[0].yaxis, axes_of_row[0].get_ylim(), 2)
+        tick_log(first.yaxis, first.get_ylim(), 2)
         if layout.contrast:
             names = map(grid.label, (layout.contrast.baseline, layout.contrast.treated))
-            axes_of_row[0].set_ylabel(f"Updates,\n{' / '.join(names)}")
+            first.set_ylabel(f"Updates,\n{' / '.join(names)}")
     for axes, x in zip(grid.lowest, across, strict=True):
         x.fit(axes)
 

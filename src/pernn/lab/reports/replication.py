@@ -4,17 +4,27 @@ import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from pernn.errors import ConfigError
 from pernn.lab.config import flatten
-from pernn.lab.experiments import CATALOGUE, find_experiment, names_of
+from pernn.lab.experiments import (
+    CATALOGUE,
+    LEVELS,
+    FigureLayout,
+    find_experiment,
+    names_of,
+    pace_column,
+)
 from pernn.lab.trials import count_machines, unroll
 
-from .claims import Verdict
-from .records import number, paired_differences
-from .registered import judge_experiment
+from .claims import Verdict, judge_experiment
+from .comparing import Side, Sooner, compare_pace
+from .figures import draw, render
+from .records import Record, paired_differences
 from .report import Report
 from .rules import Outcome
 from .statistics import ROUNDING, student_interval
@@ -61,25 +71,21 @@ def scale_table(name: str) -> str:
 
 
 def _by_core(scale: Sequence[Trial], path: str, label: Labels) -> str:
-    cores = dict.fromkeys(trial["core.kind"] for trial in scale)
-    shown = {
-        core: _listed(
-            (trial[path] for trial in scale if trial["core.kind"] == core and path in trial), label
-        )
-        for core in cores
-    }
-    if path == "core.kind" or len(set(shown.values())) == 1:
-        return _listed((trial[path] for trial in scale if path in trial), label)
+    cores: dict[str, dict[Any, None]] = {}
+    for trial in scale:
+        own = cores.setdefault(trial["core.kind"], {})
+        own |= {trial[path]: None} if trial.get(path) is not None else {}
+    if path == "core.kind":
+        return _listed(cores, label)
+    shown = {core: _listed(own, label) for core, own in cores.items()}
+    if len(set(shown.values())) == 1:
+        return next(iter(shown.values()))
     return "; ".join(f"{label(core)} {values}" for core, values in shown.items())
 
 
 def _listed(values: Iterable[Any], label: Labels) -> str:
-    shown = [label(value) for value in dict.fromkeys(map(_hashable, values)) if value is not None]
+    shown = [label(value) for value in values]
     return ", ".join(shown if len(shown) <= MOST else [shown[0], f"{shown[1]} … {shown[-1]}"])
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 SCALES = ("paper", "small", "demo")
@@ -121,14 +127,12 @@ def planned_sweeps(sweeps: Iterable[Report]) -> dict[str, Report]:
     That is one with the settings of its scale, whatever its seeds; a registered one before others.
     """
 
-    def is_registered(one: Report) -> bool:
-        return any(verdict.registration == "registered" for verdict in one.verdicts)
+    def place(one: Report) -> tuple[int, bool]:
+        is_registered = any(verdict.registration == "registered" for verdict in one.verdicts)
+        return SCALES.index(one.scale), not is_registered
 
-    found: dict[str, Report] = {}
     whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
-    for one in sorted(whole, key=lambda one: (SCALES.index(one.scale), not is_registered(one))):
-        found.setdefault(one.experiment.name, one)
-    return found
+    return {one.experiment.name: one for one in sorted(whole, key=place)[::-1]}
 
 
 def count_claims(sweeps: Iterable[Report], experiments: Sequence[str]) -> list[Counted]:
@@ -171,16 +175,17 @@ DECIDED: tuple[Outcome, ...] = ("supported", "contradicted", "inconclusive", "to
 COUNTED = (*DECIDED, "same numbers", "not run")
 OTHER = (*DECIDED, "not run", NOT_ASKED)
 APART = "Apart, and in no total: checks of robustness, trends, and the demo."
-MARK = "<!-- {} -->"
-OF_ONE = re.compile(
-    r"<!-- ((effect|seen|verdict|findings|means|scales) \S+) -->"
-    r"((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?",
+IN_LINE = ("effect", "seen", "verdict")
+OF_ONE = (*IN_LINE, "findings", "means", "scales")
+"""Marks of one claim or sweep, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`.
+
+`EXPERIMENT/CLAIM@64` is the claim's cell whose value is 64. Parts that stand within a line have no
+lines of their own.
+"""
+MARKED = re.compile(
+    r"<!-- ((\w+)(?: \S+)?) -->((?:(?!<!-- \2 ).)*?<!-- /\2 -->)?",
     re.DOTALL,
 )
-"""A mark of one claim or sweep, such as `<!-- effect EXPERIMENT/CLAIM --> … <!-- /effect -->`.
-
-`EXPERIMENT/CLAIM@64` is the claim's cell whose value is 64.
-"""
 
 
 def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, str]:
@@ -190,18 +195,40 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
         reports: All published sweeps.
         pages: Folder of the sweeps' pages, as seen from the page that is filled.
     """
-    claims = count_claims(reports, list(CATALOGUE))
-    return {
-        **_of_claims(claims),
-        **_of_sweeps(reports, pages),
-        **_of_experiments(reports),
-        "experiments": _experiments(),
+    claims, every = count_claims(reports, list(CATALOGUE)), _core_seconds(reports)
+    environments = {one.run: one.environment for report in reports for one in report.trials}
+    machines = [
+        (str(count), escape_markdown(machine))
+        for machine, count in count_machines(environments.values()).items()
+    ]
+    parts = {
+        # The pages of the experiments are in the folder of their list.
+        "experiments": markdown_table(
+            ("experiment", "in the paper", "question"),
+            [(f"[{name}]({name}.md)", one.source, one.question) for name, one in CATALOGUE.items()],
+        ),
         "counts": _counts(claims),
         "scorecard": _scorecard(reports, claims, pages),
         "cost": _cost(reports),
-        "spent": _spent(reports),
-        "machines": _machines(reports),
+        "spent": f"{len(every):,} runs took {_hours(every)} core-hours of CPUs.",
+        "machines": markdown_table(("trials", "ran on"), machines) if machines else "",
     }
+    for claim in claims:
+        parts |= _of_verdict(claim.experiment, claim.verdict)
+    for report in reports:
+        parts[f"findings {report.name}"] = findings(report, _link(pages, report))
+        parts[f"means {report.name}"] = means(report)
+        for verdict in report.verdicts:
+            parts |= _of_verdict(report.name, verdict)
+    planned = planned_sweeps(reports)
+    for name in CATALOGUE:
+        took = ""
+        if (sweep := planned.get(name)) is not None:
+            hours = _hours(_core_seconds([sweep]))
+            took = f"  # published; {len(sweep.trials):,} trials took {hours} core-hours"
+        run = f"```sh\npernn run {name} --scale small{took}\n```"
+        parts[f"scales {name}"] = f"{scale_table(name)}\n\n{run}"
+    return parts
 
 
 def fill(page: str, parts: Mapping[str, str]) -> str:
@@ -214,71 +241,27 @@ def fill(page: str, parts: Mapping[str, str]) -> str:
     """
 
     def one(found: re.Match[str]) -> str:
-        begin, end = MARK.format(found[1]), MARK.format(f"/{found[2]}")
-        if found[1] not in parts:
-            raise ValueError(f"{begin}: no such claim or sweep")
-        if not found[3]:
-            raise ValueError(f"{begin} is never ended by {end}")
-        return f"{begin}{parts[found[1]]}{end}"
+        name, kind, inside = found.groups()
+        if name not in parts:
+            if kind in OF_ONE:
+                raise ValueError(f"<!-- {name} -->: no such claim or sweep")
+            return found[0]
+        if not inside:
+            raise ValueError(f"<!-- {name} --> is never ended by <!-- /{kind} -->")
+        text = parts[name] if kind in IN_LINE else f"\n\n{parts[name] or 'None.'}\n\n"
+        return f"<!-- {name} -->{text}<!-- /{kind} -->"
 
-    page = OF_ONE.sub(one, page)
-    for name, text in parts.items():
-        begin, end = MARK.format(name), MARK.format(f"/{name}")
-        if begin in page and not OF_ONE.match(begin):
-            head, _, rest = page.partition(begin)
-            _, found, tail = rest.partition(end)
-            if not found:
-                raise ValueError(f"{begin} is never ended by {end}")
-            page = f"{head}{begin}\n\n{text or 'None.'}\n\n{end}{tail}"
-    return page
-
-
-def _of_claims(claims: Sequence[Counted]) -> dict[str, str]:
-    """Return effect and verdict of every claim and its cells, by the names of their marks."""
-    parts: dict[str, str] = {}
-    for one in claims:
-        parts |= _of_verdict(one.experiment, one.verdict)
-    return parts
+    return MARKED.sub(one, page)
 
 
 def _of_verdict(place: str, verdict: Verdict) -> dict[str, str]:
+    """Return effect and verdict of a claim and its cells, by the names of their marks."""
     name, found = f"{place}/{verdict.claim.name}", verdict.interval
     parts = {f"verdict {name}": verdict.verdict, f"effect {name}": str(found or "–")}
     if found and verdict.detectable is not None:
         parts[f"seen {name}"] = found.show(verdict.detectable)
     for cell in verdict.cells:
         parts[f"effect {name}@{cell.name.rpartition(' = ')[2]}"] = str(cell.interval)
-    return parts
-
-
-def _of_sweeps(reports: Sequence[Report], pages: str) -> dict[str, str]:
-    """Return tables and verdicts of every sweep, by the names of their marks."""
-    parts: dict[str, str] = {}
-    for one in reports:
-        found = findings(one, _link(pages, one))
-        parts[f"findings {one.name}"] = f"\n\n{found}\n\n"
-        parts[f"means {one.name}"] = f"\n\n{means(one)}\n\n"
-        for verdict in one.verdicts:
-            parts |= _of_verdict(one.name, verdict)
-    return parts
-
-
-def _experiments() -> str:
-    """Return a row per experiment, with a link to its page in the same folder."""
-    rows = [(f"[{name}]({name}.md)", one.source, one.question) for name, one in CATALOGUE.items()]
-    return _table(("experiment", "in the paper", "question"), rows)
-
-
-def _of_experiments(reports: Sequence[Report]) -> dict[str, str]:
-    """Return what each experiment trains at each scale, how to run it, and what it took."""
-    planned, parts = planned_sweeps(reports), {}
-    for name in CATALOGUE:
-        took = ""
-        if (one := planned.get(name)) is not None:
-            hours = _hours(_core_seconds([one]).values())
-            took = f"  # published; {len(one.trials):,} trials took {hours} core-hours"
-        run = f"```sh\npernn run {name} --scale small{took}\n```"
-        parts[f"scales {name}"] = f"\n\n{scale_table(name)}\n\n{run}\n\n"
     return parts
 
 
@@ -289,40 +272,34 @@ def _link(pages: str, report: Report) -> str:
 def _scorecard(reports: Sequence[Report], claims: Sequence[Counted], pages: str) -> str:
     """Return one row per experiment, each claim counted once; then the sweeps that stand apart."""
     planned = planned_sweeps(reports)
-    rows, total = [], Counter[str]()
+    rows = []
     for name in CATALOGUE:
-        count = Counter(one.outcome for one in claims if one.experiment == name)
-        total += count
         sweep = planned.get(name)
         about = (name, "–", "") if sweep is None else _about(sweep, pages, name)
-        rows.append((*about, str(count.total()), *(str(count[kind]) for kind in COUNTED)))
-    counts = (str(total.total()), *(str(total[kind]) for kind in COUNTED))
-    rows.append(("**all**", "", "", *(f"**{text}**" for text in counts)))
-    head = ("experiment", "trials", "n", "claims", *COUNTED)
-    parts = [_table(head, rows), *_same(claims)]
-    if others := [one for one in reports if one not in planned.values()]:
-        parts += [APART, _table(("sweep", "trials", "n", *OTHER), _apart(others, pages))]
-    return "\n\n".join(parts)
-
-
-def _same(claims: Sequence[Counted]) -> list[str]:
-    pairs = [
+        rows.append((*about, *_counted(one for one in claims if one.experiment == name)))
+    rows.append(("**all**", "", "", *(f"**{text}**" for text in _counted(claims))))
+    parts = [markdown_table(("experiment", "trials", "n", "claims", *COUNTED), rows)]
+    same = [
         f"`{one.experiment}: {one.verdict.claim.name}` with `{one.same_as}`"
         for one in claims
         if one.same_as
     ]
-    if not pairs:
-        return []
-    return [f"Claims judged by the very same numbers are counted once: {', '.join(pairs)}."]
-
-
-def _apart(reports: Sequence[Report], pages: str) -> list[tuple[str, ...]]:
-    rows = []
+    if same:
+        parts.append(f"Claims judged by the very same numbers are counted once: {', '.join(same)}.")
+    apart = []
     for report in reports:
-        count = Counter(outcome_apart(report, one) for one in report.verdicts)
-        title = escape_markdown(report.title)
-        rows.append((*_about(report, pages, title), *(str(count[kind]) for kind in OTHER)))
-    return rows
+        if report not in planned.values():
+            count = Counter(outcome_apart(report, one) for one in report.verdicts)
+            about = _about(report, pages, escape_markdown(report.title))
+            apart.append((*about, *(str(count[kind]) for kind in OTHER)))
+    if apart:
+        parts += [APART, markdown_table(("sweep", "trials", "n", *OTHER), apart)]
+    return "\n\n".join(parts)
+
+
+def _counted(claims: Iterable[Counted]) -> list[str]:
+    count = Counter(one.outcome for one in claims)
+    return [str(count.total()), *(str(count[kind]) for kind in COUNTED)]
 
 
 def _about(report: Report, pages: str, name: str) -> tuple[str, str, str]:
@@ -344,21 +321,12 @@ def _counts(claims: Sequence[Counted]) -> str:
 def _cost(reports: Sequence[Report]) -> str:
     """Return what the trials took; what several sweeps share counts once in the sum."""
     rows = [
-        (
-            escape_markdown(report.title),
-            f"{len(report.trials):,}",
-            _hours(_core_seconds([report]).values()),
-        )
-        for report in reports
+        (escape_markdown(one.title), f"{len(one.trials):,}", _hours(_core_seconds([one])))
+        for one in reports
     ]
     every = _core_seconds(reports)
-    rows.append(("all, each run once", f"{len(every):,} runs", _hours(every.values())))
-    return _table(("sweep", "trials", "core-hours"), rows)
-
-
-def _spent(reports: Sequence[Report]) -> str:
-    every = _core_seconds(reports)
-    return f"{len(every):,} runs took {_hours(every.values())} core-hours of CPUs."
+    rows.append(("all, each run once", f"{len(every):,} runs", _hours(every)))
+    return markdown_table(("sweep", "trials", "core-hours"), rows)
 
 
 def _core_seconds(reports: Sequence[Report]) -> dict[str, float]:
@@ -367,18 +335,8 @@ def _core_seconds(reports: Sequence[Report]) -> dict[str, float]:
     return {run: cost for one in trials for run, cost in one.core_seconds.items()}
 
 
-def _machines(reports: Sequence[Report]) -> str:
-    once = {one.run: dict(one.environment) for report in reports for one in report.trials}
-    found = [(str(n), escape_markdown(text)) for text, n in count_machines(once.values()).items()]
-    return _table(("trials", "ran on"), found)
-
-
-def _hours(seconds: Iterable[float]) -> str:
-    return f"{sum(seconds) / 3600:,.1f}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return markdown_table(head, rows) if rows else ""
+def _hours(seconds: Mapping[str, float]) -> str:
+    return f"{sum(seconds.values()) / 3600:,.1f}"
 
 
 def findings(report: Report, page: str) -> str:
@@ -407,28 +365,102 @@ def means(report: Report) -> str:
     layout, label = report.experiment.figure, report.label
     metric, contrast = layout.metrics[0], layout.contrast
     lines = names_of(contrast.column if contrast else layout.lines)
-    axes = (layout.rows, layout.panels, layout.lines, layout.x)
-    named = [name for axis in axes for name in names_of(axis)]
-    by = [name for name in dict.fromkeys(named) if name not in lines]
-    found: dict[tuple[Any, ...], dict[tuple[Any, ...], list[float]]] = defaultdict(dict)
-    records = unroll(report.records, layout.table)
-    for one in records:
-        if (value := number(one, metric)) is not None:
-            cell, line = (tuple(map(one.get, names)) for names in (by, lines))
-            found[cell].setdefault(line, []).append(value)
+    by = [name for name in report.by if name not in lines]
+    found: dict[tuple[Any, ...], dict[tuple[Any, ...], str]] = defaultdict(dict)
+    for one in report.rows:
+        if (measured := one.metrics.get(metric)) is not None:
+            cell, line = (tuple(map(one.condition.get, names)) for names in (by, lines))
+            found[cell][line] = measured.student.shown
     columns = label.order(line for some in found.values() for line in some)
     head = [*map(label, by), *map(label, columns)]
     differences: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     if contrast:
         head.append(f"{label(contrast.treated)} − {label(contrast.baseline)}")
+        records = unroll(report.records, layout.table)
         for key, value in paired_differences(records, metric, contrast, by).items():
             differences[key[1:]].append(value)
     rows = []
     for cell in label.order(found):
-        values = (found[cell].get(line) for line in columns)
-        shown = (student_interval(some).shown if some else "–" for some in values)
-        row = [*map(label, cell), *shown]
+        row = [*map(label, cell), *(found[cell].get(line, "–") for line in columns)]
         if contrast:
             row.append(str(student_interval(pairs)) if (pairs := differences[cell]) else "–")
         rows.append([escape_markdown(text) for text in row])
     return f"{label(metric)}:\n\n{markdown_table([*map(escape_markdown, head)], rows)}"
+
+
+PACE_FIGURE = "vocabulary_size-small"
+"""The sweep that the figure shows."""
+QUESTION = "How many times as many updates do networks without the encoding need?"
+
+
+def pace_parts(reports: Sequence[Report]) -> dict[str, str]:
+    """Return the parts of the page on pace by their mark.
+
+    Args:
+        reports: All published sweeps.
+    """
+    tables, without = [], []
+    for report in reports:
+        found = _pace_tables(report)
+        tables += found
+        without += [] if found else [escape_markdown(report.title)]
+    return {
+        "factors": "\n\n".join(tables),
+        "without": "\n".join(f"- {title}" for title in without),
+    }
+
+
+def pace_figure(reports: Sequence[Report]) -> bytes | None:
+    """Return the page's figure as SVG, if its sweep is published."""
+    for report in reports:
+        if report.name == PACE_FIGURE:
+            experiment = report.experiment
+            layout = FigureLayout(
+                x=experiment.figure.x,
+                panels=experiment.figure.panels,
+                lines=experiment.figure.lines,
+                metrics=tuple(map(pace_column, LEVELS)),
+                contrast=experiment.figure.contrast,
+                x_base=experiment.figure.x_base,
+                form="factors",
+            )
+            about = replace(experiment, question=QUESTION, figure=layout)
+            return render(draw(about, report.records, report.scale), "svg")
+    return None
+
+
+def _pace_tables(report: Report) -> list[str]:
+    """Return a table for each encoding of a sweep that has networks without one."""
+    by_kind: dict[str, list[Record]] = defaultdict(list)
+    for record in report.records:
+        by_kind[record["encoding.kind"]].append(record)
+    baseline, tables = by_kind.pop("none", []), []
+    for kind, treated in sorted(by_kind.items()):
+        # Other tasks have settings of their own, which nothing here is paired by.
+        tasks = {one["task.kind"] for one in treated}
+        alike = [one for one in baseline if one["task.kind"] in tasks]
+        first, second = (
+            Side(name, some, {"encoding.kind": name})
+            for name, some in ((kind, treated), ("none", alike))
+        )
+        found = []
+        with suppress(ConfigError):  # no curves of accuracies, or no two pairs
+            found = [compare_pace(first, second, level).cells for level in LEVELS]
+        rows = [
+            (escape_markdown(at[0].name), str(len(at[0].differences)), *map(_factor, at))
+            for at in zip(*found, strict=True)
+            if not all(one.nothing for one in at)
+        ]
+        if rows:
+            title = f"### {escape_markdown(report.title)}: {escape_markdown(kind)}"
+            table = markdown_table(("cell", "n", *map(str, LEVELS)), rows)
+            tables.append(f"{title}\n\n{table}")
+    return tables
+
+
+def _factor(one: Sooner) -> str:
+    if one.nothing:
+        return one.nothing
+    treated, baseline = one.num_never
+    never = f" ({baseline}, {treated})" if treated or baseline else ""
+    return escape_markdown(f"{one.factor} {one.interval.as_factor().bounds}{never}")

@@ -16,13 +16,11 @@ from pernn.lab.runs import RunSpec
 from pernn.lab.store import storing, to_json, write_atomically
 from pernn.lab.trials import NAMING, Trial, describe, is_setting, unroll
 
-from .claims import Verdict
-from .comparing import Comparison, compare
+from .claims import Registered, Verdict, judge_experiment
+from .comparing import Comparison, Side, compare
 from .drawings import FORMATS, Drawing, draw_curves, draw_extra_figures
 from .figures import Format
-from .pairs import Side
-from .records import Record, is_pace, sort_key
-from .registered import Registered, judge_experiment
+from .records import Record, is_pace, number, sort_key
 from .rules import Outcome
 from .tables import Row, summarise, to_csv, to_markdown
 from .texts import Labels, clean, escape_markdown, fill_template, preset_of
@@ -214,22 +212,17 @@ class Report:
     def _measured(self) -> list[str]:
         """List what has numbers: in the layout's table if there is one, else of whole trials."""
         table = self.experiment.figure.table
+        rows = unroll(self.records, table)
         if table is None:
-            columns = dict.fromkeys(column for record in self.records for column in record)
             names = [
                 name
-                for name in columns
+                for name in dict.fromkeys(column for record in rows for column in record)
                 if name not in NAMING and not is_setting(name) and not is_pace(name)
             ]
-            numbers = [name for name in names if any(_is_number(r.get(name)) for r in self.records)]
         else:
             tables = [record.get("tables", {}).get(table, {}) for record in self.records]
             names = list(dict.fromkeys(column for found in tables for column in found))
-            numbers = [
-                name
-                for name in names
-                if any(_is_number(value) for found in tables for value in found.get(name, ()))
-            ]
+        numbers = [name for name in names if any(number(row, name) is not None for row in rows)]
         first = [metric for metric in METRICS if metric in numbers]
         return [*first, *(name for name in numbers if name not in first)]
 
@@ -316,10 +309,6 @@ class Report:
             and column != "seed"
             and all(column in other and other[column] == value for other in others)
         ]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _bullet(verdict: Verdict) -> str:

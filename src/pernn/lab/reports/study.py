@@ -41,15 +41,6 @@ def write_study(reports: Sequence[Report], path: Path, further: Sequence[str] = 
         ConfigError: If two trials compete for one place in a figure, a table or a claim.
         StoreError: If the file cannot be written.
     """
-    write_atomically(path, study_page(reports, further).encode("utf-8", "replace"))
-    return path
-
-
-def study_page(reports: Sequence[Report], further: Sequence[str] = ()) -> str:
-    """Return the page as HTML.
-
-    Arguments and errors are those of `write_study`.
-    """
     # One's own parts and experiments first, then ours, the headline before the others.
     names = sorted(experiment_names(), key=_place)
     reports = sorted(reports, key=lambda one: (not one.own, _place(one.experiment.name)))
@@ -71,7 +62,7 @@ def study_page(reports: Sequence[Report], further: Sequence[str] = ()) -> str:
     counts = Counter(one.outcome for one in claims)
     script = resource("study.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return fill_template(
+    page = fill_template(
         "study.html.jinja",
         {"short": lambda text: shorten(str(text), LONGEST), "packed": pack},
         long=LONG,
@@ -88,6 +79,8 @@ def study_page(reports: Sequence[Report], further: Sequence[str] = ()) -> str:
         script=Markup(script),  # noqa: S704
         digest=f"'sha256-{digest}'",
     )
+    write_atomically(path, page.encode("utf-8", "replace"))
+    return path
 
 
 def pack(text: str) -> str:

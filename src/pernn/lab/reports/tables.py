@@ -1,14 +1,32 @@
-"""Tables of conditions over seeds, as CSV and Markdown."""
+"""Tables of conditions and of records, as CSV, Markdown, JSON and Parquet."""
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pernn.errors import ConfigError
+from pernn.lab.store import load_pyarrow, require_writable, storing, write_atomically
+from pernn.lab.trials import (
+    Trial,
+    beside,
+    lines_of,
+    records_of,
+    require_table,
+    rows_of,
+    settings_of,
+    unroll,
+)
 
 from .records import Record, number, placed, sort_key
 from .statistics import Interval, bootstrap_interval, student_interval
 from .texts import clean, csv_cell, escape_markdown, markdown_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -160,7 +178,7 @@ def to_markdown(
             *(label(value) for value in row.condition.values()),
             str(row.num_seeds),
             row.size(label),
-            *(show(row.metrics.get(metric)) for metric in metrics),
+            *(str(row.metrics[one].student) if one in row.metrics else "–" for one in metrics),
         ]
         for row in rows
     ]
@@ -168,6 +186,119 @@ def to_markdown(
     return markdown_table(safe[0], safe[1:]) + "\n"
 
 
-def show(found: Measured | None) -> str:
-    """Return mean [low, high] in four digits, or a dash."""
-    return "–" if found is None else str(found.student)
+Records = Sequence[dict[str, Any]]
+NUM_ROWS = 50_000
+"""Lines of curves that are beside their settings at once."""
+
+
+def export_records(records: Records, place: str | Path, table: str | None = None) -> int:
+    """Write a row per record, the file's ending naming the form.
+
+    Columns are all keys that occur, in the order of their first appearance; a record without one
+    has an empty cell. Tables are left out; one of them can take the trials' place. In CSV a text
+    that begins like a formula (=, +, -, @, tab, line break) gets an apostrophe before it.
+
+    Args:
+        records: Finished trials.
+        place: Path of the file.
+        table: If given, each trial stands for the rows of this table of its.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ConfigError: If the place is an address, its ending is not one of .csv, .json, .parquet, or
+            no trial has the table.
+        CorruptError: If a trial's table is malformed.
+        MachineError: If a package is missing that the form needs.
+        StoreError: If the file cannot be written.
+    """
+    require_exportable(place)
+    if table is not None:
+        require_table(records, table)
+    rows = rows_of(unroll(records, table))
+    path = Path(place)
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, WRITERS[path.suffix]([rows.drop(columns="tables", errors="ignore")]))
+    return len(rows)
+
+
+def export_curves(trials: Sequence[Trial], place: str | Path) -> int:
+    """Write one row per line of trials' metrics, as `export_records` writes records.
+
+    Args:
+        trials: Finished ones.
+        place: Path of the file.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ConfigError: If the place is an address, or its ending is not one of .csv, .json, .parquet.
+        MachineError: If a package is missing that the form needs.
+        StoreError: If the file cannot be written.
+    """
+    require_exportable(place)
+    path, lines, settings = Path(place), lines_of(trials), settings_of(trials)
+    parts = (
+        beside(lines.iloc[begin : begin + NUM_ROWS], settings)
+        for begin in range(0, len(lines), NUM_ROWS)
+    )
+    write_atomically(path, WRITERS[path.suffix](parts))
+    return len(lines)
+
+
+def require_exportable(place: str | Path) -> None:
+    """Refuse an unfit place before records are read.
+
+    Raises:
+        ConfigError: If it is an address, or its ending is not one of .csv, .json, .parquet.
+        MachineError: If the form needs a package that is missing.
+        StoreError: If the file cannot be written.
+    """
+    if "://" in str(place):
+        raise ConfigError("expected a file here, not an address: export it, then copy it there")
+    form = Path(place).suffix
+    if form not in WRITERS:
+        raise ConfigError(f"{place}: the ending must be one of {', '.join(WRITERS)}")
+    if form == ".parquet":
+        load_pyarrow()
+    require_writable(Path(place))
+
+
+def _to_csv(parts: "Iterable[pd.DataFrame]") -> Iterator[bytes]:
+    """Yield the parts as CSV with one header, possible formulas defused."""
+    import pandas as pd
+
+    for place, part in enumerate(parts):
+        safe = part.copy()
+        for name, column in part.select_dtypes(exclude="number").items():
+            # Whole numbers stay what they are, whatever is missing beside them.
+            safe[name] = pd.Series(list(map(csv_cell, column)), part.index, dtype=object)
+        header = [*map(csv_cell, part)] if place == 0 else False
+        yield safe.to_csv(index=False, header=header, lineterminator="\n").encode()
+
+
+def _to_json(parts: "Iterable[pd.DataFrame]") -> Iterator[bytes]:
+    """Yield the parts as one JSON array of rows without empty cells."""
+    before = b"["
+    for part in parts:
+        rows = json.dumps(records_of(part), indent=1, ensure_ascii=False)
+        yield before + rows.removeprefix("[").removesuffix("\n]").encode()
+        before = b","
+    yield b"[]\n" if before == b"[" else b"\n]\n"
+
+
+def _to_parquet(parts: "Iterable[pd.DataFrame]") -> bytes:
+    pa, parquet = load_pyarrow()
+    # A column that is empty in one part and not in another has the type of the other.
+    tables = [pa.Table.from_pandas(part, preserve_index=False) for part in parts] or [pa.table({})]
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.concat_tables(tables, promote_options="permissive"), sink)
+    return bytes(sink.getvalue())
+
+
+Writer = Callable[["Iterable[pd.DataFrame]"], bytes | Iterable[bytes]]
+WRITERS: dict[str, Writer] = {".csv": _to_csv, ".json": _to_json, ".parquet": _to_parquet}
+"""Ending of a file → what makes its content of parts of the rows."""
