@@ -95,3 +95,14 @@ def test_curves_are_exported_in_parts_as_they_are_whole(
     for form in ("csv", "json", "parquet"):
         assert export_curves([], tmp_path / f"none.{form}") == 0
     assert (tmp_path / "none.json").read_text() == "[]\n"
+
+
+def test_a_whole_number_that_some_trials_lack_stays_whole(tmp_path: Path) -> None:
+    found = [
+        Trial(run, spec, {"metrics": {}}, {}, {"update": [1], "loss": [0.5]})
+        for run, spec in (("a", {"seed": 1, "encoding": {"size": 8}}), ("b", {"seed": 2}))
+    ]
+    assert export_curves(found, tmp_path / "curves.csv") == 2
+    assert (tmp_path / "curves.csv").read_text() == (
+        "run,seed,encoding.size,kind,update,loss\na,1,8,train,1,0.5\nb,2,,train,1,0.5\n"
+    )

@@ -1,4 +1,4 @@
-"""Verdicts: what finished trials say about claims, with all that decided.
+"""Verdicts on claims, with all that decided, and departures from registered plans.
 
 Student's t on the values of each seed decides, at five seeds or more, corrected by Holm's procedure
 for the number of claims of the experiment. The reasons are in docs/statistics.md.

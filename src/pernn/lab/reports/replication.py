@@ -1,4 +1,4 @@
-"""Generated parts of pages: effects, verdicts, counts, cost and machines."""
+"""Generated parts of pages: effects, verdicts, counts, pace, cost and machines."""
 
 import posixpath
 import re
@@ -14,7 +14,6 @@ from pernn.lab.config import flatten
 from pernn.lab.experiments import (
     CATALOGUE,
     LEVELS,
-    FigureLayout,
     find_experiment,
     names_of,
     pace_column,
@@ -415,15 +414,8 @@ def pace_figure(reports: Sequence[Report]) -> bytes | None:
     for report in reports:
         if report.name == PACE_FIGURE:
             experiment = report.experiment
-            layout = FigureLayout(
-                x=experiment.figure.x,
-                panels=experiment.figure.panels,
-                lines=experiment.figure.lines,
-                metrics=tuple(map(pace_column, LEVELS)),
-                contrast=experiment.figure.contrast,
-                x_base=experiment.figure.x_base,
-                form="factors",
-            )
+            metrics = tuple(map(pace_column, LEVELS))
+            layout = replace(experiment.figure, metrics=metrics, form="factors")
             about = replace(experiment, question=QUESTION, figure=layout)
             return render(draw(about, report.records, report.scale), "svg")
     return None
