@@ -16,7 +16,7 @@ from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
-from pernn.lab.reports import claim_digest
+from pernn.lab.reports import claim_digest, find_registered
 from pernn.lab.runners import InlineRunner
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
 from pernn.lab.sweeps import plan_sweep, report_of
@@ -207,6 +207,23 @@ def test_a_later_plan_that_judges_other_seeds_is_of_another_sweep(plan, ran):
     # Run after it, they are a choice of seeds that it has not.
     rewrite(path, date="2026-01-01T00:00:00+00:00")
     assert marks(root, name, claims=(chooses,))[CLAIM][0] == "exploratory"
+
+
+def test_of_plans_that_tune_alike_that_of_the_judged_seeds_counts(plan):
+    tuned = {"~training.learning_rate": '"0.001:0.002:2"'}
+    content = text(**tuned).replace(CLAIM, f"{CLAIM}_tuned")
+    seeds = [666, 777, 888, 999, 1110]
+    later = plan.with_name("tiny_again.toml")
+    for path, own in ((plan, content), (later, content.replace(str(SEEDS), str(seeds)))):
+        path.write_text(own)
+        register(path)
+    changes = {**TINY, "~training.learning_rate": "0.001:0.002:2"}
+    for own, name in ((SEEDS, "tiny"), (seeds, "tiny_again")):
+        found = plan_sweep(find_experiment("vocabulary_size"), "demo", {**changes, "seed": own})
+        ran = {run: {"date": "2999-01-01T00:00:00+00:00"} for run in found.specs}
+        registered = find_registered(found.sweep, found.experiment, found.specs, ran)
+        assert registered is not None
+        assert (registered.name, registered.is_tuned) == (name, True)
 
 
 def test_trials_without_a_date_have_no_plan(plan, ran, tmp_path):

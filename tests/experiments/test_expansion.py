@@ -179,7 +179,7 @@ def test_what_only_pretrained_networks_have_is_a_block_of_rows():
         ({"+core.kynd": 1}, "unknown key, did you mean 'kind'"),
         ({"task.vocab_sise": [1, 2]}, "unknown key, did you mean"),
         ({"+encodin.size": 3}, "has no part 'encodin'"),
-        ({"task.vocab_size": [4, "many"]}, "valid integer, got 'many'"),
+        ({"task.vocab_size": [4, "many"]}, "expected a whole number, got 'many'"),
         ({"core.kind": ["gru", "gruu"]}, "no kind 'gruu', did you mean 'gru'"),
     ],
 )

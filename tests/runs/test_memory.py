@@ -49,7 +49,7 @@ def test_an_analysis_of_a_billion_checkpoints_is_refused() -> None:
 def test_every_size_has_a_bound(path: str, value: int) -> None:
     with pytest.raises(
         ConfigError,
-        match=rf"{path}: Input should be less than or equal to \S+, got {str(value)[:9]}",
+        match=rf"{path}: expected at most \S+, got {str(value)[:9]}",
     ):
         RunSpec().override({path: value})
 

@@ -78,7 +78,7 @@ def test_defaults_are_the_papers() -> None:
         ({"encoding.size": 33}, "size must be even"),
         (
             {"task.vocab_size": 1},
-            "task.vocab_size: Input should be greater than or equal to 2, got 1",
+            "task.vocab_size: expected at least 2, got 1",
         ),
         ({"task.length": 2, "task.vocab_size": 8}, "only 64 sequences of 2 tokens exist"),
         ({"core.kind": "lstn"}, "did you mean 'lstm'?"),

@@ -140,9 +140,9 @@ def test_disjoint_even_where_all_pure_sequences_are_held_out(
     ("options", "said"),
     [
         ({"vocab_size": 7}, "vocab_size must be even"),
-        ({"length": 2}, "length: Input should be greater than or equal to 3"),
-        ({"rare_share": 1.0}, "rare_share: Input should be less than 1"),
-        ({"rare_share": 0.0}, "rare_share: Input should be greater than 0"),
+        ({"length": 2}, "length: expected at least 3"),
+        ({"rare_share": 1.0}, "rare_share: expected less than 1"),
+        ({"rare_share": 0.0}, "rare_share: expected more than 0"),
         ({"num_held_out": 64}, "num_held_out: unknown key"),
         (
             {"vocab_size": 4, "length": 4, "num_per_cell": 5},

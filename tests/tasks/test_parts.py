@@ -114,7 +114,7 @@ def test_more_distinct_ids_than_there_are_is_refused():
     with pytest.raises(ConfigError, match=message):
         PredecessorQueryConfig(vocab_size=15)
     PredecessorQueryConfig(vocab_size=16)
-    with pytest.raises(ConfigError, match="length: Input should be greater than or equal to 2"):
+    with pytest.raises(ConfigError, match="length: expected at least 2"):
         PredecessorQueryConfig(length=1)
 
 

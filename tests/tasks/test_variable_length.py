@@ -37,7 +37,7 @@ def test_as_many_are_held_out_of_each_length():
     ("options", "said"),
     [
         ({"min_length": 65}, "min_length must lie in 1 … 64, the longest length; got 65"),
-        ({"min_length": 0}, "min_length: Input should be greater than or equal to 1"),
+        ({"min_length": 0}, "min_length: expected at least 1"),
         (
             {"vocab_size": 2, "min_length": 8},
             "num_held_out must lie in 1 … 255: only 256 sequences",

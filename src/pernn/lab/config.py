@@ -351,10 +351,32 @@ class InvalidConfigError(ConfigError):
         return "; ".join(lines)
 
 
+EXPECTED = {
+    "greater_than_equal": "at least {ge:g}",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "at most {le:g}",
+    "less_than": "less than {lt:g}",
+    "multiple_of": "a multiple of {multiple_of:g}",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "string_pattern_mismatch": "text that matches {pattern}",
+    "too_short": "at least {min_length} values",
+    "too_long": "at most {max_length} values",
+    "literal_error": "{expected}",
+}
+"""What pydantic's types of complaints ask for, in our words."""
+
+
 def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[Problem]:
     for item in error.errors(include_url=False):
         path, kind = ".".join(str(part) for part in item["loc"]), item["type"]
-        cause = item.get("ctx", {}).get("error")
+        context = item.get("ctx", {})
+        cause = context.get("error")
         if isinstance(cause, InvalidConfigError):
             # A part was refused: its own complaints, under the part's path.
             for inner in cause.problems:
@@ -366,7 +388,9 @@ def _problems(owner: type[BaseModel], error: ValidationError) -> Iterator[Proble
         elif kind == "value_error":
             yield Problem(path, str(cause))
         else:
-            yield Problem(path, f"{item['msg']}, got {reprlib.repr(item['input'])}")
+            words = EXPECTED.get(kind)
+            asked = f"expected {words.format(**context)}" if words else item["msg"]
+            yield Problem(path, f"{asked}, got {reprlib.repr(item['input'])}")
 
 
 def _owner_of(owner: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:

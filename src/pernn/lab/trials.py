@@ -127,7 +127,8 @@ class Trial:
     @property
     def has_lines(self) -> bool:
         """True if there are lines of its metrics."""
-        return bool(self.curves or self.result.get("tables", {}).get("by_update"))
+        tests = {} if self.root else self.result.get("tables", {}).get("by_update")
+        return bool(self.curves or tests)
 
     def lines(self, *, thinned: bool = False) -> Iterator[dict[str, Any]]:
         """Yield a trial's metrics.
@@ -501,7 +502,7 @@ def settings_of(trials: Iterable[Trial]) -> "pd.DataFrame":
 
 
 def rows_of(records: Sequence[Row]) -> "pd.DataFrame":
-    """Return records as rows of a frame that leaves integers what they are, NaN for none."""
+    """Return records as a frame, integers as such, NaN for none."""
     import pandas as pd
 
     columns = dict.fromkeys(key for record in records for key in record)

@@ -310,7 +310,11 @@ def find_registered(
     ]
     if not found or not last:
         return None
-    name, plan, own = max(found, key=lambda one: len(specs.keys() & {*one[2].runs}))
+    # Plans of tuned sweeps that judge other seeds share the trials that choose.
+    name, plan, own = max(
+        found,
+        key=lambda one: (len(specs.keys() & {*one[2].runs}), one[2].overrides == sweep.overrides),
+    )
     tuned = any(path.startswith(TUNED) for path in own.overrides)
     return Registered(name, plan, own, environments, tuned and own.overrides == sweep.overrides)
 

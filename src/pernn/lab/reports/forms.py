@@ -1,4 +1,4 @@
-"""Forms of figures: lines and their points, bands, heat maps, scatter plots, factors."""
+"""Forms of figures: points, bands, heat maps, scatter plots, factors."""
 
 import math
 from collections.abc import Container, Mapping, Sequence

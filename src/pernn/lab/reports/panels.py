@@ -1,4 +1,4 @@
-"""Panels of a figure and their axes: rows, places of values, ticks, ends."""
+"""Panels of a figure and their axes, with scales and ticks."""
 
 import math
 import textwrap
@@ -405,7 +405,7 @@ class Grid:
         return [Scale(layout.x, layout.x_base, self.label, column) for column in self.columns]
 
     def panels(self, across: Sequence[T]) -> Iterator[tuple[Row, Axes, T, list[Record]]]:
-        """Yield each panel's row, axes, records, and what its column of panels has."""
+        """Yield each panel's row, axes, records and its column's own."""
         for row, some in zip(self.rows, self.axes, strict=True):
             for axes, own, records in zip(some, across, self._inside(row), strict=False):
                 yield row, axes, own, records
