@@ -219,10 +219,10 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
         parts[f"means {report.name}"] = means(report)
         for verdict in report.verdicts:
             parts |= _of_verdict(report.name, verdict)
-    planned = planned_sweeps(reports)
+    named = {report.name: report for report in reports}
     for name in CATALOGUE:
         took = ""
-        if (sweep := planned.get(name)) is not None:
+        if (sweep := named.get(f"{name}-small")) is not None:  # what the command runs
             hours = _hours(_core_seconds([sweep]))
             took = f"  # published; {len(sweep.trials):,} trials took {hours} core-hours"
         run = f"```sh\npernn run {name} --scale small{took}\n```"
