@@ -219,10 +219,12 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
         parts[f"means {report.name}"] = means(report)
         for verdict in report.verdicts:
             parts |= _of_verdict(report.name, verdict)
-    named = {report.name: report for report in reports}
+    # What the command runs, before the same with other seeds.
+    ran = {f"{name}-small": one for name, one in planned_sweeps(reports).items()}
+    ran |= {report.name: report for report in reports}
     for name in CATALOGUE:
         took = ""
-        if (sweep := named.get(f"{name}-small")) is not None:  # what the command runs
+        if (sweep := ran.get(f"{name}-small")) is not None:
             hours = _hours(_core_seconds([sweep]))
             took = f"  # published; {len(sweep.trials):,} trials took {hours} core-hours"
         run = f"```sh\npernn run {name} --scale small{took}\n```"
