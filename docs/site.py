@@ -34,8 +34,9 @@ LEFT_OUT = ("*.html", "*.py", "__pycache__", "*.csv", "*.lock.json", "claims.jso
 """What the site does not need: programs, and tables for programs."""
 FOR_REFERENCE = {"claims.md", "pace.md", "plan.md", "predicted.md", "CHANGELOG.md"}
 """Long pages that the search leaves out, as it does those of sweeps and plans."""
-MAX_OWN = 250_000
-"""Bytes above which a drawing of a sweep with settings of its own is in the repository only."""
+MAX_OWN = 100_000
+"""Bytes above which a drawing of a sweep with settings of its own, which no experiment's page
+shows, is in the repository only."""
 MAX_BYTES = 15_000_000
 PARTS = {"cores", "encodings", "models"}
 """Packages whose classes have a page each, with the equation and the source of their module."""
@@ -272,8 +273,9 @@ def main() -> int:
     write_api(pages / "api")
     write_notebooks(pages / "notebooks")
     write_gallery(pages)
+    shown = "".join(page.read_text(encoding="utf-8") for page in ROOT.glob("docs/reproduce/*.md"))
     for path in (pages / "docs" / "evidence").glob("*-????????/*.svg"):
-        if path.stat().st_size > MAX_OWN:
+        if path.stat().st_size > MAX_OWN and f"{path.parent.name}/{path.name}" not in shown:
             path.unlink()
     for path in (pages / "docs").rglob("*.svg"):
         path.write_text(shrink(path.read_text(encoding="utf-8")), encoding="utf-8")
