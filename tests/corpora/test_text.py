@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from corpora.conftest import paragraphs
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.corpora import Grammar, GrammarConfig, Wikitext, heading_level
+from pernn.lab.corpora import Grammar, Wikitext, heading_level
 from pernn.lab.corpora.text import SPLITS, read_lines
 
 LITTLE = Grammar(num_paragraphs=200, num_held_out=60, num_words=64)
@@ -115,7 +115,7 @@ def test_no_two_parts_of_the_grammar_share_a_paragraph():
 @pytest.mark.parametrize("values", [{"num_paragraphs": 0}, {"num_held_out": 0}, {"num_words": 9}])
 def test_an_impossible_grammar_is_refused(values):
     with pytest.raises(ConfigError):
-        GrammarConfig(**values)
+        Grammar(**values)
 
 
 def test_raw_files_are_split_at_line_feeds_only(tmp_path):

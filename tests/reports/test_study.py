@@ -293,6 +293,29 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.Monkey
     )
 
 
+def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records = trials(("gru",), (4,), tuple(range(40)))
+    lines = {
+        one["run"]: [
+            {"update": u, "kind": k, "loss": float(place)}
+            for u in (5, 10)
+            for k in ("train", "test")
+        ]
+        for place, one in enumerate(records)
+    }
+    rows = curves(records, lines.__getitem__)
+    axes = _drawn(monkeypatch, rows).axes[0]
+    assert axes.get_title(loc="right") == "n = 40"
+    assert len(axes.lines) == 2 * (32 + 1)
+    means = sorted(line.get_ydata()[0] for line in axes.lines if line.get_linewidth() > 1)
+    # Vanilla and encoded trials are in turn.
+    assert means == pytest.approx([39.0, 40.0])
+    said = "(thin lines: 32 trials of each)"
+    assert draw_curves(experiment(), rows, "demo", ()).caption.endswith(said)
+
+
 def test_curves_tell_banks_of_oscillators_apart() -> None:
     """A grid about what only encoded networks have: two trials of a seed are no rivals."""
     records = [

@@ -76,10 +76,7 @@ def test_defaults_are_the_papers() -> None:
         ({"training.iteratons": 3}, "iteratons: unknown key, did you mean 'iterations'?"),
         ({"speed": 3}, "speed: unknown key, did you mean 'seed'?"),
         ({"encoding.size": 33}, "size must be even"),
-        (
-            {"task.vocab_size": 1},
-            "task.vocab_size: expected at least 2, got 1",
-        ),
+        ({"task.vocab_size": 1}, "task.vocab_size: expected at least 2, got 1"),
         ({"task.length": 2, "task.vocab_size": 8}, "only 64 sequences of 2 tokens exist"),
         ({"core.kind": "lstn"}, "did you mean 'lstm'?"),
         ({"seed": -1}, "seed"),

@@ -14,8 +14,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pernn.lab.runs import build
+from pernn.lab.training.devices import rounding
 from pernn.lab.training.objective import DeviceBatch, batch_loss
-from pernn.lab.training.precision import rounding
 from stand_in.device import RefusedError, StandIn
 from stand_in.test_updates import (
     CORES,

@@ -165,6 +165,8 @@ def test_one_target_needs_reversed_inputs_of_one_length():
     ):
         with pytest.raises(ConfigError, match=said):
             SyntheticTask(name="odd", rule=rule, source=source, length=length, held_out=one)
+    with pytest.raises(ConfigError, match="num_per_cell must be at least 1, got 0"):
+        OneTarget(num_per_cell=0)
     # The source itself goes with samples as test sequences too.
     held_out = Distinct(num_held_out=9)
     task = SyntheticTask(

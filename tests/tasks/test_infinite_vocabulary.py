@@ -206,7 +206,7 @@ def test_the_docstrings_picture_is_true():
 
 @pytest.mark.parametrize("values", [{"dimension": 1}, {"length": 0}, {"num_held_out": 0}])
 def test_too_small_a_task_is_refused(values):
-    with pytest.raises(ConfigError, match=f"{next(iter(values))}: expected "):
+    with pytest.raises(ConfigError, match=f"{next(iter(values))}: expected (at least|more than)"):
         InfiniteVocabularyConfig(**values)
 
 

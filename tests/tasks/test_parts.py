@@ -50,6 +50,13 @@ def test_the_number_of_sequences_is_that_of_those_that_occur(source):
         assert len(np.unique(found.draw(words), axis=0)) == found.num_sequences(length)
 
 
+@pytest.mark.parametrize("build", [Uniform, NonRepeating, Fixed])
+def test_too_small_a_part_is_refused(build):
+    (name,) = build.__dataclass_fields__
+    with pytest.raises(ConfigError, match=f"{name} must be at least"):
+        build(**{name: 0})
+
+
 def test_none_held_out_is_refused_even_of_very_many_sequences():
     with pytest.raises(ConfigError, match="num_held_out must be at least 1, got 0"):
         SyntheticTask(
@@ -137,6 +144,8 @@ def test_parts_that_do_not_fit_are_refused_with_the_reason():
         composed(Predecessor(), uniform, 5, Unprompted()).stream(1).train(0, 8)
     with pytest.raises(ConfigError, match="at least 2 distinct ids and the repeated one"):
         composed(Predecessor(), Cued(source=NonRepeating(vocab_size=4)), 2, Unprompted())
+    with pytest.raises(ConfigError, match="hold_time must be at least 0, got -1"):
+        HoldAndEmit(hold_time=-1)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +194,12 @@ def test_other_rules_and_sources_work_with_several_lengths(rule, source):
         assert (np.delete(targets, np.arange(due.start, due.stop)) == UNSCORED).all()
 
 
-def test_ids_need_two_halves():
+def test_ids_need_two_halves_and_some_share_of_each():
     with pytest.raises(ConfigError, match=r"vocab_size must be even, .* got 7"):
         DualFrequency(vocab_size=7, rare_share=0.5)
+    for share in (0.0, 1.0, -0.1):
+        with pytest.raises(ConfigError, match=rf"rare_share must lie between 0 and 1, got {share}"):
+            DualFrequency(vocab_size=8, rare_share=share)
 
 
 @pytest.mark.parametrize("share", [1 / 8, 1 / 4, 0.3, 1e-9, 1 - 1e-9, 5e-324])

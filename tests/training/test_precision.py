@@ -133,7 +133,7 @@ def test_the_memory_of_a_gpu_is_limited_and_that_of_a_cpu_is_not(monkeypatch) ->
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *of: told.append(of))
     limit_gpu_memory("cpu", 0.5)
     assert not told
-    monkeypatch.setattr("pernn.lab.training.precision.choose_device", torch.device)
+    monkeypatch.setattr("pernn.lab.training.devices.choose_device", torch.device)
     limit_gpu_memory("cuda:1", 0.25)
     assert told == [(0.25, 1)]
 

@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -78,8 +78,13 @@ def check_values(model: type[BaseModel], values: Mapping[str, Any]) -> None:
         model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place}: {first['msg']}, got {first['input']!r:.40}") from None
+        found: Any = values
+        key = ""
+        # The end of the place can name an alternative of the type, which is no key.
+        with suppress(KeyError, IndexError, TypeError):
+            for part in first["loc"]:
+                found, key = found[part], f"{key}.{part}"
+        raise ValueError(f"{key[1:]}: {first['msg']}, got {found!r:.40}") from None
 
 
 SPEC, ENVIRONMENT, RESULT = "spec.json", "environment.json", "result.json"

@@ -34,10 +34,17 @@ class OneTarget:
     Args:
         num_per_cell: Sequences of each condition and position.
 
+    Raises:
+        ConfigError: If num_per_cell < 1.
+
     Source: Morita (2024), section 2.2 and figure 3.
     """
 
     num_per_cell: int = 16
+
+    def __post_init__(self) -> None:
+        if self.num_per_cell < 1:
+            raise ConfigError(f"num_per_cell must be at least 1, got {self.num_per_cell}")
 
     def check(self, task: SyntheticTask) -> None:
         """Refuse spaces without enough sequences of one class.

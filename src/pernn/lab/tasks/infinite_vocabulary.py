@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, UInt64
 from pydantic import Field
 
+from pernn.errors import ConfigError
 from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.lab.metrics import cosine_similarities
 from pernn.randomness import RandomStream, Split
@@ -35,12 +36,19 @@ class Spherical:
     """Vectors drawn uniformly and independently from the unit hypersphere.
 
     Args:
-        dimension: Number of components, d, at least two.
+        dimension: Number of components, d.
+
+    Raises:
+        ConfigError: If there are fewer than two.
 
     Source: Box and Muller (1958); Morita (2024), version 1, appendix B.3.
     """
 
     dimension: int
+
+    def __post_init__(self) -> None:
+        if self.dimension < 2:
+            raise ConfigError(f"dimension must be at least 2, got {self.dimension}")
 
     @property
     def num_draws(self) -> int:

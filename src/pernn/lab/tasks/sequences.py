@@ -138,9 +138,16 @@ class Source(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform:
-    """Ids drawn uniformly and independently from 0 … vocab_size − 1."""
+    """Ids drawn uniformly and independently from 0 … vocab_size − 1.
+
+    Raises:
+        ConfigError: If there are fewer than two ids.
+    """
 
     vocab_size: int
+
+    def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
 
     def draw(self, words: Words) -> Inputs:
         """Map one random word to each id."""
@@ -164,7 +171,7 @@ class DualFrequency:
         rare_share: Probability that an id is Rare, in (0, 1).
 
     Raises:
-        ConfigError: If the ids cannot be halved.
+        ConfigError: If the ids cannot be halved, or one half would never occur.
 
     Source: Morita (2024), section 2.2.
     """
@@ -173,11 +180,14 @@ class DualFrequency:
     rare_share: float
 
     def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
         if self.vocab_size % 2:
             raise ConfigError(
                 "vocab_size must be even, as one half of the ids is Frequent and the other Rare; "
                 f"got {self.vocab_size}"
             )
+        if not 0 < self.rare_share < 1:
+            raise ConfigError(f"rare_share must lie between 0 and 1, got {self.rare_share}")
 
     def draw(self, words: Words) -> Inputs:
         """Map one random word to each id."""
@@ -204,9 +214,15 @@ class NonRepeating:
     them. The L ranks and the L ids determine each other, so the K!/(K − L)! sequences are exactly
     as likely as the K!/(K − L)! combinations of ranks: uniform wherever `integers` is. Nothing of
     the size of the vocabulary is held in memory.
+
+    Raises:
+        ConfigError: If there are fewer than two ids.
     """
 
     vocab_size: int
+
+    def __post_init__(self) -> None:
+        _require_two_ids(self.vocab_size)
 
     def draw(self, words: Words) -> Inputs:
         """Map one random word to each id, without repetition."""
@@ -265,6 +281,11 @@ class Cued:
                 f"length must be at least 2 distinct ids and the repeated one, got {length} in all"
             )
         return self.source.num_sequences(length - 1) * (length - 2)
+
+
+def _require_two_ids(vocab_size: int) -> None:
+    if vocab_size < 2:
+        raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
 
 
 @runtime_checkable
@@ -327,9 +348,16 @@ class HoldAndEmit:
 
     Args:
         hold_time: Steps between the inputs and the answers; without any there is no HOLD row.
+
+    Raises:
+        ConfigError: If the time is negative.
     """
 
     hold_time: int
+
+    def __post_init__(self) -> None:
+        if self.hold_time < 0:
+            raise ConfigError(f"hold_time must be at least 0, got {self.hold_time}")
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
@@ -399,9 +427,17 @@ class Length(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
-    """Every input has the same length."""
+    """Every input has the same length.
+
+    Raises:
+        ConfigError: If the length is not positive.
+    """
 
     length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise ConfigError(f"length must be at least 1, got {self.length}")
 
     @property
     def possible(self) -> range:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         advance as advance,
     )
     from .objective import DeviceBatch as DeviceBatch, batch_loss as batch_loss, show as show
-    from .precision import (
+    from .devices import (
         choose_device as choose_device,
         computing as computing,
         keep_freed_memory as keep_freed_memory,

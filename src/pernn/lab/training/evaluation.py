@@ -20,8 +20,8 @@ from pernn.lab.interfaces import (
 )
 
 from .config import Precision
+from .devices import rounding
 from .objective import find_scored, losses, predictions
-from .precision import rounding
 
 CHUNK_SIZE = 256
 """Sequences at a time: bounds the memory, and is fixed because it can change the last bits."""

@@ -13,8 +13,8 @@ from pernn.kernels import UsualNetwork, has_whole_updates
 from pernn.lab.interfaces import Batch
 
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
+from .devices import RoundedOnly, rounding
 from .objective import DeviceBatch, batch_loss, show
-from .precision import RoundedOnly, rounding
 from .state import MOMENTS, FusedAdam, TrainState
 
 
