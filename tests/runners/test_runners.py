@@ -143,7 +143,7 @@ def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner])
 STAND_IN = """
 import os, torch
 from pathlib import Path
-from pernn.lab.training import precision
+from pernn.lab.training import devices
 
 torch.cuda.device_count = lambda: 2
 
@@ -155,8 +155,8 @@ def choose(name="auto"):
     tell(name)
     return torch.device("cpu")
 
-precision.choose_device = choose
-precision.limit_gpu_memory = lambda name, share: tell(f"{{share:g}} of {{name}}, on ")
+devices.choose_device = choose
+devices.limit_gpu_memory = lambda name, share: tell(f"{{share:g}} of {{name}}, on ")
 """
 """A `sitecustomize.py`: two GPUs of a machine that has none, each the CPU under another name."""
 
