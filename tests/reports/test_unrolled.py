@@ -24,7 +24,7 @@ from pernn.lab.experiments import (
     Place,
     Predicate,
 )
-from pernn.lab.reports import export_records, judge, write_report
+from pernn.lab.reports import export_records, judge, report, write_report
 from pernn.lab.store import RunDirectory, Sweep, save_sweep
 from pernn.lab.store.files import checksum
 from pernn.lab.trials import unroll
@@ -195,6 +195,22 @@ def test_the_report_is_of_rows(tmp_path: Path) -> None:
     assert "<summary>All 80 rows</summary>" in page
     assert "<summary>Every trial (20)</summary>" in page
     assert page.count("mixed presets: as-run, as-written") >= 2
+
+
+def test_of_too_many_trials_a_page_lists_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MAX_LISTED", 7)
+    records = by_condition()
+    write_report(
+        experiment(figure=LAYOUT), "demo", records, planned(), tmp_path, "pernn run it",
+        formats=("svg",),
+    )  # fmt: skip
+    page = (tmp_path / "index.html").read_text()
+    assert (
+        f"<summary>The first 7 of {len(records)} trials; pernn export gives all</summary>" in page
+    )
+    assert page.count("<td><code>") == 7
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])

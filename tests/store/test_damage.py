@@ -1,8 +1,10 @@
 """Damage and hostility file by file: nothing is believed that is not what was written."""
 
+import io
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,28 @@ def test_only_finite_objects_are_read(content: bytes) -> None:
     for read in (parse_json, lambda line: next(parse_lines(Path("log"), line + b"\n"))):
         assert read(json.dumps(values).encode()) == {k: values[k] for k in "abc"}
         assert repr(read(b'{"a": -0.0, "b": 1e99}')) == "{'a': -0.0, 'b': 1e+99}"
+
+
+@pytest.mark.parametrize("damage", [b"}", b"{", b",", b"\n", b"x", b'"', b"[", b""])
+def test_lines_read_at_once_are_those_read_one_by_one(damage: bytes) -> None:
+    """Whatever byte of a log is lost or changed, and where it is cut."""
+    content = b'{"a": 1, "b": [2.5, null]}\n{"update": 3}\n{"c": {"d": "e"}}\n'
+    for place in range(len(content)):
+        for changed in (content[:place] + damage + content[place + 1 :], content[:place]):
+            expected = []
+            for line in io.BytesIO(changed):
+                if line.endswith(b"\n"):
+                    with suppress(ValueError):
+                        expected.append(parse_json(line[:-1]))
+            assert list(parse_lines(Path("log"), changed, strict=False)) == expected
+
+
+def test_a_sealed_line_among_others_is_checked() -> None:
+    content = json.dumps(sealed({"a": 1})).encode()
+    lines = [b'{"a": 1}\n', content + b"\n"]
+    assert list(parse_lines(Path("log"), b"".join(lines))) == [{"a": 1}, {"a": 1}]
+    with pytest.raises(CorruptError, match="line 2: changed since"):
+        list(parse_lines(Path("log"), b"".join(lines).replace(b'1, "', b'2, "')))
 
 
 def test_a_spec_nested_without_end_is_damage(run: RunDirectory) -> None:

@@ -167,20 +167,11 @@ def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Tri
     environment: dict[str, Any] = {}
     curves: dict[str, list[Any]] | None = None
     with naming_damage(on_warning):
-        environment = _interned(directory.read_environment() or {})
+        environment = directory.read_environment() or {}
     with naming_damage(on_warning):
         curves = _thinned(directory.metrics())
     damaged = curves is None
-    return Trial(
-        run, _interned(spec), result, environment, curves or {}, root=root, is_damaged=damaged
-    )
-
-
-def _interned(value: Any) -> Any:
-    """Return JSON values whose strings are in memory once for all trials."""
-    if isinstance(value, dict):
-        return {intern(key): _interned(inner) for key, inner in value.items()}
-    return intern(value) if isinstance(value, str) else value
+    return Trial(run, spec, result, environment, curves or {}, root=root, is_damaged=damaged)
 
 
 def gather(
@@ -359,10 +350,10 @@ def _thinned(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
         if line.get("kind") == LINES[0]:
             updates.append(line["update"])
             found = map(line.get, MEASURED)
-            values.extend(one if isinstance(one, int | float) else math.nan for one in found)
+            values.extend([one if isinstance(one, int | float) else math.nan for one in found])
     last = len(updates) - 1
     step = -(-len(updates) // (MAX_POINTS - 1)) or 1
-    kept = [place for place in range(len(updates)) if place == 0 or (last - place) % step == 0]
+    kept = sorted({*range(min(1, len(updates))), *range(last % step, len(updates), step)})
     columns: dict[str, list[Any]] = {"update": [updates[place] for place in kept]} if kept else {}
     for number, name in enumerate(MEASURED):
         some = [values[place * len(MEASURED) + number] for place in kept]
