@@ -132,6 +132,11 @@ CATALOGUE = {
         "ours; of v3, Fig. 5",
         "gradient_stability",
     ),
+    "longer_gradients": Entry(
+        "Does the encoding steady gradients most among rare tokens, over longer inputs?",
+        "ours; of v3, Fig. 5",
+        "gradient_stability",
+    ),
     "zipf": Entry(
         "Is it rare tokens, at an equal entropy of the tokens?",
         "ours; of v3, Figs. 2 and 3",

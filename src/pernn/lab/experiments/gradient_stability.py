@@ -14,23 +14,44 @@ from functools import partial
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import LABELS, OURS, PAPER_SETTING, claims_about, falls, lay_out, named
+from .comparisons import (
+    LABELS,
+    OURS,
+    PAPER_SETTING,
+    claims_about,
+    encoding_helps,
+    falls,
+    lay_out,
+    named,
+)
 from .dual_frequency import CONDITIONS, DISTURBANTS, DUAL_FREQUENCY, KINDS
 from .experiment import Experiment
 from .grids import (
     DEMO_PACED,
     ENCODED,
     ENCODING,
+    MASTERY_TRAINING,
     RATE,
     SMALL_PACED,
     VANILLA,
     Settings,
     at,
+    brief,
+    cores,
     grids,
     kinds,
     widths,
 )
-from .predicates import PLANNED, AtLeast, Claim, Differs, Equivalent, Place, with_primary
+from .predicates import (
+    PLANNED,
+    AtLeast,
+    Claim,
+    Differs,
+    DiffersMore,
+    Equivalent,
+    Place,
+    with_primary,
+)
 from .temperature import ENDS, either
 
 TABLE = "gradient_stability"
@@ -244,6 +265,64 @@ GRADIENT_STABILITY = Experiment(
         "condition": "Target among disturbants",
         **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "similarity"),
     },
+)
+
+LENGTHENED = ("gru", "lstm")
+
+LONGER_GRADIENTS = Experiment(
+    name="longer_gradients",
+    scales=grids(
+        {"task.kind": "dual_frequency"},
+        demo=(
+            {
+                **brief(length=16, size=64, updates=1_200),
+                "training.keep_interval": 400,
+                "analysis": {"num_per_condition": 16},
+            },
+            cores(gru=4, lstm=4),
+        ),
+        # An hour or two on two CPU cores.
+        small=(
+            {
+                "task.length": 32,
+                "task.num_per_cell": 64,
+                **widths(64),
+                **MASTERY_TRAINING,
+                "training.iterations": 40_000,
+                "training.keep_interval": 5_000,
+                "analysis": {"num_per_condition": 128},
+            },
+            cores(gru=4, lstm=4),
+        ),
+    ),
+    claims=with_primary(
+        (
+            *of_both(
+                "mends_more_{core}",
+                "After training, the encoding raises the {core}'s similarity more among Rare "
+                "disturbants than among Frequent ones",
+                lambda here: DiffersMore(
+                    "similarity", {**here, "percent": 100}, ENCODING, DISTURBANTS, "target"
+                ),
+                ours=True,
+            ),
+            *(
+                claim
+                for claim in CLAIMS
+                for core in LENGTHENED
+                if claim.name
+                in (f"rare_disturbants_destabilise_{core}", f"encoding_stabilises_{core}")
+            ),
+            *(encoding_helps(core, SOURCE) for core in LENGTHENED),
+        ),
+        "mends_more_*",
+    ),
+    figure=GRADIENT_STABILITY.figure,
+    more_figures={
+        name: GRADIENT_STABILITY.more_figures[name] for name in ("difference", "accuracy")
+    },
+    labels=GRADIENT_STABILITY.labels,
+    rules={"demo": "2026-12", "small": "2026-12"},
 )
 
 AT_LEVELS, SIZE = "at_levels", "task.vocab_size"
