@@ -146,7 +146,11 @@ def test_what_cannot_be_tuned_is_refused(name, changes, message):
 
 @pytest.mark.parametrize(
     ("name", "panels"),
-    [("who_needs_a_clock", ("core.kind",)), ("vocabulary_size", ("core.kind", "task.vocab_size"))],
+    [
+        ("who_needs_a_clock", ("core.kind",)),
+        ("vocabulary_size", ("core.kind", "task.vocab_size")),
+        ("other_optimizers", ("training.optimizer", "training.frozen_embedding")),
+    ],
 )
 def test_each_panel_of_a_tuned_figure_is_named_once(name, panels):
     experiment = find_experiment(name)

@@ -18,7 +18,7 @@ the question is that of version 3, figure 2.
 
 from collections.abc import Mapping, Sequence
 
-from .comparisons import CORES, PLACE, claims_about, labels, lay_out, no_gain
+from .comparisons import CORES, LABELS, PLACE, claims_about, labels, lay_out, no_gain
 from .experiment import Experiment
 from .grids import (
     BATCH,
@@ -182,7 +182,12 @@ def _experiment(
             "gains_less_frozen",
         ),
         figure=BY_OPTIMIZER,
-        labels=labels(BY_OPTIMIZER, "adam_0.999", "sgd", "sign"),
+        labels={
+            "None, None": "Adam",
+            "None, True": "Adam, token vectors frozen",
+            **{f"{name}, None": LABELS[name] for name in ("adam_0.999", "sgd", "sign")},
+            **labels(BY_OPTIMIZER, "adam_0.999", "sgd", "sign"),
+        },
         rules={"demo": "2026-12", "small": "2026-12"},
     )
 

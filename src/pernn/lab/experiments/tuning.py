@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pernn.errors import ConfigError
+from pernn.lab.config import flatten
 from pernn.lab.runs import RunSpec
 
 from .comparisons import LABELS
@@ -155,8 +156,9 @@ def tune(
     if both := {spec.seed for spec in base}.intersection(VALIDATION_SEEDS):
         raise ConfigError(f"seed is invalid: {min(both)} chooses settings and is not judged")
     layout = experiment.figure
-    # The former axis tells panels apart, where it is a setting of other trials.
-    axis = [one for one in names_of(layout.x) if one.partition(".")[0] in RunSpec.model_fields]
+    # The former axis tells panels apart, where trials differ in it.
+    planned = [flatten(spec.dump()) for spec in base]
+    axis = [one for one in names_of(layout.x) if len({str(spec.get(one)) for spec in planned}) > 1]
     told = (*names_of(layout.panels), *(one for one in axis if one != column))
     panels = tuple(dict.fromkeys(told))
     made = replace(
