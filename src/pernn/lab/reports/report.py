@@ -47,7 +47,7 @@ ARM = ("core.kind", "encoding.kind")
 """Columns whose values may be parts of one's own."""
 
 MAX_LISTED = 1_000
-"""Trials that a page lists; all of 20,000 would be most of its 13 MB."""
+"""Trials that a page lists; 20,000 would be a quarter of its 13 MB."""
 LONG = 60
 """Tables with more rows are folded on the page."""
 
@@ -236,20 +236,19 @@ class Report:
         )
         return columns, metrics
 
-    def listed_records(self) -> list[Record]:
+    def listed_records(self, most: int = 0) -> list[Record]:
         """Return the first trials' listed columns, empty where one has none."""
         columns, metrics = self.listed()
         names = [*columns, *metrics, "run", "seed", "num_parameters"]
-        shown = self.records[:MAX_LISTED]
+        shown = self.records[: most or MAX_LISTED]
         return [{name: record.get(name) for name in names} for record in shown]
 
-    @property
-    def trials_listed(self) -> str:
-        """Title of the list of trials."""
-        count = len(self.records)
-        if count <= MAX_LISTED:
+    def trials_listed(self, most: int = 0) -> str:
+        """Return the title of the list of trials."""
+        count, most = len(self.records), most or MAX_LISTED
+        if count <= most:
             return f"Every trial ({count})"
-        return f"The first {MAX_LISTED:,} of {count:,} trials; pernn export gives all"
+        return f"The first {most:,} of {count:,} trials; pernn export gives all"
 
     def html(self) -> str:
         """Fill the page's template, escaping all but the figures."""
