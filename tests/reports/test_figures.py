@@ -1,5 +1,7 @@
 """What a figure shows, and that it is the same bytes every time."""
 
+import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,7 @@ from matplotlib.container import ErrorbarContainer
 from pernn.errors import ConfigError
 from pernn.lab.experiments import CATALOGUE, Contrast, FigureLayout, find_experiment
 from pernn.lab.reports import draw, render
+from pernn.lab.reports.figures import STRAIGHT, _in_steps
 from pernn.lab.reports.forms import looks
 from pernn.lab.reports.texts import Labels, footer, names_of
 from reports.trials import ENCODING, experiment, trials
@@ -181,3 +184,24 @@ def test_labels_name_and_order() -> None:
         "0.5",
         "–",
     ]
+
+
+def test_a_path_in_steps_leads_through_the_same_places() -> None:
+    """Exactly, over many steps, from each start of a part, closed or not."""
+    noise = random.Random(5)
+    places = [(noise.randrange(10**5) / 100, noise.randrange(10**5) / 100) for _ in range(500)]
+    letters = ["M" if number % 50 == 0 else "L" for number in range(500)]
+    for end in ("", "z"):
+        pairs = zip(letters, places, strict=True)
+        text = "".join(f"{letter} {x} {y} \n" for letter, (x, y) in pairs)
+        path = STRAIGHT.sub(_in_steps, f'<path d="{text}{end}"/>')
+        assert len(path) < len(text)
+        assert path.endswith(f'{end}"/>')
+        x = y = 0.0
+        found = []
+        for letter, one, two in re.findall(r"([Ml])(\S+?) ([^Mlz\"]+)", path):
+            x, y = (float(one), float(two)) if letter == "M" else (x + float(one), y + float(two))
+            found.append((round(x, 4), round(y, 4)))
+        assert found == places
+    curved = 'd="M 0 1 \nC 0 1 2 3 4 5 \nz\n"'
+    assert STRAIGHT.sub(_in_steps, curved) == curved

@@ -267,8 +267,6 @@ GRADIENT_STABILITY = Experiment(
     },
 )
 
-LENGTHENED = ("gru", "lstm")
-
 LONGER_GRADIENTS = Experiment(
     name="longer_gradients",
     scales=grids(
@@ -309,11 +307,9 @@ LONGER_GRADIENTS = Experiment(
             *(
                 claim
                 for claim in CLAIMS
-                for core in LENGTHENED
-                if claim.name
-                in (f"rare_disturbants_destabilise_{core}", f"encoding_stabilises_{core}")
+                if claim.name.startswith(("rare_disturbants_destabilise_", "encoding_stabilises_"))
             ),
-            *(encoding_helps(core, SOURCE) for core in LENGTHENED),
+            *(encoding_helps(core, SOURCE) for core in ("gru", "lstm")),
         ),
         "mends_more_*",
     ),

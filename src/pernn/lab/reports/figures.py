@@ -78,6 +78,10 @@ TAGGED = re.compile(r'^( *)<g id="line(-?\d+)([^"]*)">\n(.*?)^\1</g>', re.DOTALL
 PLACES = re.compile(r'(?<= )(?:d|x|y)="[^"]*"')
 """Where an SVG has coordinates, in points: no screen or printer shows a hundredth of one."""
 
+STRAIGHT = re.compile(r'\bd="((?:[ML] \S+ \S+ \n)+)(z?)\s*"')
+POINT = re.compile(r"([ML]) (\S+) (\S+) \n")
+"""A path of straight lines in an SVG, and each of its points."""
+
 LINK = re.compile(r'(\bid="|href="#|url\(#)')
 """Where an SVG names one of its parts."""
 
@@ -169,6 +173,7 @@ def inline(figure: Figure, prefix: str) -> str:
     text = re.sub(r"<style.*?</style>|<!--.*?-->", "", content.getvalue(), flags=re.DOTALL)
     # Within a page a tenth will do; the outlines of marks, below ten points, keep two decimals.
     text = PLACES.sub(lambda found: re.sub(r"(\d\d\.\d)\d+", r"\1", _rounded(found)), text)
+    text = STRAIGHT.sub(_in_steps, text)
     text = re.sub(r'<g id="(key\d+)">', r'<g class="\1">', TAGGED.sub(_titled, text))
     text = re.sub(r"#[0-9a-f]{6}\b", lambda found: THEME.get(found[0], found[0]), text)
     # A class names what only the ids of the drawing's own parts did.
@@ -178,6 +183,19 @@ def inline(figure: Figure, prefix: str) -> str:
 
 def _rounded(found: re.Match[str]) -> str:
     return re.sub(r"(\.\d\d)\d+", r"\1", found[0])
+
+
+def _in_steps(found: re.Match[str]) -> str:
+    """Return a path by its steps, which pack to a fifth less than its places."""
+    path, before = "", (0, 0)
+    for letter, x, y in POINT.findall(found[1]):
+        # In hundredths, so that no step is rounded again.
+        here = round(100 * float(x)), round(100 * float(y))
+        origin = (0, 0) if letter == "M" else before
+        step = (f"{(one - from_) / 100:g}" for one, from_ in zip(here, origin, strict=True))
+        path += f"{'M' if letter == 'M' else 'l'}{' '.join(step)}"
+        before = here
+    return f'd="{path}{found[2]}"'
 
 
 def _titled(found: re.Match[str]) -> str:

@@ -236,19 +236,20 @@ class Report:
         )
         return columns, metrics
 
-    def listed_records(self, most: int = 0) -> list[Record]:
+    def listed_records(self) -> list[Record]:
         """Return the first trials' listed columns, empty where one has none."""
         columns, metrics = self.listed()
         names = [*columns, *metrics, "run", "seed", "num_parameters"]
-        shown = self.records[: most or MAX_LISTED]
+        shown = self.records[:MAX_LISTED]
         return [{name: record.get(name) for name in names} for record in shown]
 
-    def trials_listed(self, most: int = 0) -> str:
-        """Return the title of the list of trials."""
-        count, most = len(self.records), most or MAX_LISTED
-        if count <= most:
+    @property
+    def trials_listed(self) -> str:
+        """Title of the list of trials."""
+        count = len(self.records)
+        if count <= MAX_LISTED:
             return f"Every trial ({count})"
-        return f"The first {most:,} of {count:,} trials; pernn export gives all"
+        return f"The first {MAX_LISTED:,} of {count:,} trials; pernn export gives all"
 
     def html(self) -> str:
         """Fill the page's template, escaping all but the figures."""
