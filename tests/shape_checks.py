@@ -32,13 +32,28 @@ def _has_shape(hint: Any) -> bool:
     return get_origin(hint) is not Literal and _has_shape(get_args(hint))
 
 
+def _is_blind(hint: Any) -> bool:
+    """Return whether a protocol asks for more than methods.
+
+    From Python 3.12 on `isinstance` does not find the parts of a module, which are no attributes.
+    """
+    return any(
+        not callable(getattr(part, name, None))
+        for part in get_args(hint) or (hint,)
+        for name in getattr(part, "__protocol_attrs__", ())
+    )
+
+
 def _check_function(found: Any, typechecker: Any) -> Any:
     hints, names = found.__annotations__, found.__globals__
     resolved = {name: _resolve(hint, names) for name, hint in hints.items()}
+    blind = {name: Any for name, hint in resolved.items() if _is_blind(hint)}
     if _has_shape([*resolved.values()]):
-        return check_shapes(found, typechecker=typechecker)
-    found.__annotations__ = resolved
-    checked = check(found)
+        found.__annotations__ = hints | blind
+        checked = check_shapes(found, typechecker=typechecker)
+    else:
+        found.__annotations__ = resolved | blind
+        checked = check(found)
     found.__annotations__ = checked.__annotations__ = hints
     return checked
 

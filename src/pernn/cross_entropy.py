@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
 from pernn.kernels import autocast_dtype, find_kernels, product, without_autocast
 
@@ -65,16 +64,21 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_states = torch.empty_like(states) if wants[0] else None
         grad_weight = torch.empty_like(weight) if wants[1] else None
         grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
-        space = states.new_empty(min(size, num_rows), len(weight))
         output_layer = weight.to(dtype)
+        # A GPU adds the bias on the way: a pass over the logits is a tenth of its time.
+        on_the_way = device == "cuda" and dtype == states.dtype
+        space = states.new_empty(min(size, num_rows), len(weight))
         with without_autocast(device):
             for start in range(0, num_rows, size):
                 part = slice(start, start + size)
                 rows = states[part].to(dtype)
-                logits = _multiply(rows, output_layer.t(), space[: len(rows)])
+                if on_the_way and bias is not None:
+                    logits = torch.addmm(bias, rows, output_layer.t(), out=space[: len(rows)])
+                else:
+                    logits = _multiply(rows, output_layer.t(), space[: len(rows)])
                 _cross_entropy(
                     logits,
-                    bias,
+                    None if on_the_way else bias,
                     targets[part],
                     1 / num_rows if weights is None else weights[part],
                     gradient=any(wants[:3]),
@@ -132,10 +136,11 @@ def _cross_entropy(
     if bias is not None:
         logits += bias
     ids = targets.unsqueeze(1)
-    torch.ge(logits.gather(1, ids).squeeze(1), logits.amax(1), out=hits)
-    logs = F.log_softmax(logits, 1)
-    torch.neg(logs.gather(1, ids).squeeze(1), out=losses)
+    best, likeliest = logits.max(1, keepdim=True)
+    found = logits.gather(1, ids)
+    torch.ge(found.squeeze(1), best.squeeze(1), out=hits)
+    odds = torch.softmax(logits, 1)
+    losses.copy_((best - found - odds.gather(1, likeliest).log()).squeeze(1))
     if gradient:
-        torch.exp(logs, out=logits)
-        logits.scatter_add_(1, ids, logits.new_full(ids.shape, -1))
-        logits.mul_(scale if isinstance(scale, float) else scale.unsqueeze(1))
+        odds.scatter_add_(1, ids, odds.new_full(ids.shape, -1))
+        torch.mul(odds, scale if isinstance(scale, float) else scale.unsqueeze(1), out=logits)

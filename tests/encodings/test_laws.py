@@ -167,7 +167,12 @@ def test_a_code_made_in_inference_mode_still_trains():
 def test_the_code_is_the_same_on_another_device(config):
     encoding = build(config)
     before = encoding(STEPS).detach().clone()
-    assert torch.equal(encoding.cuda()(STEPS).cpu(), before)
+    found = encoding.cuda()(STEPS).detach().cpu()
+    if getattr(config, "normalize", False):
+        # The norm of a table's row is a sum, in another order there.
+        torch.testing.assert_close(found, before, rtol=1e-6, atol=1e-7)
+    else:
+        assert torch.equal(found, before)
 
 
 @given(st.integers(1, 20), st.integers(1, 30), st.sampled_from(["halves", "interleaved"]))

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch._subclasses import FakeTensor
 from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
@@ -384,10 +385,42 @@ class RecurrentCore(Core):
         ]
 
     def flatten_parameters(self) -> None:
-        """Do nothing, as the weights have no packed copy."""
+        """Lay the weights into one piece of memory on a GPU, where cuDNN wants them.
+
+        Moving the core does so; where its weights are computed, are shared or lie on a CPU, this
+        does nothing.
+        """
+        weights = [weight for weights in self.all_weights for weight in weights]
+        if not vars(type(self)).get("kernel") or not all(map(_is_for_cudnn, weights)):
+            return
+        if len({weight.data_ptr() for weight in weights}) < len(weights):
+            return
+        mode = cast(Any, torch.backends.cudnn).rnn.get_cudnn_mode(self.mode)
+        with torch.no_grad(), torch.cuda.device_of(weights[0]):
+            torch._cudnn_rnn_flatten_weight(
+                weights,
+                len(weights) // self.num_layers,
+                self.input_size,
+                mode,
+                self.hidden_size,
+                self.proj_size,
+                self.num_layers,
+                self.batch_first,
+                self.bidirectional,
+            )
+
+    def _apply(self, *args: Any, **options: Any) -> nn.Module:
+        super()._apply(*args, **options)  # type: ignore[no-untyped-call]
+        self.flatten_parameters()
+        return self
 
     def extra_repr(self) -> str:
         """Return sizes and non-default options, as PyTorch's modules do."""
         bias = "" if self.bias else ", bias=False"
         batch_first = ", batch_first=True" if self.batch_first else ""
         return f"{super().extra_repr()}{bias}{batch_first}"
+
+
+def _is_for_cudnn(weight: Tensor) -> bool:
+    is_kept = isinstance(weight, nn.Parameter) and not isinstance(weight.data, FakeTensor)
+    return is_kept and bool(torch.backends.cudnn.is_acceptable(weight))
