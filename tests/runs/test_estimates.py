@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from pernn.errors import MachineError, show_time
 from pernn.kernels import loading
@@ -55,6 +56,22 @@ def test_the_time_is_that_of_the_updates(tmp_path: Path, monkeypatch: pytest.Mon
     assert estimate(specs, tmp_path, **HERE).hours == pytest.approx(expected)
     halved = estimate(specs, tmp_path, **HERE | {"jobs": 2}).hours
     assert halved == pytest.approx([hours / 2 for hours in expected])
+
+
+def test_trials_that_share_a_gpu_may_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimates, "measure", lambda *_: ([1.0], 0))
+    specs = [SPEC.override({"seed": seed}) for seed in range(1, 9)]
+    alone = 8 * 44 / 3600
+    eight = HERE | {"jobs": 8}
+    assert estimate(specs, tmp_path, **eight).hours == pytest.approx((alone / 8, alone / 8))
+    monkeypatch.setattr("pernn.lab.training.choose_device", lambda _: torch.device("cuda:0"))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    shared = estimate(specs, tmp_path, **eight | {"device": "cuda"}).hours
+    assert shared == pytest.approx((alone / 8, alone / 2))
+    one = estimate(specs, tmp_path, **eight | {"device": "cuda:1"}).hours
+    assert one == pytest.approx((alone / 8, alone))
 
 
 def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_gpu_finds_the_same(monkeypatch, bias, dtype):
     parts = [None if p is None else p.detach() for p in leaves(20, 8, 40, 1, bias=bias)]
     found = []
     for device in ("cpu", "cuda"):
-        here = [None if p is None else p.to(device) for p in parts]
+        here = [None if p is None else p.to(device).detach() for p in parts]
         wanted = [p.requires_grad_() for p in here[:3] if p is not None]
         with library_products(tf32=False), torch.autocast("cuda", dtype, enabled=dtype is not None):
             loss, share = linear_cross_entropy(*here)

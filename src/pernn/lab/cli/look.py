@@ -393,7 +393,12 @@ def doctor(results: Results = RESULTS, as_json: Json = False) -> int:
 def _packages() -> list[Finding]:
     """Look for what pernn's own metadata names, with the extra that a package comes with."""
     found: dict[str, Finding] = {}
-    for line in requires("pernn") or ():
+    try:
+        needed = requires("pernn") or ()
+    except PackageNotFoundError:
+        remedy = "pip install -e . in the checkout: the packages it needs are unknown until then"
+        return [Finding("pernn", False, "not installed", False, remedy)]
+    for line in needed:
         name, extra = re.match(r"([\w.-]+)[^;]*(?:; extra == '(\w+)')?", line).groups()  # type: ignore[union-attr]
         # Two extras may need one package: the one of its name wins.
         if extra in OTHERS or (name in found and extra != name):

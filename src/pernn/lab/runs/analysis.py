@@ -282,8 +282,9 @@ TABLE, MAP = "gradient_stability", "stability_map"
 NOISE, LEVELS = "gradient_noise", "at_levels"
 KIND = "analysis"
 """Marks the lines of `metrics.jsonl` that hold the tables of one checkpoint."""
-MEMORY_BUDGET = 2**29
-"""Bytes that all checkpoints that are measured at a time may be worked with."""
+MEMORY_BUDGET = {"cpu": 2**29, "cuda": 2**31}
+"""Bytes that all checkpoints that are measured at a time may be worked with. With less a GPU is not
+filled; more does not help it before 64 pairs."""
 
 
 @dataclass
@@ -370,7 +371,7 @@ def analyse(
     """
     # With one thread for each, the numbers do not depend on how many there are.
     num_workers = min(len(updates), torch.get_num_threads()) if device.type == "cpu" else 1
-    budget = MEMORY_BUDGET // max(1, num_workers)
+    budget = MEMORY_BUDGET[device.type] // max(1, num_workers)
     measurement = _Measurement(spec, first, root, device, budget)
     pool = ThreadPoolExecutor(max(1, num_workers), thread_name_prefix="checkpoint")
     try:

@@ -89,7 +89,8 @@ def estimate(
 ) -> Estimate:
     """Estimate what trials will take on this machine.
 
-    Trials that run beside each other may take longer than one that is measured alone.
+    Trials that run beside each other may take longer than one that is measured alone; on one GPU
+    the upper end has them take turns, as they do without NVIDIA's multi-process service.
 
     Args:
         specs: What is still to do; what is on disk of it already counts as free.
@@ -101,6 +102,8 @@ def estimate(
     Raises:
         MachineError: If the device is missing, or a trial cannot fit into the memory.
     """
+    from pernn.lab.training import choose_device, share_devices
+
     stages = {stage.fingerprint(): stage for spec in specs for stage in spec.stages}
     kinds = {run: _kind(stage) for run, stage in stages.items()}
     examples = {kinds[run]: stage for run, stage in stages.items()}
@@ -119,6 +122,8 @@ def estimate(
         if time.monotonic() > until:
             break
     num_slots = min(jobs, len(stages))
+    is_gpu = choose_device(device).type == "cuda"
+    num_sharing = round(1 / share_devices(device, 0, num_slots)[1]) if is_gpu else 1
     mine = {run: found[kind] for run, kind in kinds.items() if kind in found}
     # What a training keeps is what an analysis reads; one more is there while it is written.
     kept = [size * len(stages[run].analysed_updates) for run, (_, size) in mine.items()]
@@ -130,7 +135,9 @@ def estimate(
         with suppress(StoreError):
             free += num_bytes_below(root / "runs" / run)
     return Estimate(
-        hours=_hours(stages, {run: taken for run, (taken, _) in mine.items()}, num_slots),
+        hours=_hours(
+            stages, {run: taken for run, (taken, _) in mine.items()}, num_slots, num_sharing
+        ),
         num_kinds=len(examples),
         num_measured=len(found),
         disk=sum(kept) + writing,
@@ -141,7 +148,10 @@ def estimate(
 
 
 def _hours(
-    stages: Mapping[str, RunSpec], mine: Mapping[str, Sequence[float]], num_slots: int
+    stages: Mapping[str, RunSpec],
+    mine: Mapping[str, Sequence[float]],
+    num_slots: int,
+    num_sharing: int,
 ) -> tuple[float, float] | None:
     """Add up the quartiles of the updates' times; what was not measured may be like any other."""
     if not mine:
@@ -154,7 +164,7 @@ def _hours(
         count = spec.training.iterations if is_trained else spec.num_analysed
         seconds += count * quartiles.get(run, np.array([lows.min(), highs.max()]))
     low, high = (seconds / num_slots / 3600).tolist()
-    return low, high
+    return low, high * num_sharing
 
 
 def _kind(spec: RunSpec) -> str:
