@@ -66,10 +66,10 @@ def textbook(core: RecurrentCore, gates: Tensor) -> float:
     return float(similarity(matrices[:half], matrices[half:])[0])
 
 
-def closed(core: RecurrentCore, gates: Tensor) -> float:
+def closed(core: RecurrentCore, gates: Tensor, memory_budget: int = 2**29) -> float:
     """Compare pairs by the closed form."""
-    half = len(gates) // 2
-    found = compare_jacobians(core, gates[:half], gates[half:], 1, gates.shape[1])
+    ends = 1, gates.shape[1]
+    found = compare_jacobians(core, *gates.chunk(2), *ends, memory_budget=memory_budget)
     return float(found.similarity()[0])
 
 
