@@ -62,14 +62,14 @@ ARMS: Mapping[str, Settings] = {
 """Name → settings."""
 
 
-def _values(arm: str) -> dict[str, Any]:
+def _values(arm: Settings) -> dict[str, Any]:
     """Return an arm's columns as records have them."""
-    found = {column: ARMS[arm].get(column) for column in COLUMNS}
+    found = {column: arm.get(column) for column in COLUMNS}
     return {c: json.dumps(one) if isinstance(one, list) else one for c, one in found.items()}
 
 
 def _sooner(
-    name: str, words: str, treated: str, baseline: str, core: str, factor: float = 1.0
+    name: str, words: str, treated: Settings, baseline: Settings, core: str, factor: float = 1.0
 ) -> Claim:
     first, second = _values(treated), _values(baseline)
     shared = {column: one for column, one in first.items() if one == second[column]}
@@ -125,26 +125,29 @@ THAN_NONE = {
 """Claim → the arm that learns sooner than no encoding, and how its statement begins and ends."""
 
 
+THAN = "learn sooner than no encoding"
+
+
 def _claims(core: str) -> list[Claim]:
     return [
         *(
-            _sooner(name, f"{begin} the {{}} learn sooner than no encoding{end}", arm, "None", core)
+            _sooner(name, f"{begin} the {{}} {THAN}{end}", ARMS[arm], ARMS["None"], core)
             for name, (arm, begin, end) in THAN_NONE.items()
         ),
         _sooner(
             "mirrored",
             "Keys that are shown again with the item asked for let the {} learn sooner than keys "
             "in the order of the inputs (account R)",
-            "Keys, mirrored",
-            "Keys, not mirrored",
+            ARMS["Keys, mirrored"],
+            ARMS["Keys, not mirrored"],
             core,
         ),
         _sooner(
             "two_numbers",
             "One sine and cosine of period 2L keep at least half of the sinusoids' gain in the {} "
             "(account S)",
-            "Clock, 2L",
-            "Sinusoids",
+            ARMS["Clock, 2L"],
+            ARMS["Sinusoids"],
             core,
             HALF[core],
         ),
@@ -152,8 +155,8 @@ def _claims(core: str) -> list[Claim]:
             "unaliased",
             "A clock of period 2L lets the {} learn sooner than one of period L/2, which shows "
             "the same four times (account S)",
-            "Clock, 2L",
-            "Clock, L/2 (aliased)",
+            ARMS["Clock, 2L"],
+            ARMS["Clock, L/2 (aliased)"],
             core,
         ),
     ]
@@ -193,14 +196,80 @@ CARRY = Experiment(
     figure=FIGURE,
     labels={
         **labels(FIGURE, "gru", "lstm", "none", "constant", "random"),
-        **{", ".join(map(str, _values(arm).values())): arm for arm in ARMS},
-        **{one: arm for arm in ARMS for one in list(_values(arm).values())[2:] if one},
+        **{", ".join(map(str, _values(settings).values())): arm for arm, settings in ARMS.items()},
+        **{
+            one: arm
+            for arm, settings in ARMS.items()
+            for one in list(_values(settings).values())[2:]
+            if one
+        },
         ", ".join(COLUMNS): "What the input tells beside the token",
         "sinusoidal": "Sinusoidal",
         "reverse_ordering": "The same in every sequence",
         "coded_reversal": "Drawn anew",
         "input": "Input",
         "output": "Output",
+    },
+    rules={"small": "2026-12"},
+)
+
+PERIODS = {f"Period {period}": _waves(period) for period in (2, 3, 4, 8, 16)}
+CLOCKS: Mapping[str, Settings] = {"None": ARMS["None"], "Sinusoids": ARMS["Sinusoids"], **PERIODS}
+PERIOD = "encoding.frequencies"
+PERIOD_FIGURE = lay_out(
+    ("encoding.kind", PERIOD),
+    pace_column(LEVEL),
+    "token_accuracy",
+    lines="core.kind",
+    contrast=None,
+    y_base=2,
+)
+
+
+def _period_claims(core: str) -> list[Claim]:
+    return [
+        _sooner(
+            arm.lower().replace(" ", "_"),
+            f"One sine and cosine of {arm.lower()} let the {{}} {THAN}",
+            settings,
+            ARMS["None"],
+            core,
+        )
+        for arm, settings in PERIODS.items()
+    ]
+
+
+CLOCK_PERIOD = Experiment(
+    name="clock_period",
+    scales=grids(
+        {"task.length": LENGTH, **widths(64), "training.schedule": "constant"},
+        [*CLOCKS.values()],
+        demo=(
+            {**DEMO_TRAINING, "training.iterations": 600, "training.log_interval": 20},
+            cores(gru=4),
+        ),
+        # Ten minutes for the GRU, an hour and a half for the LSTM, on two CPU cores.
+        small=(
+            MASTERY_TRAINING,
+            [
+                {"core.kind": "gru", "task.vocab_size": 16, "training.iterations": 4_000},
+                {"core.kind": "lstm", "task.vocab_size": 192, "training.iterations": 16_000},
+            ],
+        ),
+    ),
+    claims=with_primary(
+        [*_period_claims("gru"), *_period_claims("lstm")], "period_2_gru", "period_2_lstm"
+    ),
+    figure=PERIOD_FIGURE,
+    labels={
+        **labels(PERIOD_FIGURE, "gru", "lstm", "none"),
+        **{
+            ", ".join(map(str, list(_values(settings).values())[::2])): arm
+            for arm, settings in CLOCKS.items()
+        },
+        **{_values(settings)[PERIOD]: arm for arm, settings in PERIODS.items()},
+        f"encoding.kind, {PERIOD}": "Clock",
+        "sinusoidal": "Sinusoidal",
     },
     rules={"small": "2026-12"},
 )

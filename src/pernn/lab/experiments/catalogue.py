@@ -118,6 +118,11 @@ CATALOGUE = {
         "What must the encoding carry: time, a key for each item, or a drive, and in which phase?",
         "ours; of v3, Figs. 10 and 11",
     ),
+    "clock_period": Entry(
+        "How many steps must a clock tell apart?",
+        "ours; of v3, Figs. 10 and 11",
+        "carry",
+    ),
     "factor_or_exponent": Entry(
         "Does the encoding save a factor of the updates, or do they grow slower with K?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
