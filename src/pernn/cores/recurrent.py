@@ -385,7 +385,7 @@ class RecurrentCore(Core):
         ]
 
     def flatten_parameters(self) -> None:
-        """Lay the weights into one piece of memory on a GPU, where cuDNN wants them.
+        """Lay the weights side by side on a GPU, for cuDNN.
 
         Moving the core does so; where its weights are computed, are shared or lie on a CPU, this
         does nothing.
