@@ -3,7 +3,7 @@
     python benchmarks/gpu.py [--device cpu] [--parts parity,times] [--minutes 9]
 
 Prints Markdown as it goes, a row per measurement; what fails is printed with its traceback at the
-end, and the rest goes on. `--device cpu` takes small shapes, to try the script out.
+end, and the rest goes on. `--device cpu` tries small shapes. Tests of a GPU: `pytest -m gpu`.
 """
 
 import argparse

@@ -66,19 +66,19 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_bias = torch.zeros_like(bias) if bias is not None and wants[2] else None
         output_layer = weight.to(dtype)
         # A GPU adds the bias on the way: a pass over the logits is a tenth of its time.
-        on_the_way = device == "cuda" and dtype == states.dtype
+        shift = bias if device == "cuda" and dtype == states.dtype else None
         space = states.new_empty(min(size, num_rows), len(weight))
         with without_autocast(device):
             for start in range(0, num_rows, size):
                 part = slice(start, start + size)
                 rows = states[part].to(dtype)
-                if on_the_way and bias is not None:
-                    logits = torch.addmm(bias, rows, output_layer.t(), out=space[: len(rows)])
+                if shift is not None:
+                    logits = torch.addmm(shift, rows, output_layer.t(), out=space[: len(rows)])
                 else:
                     logits = _multiply(rows, output_layer.t(), space[: len(rows)])
                 _cross_entropy(
                     logits,
-                    None if on_the_way else bias,
+                    bias if shift is None else None,
                     targets[part],
                     1 / num_rows if weights is None else weights[part],
                     gradient=any(wants[:3]),

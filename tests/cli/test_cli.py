@@ -352,6 +352,20 @@ def test_doctor_names_extras_with_their_brackets(
     assert "hypothesis" not in shown
 
 
+def test_doctor_says_that_it_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from pernn.lab.cli import look
+
+    def unknown(name: str) -> list[str]:
+        raise look.PackageNotFoundError(name)
+
+    monkeypatch.setattr(look, "requires", unknown)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert look.doctor(tmp_path) == 0
+    assert "pip install -e ." in capsys.readouterr().out
+
+
 def test_doctor_finds_what_is_here(tmp_path: Path) -> None:
     done = pernn("doctor", "-r", tmp_path, "--json")
     assert done.returncode == 0

@@ -387,13 +387,14 @@ class RecurrentCore(Core):
     def flatten_parameters(self) -> None:
         """Lay the weights side by side on a GPU, for cuDNN.
 
-        Moving the core does so; where its weights are computed, are shared or lie on a CPU, this
-        does nothing.
+        Moving the core does so; where its weights are computed, shared, of several types or on a
+        CPU, this does nothing.
         """
         weights = [weight for weights in self.all_weights for weight in weights]
         if not vars(type(self)).get("kernel") or not all(map(_is_for_cudnn, weights)):
             return
-        if len({weight.data_ptr() for weight in weights}) < len(weights):
+        places, types = {one.data_ptr() for one in weights}, {one.dtype for one in weights}
+        if len(places) < len(weights) or len(types) > 1:
             return
         mode = cast(Any, torch.backends.cudnn).rnn.get_cudnn_mode(self.mode)
         with torch.no_grad(), torch.cuda.device_of(weights[0]):

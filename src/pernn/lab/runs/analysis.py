@@ -283,8 +283,8 @@ NOISE, LEVELS = "gradient_noise", "at_levels"
 KIND = "analysis"
 """Marks the lines of `metrics.jsonl` that hold the tables of one checkpoint."""
 MEMORY_BUDGET = {"cpu": 2**29, "cuda": 2**31}
-"""Bytes that all checkpoints that are measured at a time may be worked with. With less a GPU is not
-filled; more does not help it before 64 pairs."""
+"""Bytes that all checkpoints that are measured at a time may be worked with; a GPU with less would
+have idle units (docs/performance.md)."""
 
 
 @dataclass
