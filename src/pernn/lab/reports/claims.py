@@ -30,7 +30,8 @@ class Verdict:
     Attributes:
         claim: What was judged.
         verdict: After correction for the number of claims that were judged together. `not run` if
-            something that it needs is not there at all, `too few seeds` below five.
+            something that it needs is not there at all, or a plan was registered and not all of
+            its trials are finished; `too few seeds` below five.
         uncorrected: What it would be if this were the only claim.
         quantity: What the intervals are of, with its unit where it has one.
         interval: 95 % interval that goes with the verdict: Student's t, of the worst cell where
@@ -334,7 +335,7 @@ def judge_experiment(
         records: As for `judge`.
         planned: As for `judge`.
         registered: If given, each verdict is marked as registered or, with every departure, as
-            exploratory.
+            exploratory, and there is none before all trials of the claim are finished.
     """
     rule = rule_of(experiment, scale)
     found = judge_all(experiment.claims, records, planned, Labels(experiment.labels), rule=rule)
@@ -343,7 +344,11 @@ def judge_experiment(
     specs = {spec.fingerprint(): spec for spec in planned or ()}
     shared = _differences(specs, rule, registered)
     return tuple(
-        one if one.verdict == "not run" else _marked(one, shared, records, registered)
+        one
+        if one.verdict == "not run"
+        else _withheld(one, registered)
+        if one.num_missing
+        else _marked(one, shared, records, registered)
         for one in found
     )
 
@@ -367,6 +372,19 @@ def _differences(specs: Mapping[str, RunSpec], rule: Rule, found: Registered) ->
     return [text for text, holds in words.items() if holds]
 
 
+def _withheld(verdict: Verdict, found: Registered) -> Verdict:
+    # A look before the end would be one more chance to be wrong, and tempt to stop.
+    others = counted(verdict.num_missing, "trial")
+    return Verdict(
+        verdict.claim,
+        "not run",
+        "not run",
+        verdict.quantity,
+        num_missing=verdict.num_missing,
+        detail=f"no verdict before all trials are finished (plan {found.name}); {others} missing",
+    )
+
+
 def _marked(
     verdict: Verdict, shared: Sequence[str], records: Sequence[Record], found: Registered
 ) -> Verdict:
@@ -381,7 +399,6 @@ def _marked(
     words = {
         "the claim is not in the plan": registered is None,
         "the claim was changed": changed,
-        f"{counted(verdict.num_missing, 'trial')} not finished": bool(verdict.num_missing),
         f"{counted(early, 'trial')} run before it was registered": bool(early),
     }
     departures = [*shared, *(text for text, holds in words.items() if holds)]
