@@ -96,6 +96,11 @@ CATALOGUE = {
         "v1, Fig. 11",
         "other_rules",
     ),
+    "short_waits": Entry(
+        "Does the encoding help to remember for a short while?",
+        "ours; of v1, Fig. 11",
+        "other_rules",
+    ),
     "more_training": Entry(
         "Do vanilla networks catch up with more training or larger batches?",
         "v3, section 4.2; v5, section 4.1",
