@@ -354,7 +354,8 @@ def findings(report: Report, page: str) -> str:
         if one.interval is not None
     ]
     link = f"Every cell and remark: [{escape_markdown(report.title)}]({page})."
-    return f"{markdown_table(HEAD, rows)}\n\n{link}"
+    # A registered sweep that is not finished has no verdicts.
+    return f"{markdown_table(HEAD, rows)}\n\n{link}" if rows else link
 
 
 def means(report: Report) -> str:
