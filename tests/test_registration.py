@@ -16,7 +16,7 @@ from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
-from pernn.lab.reports import claim_digest, find_registered
+from pernn.lab.reports import Verdict, claim_digest, find_registered
 from pernn.lab.runners import InlineRunner
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
 from pernn.lab.sweeps import plan_sweep, report_of
@@ -127,20 +127,31 @@ def test_trials_that_ran_before_are_exploratory(plan, ran):
     assert marks(root, name)[CLAIM] == ("exploratory", said)
 
 
+def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, tmp_path):
+    root, name = ran
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    shutil.rmtree(copy / "runs" / load_sweep(copy, name).runs[0])
+
+    def judged() -> Verdict:
+        found = report_of(copy, read_plan(copy, name), pytest.fail).verdicts
+        (one,) = (one for one in found if one.claim.name == CLAIM)
+        return one
+
+    # Without a plan four seeds are judged, as far as they go.
+    assert (judged().verdict, judged().num_missing) == ("too few seeds", 1)
+    register(plan)
+    assert (judged().verdict, judged().interval, judged().num_missing) == ("not run", None, 1)
+    assert judged().detail == (
+        "no verdict before all trials are finished (plan tiny); 1 trial missing"
+    )
+
+
 def test_departures_are_listed(plan, ran, tmp_path):
     root, name = ran
     path, _ = register(plan)
     rewrite(path, date="2026-01-01T00:00:00+00:00")
     assert marks(root, name)[CLAIM] == ("registered", "registered (plan tiny)")
-    # A trial is lost.
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
-    shutil.rmtree(copy / "runs" / load_sweep(copy, name).runs[0])
-    found = report_of(copy, read_plan(copy, name), pytest.fail).verdicts
-    (one,) = (one for one in found if one.claim.name == CLAIM)
-    assert (one.verdict, one.interval, one.num_missing) == ("not run", None, 1)
-    assert one.detail == "no verdict before all trials are finished (plan tiny); 1 trial missing"
-    assert CLAIM not in marks(copy, name)
     # Another claim under its name; another rule; one that no plan knows.
     claims = find_experiment("vocabulary_size").claims
     (one,) = (claim for claim in claims if claim.name == CLAIM)
@@ -151,6 +162,8 @@ def test_departures_are_listed(plan, ran, tmp_path):
     assert f"exploratory (plan tiny): {rule}; the claim was changed" in found[CLAIM][1]
     assert f"exploratory (plan tiny): {rule}; the claim is not in the plan" in found["unknown"][1]
     # Other seeds than the plan's.
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
     other = run(copy, 111, 222, 333, 444, 666)
     said = "2 registered trials not in this sweep; 2 trials not registered, of seeds 666"
     assert marks(copy, other)[CLAIM] == ("exploratory", f"exploratory (plan tiny): {said}")

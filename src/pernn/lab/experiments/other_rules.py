@@ -128,7 +128,7 @@ SHORT_WAITS = Experiment(
     scales=grids(
         {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"},
         demo=(brief(length=4, size=64, updates=1_000), each("task.hold_time", [2, 5])),
-        # Half an hour on two CPU cores.
+        # So short that LSTMs can solve it.
         small=(
             {**SMALL, "task.length": 5, "training.iterations": 16_000},
             each("task.hold_time", [5, 10, 15]),
