@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from pernn.lab.experiments import experiment_names, find_experiment
+from pernn.lab.experiments import PLANNED, EveryTrial, experiment_names, find_experiment
 from pernn.lab.reports import Labels, Report, draw_curves, write_study
 from pernn.lab.trials import Trial
 from reports.test_page import CLAIMS, HOSTILE, Reader
@@ -141,6 +141,31 @@ def test_claims_on_the_same_numbers_count_once(tmp_path: Path) -> None:
     assert "1 supported" in counts
     assert "1 same numbers" in counts
     assert "contradicted" not in counts
+
+
+def test_equal_shares_of_other_trials_count_each(tmp_path: Path) -> None:
+    claims = [
+        replace(
+            CLAIMS[0],
+            name=f"all_{kind}",
+            predicate=EveryTrial(
+                "token_accuracy",
+                {"core.kind": "lstm", "encoding.kind": kind},
+                cells="task.vocab_size",
+                required=PLANNED,
+                values=(0.5,),
+                tolerance=0.5,
+                tolerance_origin="any share",
+            ),
+        )
+        for kind in ("none", "sinusoidal")
+    ]
+    text = write_study(
+        [chapter(experiment=experiment(claims=tuple(claims)))], tmp_path / "study.html"
+    )
+    counts = re.search(r'class="progress">(.*?)</p>', text.read_text())[1]
+    assert "2 supported" in counts
+    assert "same numbers" not in counts
 
 
 def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from .figures import draw, render
 from .records import Record, paired_differences
 from .report import Report
 from .rules import Outcome
-from .statistics import ROUNDING, student_interval
+from .statistics import student_interval
 from .texts import Labels, escape_markdown, markdown_table
 
 COMMON = (
@@ -163,7 +163,8 @@ def outcome_apart(sweep: Report, verdict: Verdict) -> Outcome | str:
 def _numbers(verdict: Verdict) -> tuple[float, ...]:
     """Return what two verdicts on the same numbers have in common, whatever the sign asked for."""
     interval = verdict.interval
-    if interval is None or not interval.high - interval.low > ROUNDING:
+    # Without a spread, or of shares of trials, numbers of other trials may be the same.
+    if interval is None or verdict.detectable is None:
         return ()
     values = (abs(interval.estimate), interval.high - interval.low, verdict.num_seeds)
     return tuple(float(f"{value:.9g}") for value in values)
