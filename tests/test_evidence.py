@@ -147,6 +147,25 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
     assert f"| LSTM | 4 | {vanilla.shown} | {encoded.shown} | " in readme
 
 
+def test_several_processes_draw_what_one_does(ran, tmp_path, monkeypatch):
+    for seeds in ([111, 222], [111]):
+        changes = {**TINY, "seed": seeds}
+        runs = [
+            one.fingerprint() for one in trials(find_experiment("vocabulary_size"), "demo", changes)
+        ]
+        name = name_sweep("vocabulary_size", "demo", changes)
+        sweep = Sweep(name, "vocabulary_size", "demo", changes, runs)
+        publish(ran / "results", sweep, tmp_path / "evidence")
+    rebuild(tmp_path / "evidence", tmp_path / "one", pytest.fail)
+    make_study(tmp_path / "none", tmp_path / "one.html", pytest.fail, tmp_path / "evidence")
+    monkeypatch.setattr("pernn.lab.reports.drawings.draw", None)  # nothing is drawn here any more
+    rebuild(tmp_path / "evidence", tmp_path / "two", pytest.fail, jobs=2)
+    make_study(tmp_path / "none", tmp_path / "two.html", pytest.fail, tmp_path / "evidence", jobs=3)
+    assert len(files_below(tmp_path / "one")) > 10
+    assert files_below(tmp_path / "one") == files_below(tmp_path / "two")
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
 def test_trials_that_their_grid_lacks_are_left_out_and_said(ran, tmp_path):
     specs = trials(find_experiment("vocabulary_size"), "demo", {**TINY, "seed": [111, 222]})
     runs = [spec.fingerprint() for spec in specs]

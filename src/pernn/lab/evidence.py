@@ -2,9 +2,11 @@
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, read_plan, read_sweeps
 from pernn.lab.reports import (
     SCALES,
+    Drawing,
+    Format,
     Report,
     export_curves,
     export_records,
@@ -37,7 +41,11 @@ from pernn.lab.store import (
     write_atomically,
 )
 from pernn.lab.sweeps import Plan, plan_again, repeat_command, report_of, restrict
-from pernn.lab.trials import find_published, read_published
+from pernn.lab.trials import Trial, find_published, read_published
+
+Watch = Callable[[Iterable[Report], int], Iterable[Report]]
+"""What is called with reports and their number, and hands them on, to show progress."""
+UNWATCHED: Watch = lambda reports, count: reports  # noqa: E731
 
 MOST_SHOWN = 100
 """Sweeps of which the page of all has a chapter each: one takes seconds to draw."""
@@ -62,7 +70,13 @@ saw the same data. `claims.json` has what the texts of the study claim, each jud
 
 
 def make_study(
-    root: Path, path: Path, complain: Callable[[str], None], folder: Path | None = None
+    root: Path,
+    path: Path,
+    complain: Callable[[str], None],
+    folder: Path | None = None,
+    *,
+    jobs: int = 1,
+    watch: Watch = UNWATCHED,
 ) -> int:
     """Write one page of all sweeps, local ones first.
 
@@ -73,6 +87,8 @@ def make_study(
         path: Where the page goes.
         complain: Told of each damaged run and each sweep of an unknown experiment; left out.
         folder: Published trials, which count as finished; `None` to count none.
+        jobs: Processes that draw.
+        watch: Called with the reports and their number; hands each on once it is drawn.
 
     Returns:
         The number of sweeps on the page.
@@ -86,7 +102,8 @@ def make_study(
         shown = _judging(root, folder, complain) if len(found) > MOST_SHOWN else {*found}
         plans = list(_plans(root, folder, complain, shown))
         reports = [report_of(root, plan, complain, ()) for plan in plans]
-        write_study(reports, path, [name for name in found if name not in shown])
+        drawn = watch(_drawn(reports, root, folder, jobs), len(reports))
+        write_study([*drawn], path, [name for name in found if name not in shown])
     return len(plans)
 
 
@@ -217,7 +234,13 @@ PACE = "pace.md"
 
 
 def rebuild(
-    folder: Path, target: Path, complain: Callable[[str], None], pages: Sequence[Path] = ()
+    folder: Path,
+    target: Path,
+    complain: Callable[[str], None],
+    pages: Sequence[Path] = (),
+    *,
+    jobs: int = 1,
+    watch: Watch = UNWATCHED,
 ) -> list[Path]:
     """Write the reports of published sweeps, and the pages about all.
 
@@ -229,6 +252,8 @@ def rebuild(
             they are there, and `predicted.md` made of its `expectations.json`.
         complain: Told of a sweep that cannot be reported, and of trials that its grid lacks.
         pages: Further pages whose marks are filled, as the replication report's are.
+        jobs: Processes that draw.
+        watch: Called with the reports and their number; hands each on before it is written.
 
     Returns:
         The page of each sweep, the page of all, the replication report, the expectations and the
@@ -247,7 +272,7 @@ def rebuild(
         require_writable(page)
     reports = read_reports(folder, complain)
     with gc_paused():
-        for report in reports:
+        for report in watch(_drawn(reports, folder, folder, jobs), len(reports)):
             report.write(target / report.name)
         write_study(reports, target / STUDY)
     written = [target / report.name / PAGE for report in reports]
@@ -314,6 +339,43 @@ def read_reports(folder: Path, complain: Callable[[str], None]) -> list[Report]:
             # No trial lies in the folder itself: all that a report has are the published ones.
             reports.append(report_of(folder, plan, complain, ("svg",)))
     return reports
+
+
+def _drawn(
+    reports: Sequence[Report], root: Path, folder: Path | None, jobs: int
+) -> Iterator[Report]:
+    """Yield the reports with their figures, which several processes draw."""
+    jobs = min(jobs, len(reports))
+    if jobs < 2:
+        for report in reports:
+            _ = report.figure, report.further
+            yield report
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        asked = [(root, folder, report.name, report.formats) for report in reports]
+        for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
+            report.figure, report.further = figure, further
+            yield report
+
+
+def _draw(
+    asked: tuple[Path, Path | None, str, Sequence[Format]],
+) -> tuple[Drawing, list[Drawing]]:
+    """Read a sweep again, and draw its figures."""
+    root, folder, name, formats = asked
+    plan = _readers(root, folder)[name]()
+
+    def find(runs: Iterable[str]) -> dict[str, Trial]:
+        # In the order of the grid, as the reports that are not read again.
+        return restrict(find_published(folder, runs, _ignore), runs)
+
+    with gc_paused():
+        report = report_of(root, plan.taking(find, root), _ignore, formats)
+        return report.figure, report.further
+
+
+def _ignore(complaint: str) -> None:
+    """Say nothing: it was said when the sweep was first read."""
 
 
 def _fill(path: Path, parts: Mapping[str, str]) -> None:

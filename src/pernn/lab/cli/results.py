@@ -3,11 +3,13 @@
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import track
 from typer import Argument, Option
 
 from pernn.errors import ConfigError, counted, one_line
@@ -42,11 +44,21 @@ from .options import (
     SweepName,
     grid_changes,
     left_out,
+    number_of_jobs,
     print_json,
     published_folder,
     warn,
 )
 from .terminal import print_rows, print_verdicts
+
+if TYPE_CHECKING:
+    from pernn.lab.reports import Report
+
+Drawers = Annotated[int | None, Option("--jobs", "-j", min=1)]
+
+
+def _watch(reports: "Iterable[Report]", count: int) -> "Iterable[Report]":
+    return track(reports, "Drawing sweeps", count, console=Console(stderr=True))
 
 
 def report(
@@ -58,6 +70,7 @@ def report(
     as_json: Json = False,
     every: Annotated[bool, Option("--all")] = False,
     output: Annotated[Path | None, Option("--out", "-o")] = None,
+    jobs: Drawers = None,
 ) -> int:
     """Write figure, tables, verdicts and page of all finished trials.
 
@@ -67,6 +80,7 @@ def report(
         claims: Only print the verdicts on the paper's claims; write nothing.
         every: One page of all sweeps, with every claim of the study.
         output: With --all: the file; the default is RESULTS/study.html.
+        jobs: With --all: processes that draw; the default is one per CPU core.
 
     Examples: pernn report vocabulary_size --scale demo; pernn report vocabulary_size --claims;
     pernn report --all --out study.html
@@ -84,11 +98,14 @@ def report(
         from pernn.lab.evidence import make_study
 
         path = output or results / "study.html"
-        make_study(results, path, damage.append, published)
+        how: Any = {"jobs": number_of_jobs(jobs, 1), "watch": _watch}
+        make_study(results, path, damage.append, published, **how)
         typer.echo(str(path))
         return left_out(damage)
-    if sweep is None or output is not None:
-        raise ConfigError("expected a sweep, or --all (and then --out FILE) for a page of all")
+    if sweep is None or output is not None or jobs is not None:
+        raise ConfigError(
+            "expected a sweep, or --all (and then --out FILE, --jobs N) for a page of all"
+        )
     plan = find_plan(results, sweep, scale, published, warn)
     if claims:
         verdicts = report_of(results, plan, damage.append).verdicts
@@ -289,7 +306,11 @@ def publish(
     return int(any(one.left_out for one in made.values()))
 
 
-def evidence(to: Path = Path("docs/evidence"), fill: list[Path] | None = None) -> int:
+def evidence(
+    to: Path = Path("docs/evidence"),
+    fill: list[Path] | None = None,
+    jobs: Drawers = None,
+) -> int:
     """Rebuild all figures, tables, verdicts and pages from published trials, without training.
 
     The trials are those in `evidence`, or in PERNN_EVIDENCE. Equal trials give equal bytes.
@@ -298,13 +319,15 @@ def evidence(to: Path = Path("docs/evidence"), fill: list[Path] | None = None) -
         to: Folder for the pages.
         fill: A further page with marks such as <!-- scorecard --> … <!-- /scorecard --> that are
             filled; may be repeated.
+        jobs: Processes that draw; the default is one per CPU core.
 
     Example: pernn evidence --to docs/evidence --fill README.md
     """
     from pernn.lab.evidence import rebuild
 
     lost: list[str] = []
-    for path in rebuild(evidence_folder(), to, lost.append, fill or []):
+    how: Any = {"jobs": number_of_jobs(jobs, 1), "watch": _watch}
+    for path in rebuild(evidence_folder(), to, lost.append, fill or [], **how):
         typer.echo(str(path))
     for one in lost:
         warn(one)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     )
     from .comparing import Comparison as Comparison, compare as compare
     from .replication import SCALES as SCALES
-    from .drawings import draw_curves as draw_curves
+    from .drawings import Drawing as Drawing, draw_curves as draw_curves
     from .texts import clean as clean, csv_cell as csv_cell
     from .expectations import predicted_and_found as predicted_and_found
     from .tables import (

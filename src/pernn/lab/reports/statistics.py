@@ -26,6 +26,8 @@ EXACT = 6
 """Up to this many values all resamples are enumerated, so that chance and order play no part."""
 MAX_FLIPPED = 16
 """Up to this many differences all signs are tried."""
+CELLS = 1_000_000
+"""So many ranks are in memory at once, about."""
 ROUNDING = 1e-12
 """Means and spreads below this are rounding errors of metrics, which are of the order of 1."""
 
@@ -248,7 +250,7 @@ def rank_correlation(x: Sequence[float], y: Sequence[float], clusters: Sequence[
             f"a correlation needs pairs in clusters, got {left.size} x, {right.size} y and "
             f"{len(clusters)} clusters"
         )
-    estimate = _spearman(left, right)
+    estimate = float(_spearman(left, right, np.ones((1, left.size)))[0])
     if math.isnan(estimate):
         return Interval(math.nan, math.nan, math.nan, "constant: no correlation")
     names = sorted(set(clusters), key=sort_key)
@@ -256,7 +258,9 @@ def rank_correlation(x: Sequence[float], y: Sequence[float], clusters: Sequence[
         return Interval(estimate, math.nan, math.nan, "n = 1: no interval")
     place = np.array([names.index(cluster) for cluster in clusters])
     counts, weights = _resamples(len(names))
-    found = np.array([_spearman(*(np.repeat(d, n[place]) for d in (left, right))) for n in counts])
+    # Some at a time, as all of them may be gigabytes.
+    parts = np.array_split(counts, math.ceil(len(counts) * left.size / CELLS))
+    found = np.concatenate([_spearman(left, right, some[:, place]) for some in parts])
     defined = ~np.isnan(found)
     if weights[defined].sum() < LEVEL * weights.sum():
         return Interval(estimate, math.nan, math.nan, "too often undefined: no interval")
@@ -264,13 +268,29 @@ def rank_correlation(x: Sequence[float], y: Sequence[float], clusters: Sequence[
     return Interval(estimate, *bounds, f"cluster bootstrap {LEVEL}")
 
 
-def _spearman(x: Float64[np.ndarray, " points"], y: Float64[np.ndarray, " points"]) -> float:
-    """Return the correlation of ranks; NaN where all of one kind are equal."""
-    from scipy.stats import rankdata
+def _spearman(
+    x: Float64[np.ndarray, " points"],
+    y: Float64[np.ndarray, " points"],
+    counts: Shaped[np.ndarray, "resamples points"],
+) -> Float64[np.ndarray, " resamples"]:
+    """Return the correlation of ranks, points counted so often; NaN where one kind is constant."""
+    one, other = (_ranks(data, counts) for data in (x, y))
+    pairs = (one, other), (one, one), (other, other)
+    shared, first, second = (np.einsum("rp,rp,rp->r", *pair, counts) for pair in pairs)
+    spread = np.sqrt(first * second)
+    found = np.divide(shared, spread, out=np.full_like(spread, math.nan), where=spread > 0)
+    return np.asarray(np.clip(found, -1.0, 1.0), dtype=np.float64)
 
-    one, other = (rankdata(data) - (data.size + 1) / 2 for data in (x, y))
-    spread = math.sqrt(float(one @ one) * float(other @ other))
-    return max(-1.0, min(1.0, float(one @ other) / spread)) if spread else math.nan
+
+def _ranks(
+    data: Float64[np.ndarray, " points"], counts: Shaped[np.ndarray, "resamples points"]
+) -> Float64[np.ndarray, "resamples points"]:
+    """Return mean ranks less their mean, multiples of a half, so that sums of them are exact."""
+    _, place = np.unique(data, return_inverse=True)
+    groups = np.zeros((counts.shape[0], place.max() + 1))
+    np.add.at(groups.T, place, counts.T)
+    ranks = groups.cumsum(axis=-1) - groups / 2 - groups.sum(axis=-1, keepdims=True) / 2
+    return np.asarray(ranks[:, place], dtype=np.float64)
 
 
 class SignFlipTest(NamedTuple):
