@@ -82,7 +82,9 @@ def test_pages_are_what_the_records_give(tmp_path):
     shutil.copy(PAGES / "mechanism.md", pages)
     shutil.copytree(ROOT / "docs" / "reproduce", tmp_path / "docs" / "reproduce")
     shutil.copy(ROOT / "README.md", tmp_path)
-    rebuild(EVIDENCE, pages, pytest.fail, [tmp_path / one.relative_to(ROOT) for one in FILLED])
+    rebuild(
+        EVIDENCE, pages, pytest.fail, [tmp_path / one.relative_to(ROOT) for one in FILLED], jobs=2
+    )
     assert compare(tmp_path) >= 5 * len(list_publications(EVIDENCE)) + 3 + len(FILLED)
 
 
@@ -118,7 +120,7 @@ def test_no_registered_verdict_has_changed():
 def test_the_page_of_all_sweeps_opens_fast(tmp_path):
     """By its size and its elements; chapters are packed until they are opened."""
     page = tmp_path / "study.html"
-    make_study(tmp_path / "none", page, pytest.fail, EVIDENCE)
+    make_study(tmp_path / "none", page, pytest.fail, EVIDENCE, jobs=2)
     elements = []
     parser = HTMLParser()
     parser.handle_starttag = lambda tag, attributes: elements.append(tag)

@@ -375,7 +375,7 @@ def _draw(
 
 
 def _ignore(complaint: str) -> None:
-    """Say nothing: it was said when the sweep was first read."""
+    """Drop a complaint, which was made when the sweep was first read."""
 
 
 def _fill(path: Path, parts: Mapping[str, str]) -> None:
