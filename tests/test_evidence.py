@@ -1,15 +1,21 @@
 """Published trials count as done; reports are rebuilt out of them, byte for byte."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from multiprocessing import active_children
 from pathlib import Path
+from threading import Thread
 from typing import Literal
 
 import pytest
 
 import pernn.lab
 from command_line import call
-from pernn.errors import ConfigError
+from pernn.errors import ConfigError, MachineError
 from pernn.lab.evidence import make_study, rebuild
 from pernn.lab.experiments import find_experiment, trials
 from pernn.lab.reports import student_interval
@@ -147,7 +153,9 @@ def test_everything_is_rebuilt_byte_for_byte(ran, tmp_path, monkeypatch):
     assert f"| LSTM | 4 | {vanilla.shown} | {encoded.shown} | " in readme
 
 
-def test_several_processes_draw_what_one_does(ran, tmp_path, monkeypatch):
+@pytest.fixture
+def two(ran, tmp_path):
+    """Two sweeps, published."""
     for seeds in ([111, 222], [111]):
         changes = {**TINY, "seed": seeds}
         runs = [
@@ -156,14 +164,57 @@ def test_several_processes_draw_what_one_does(ran, tmp_path, monkeypatch):
         name = name_sweep("vocabulary_size", "demo", changes)
         sweep = Sweep(name, "vocabulary_size", "demo", changes, runs)
         publish(ran / "results", sweep, tmp_path / "evidence")
-    rebuild(tmp_path / "evidence", tmp_path / "one", pytest.fail)
-    make_study(tmp_path / "none", tmp_path / "one.html", pytest.fail, tmp_path / "evidence")
+    return tmp_path / "evidence"
+
+
+def test_several_processes_draw_what_one_does(two, tmp_path, monkeypatch):
+    rebuild(two, tmp_path / "one", pytest.fail)
+    make_study(tmp_path / "none", tmp_path / "one.html", pytest.fail, two)
     monkeypatch.setattr("pernn.lab.reports.drawings.draw", None)  # nothing is drawn here any more
-    rebuild(tmp_path / "evidence", tmp_path / "two", pytest.fail, jobs=2)
-    make_study(tmp_path / "none", tmp_path / "two.html", pytest.fail, tmp_path / "evidence", jobs=3)
+    rebuild(two, tmp_path / "two", pytest.fail, jobs=2)
+    make_study(tmp_path / "none", tmp_path / "two.html", pytest.fail, two, jobs=3)
     assert len(files_below(tmp_path / "one")) > 10
     assert files_below(tmp_path / "one") == files_below(tmp_path / "two")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
+def test_a_killed_process_that_draws_is_said(two, tmp_path):
+    def kill() -> None:
+        while not (there := active_children()):
+            time.sleep(0.01)
+        there[0].kill()
+
+    killer = Thread(target=kill)
+    killer.start()
+    with pytest.raises(MachineError, match="try --jobs 1"):
+        rebuild(two, tmp_path / "pages", pytest.fail, jobs=2)
+    killer.join()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux")
+def test_processes_that_draw_leave_with_a_killed_parent(two, tmp_path):
+    words = ["report", "--all", "--jobs", "2", "-r", tmp_path, "--out", tmp_path / "page.html"]
+    environment = {**os.environ, "PERNN_EVIDENCE": str(two)}
+    parent = subprocess.Popen([sys.executable, "-m", "pernn", *words], env=environment)
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    found: list[str] = []
+    while len(found) < 3 and parent.poll() is None:  # one is multiprocessing's own
+        found = children.read_text().split()
+    parent.kill()
+    parent.wait()
+    assert len(found) == 3
+    alive = found
+    for _ in range(600):
+        alive = [one for one in alive if is_alive(one)]
+        time.sleep(0.1 if alive else 0)
+    assert alive == []
+
+
+def is_alive(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_trials_that_their_grid_lacks_are_left_out_and_said(ran, tmp_path):

@@ -4,10 +4,12 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from pernn.errors import ConfigError, CorruptError, MachineError, PernnError, StoreError
@@ -45,7 +47,11 @@ from pernn.lab.trials import Trial, find_published, read_published
 
 Watch = Callable[[Iterable[Report], int], Iterable[Report]]
 """What is called with reports and their number, and hands them on, to show progress."""
-UNWATCHED: Watch = lambda reports, count: reports  # noqa: E731
+
+
+def _unwatched(reports: Iterable[Report], _count: int) -> Iterable[Report]:
+    return reports
+
 
 MOST_SHOWN = 100
 """Sweeps of which the page of all has a chapter each: one takes seconds to draw."""
@@ -76,7 +82,7 @@ def make_study(
     folder: Path | None = None,
     *,
     jobs: int = 1,
-    watch: Watch = UNWATCHED,
+    watch: Watch = _unwatched,
 ) -> int:
     """Write one page of all sweeps, local ones first.
 
@@ -240,7 +246,7 @@ def rebuild(
     pages: Sequence[Path] = (),
     *,
     jobs: int = 1,
-    watch: Watch = UNWATCHED,
+    watch: Watch = _unwatched,
 ) -> list[Path]:
     """Write the reports of published sweeps, and the pages about all.
 
@@ -351,11 +357,27 @@ def _drawn(
             _ = report.figure, report.further
             yield report
         return
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        asked = [(root, folder, report.name, report.formats) for report in reports]
-        for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
-            report.figure, report.further = figure, further
-            yield report
+    asked = [(root, folder, report.name, report.formats) for report in reports]
+    try:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_with_parent) as pool:
+            for report, (figure, further) in zip(reports, pool.map(_draw, asked), strict=True):
+                report.figure, report.further = figure, further
+                yield report
+    except BrokenProcessPool:
+        raise MachineError(
+            "a process that draws was killed, perhaps as memory ran out: try --jobs 1"
+        ) from None
+
+
+def _leave_with_parent() -> None:
+    """End this process when its parent is killed, which pools do not do."""
+
+    def wait() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def _draw(
