@@ -12,9 +12,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .comparisons import CORES, labels, lay_out
+from .comparisons import ACCURACY, CORES, labels, lay_out
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, MASTERY_TRAINING, Settings, cores, grids, widths
+from .grids import (
+    DEMO_TRAINING,
+    MASTERY_TRAINING,
+    UPDATES,
+    VOCABULARY,
+    Settings,
+    cores,
+    grids,
+    widths,
+)
 from .predicates import Claim, Contrast, Place, Sooner, pace_column, with_primary
 
 SOURCE = (Place("v3", "appendix C and Fig. 10"), Place("v5", "appendix D"))
@@ -90,7 +99,7 @@ def _sooner(
             LEVEL,
             {"core.kind": core, **shared},
             contrast,
-            cells="task.vocab_size",
+            cells=VOCABULARY,
             factor=factor,
             factor_origin=origin,
         ),
@@ -165,7 +174,7 @@ def _claims(core: str) -> list[Claim]:
 FIGURE = lay_out(
     COLUMNS,
     pace_column(LEVEL),
-    "token_accuracy",
+    ACCURACY,
     lines="task.kind",
     contrast=None,
     y_base=2,
@@ -186,11 +195,11 @@ CARRY = Experiment(
         {"task.length": LENGTH, **widths(64), "training.schedule": "constant"},
         [*ARMS.values()],
         demo=(
-            {**DEMO_TRAINING, "training.iterations": 600, "training.log_interval": 20},
+            {**DEMO_TRAINING, UPDATES: 600, "training.log_interval": 20},
             cores(gru=4, lstm=4),
         ),
         # A night on two CPU cores.
-        small=({**MASTERY_TRAINING, "training.iterations": 16_000}, cores(gru=64, lstm=192)),
+        small=({**MASTERY_TRAINING, UPDATES: 16_000}, cores(gru=64, lstm=192)),
     ),
     claims=with_primary([*_claims("lstm"), *_claims("gru")], *(f"{name}_lstm" for name in PRIMARY)),
     figure=FIGURE,
@@ -219,7 +228,7 @@ PERIOD = "encoding.frequencies"
 PERIOD_FIGURE = lay_out(
     ("encoding.kind", PERIOD),
     pace_column(LEVEL),
-    "token_accuracy",
+    ACCURACY,
     lines="core.kind",
     contrast=None,
     y_base=2,
@@ -245,15 +254,15 @@ CLOCK_PERIOD = Experiment(
         {"task.length": LENGTH, **widths(64), "training.schedule": "constant"},
         [*CLOCKS.values()],
         demo=(
-            {**DEMO_TRAINING, "training.iterations": 600, "training.log_interval": 20},
+            {**DEMO_TRAINING, UPDATES: 600, "training.log_interval": 20},
             cores(gru=4),
         ),
         # Ten minutes for the GRU, an hour and a half for the LSTM, on two CPU cores.
         small=(
             MASTERY_TRAINING,
             [
-                {"core.kind": "gru", "task.vocab_size": 16, "training.iterations": 4_000},
-                {"core.kind": "lstm", "task.vocab_size": 192, "training.iterations": 16_000},
+                {"core.kind": "gru", VOCABULARY: 16, UPDATES: 4_000},
+                {"core.kind": "lstm", VOCABULARY: 192, UPDATES: 16_000},
             ],
         ),
     ),

@@ -1,10 +1,11 @@
 """Shared parts of claims and figures: cores, gains, labels."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .experiment import Columns, FigureLayout, names_of
-from .grids import ENCODING, Settings
+from .grids import ENCODING, UPDATES, VOCABULARY, Settings
 from .predicates import (
     LEVELS,
     Claim,
@@ -40,13 +41,14 @@ WORDS = {
 }
 """Settings as sentences call them."""
 
+ACCURACY = "token_accuracy"
 POINT = 0.01
 """A gain below one point of accuracy counts as none."""
 
 PAPER_SETTING: Settings = {
     "task.length": 64,
     "core.hidden_size": 512,
-    "training.iterations": 300_000,
+    UPDATES: 300_000,
 }
 """What statements about the paper's own scale are about, beside its K."""
 
@@ -171,7 +173,7 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
 def claims_about(
     name: str,
     statement: str,
-    predicate: Callable[[Settings], Predicate],
+    predicate: Predicate | Callable[[Settings], Predicate],
     conditions: Sequence[Settings],
     source: Source | Mapping[str, Source],
     *,
@@ -201,20 +203,22 @@ def claims_about(
                 name=name.format(**kinds, **words),
                 statement=statement.format(**called, **words) + (" (our check)." if ours else "."),
                 source=source[first] if isinstance(source, Mapping) else source,
-                predicate=predicate(here),
+                predicate=predicate(here)
+                if callable(predicate)
+                else replace(predicate, where={**here, **predicate.where}),
                 table=table,
             )
         )
     return found
 
 
-def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
+def encoding_helps(core: str, source: Source) -> Claim:
     """Claim that the sinusoidal encoding raises a core's mean token accuracy."""
     return Claim(
         name=f"encoding_helps_{core}",
         statement=f"The sinusoidal encoding raises the {CORES[core]}'s token accuracy.",
         source=source,
-        predicate=Differs("token_accuracy", {"core.kind": core}, ENCODING, cells=cells),
+        predicate=Differs(ACCURACY, {"core.kind": core}, ENCODING, VOCABULARY),
     )
 
 
@@ -224,23 +228,16 @@ def gain_grows(core: str, source: Source) -> Claim:
         name=f"gain_grows_{core}",
         statement=f"The {CORES[core]}'s gain from the encoding grows with the vocabulary.",
         source=source,
-        predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
+        predicate=Grows(ACCURACY, {"core.kind": core}, ENCODING, along=VOCABULARY),
     )
 
 
-def falls(where: Where, metric: str = "token_accuracy", along: str = "task.vocab_size") -> Grows:
+def falls(where: Where, metric: str = ACCURACY, along: str = VOCABULARY) -> Grows:
     """State that a metric falls as a setting grows."""
     return Grows(metric, where, None, along, sign=-1)
 
 
 def no_gain(where: Where, contrast: Contrast, cells: str, margin: float = POINT) -> Differs:
     """State that the gain in token accuracy is below a margin."""
-    return Differs(
-        "token_accuracy",
-        where,
-        contrast,
-        cells,
-        sign=-1,
-        margin=-margin,
-        margin_origin=OURS if margin else "",
-    )
+    origin = OURS if margin else ""
+    return Differs(ACCURACY, where, contrast, cells, sign=-1, margin=-margin, margin_origin=origin)

@@ -8,7 +8,7 @@ and 4.3, for S4D.
 
 from functools import partial
 
-from .comparisons import CORES, OURS, PAPER_SETTING, Source, claims_about, lay_out, named
+from .comparisons import ACCURACY, CORES, OURS, PAPER_SETTING, Source, claims_about, lay_out, named
 from .experiment import Experiment
 from .grids import (
     ENCODED,
@@ -48,7 +48,7 @@ def _worst(core: str, quarter: int, place: str, other: int) -> Claim:
         f"quarter {quarter} of the input ({place} at L = 64) than in quarter {other}.",
         source=SOURCES[core],
         predicate=Differs(
-            "token_accuracy",
+            ACCURACY,
             {"core.kind": core, **VANILLA, "disturbants": "Rare"},
             Contrast("quarter", treated=quarter, baseline=other),
             "target",
@@ -66,7 +66,7 @@ def _poorest(other: int) -> Claim:
         f"{'begins' if other < POOREST else 'ends'}.",
         source=PLACES,
         predicate=Differs(
-            "token_accuracy",
+            ACCURACY,
             {**PAPER_SETTING, "core.kind": "s4d", **VANILLA, "disturbants": "Rare"},
             Contrast("position", treated=POOREST, baseline=other),
             "target",
@@ -83,7 +83,7 @@ def _near_perfect(core: str, conditions: tuple[str, ...], number: str) -> Claim:
         f"{number}.",
         source=SOURCE,
         predicate=AtLeast(
-            "token_accuracy",
+            ACCURACY,
             {**PAPER_SETTING, "core.kind": core, **ENCODED},
             "condition",
             conditions,
@@ -103,7 +103,7 @@ def _all_rare(
         f"{'>' if when == 'late' else '≤'} 32.",
         source=SOURCE,
         predicate=bound(
-            "token_accuracy",
+            ACCURACY,
             {**PAPER_SETTING, "core.kind": "gru", **ENCODED, "condition": "Rare among Rare"},
             "quarter",
             quarters,
@@ -119,20 +119,20 @@ CLAIMS = (
     *of_each(
         "disturbants_matter_{core}",
         "Rare disturbants lower the vanilla {core}'s accuracy",
-        lambda here: Differs("token_accuracy", {**here, **VANILLA}, DISTURBANTS, "target", sign=-1),
+        lambda here: Differs(ACCURACY, {**here, **VANILLA}, DISTURBANTS, "target", sign=-1),
     ),
     *of_each(
         "disturbants_outweigh_target_{core}",
         "The vanilla {core} retrieves Rare targets among Frequent disturbants better than Frequent "
         "targets among Rare ones",
-        lambda here: Differs("token_accuracy", {**here, **VANILLA}, SWAPPED, "core.kind"),
+        lambda here: Differs(ACCURACY, {**here, **VANILLA}, SWAPPED, "core.kind"),
     ),
     *of_each(
         "rare_target_retrieved_{core}",
         "Among Frequent disturbants the vanilla {core} retrieves Rare targets too: it loses less "
         "than five points on them",
         lambda here: Differs(
-            "token_accuracy",
+            ACCURACY,
             {**here, **VANILLA, "disturbants": "Frequent"},
             TARGET,
             "disturbants",
@@ -145,7 +145,7 @@ CLAIMS = (
         statement="Among Rare disturbants the vanilla GRU loses Frequent targets.",
         source=SOURCE,
         predicate=Differs(
-            "token_accuracy",
+            ACCURACY,
             {"core.kind": "gru", **VANILLA, "target": "Frequent"},
             DISTURBANTS,
             "position",
@@ -159,7 +159,7 @@ CLAIMS = (
         "first_target_kept_{core}_{encoding}",
         "The {encoding} {core} reaches 96 % on targets at t = 1 in every condition",
         lambda here: AtLeast(
-            "token_accuracy",
+            ACCURACY,
             {**PAPER_SETTING, **here, "position": 1},
             "condition",
             CONDITIONS,
@@ -174,7 +174,7 @@ CLAIMS = (
     *of_each(
         "encoding_gives_resilience_{core}",
         "Rare disturbants cost the encoded {core} less accuracy than the vanilla one",
-        lambda here: DiffersMore("token_accuracy", here, DISTURBANTS, ENCODING, "target"),
+        lambda here: DiffersMore(ACCURACY, here, DISTURBANTS, ENCODING, "target"),
     ),
     _near_perfect("gru", CONDITIONS[:3], "three conditions that are not all Rare"),
     _near_perfect("lstm", CONDITIONS, "four conditions"),
@@ -214,7 +214,7 @@ DUAL_FREQUENCY = Experiment(
     ),
     figure=lay_out(
         "position",
-        "token_accuracy",
+        ACCURACY,
         panels="condition",
         rows="core.kind",
         contrast=None,
@@ -224,6 +224,6 @@ DUAL_FREQUENCY = Experiment(
     labels={
         "position": "Position of the target, t",
         "condition": "Target among disturbants",
-        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "token_accuracy"),
+        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", ACCURACY),
     },
 )

@@ -15,6 +15,7 @@ from functools import partial
 from pernn.lab.runs import RunSpec
 
 from .comparisons import (
+    ACCURACY,
     LABELS,
     OURS,
     PAPER_SETTING,
@@ -33,7 +34,9 @@ from .grids import (
     MASTERY_TRAINING,
     RATE,
     SMALL_PACED,
+    UPDATES,
     VANILLA,
+    VOCABULARY,
     Settings,
     at,
     brief,
@@ -250,9 +253,7 @@ GRADIENT_STABILITY = Experiment(
             table="stability_map",
             form="heat",
         ),
-        "accuracy": lay_out(
-            "similarity_rare_disturbants", "token_accuracy", contrast=None, form="scatter"
-        ),
+        "accuracy": lay_out("similarity_rare_disturbants", ACCURACY, contrast=None, form="scatter"),
     },
     labels={
         "update": LABELS["update"],
@@ -261,7 +262,7 @@ GRADIENT_STABILITY = Experiment(
         "map": "At which positions are the gradients stable, and when?",
         "accuracy": "Are trials with stable gradients the accurate ones?",
         "similarity_rare_disturbants": "Similarity among Rare disturbants",
-        "token_accuracy": LABELS["token_accuracy"],
+        ACCURACY: LABELS[ACCURACY],
         "condition": "Target among disturbants",
         **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "similarity"),
     },
@@ -286,7 +287,7 @@ LONGER_GRADIENTS = Experiment(
                 "task.num_per_cell": 64,
                 **widths(64),
                 **MASTERY_TRAINING,
-                "training.iterations": 40_000,
+                UPDATES: 40_000,
                 "training.keep_interval": 5_000,
                 "analysis": {"num_per_condition": 128},
             },
@@ -321,7 +322,7 @@ LONGER_GRADIENTS = Experiment(
     rules={"demo": "2026-12", "small": "2026-12"},
 )
 
-AT_LEVELS, SIZE = "at_levels", "task.vocab_size"
+AT_LEVELS = "at_levels"
 
 
 def _lasting(**cells: tuple[int, int]) -> list[Settings]:
@@ -329,7 +330,7 @@ def _lasting(**cells: tuple[int, int]) -> list[Settings]:
     return [
         {
             **at(ENDS[cell]),
-            "training.iterations": updates,
+            UPDATES: updates,
             "training.checkpoint_interval": interval,
             "training.keep_interval": interval,
         }
@@ -376,7 +377,7 @@ def _claims(cell: str) -> list[Claim]:
                 "At the {cell} cell the {encoding} {core}'s similarity precedes the next fall of "
                 "its loss, beyond the loss",
                 lambda here: AtLeast(
-                    "lead", here, SIZE, PLANNED, 0.0, "ours: no partial correlation"
+                    "lead", here, VOCABULARY, PLANNED, 0.0, "ours: no partial correlation"
                 ),
                 conditions=[{**here, "encoding.kind": kind}],
             )
@@ -392,7 +393,7 @@ DESCENT = Experiment(
             {
                 **DEMO_PACED,
                 "task.length": 6,
-                SIZE: 8,
+                VOCABULARY: 8,
                 "task.num_per_cell": 4,
                 "analysis": {"kind": "descent", "num_per_condition": 4, "num_batches": 8},
             },
@@ -403,7 +404,7 @@ DESCENT = Experiment(
             {
                 **SMALL_PACED,
                 "task.length": 16,
-                SIZE: 64,
+                VOCABULARY: 64,
                 **widths(128),
                 "analysis": {"kind": "descent"},
             },

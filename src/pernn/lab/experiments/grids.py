@@ -45,13 +45,14 @@ ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 POWERS = tuple(2**exponent for exponent in range(1, 15))
 """The published vocabulary sizes: 2, 4 … 16,384."""
 
-RATE, BATCH = "training.learning_rate", "training.batch_size"
+VOCABULARY = "task.vocab_size"
+RATE, BATCH, UPDATES = "training.learning_rate", "training.batch_size", "training.iterations"
 
 Settings = Mapping[str, Any]
 """Dotted path → value, as for `RunSpec.override`."""
 
 DEMO_TRAINING: Settings = {
-    "training.iterations": 1_000,
+    UPDATES: 1_000,
     BATCH: 32,
     RATE: 1e-2,
     "training.warmup_updates": 100,
@@ -61,7 +62,7 @@ DEMO_TRAINING: Settings = {
 """Minutes; see docs/reproduce/vocabulary_size.md for how it was found."""
 
 MASTERY_TRAINING: Settings = {
-    "training.iterations": 20_000,
+    UPDATES: 20_000,
     BATCH: 64,
     RATE: 1e-2,
     "training.warmup_updates": 200,
@@ -82,11 +83,11 @@ def brief(*, length: int, size: int, updates: int) -> Settings:
         "task.length": length,
         **widths(size),
         **DEMO_TRAINING,
-        "training.iterations": updates,
+        UPDATES: updates,
     }
 
 
-SHORT_TRAINING: Settings = {**MASTERY_TRAINING, "training.iterations": 8_000}
+SHORT_TRAINING: Settings = {**MASTERY_TRAINING, UPDATES: 8_000}
 """A minute a trial; the encoded LSTM ends near 0.95 at K = 192, the vanilla one near 0.86."""
 
 SMALL: Settings = {"task.length": 8, **widths(64), **SHORT_TRAINING}
@@ -94,7 +95,7 @@ SMALL: Settings = {"task.length": 8, **widths(64), **SHORT_TRAINING}
 
 PACED: Settings = {
     "training.schedule": "constant",
-    "training.iterations": 16_000,
+    UPDATES: 16_000,
     "training.warmup_updates": 200,
     "training.evaluation_interval": 2_000,
     "training.checkpoint_interval": 8_000,
@@ -107,7 +108,7 @@ DEMO_PACED: Settings = {
     **PACED,
     "task.length": 4,
     **widths(64),
-    "training.iterations": 600,
+    UPDATES: 600,
     "training.warmup_updates": 50,
     "training.log_interval": 20,
     "training.evaluation_interval": 300,
@@ -117,7 +118,7 @@ DEMO_PACED: Settings = {
 
 PAPER_PACED: Settings = {
     **PACED,
-    "training.iterations": 300_000,
+    UPDATES: 300_000,
     "training.warmup_updates": 1_000,
     "training.evaluation_interval": 5_000,
     "training.checkpoint_interval": 5_000,
@@ -135,6 +136,11 @@ TENTH = 10
 def at(cell: Cell, divisor: int = 1) -> Settings:
     """Train at a cell, its rate divided."""
     return {RATE: cell[0] / divisor, BATCH: cell[1]}
+
+
+def kept(interval: int) -> Settings:
+    """Keep a checkpoint every so many updates."""
+    return {"training.checkpoint_interval": interval, "training.keep_interval": interval}
 
 
 def each(path: str, values: Sequence[Any]) -> list[Settings]:
@@ -158,7 +164,7 @@ def kinds(*names: str) -> list[Settings]:
 def cores(**vocabularies: int | Sequence[int]) -> list[Settings]:
     """Make one condition per core and vocabulary size of its own."""
     return [
-        {"core.kind": core, "task.vocab_size": size}
+        {"core.kind": core, VOCABULARY: size}
         for core, sizes in vocabularies.items()
         for size in ([sizes] if isinstance(sizes, int) else sizes)
     ]

@@ -11,7 +11,16 @@ from functools import partial
 
 from .comparisons import OURS, labels, lay_out
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, ENCODING, SHORT_TRAINING, Settings, grids, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    SHORT_TRAINING,
+    UPDATES,
+    VOCABULARY,
+    Settings,
+    grids,
+    widths,
+)
 from .predicates import (
     PLANNED,
     Claim,
@@ -42,14 +51,14 @@ def _generated(num_paragraphs: int, num_words: int, vocab_size: int) -> Settings
         "num_held_out": num_paragraphs // 20,
         "num_words": num_words,
     }
-    return {"task.corpus": corpus, "task.vocab_size": vocab_size, "task.length": 64, **widths(128)}
+    return {"task.corpus": corpus, VOCABULARY: vocab_size, "task.length": 64, **widths(128)}
 
 
 def _for_updates(updates: int) -> Settings:
     """Measure test and training loss over the same twentieth of the updates."""
     interval = updates // 20
     return {
-        "training.iterations": updates,
+        UPDATES: updates,
         "training.evaluation_interval": interval,
         "training.log_interval": interval,
     }
@@ -81,7 +90,7 @@ LANGUAGE_MODELLING = Experiment(
         demo=({**_generated(2_000, 600, 512), **DEMO_TRAINING, **_for_updates(300)},),
         small=({**_generated(10_000, 2_000, 1_024), **SHORT_TRAINING, **_for_updates(2_000)},),
         # WikiText-103, which must be there.
-        paper=({"task.vocab_size": 32_768, "task.length": 1_024, **_for_updates(30_000)},),
+        paper=({VOCABULARY: 32_768, "task.length": 1_024, **_for_updates(30_000)},),
     ),
     claims=with_primary(
         (
@@ -127,8 +136,8 @@ REAL_TEXT = Experiment(
     scales=grids(
         {**BASE, "task.corpus": {"kind": "sotu"}, "task.length": 64, **widths(128)},
         # Minutes, and an hour, on two CPU cores.
-        demo=({"task.vocab_size": 512, **DEMO_TRAINING, **_for_updates(200)},),
-        small=({"task.vocab_size": 4_096, **SHORT_TRAINING, **_for_updates(2_000)},),
+        demo=({VOCABULARY: 512, **DEMO_TRAINING, **_for_updates(200)},),
+        small=({VOCABULARY: 4_096, **SHORT_TRAINING, **_for_updates(2_000)},),
     ),
     claims=with_primary(
         (

@@ -16,13 +16,14 @@ from dataclasses import replace
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import LABELS, PLACE, encoding_helps, labels, lay_out
+from .comparisons import ACCURACY, LABELS, PLACE, encoding_helps, labels, lay_out
 from .experiment import Columns, Experiment
 from .grids import (
     MASTERY_TRAINING,
     RATE,
     SMALL,
     VALIDATION_SEEDS,
+    VOCABULARY,
     brief,
     cores,
     grids,
@@ -105,7 +106,7 @@ def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
     ]
 
 
-FIGURE = lay_out("task.vocab_size", "token_accuracy", x_base=2)
+FIGURE = lay_out(VOCABULARY, ACCURACY, x_base=2)
 UNTUNED = Experiment(
     name="learning_rate",
     scales=grids(
@@ -145,12 +146,12 @@ NETWORKS = grids(
 
 
 def _helps(core: str) -> Claim:
-    plain = at_best(encoding_helps(core, PLACE), RATE, "token_accuracy")
+    plain = at_best(encoding_helps(core, PLACE), RATE, ACCURACY)
     predicate = replace(plain.predicate, required=VOCABULARIES[core])
     return replace(plain, predicate=predicate, primary=True)
 
 
-OVER_RATES = over_values(FIGURE, RATE, ("core.kind", "task.vocab_size"))
+OVER_RATES = over_values(FIGURE, RATE, ("core.kind", VOCABULARY))
 
 TUNED_VOCABULARY_SIZE = Experiment(
     name="tuned_vocabulary_size",
@@ -159,7 +160,7 @@ TUNED_VOCABULARY_SIZE = Experiment(
     figure=OVER_RATES,
     more_figures={
         # One row: each network at the vocabulary that tells most of it.
-        "headline": replace(OVER_RATES, contrast=None, where={"task.vocab_size": (128, 512)})
+        "headline": replace(OVER_RATES, contrast=None, where={VOCABULARY: (128, 512)})
     },
     labels={
         "headline": "Reversing 8 random tokens, at each peak learning rate",

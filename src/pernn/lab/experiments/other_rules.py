@@ -8,6 +8,7 @@ appendix A.3; version 1, appendices C.1 and C.2, figures 11 and 12.
 """
 
 from .comparisons import (
+    ACCURACY,
     PAPER_SETTING,
     claims_about,
     encoding_helps,
@@ -18,7 +19,20 @@ from .comparisons import (
     no_gain,
 )
 from .experiment import Experiment
-from .grids import ENCODING, POWERS, SMALL, brief, cores, crossed, each, encodings, grids, kinds
+from .grids import (
+    ENCODING,
+    POWERS,
+    SMALL,
+    UPDATES,
+    VOCABULARY,
+    brief,
+    cores,
+    crossed,
+    each,
+    encodings,
+    grids,
+    kinds,
+)
 from .predicates import (
     PLANNED,
     AtLeast,
@@ -34,19 +48,19 @@ from .predicates import (
 )
 
 ADDING = (Place("v3", "appendix A.1 and Fig. 7"), Place("v5", "appendix A.1"))
-FIGURE = lay_out("task.vocab_size", "token_accuracy")
+FIGURE = lay_out(VOCABULARY, ACCURACY)
 
 DELAYED_ADDITION = Experiment(
     name="delayed_addition",
     scales=grids(
         {"task.kind": "delayed_addition", "core.kind": "lstm"},
         # Minutes, and half an hour, on two CPU cores.
-        demo=(brief(length=8, size=128, updates=1_200), each("task.vocab_size", [8, 16, 24])),
-        small=(SMALL, each("task.vocab_size", [8, 16, 32])),
+        demo=(brief(length=8, size=128, updates=1_200), each(VOCABULARY, [8, 16, 24])),
+        small=(SMALL, each(VOCABULARY, [8, 16, 32])),
         # Twice the usual updates.
         paper=(
-            {"task.length": 16, "training.iterations": 600_000},
-            each("task.vocab_size", [896, 960, 1024, 1088]),
+            {"task.length": 16, UPDATES: 600_000},
+            each(VOCABULARY, [896, 960, 1024, 1088]),
         ),
     ),
     claims=with_primary(
@@ -61,12 +75,12 @@ PREDECESSOR_QUERY = Experiment(
     scales=grids(
         {"task.kind": "predecessor_query", "core.kind": "lstm"},
         # Minutes, and an hour, on two CPU cores.
-        demo=(brief(length=8, size=128, updates=1_700), each("task.vocab_size", [16, 32, 48])),
+        demo=(brief(length=8, size=128, updates=1_700), each(VOCABULARY, [16, 32, 48])),
         small=(
-            {**SMALL, "training.iterations": 16_000},
-            each("task.vocab_size", [8, 12, 16]),
+            {**SMALL, UPDATES: 16_000},
+            each(VOCABULARY, [8, 12, 16]),
         ),
-        paper=({"task.length": 16}, each("task.vocab_size", [512, 640, 768, 896, 1024])),
+        paper=({"task.length": 16}, each(VOCABULARY, [512, 640, 768, 896, 1024])),
     ),
     claims=with_primary(
         [encoding_helps("lstm", Place("v5", "appendix A.3"))], "encoding_helps_lstm"
@@ -77,7 +91,7 @@ PREDECESSOR_QUERY = Experiment(
 
 WAITING = Place("v1", "appendix C.1 and Fig. 11")
 HOLD_TIMES = (60, 70, 80, 90, 100)
-WAITS = lay_out("task.hold_time", "token_accuracy", "solved", "stuck")
+WAITS = lay_out("task.hold_time", ACCURACY, "solved", "stuck")
 
 NO_HELP = Claim(
     name="no_help_lstm",
@@ -92,7 +106,7 @@ def _all_or_nothing(length: int, holds: Cells) -> list[Claim]:
         "all_or_nothing_{encoding}",
         "Every {encoding} LSTM ends perfect or at chance, 0.125",
         lambda here: EveryTrial(
-            "token_accuracy",
+            ACCURACY,
             {**here, "task.length": length},
             cells="task.hold_time",
             required=holds,
@@ -109,7 +123,7 @@ def _all_or_nothing(length: int, holds: Cells) -> list[Claim]:
 COPYING_MEMORY = Experiment(
     name="copying_memory",
     scales=grids(
-        {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"},
+        {"task.kind": "copying_memory", VOCABULARY: 8, "core.kind": "lstm"},
         # Minutes, and an hour or two, on two CPU cores: fewer tokens, held for less time.
         demo=(brief(length=4, size=128, updates=1_000), each("task.hold_time", [5, 10, 20])),
         small=({**SMALL, "task.length": 5}, each("task.hold_time", [20, 30, 40])),
@@ -126,11 +140,11 @@ COPYING_MEMORY = Experiment(
 SHORT_WAITS = Experiment(
     name="short_waits",
     scales=grids(
-        {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"},
+        {"task.kind": "copying_memory", VOCABULARY: 8, "core.kind": "lstm"},
         demo=(brief(length=4, size=64, updates=1_000), each("task.hold_time", [2, 5])),
         # So short that LSTMs can solve it.
         small=(
-            {**SMALL, "task.length": 5, "training.iterations": 16_000},
+            {**SMALL, "task.length": 5, UPDATES: 16_000},
             each("task.hold_time", [5, 10, 15]),
         ),
     ),
@@ -180,9 +194,7 @@ SORTING_CLAIMS = (
     *claims_about(
         "encoding_helps_{core}",
         "In sorting, the encoding raises the {core}'s token accuracy",
-        lambda here: Differs(
-            "token_accuracy", {**SORTING_ALONE, **here}, ENCODING, "task.vocab_size"
-        ),
+        lambda here: Differs(ACCURACY, {**SORTING_ALONE, **here}, ENCODING, VOCABULARY),
         kinds("gru", "lstm"),
         (V3, V1),
     ),
@@ -192,10 +204,10 @@ SORTING_CLAIMS = (
         "by 2.09 points on average).",
         source=V1,
         predicate=Differs(
-            "token_accuracy",
-            {**SORTING_ALONE, "core.kind": "elman", "task.vocab_size": 64},
+            ACCURACY,
+            {**SORTING_ALONE, "core.kind": "elman", VOCABULARY: 64},
             ENCODING,
-            cells="task.vocab_size",
+            cells=VOCABULARY,
             required=(64,),
         ),
         paper_value=0.0209,
@@ -204,11 +216,11 @@ SORTING_CLAIMS = (
         "smaller_gain_{core}",
         "The {core} gains less from the encoding in sorting than in reversing",
         lambda here: DiffersMore(
-            "token_accuracy",
+            ACCURACY,
             here,
             ENCODING,
             Contrast("task.kind", treated="sorting", baseline="reverse_ordering"),
-            cells="task.vocab_size",
+            cells=VOCABULARY,
             sign=-1,
         ),
         kinds(*KINDS),
@@ -218,10 +230,10 @@ SORTING_CLAIMS = (
         "tolerates_large_{core}",
         "Beyond K = 512 the encoded {core} is above the vanilla one",
         lambda here: Differs(
-            "token_accuracy",
-            {**SORTING_ALONE, **here, "task.vocab_size": BEYOND},
+            ACCURACY,
+            {**SORTING_ALONE, **here, VOCABULARY: BEYOND},
             ENCODING,
-            cells="task.vocab_size",
+            cells=VOCABULARY,
         ),
         kinds("gru", "lstm"),
         V1,
@@ -229,7 +241,7 @@ SORTING_CLAIMS = (
     *claims_about(
         "falls_{core}_{encoding}",
         "The {encoding} {core}'s token accuracy falls with K from K = 512 on",
-        lambda here: falls({**SORTING_ALONE, **here, "task.vocab_size": LARGE}),
+        lambda here: falls({**SORTING_ALONE, **here, VOCABULARY: LARGE}),
         NETWORKS,
         V1,
     ),
@@ -240,7 +252,7 @@ SORTING_CLAIMS = (
         lambda here: AtLeast(
             "ascending_pair_share",
             {**PAPER_SETTING, **SORTING_ALONE, **here},
-            cells="task.vocab_size",
+            cells=VOCABULARY,
             required=POWERS,
             threshold=0.999,
             threshold_origin="the text's",
@@ -250,8 +262,8 @@ SORTING_CLAIMS = (
     ),
 )
 ORDER = lay_out(
-    "task.vocab_size",
-    "token_accuracy",
+    VOCABULARY,
+    ACCURACY,
     "ascending_pair_share",
     "ascending_sequence_share",
     x_base=2,
@@ -265,12 +277,12 @@ SORTING = Experiment(
         # Minutes, and an hour or two, on two CPU cores.
         demo=(
             brief(length=16, size=128, updates=380),
-            each("task.vocab_size", [4, 16, 64]),
+            each(VOCABULARY, [4, 16, 64]),
             TASKS,
             kinds(*KINDS),
         ),
         small=(SMALL, cores(elman=(8, 64), gru=(16, 64), lstm=(64, 192)), TASKS),
-        paper=({}, each("task.vocab_size", POWERS), TASKS, kinds(*KINDS)),
+        paper=({}, each(VOCABULARY, POWERS), TASKS, kinds(*KINDS)),
     ),
     claims=with_primary(SORTING_CLAIMS, "smaller_gain_gru", "smaller_gain_lstm"),
     figure=ORDER,

@@ -18,7 +18,7 @@ the question is that of version 3, figure 2.
 
 from collections.abc import Mapping, Sequence
 
-from .comparisons import CORES, LABELS, PLACE, claims_about, labels, lay_out, no_gain
+from .comparisons import ACCURACY, CORES, LABELS, PLACE, claims_about, labels, lay_out, no_gain
 from .experiment import Experiment
 from .grids import (
     BATCH,
@@ -29,6 +29,8 @@ from .grids import (
     SMALL,
     SMALL_PACED,
     SMALL_SEEDS,
+    UPDATES,
+    VOCABULARY,
     Settings,
     at,
     cores,
@@ -40,7 +42,6 @@ from .grids import (
 )
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place, with_primary
 
-UPDATES = "training.iterations"
 TRAININGS = {
     "paper": {UPDATES: 300_000, BATCH: 512},
     "small": {UPDATES: 8_000, BATCH: 64},
@@ -71,14 +72,14 @@ def _neither_helps(scale: str, core: str, factor: str, times: int) -> list[Claim
         lambda here: no_gain(
             {**here, "encoding.kind": ENCODING.baseline, **where},
             Contrast(factor, treated=normal * times, baseline=normal),
-            "task.vocab_size",
+            VOCABULARY,
         ),
         kinds(core),
         (Place("v3", "section 4.2"), Place("v5", "section 4.1")),
     )
 
 
-FIGURE = lay_out(UPDATES, "token_accuracy", rows=BATCH, contrast=None, x_base=2)
+FIGURE = lay_out(UPDATES, ACCURACY, rows=BATCH, contrast=None, x_base=2)
 
 MORE_TRAINING = Experiment(
     name="more_training",
@@ -130,7 +131,7 @@ def _helps(arm: str, core: str) -> Claim:
         statement=f"The encoding raises the accuracy of the {CORES[core]} that is trained {said} "
         "(our check).",
         source=PLACE,
-        predicate=Differs("token_accuracy", where, ENCODING, "task.vocab_size"),
+        predicate=Differs(ACCURACY, where, ENCODING, VOCABULARY),
     )
 
 
@@ -143,17 +144,17 @@ def _gains_less(arm: str, core: str) -> Claim:
         "that by Adam (our check).",
         source=PLACE,
         predicate=DiffersMore(
-            "token_accuracy",
+            ACCURACY,
             {},
             ENCODING,
             Contrast(column, treated, None, treated_where=where, baseline_where=ADAM),
-            "task.vocab_size",
+            VOCABULARY,
             sign=-1,
         ),
     )
 
 
-BY_OPTIMIZER = lay_out("task.vocab_size", "token_accuracy", panels=(OPTIMIZER, FROZEN))
+BY_OPTIMIZER = lay_out(VOCABULARY, ACCURACY, panels=(OPTIMIZER, FROZEN))
 
 
 def _experiment(
@@ -167,7 +168,7 @@ def _experiment(
             at(HOT),
             demo=(DEMO_PACED, cores(**{core: sizes[0]}), arms),
             small=(
-                {**SMALL_PACED, "training.iterations": updates},
+                {**SMALL_PACED, UPDATES: updates},
                 cores(**{core: sizes[1]}),
                 arms,
             ),

@@ -8,7 +8,7 @@ Source: ours; the question is that of Morita (2024), version 3, figure 2.
 
 from functools import partial
 
-from .comparisons import OURS, PLACE, claims_about, labels, lay_out
+from .comparisons import ACCURACY, OURS, PLACE, claims_about, labels, lay_out
 from .experiment import Experiment
 from .grids import (
     DEMO_PACED,
@@ -18,6 +18,7 @@ from .grids import (
     SMALL_PACED,
     TENTH,
     VANILLA,
+    VOCABULARY,
     Settings,
     at,
     cores,
@@ -35,15 +36,15 @@ COLLAPSE = 0.1
 
 def _above_never(here: Settings, when: str) -> Differs:
     contrast = Contrast(WHEN, when, None, treated_where=ENCODED, baseline_where=VANILLA)
-    return Differs("token_accuracy", here, contrast, "task.vocab_size")
+    return Differs(ACCURACY, here, contrast, VOCABULARY)
 
 
 def _below_always(here: Settings, when: str, margin: float = 0.0) -> Differs:
     return Differs(
-        "token_accuracy",
+        ACCURACY,
         {**here, **ENCODED},
         Contrast(WHEN, when, None),
-        "task.vocab_size",
+        VOCABULARY,
         sign=-1,
         margin=margin,
         margin_origin=OURS if margin else "",
@@ -87,7 +88,7 @@ def _others(core: str) -> list[Claim]:
 
 FIGURE = lay_out(
     "core.kind",
-    "token_accuracy",
+    ACCURACY,
     panels="training.schedule",
     lines=("encoding.kind", WHEN),
     contrast=None,

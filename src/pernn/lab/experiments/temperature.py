@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from .comparisons import CORES, LABELS, PLACE, claims_about, labels, lay_out
+from .comparisons import ACCURACY, CORES, LABELS, PLACE, claims_about, labels, lay_out
 from .experiment import Experiment, FigureLayout
 from .grids import (
     BATCH,
@@ -27,6 +27,7 @@ from .grids import (
     RATE,
     SMALL_PACED,
     TENTH,
+    VOCABULARY,
     Cell,
     Settings,
     at,
@@ -99,7 +100,7 @@ def _same(cell: Cell, other: Cell) -> Claim:
             pace_column(LEVEL),
             {"core.kind": "lstm"},
             GAIN,
-            "task.vocab_size",
+            VOCABULARY,
             PLANNED,
             margin=0.7,
             margin_origin="ours: half of the published log2 factor at the hot cell, at least 1.4",
@@ -116,7 +117,7 @@ def _same(cell: Cell, other: Cell) -> Claim:
 
 def _sooner_when_cold(here: Settings, than: str = "none") -> Sooner:
     where = {**here, BATCH: COLD[1], **either(COLD[0])}
-    return Sooner(LEVEL, where, replace(ENCODING, baseline=than), "task.vocab_size")
+    return Sooner(LEVEL, where, replace(ENCODING, baseline=than), VOCABULARY)
 
 
 ours = partial(claims_about, source=PLACE, ours=True)
@@ -149,7 +150,7 @@ CLAIMS = (
         "accuracy_gain_rises_with_rate_{core}",
         "The hotter at equal batches, the larger the {core}'s gain in final accuracy",
         lambda here: Grows(
-            "token_accuracy", {**here, **SINGLE_BATCH[here["core.kind"]]}, ENCODING, along=RATE
+            ACCURACY, {**here, **SINGLE_BATCH[here["core.kind"]]}, ENCODING, along=RATE
         ),
         conditions=kinds("gru", "lstm"),
     ),
@@ -181,10 +182,10 @@ TEMPERATURE = Experiment(
     ),
     claims=with_primary(CLAIMS, "gain_rises_with_rate_lstm", "same_gain_*"),
     figure=FIGURE,
-    more_figures={"accuracy": replace(FIGURE, metrics=("token_accuracy",), form="points")},
+    more_figures={"accuracy": replace(FIGURE, metrics=(ACCURACY,), form="points")},
     labels={
         **labels(FIGURE, "gru", "lstm", "none", "repeated_embedding", "sinusoidal"),
-        "token_accuracy": LABELS["token_accuracy"],
+        ACCURACY: LABELS[ACCURACY],
         "accuracy": "Final accuracy at the same cells",
     },
     rules={"demo": "2026-12", "small": "2026-12", "paper": "2026-12"},
@@ -207,9 +208,7 @@ def _grows(core: str, cell: str, level: float = LEVEL) -> Claim:
         statement=f"At the {cell} cell the {CORES[core]}'s updates to {level} grow faster with the "
         "vocabulary without the encoding than with it (our check).",
         source=PLACE,
-        predicate=gain_grows(
-            "task.vocab_size", {"core.kind": core, **either(ENDS[cell][0])}, level=level
-        ),
+        predicate=gain_grows(VOCABULARY, {"core.kind": core, **either(ENDS[cell][0])}, level=level),
     )
 
 
@@ -229,12 +228,12 @@ def _same_factor(cell: str) -> Claim:
             margin=0.6,
             margin_origin="ours: a difference of exponents of 0.2 over three doublings, a third of "
             "the LSTM's published 0.64",
-            between=Contrast("task.vocab_size", treated=largest, baseline=smallest),
+            between=Contrast(VOCABULARY, treated=largest, baseline=smallest),
         ),
     )
 
 
-OVER_VOCABULARIES = factors("task.vocab_size", RATE, x_base=2)
+OVER_VOCABULARIES = factors(VOCABULARY, RATE, x_base=2)
 
 FACTOR_OR_EXPONENT = Experiment(
     name="factor_or_exponent",
@@ -260,11 +259,11 @@ FACTOR_OR_EXPONENT = Experiment(
     figure=OVER_VOCABULARIES,
     more_figures={
         "updates": replace(OVER_VOCABULARIES, form="points", contrast=None, y_base=2),
-        "accuracy": replace(OVER_VOCABULARIES, form="points", metrics=("token_accuracy",)),
+        "accuracy": replace(OVER_VOCABULARIES, form="points", metrics=(ACCURACY,)),
     },
     labels={
         **labels(OVER_VOCABULARIES, "gru", "lstm", "none", "sinusoidal"),
-        "token_accuracy": LABELS["token_accuracy"],
+        ACCURACY: LABELS[ACCURACY],
         "updates": "Updates to each accuracy: the slopes are the exponents",
         "accuracy": "Final accuracy of the same trials",
     },

@@ -7,9 +7,20 @@ from collections.abc import Sequence
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import OURS, PAPER_SETTING, POINT, lay_out, named
+from .comparisons import ACCURACY, OURS, PAPER_SETTING, POINT, lay_out, named
 from .experiment import Experiment
-from .grids import ENCODING, POWERS, SEEDS, SMALL, SMALL_SEEDS, Settings, brief, encodings, grid
+from .grids import (
+    ENCODING,
+    POWERS,
+    SEEDS,
+    SMALL,
+    SMALL_SEEDS,
+    VOCABULARY,
+    Settings,
+    brief,
+    encodings,
+    grid,
+)
 from .predicates import Claim, Contrast, Differs, DiffersMore, Equivalent, Place, with_primary
 
 STAGE = "pretraining.task.kind"
@@ -23,7 +34,7 @@ def _both_ways(
     sizes: Sequence[int], base: Settings, seeds: Sequence[int] = SEEDS
 ) -> tuple[RunSpec, ...]:
     """Cross sizes and encodings, each pretrained on half of the ids, and from scratch."""
-    ids = [{"task.vocab_size": size, "task.num_known": size // 2} for size in sizes]
+    ids = [{VOCABULARY: size, "task.num_known": size // 2} for size in sizes]
     kinds = {"task.kind": "vocabulary_extension", "core.kind": "lstm"}
     specs = grid({**kinds, **base}, ids, encodings(), seeds=seeds)
     return tuple(one for spec in specs for one in (_pretrained(spec), spec))
@@ -43,7 +54,7 @@ def _pretrained(spec: RunSpec) -> RunSpec:
 
 V1 = Place("v1", "section 4.2 and Fig. 5")
 LSTM = {"core.kind": "lstm"}
-UP_TO_512 = {"task.vocab_size": tuple(size for size in POWERS if size <= 512)}
+UP_TO_512 = {VOCABULARY: tuple(size for size in POWERS if size <= 512)}
 """The text compares extension and training from scratch for 2K = 128 … 512."""
 CLAIMS = (
     Claim(
@@ -51,9 +62,7 @@ CLAIMS = (
         statement="The encoding raises the accuracy on new tokens after an extension of the "
         "vocabulary.",
         source=V1,
-        predicate=Differs(
-            "token_accuracy", {**LSTM, STAGE: EXTENDED}, ENCODING, cells="task.vocab_size"
-        ),
+        predicate=Differs(ACCURACY, {**LSTM, STAGE: EXTENDED}, ENCODING, cells=VOCABULARY),
     ),
     Claim(
         name="marginal_from_scratch",
@@ -61,10 +70,10 @@ CLAIMS = (
         "2K = 128 … 512.",
         source=V1,
         predicate=Equivalent(
-            "token_accuracy",
+            ACCURACY,
             {**PAPER_SETTING, **LSTM, STAGE: None},
             ENCODING,
-            cells="task.vocab_size",
+            cells=VOCABULARY,
             required=(128, 256, 512),
             margin=POINT,
             margin_origin=OURS,
@@ -75,11 +84,11 @@ CLAIMS = (
         statement="Up to 2K = 512, the encoding helps more under extension than from scratch.",
         source=V1,
         predicate=DiffersMore(
-            "token_accuracy",
+            ACCURACY,
             {**LSTM, **UP_TO_512},
             ENCODING,
             Contrast(STAGE, treated=EXTENDED, baseline=None),
-            cells="task.vocab_size",
+            cells=VOCABULARY,
         ),
     ),
 )
@@ -95,13 +104,13 @@ VOCABULARY_EXTENSION = Experiment(
         "paper": lambda: _both_ways(SIZES, {}),
     },
     claims=with_primary(CLAIMS, "encoding_helps_extension", "gain_larger_under_extension"),
-    figure=lay_out("task.vocab_size", "token_accuracy", panels=STAGE, x_base=2),
+    figure=lay_out(VOCABULARY, ACCURACY, panels=STAGE, x_base=2),
     labels={
-        "task.vocab_size": "Vocabulary size after the extension, 2K",
+        VOCABULARY: "Vocabulary size after the extension, 2K",
         STAGE: "Learnt first",
         EXTENDED: "K ids, then extended",
         "None": "All 2K ids from scratch",
         **named("encoding.kind", "none", "sinusoidal"),
-        "token_accuracy": "Token accuracy, new ids only",
+        ACCURACY: "Token accuracy, new ids only",
     },
 )

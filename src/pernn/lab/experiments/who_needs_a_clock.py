@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pernn.lab.runs import RunSpec
 
 from .comparisons import (
+    ACCURACY,
     CORES,
     OURS,
     PLACE,
@@ -31,6 +32,8 @@ from .grids import (
     ENCODING,
     HOT,
     SMALL_PACED,
+    UPDATES,
+    VOCABULARY,
     at,
     crossed,
     each,
@@ -48,7 +51,7 @@ BLIND = {"min_gru": "gru", "min_lstm": "lstm", "gated_delta": "lstm"}
 """Core whose gates do not see the state → one whose gates do."""
 UNGATED = ("lru", "s4d")
 TENTH_SAVED = 0.9
-FIGURE = lay_out("core.kind", "token_accuracy")
+FIGURE = lay_out("core.kind", ACCURACY)
 
 
 def _scales(*names: str) -> dict[str, Callable[[], tuple[RunSpec, ...]]]:
@@ -56,10 +59,10 @@ def _scales(*names: str) -> dict[str, Callable[[], tuple[RunSpec, ...]]]:
     return grids(
         at(HOT),
         crossed(kinds(*names), encodings()),
-        demo=({**DEMO_PACED, "training.iterations": 300}, each("task.vocab_size", [8])),
+        demo=({**DEMO_PACED, UPDATES: 300}, each(VOCABULARY, [8])),
         small=(
-            {**SMALL_PACED, "training.iterations": 1_200, "training.log_interval": 20},
-            each("task.vocab_size", [32]),
+            {**SMALL_PACED, UPDATES: 1_200, "training.log_interval": 20},
+            each(VOCABULARY, [32]),
         ),
     )
 
@@ -72,7 +75,7 @@ def _gains_more(name: str, core: str, other: str, source: Source, aside: str = "
         statement=f"The {CORES[core]}{aside} gains more from the encoding than the {CORES[other]} "
         "(our check).",
         source=source,
-        predicate=DiffersMore("token_accuracy", {}, ENCODING, between, "task.vocab_size"),
+        predicate=DiffersMore(ACCURACY, {}, ENCODING, between, VOCABULARY),
     )
 
 
@@ -88,7 +91,7 @@ CLAIMS = (
             LEVEL,
             here,
             ENCODING,
-            "task.vocab_size",
+            VOCABULARY,
             sign=-1,
             factor=TENTH_SAVED,
             factor_origin=OURS,

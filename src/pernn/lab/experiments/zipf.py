@@ -10,9 +10,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from .comparisons import LABELS, claims_about, labels, lay_out
+from .comparisons import ACCURACY, LABELS, claims_about, labels, lay_out
 from .experiment import Experiment
-from .grids import BATCH, DEMO_PACED, ENCODING, RATE, SMALL_PACED, VANILLA, Settings, grids
+from .grids import (
+    BATCH,
+    DEMO_PACED,
+    ENCODING,
+    RATE,
+    SMALL_PACED,
+    UPDATES,
+    VANILLA,
+    VOCABULARY,
+    Settings,
+    grids,
+)
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place, pace_column, with_primary
 from .temperature import ENDS, GAIN, LEVEL, both_cells, either, factors
 
@@ -33,8 +44,8 @@ def _laws(core: str, laws: Mapping[float, int], updates: int) -> list[Settings]:
         {
             "core.kind": core,
             EXPONENT: exponent,
-            "task.vocab_size": size,
-            "training.iterations": updates,
+            VOCABULARY: size,
+            UPDATES: updates,
         }
         for exponent, size in laws.items()
     ]
@@ -62,14 +73,14 @@ def _claims(core: str, cell: str) -> list[Claim]:
         *about(
             "gains_more_when_{cell}_{core}",
             "At the {cell} cell the encoding raises the {core}'s final accuracy more {law} than 0",
-            lambda here: DiffersMore("token_accuracy", here, ENCODING, between, BATCH),
+            lambda here: DiffersMore(ACCURACY, here, ENCODING, between, BATCH),
         ),
         *about(
             "disturbants_matter_when_{cell}_{core}",
             "At the {cell} cell {law} the vanilla {core}'s accuracy is lower where the other "
             "tokens are mostly rare",
             lambda here: Differs(
-                "token_accuracy",
+                ACCURACY,
                 {**here, EXPONENT: steepest, **VANILLA},
                 DISTURBANTS,
                 "target",
@@ -82,7 +93,7 @@ def _claims(core: str, cell: str) -> list[Claim]:
             "At the {cell} cell {law} mostly rare other tokens cost the encoded {core} less "
             "accuracy than the vanilla one",
             lambda here: DiffersMore(
-                "token_accuracy", {**here, EXPONENT: steepest}, DISTURBANTS, ENCODING, "target"
+                ACCURACY, {**here, EXPONENT: steepest}, DISTURBANTS, ENCODING, "target"
             ),
             table=TABLE,
         ),
@@ -115,18 +126,18 @@ ZIPF = Experiment(
     more_figures={
         "rank": lay_out(
             "target",
-            "token_accuracy",
+            ACCURACY,
             panels=RATE,
             lines=("encoding.kind", "disturbants"),
             contrast=None,
             rows=("core.kind", EXPONENT),
             table=TABLE,
         ),
-        "accuracy": replace(FIGURE, form="points", metrics=("token_accuracy",)),
+        "accuracy": replace(FIGURE, form="points", metrics=(ACCURACY,)),
     },
     labels={
         **labels(FIGURE, "gru", "lstm", "none", "sinusoidal"),
-        "token_accuracy": LABELS["token_accuracy"],
+        ACCURACY: LABELS[ACCURACY],
         "target": "Rarity of the target, in quarters",
         "disturbants": "Company",
         "rank": "Accuracy by how rare a token and its company are",
