@@ -113,11 +113,7 @@ AUTOREGRESSIVE = Experiment(
         {},
         (),
         # Minutes, and an hour, on two CPU cores.
-        demo=(
-            brief(length=16, size=128, updates=800),
-            NETWORKS,
-            each(VOCABULARY, [4, 16, 64]),
-        ),
+        demo=(brief(length=16, size=128, updates=800), NETWORKS, each(VOCABULARY, [4, 16, 64])),
         # The networks without feedback are those of `sorting`.
         small=(SMALL, NETWORKS, each(VOCABULARY, [64, 192])),
         paper=({"task.length": 64}, NETWORKS, each(VOCABULARY, POWERS)),
@@ -134,11 +130,7 @@ AUTOREGRESSIVE = Experiment(
     ),
     more_figures={
         "encodings": lay_out(
-            VOCABULARY,
-            ACCURACY,
-            panels=("task.kind", "task.rule"),
-            contrast=None,
-            x_base=2,
+            VOCABULARY, ACCURACY, panels=("task.kind", "task.rule"), contrast=None, x_base=2
         )
     },
     labels={

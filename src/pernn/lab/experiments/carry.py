@@ -171,14 +171,7 @@ def _claims(core: str) -> list[Claim]:
     ]
 
 
-FIGURE = lay_out(
-    COLUMNS,
-    pace_column(LEVEL),
-    ACCURACY,
-    lines="task.kind",
-    contrast=None,
-    y_base=2,
-)
+FIGURE = lay_out(COLUMNS, pace_column(LEVEL), ACCURACY, lines="task.kind", contrast=None, y_base=2)
 PRIMARY = (
     "constant",
     "input_phase",
@@ -194,10 +187,7 @@ CARRY = Experiment(
     scales=grids(
         {"task.length": LENGTH, **widths(64), "training.schedule": "constant"},
         [*ARMS.values()],
-        demo=(
-            {**DEMO_TRAINING, UPDATES: 600, "training.log_interval": 20},
-            cores(gru=4, lstm=4),
-        ),
+        demo=({**DEMO_TRAINING, UPDATES: 600, "training.log_interval": 20}, cores(gru=4, lstm=4)),
         # A night on two CPU cores.
         small=({**MASTERY_TRAINING, UPDATES: 16_000}, cores(gru=64, lstm=192)),
     ),
@@ -253,10 +243,7 @@ CLOCK_PERIOD = Experiment(
     scales=grids(
         {"task.length": LENGTH, **widths(64), "training.schedule": "constant"},
         [*CLOCKS.values()],
-        demo=(
-            {**DEMO_TRAINING, UPDATES: 600, "training.log_interval": 20},
-            cores(gru=4),
-        ),
+        demo=({**DEMO_TRAINING, UPDATES: 600, "training.log_interval": 20}, cores(gru=4)),
         # Ten minutes for the GRU, an hour and a half for the LSTM, on two CPU cores.
         small=(
             MASTERY_TRAINING,

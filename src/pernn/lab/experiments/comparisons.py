@@ -45,11 +45,7 @@ ACCURACY = "token_accuracy"
 POINT = 0.01
 """A gain below one point of accuracy counts as none."""
 
-PAPER_SETTING: Settings = {
-    "task.length": 64,
-    "core.hidden_size": 512,
-    UPDATES: 300_000,
-}
+PAPER_SETTING: Settings = {"task.length": 64, "core.hidden_size": 512, UPDATES: 300_000}
 """What statements about the paper's own scale are about, beside its K."""
 
 OURS = "ours: the text gives no number"

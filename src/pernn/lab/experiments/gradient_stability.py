@@ -340,13 +340,7 @@ def _lasting(**cells: tuple[int, int]) -> list[Settings]:
 
 def _claims(cell: str) -> list[Claim]:
     here: Settings = {"core.kind": "lstm", **either(ENDS[cell][0])}
-    about = partial(
-        claims_about,
-        conditions=[here],
-        source=SOURCE[0],
-        ours=True,
-        cell=cell,
-    )
+    about = partial(claims_about, conditions=[here], source=SOURCE[0], ours=True, cell=cell)
     equal = "At the {cell} cell at equal accuracy"
     return [
         *about(
@@ -412,9 +406,7 @@ DESCENT = Experiment(
         ),
     ),
     claims=with_primary(
-        [claim for cell in ENDS for claim in _claims(cell)],
-        "similarity_*",
-        "lead_vanilla_*",
+        [claim for cell in ENDS for claim in _claims(cell)], "similarity_*", "lead_vanilla_*"
     ),
     figure=lay_out(
         "level",

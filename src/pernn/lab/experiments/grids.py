@@ -79,12 +79,7 @@ def widths(size: int) -> Settings:
 
 def brief(*, length: int, size: int, updates: int) -> Settings:
     """Return a setting of minutes on two CPU cores."""
-    return {
-        "task.length": length,
-        **widths(size),
-        **DEMO_TRAINING,
-        UPDATES: updates,
-    }
+    return {"task.length": length, **widths(size), **DEMO_TRAINING, UPDATES: updates}
 
 
 SHORT_TRAINING: Settings = {**MASTERY_TRAINING, UPDATES: 8_000}

@@ -58,10 +58,7 @@ DELAYED_ADDITION = Experiment(
         demo=(brief(length=8, size=128, updates=1_200), each(VOCABULARY, [8, 16, 24])),
         small=(SMALL, each(VOCABULARY, [8, 16, 32])),
         # Twice the usual updates.
-        paper=(
-            {"task.length": 16, UPDATES: 600_000},
-            each(VOCABULARY, [896, 960, 1024, 1088]),
-        ),
+        paper=({"task.length": 16, UPDATES: 600_000}, each(VOCABULARY, [896, 960, 1024, 1088])),
     ),
     claims=with_primary(
         [encoding_helps("lstm", ADDING), gain_grows("lstm", ADDING)], "encoding_helps_lstm"
@@ -76,10 +73,7 @@ PREDECESSOR_QUERY = Experiment(
         {"task.kind": "predecessor_query", "core.kind": "lstm"},
         # Minutes, and an hour, on two CPU cores.
         demo=(brief(length=8, size=128, updates=1_700), each(VOCABULARY, [16, 32, 48])),
-        small=(
-            {**SMALL, UPDATES: 16_000},
-            each(VOCABULARY, [8, 12, 16]),
-        ),
+        small=({**SMALL, UPDATES: 16_000}, each(VOCABULARY, [8, 12, 16])),
         paper=({"task.length": 16}, each(VOCABULARY, [512, 640, 768, 896, 1024])),
     ),
     claims=with_primary(
@@ -129,10 +123,7 @@ COPYING_MEMORY = Experiment(
         small=({**SMALL, "task.length": 5}, each("task.hold_time", [20, 30, 40])),
         paper=({"task.length": 10}, each("task.hold_time", HOLD_TIMES)),
     ),
-    claims=with_primary(
-        (NO_HELP, *_all_or_nothing(10, HOLD_TIMES)),
-        "no_help_lstm",
-    ),
+    claims=with_primary((NO_HELP, *_all_or_nothing(10, HOLD_TIMES)), "no_help_lstm"),
     figure=WAITS,
     labels=labels(WAITS, "lstm"),
 )
@@ -143,10 +134,7 @@ SHORT_WAITS = Experiment(
         {"task.kind": "copying_memory", VOCABULARY: 8, "core.kind": "lstm"},
         demo=(brief(length=4, size=64, updates=1_000), each("task.hold_time", [2, 5])),
         # So short that LSTMs can solve it.
-        small=(
-            {**SMALL, "task.length": 5, UPDATES: 16_000},
-            each("task.hold_time", [5, 10, 15]),
-        ),
+        small=({**SMALL, "task.length": 5, UPDATES: 16_000}, each("task.hold_time", [5, 10, 15])),
     ),
     claims=with_primary(
         (
@@ -230,10 +218,7 @@ SORTING_CLAIMS = (
         "tolerates_large_{core}",
         "Beyond K = 512 the encoded {core} is above the vanilla one",
         lambda here: Differs(
-            ACCURACY,
-            {**SORTING_ALONE, **here, VOCABULARY: BEYOND},
-            ENCODING,
-            cells=VOCABULARY,
+            ACCURACY, {**SORTING_ALONE, **here, VOCABULARY: BEYOND}, ENCODING, cells=VOCABULARY
         ),
         kinds("gru", "lstm"),
         V1,

@@ -167,11 +167,7 @@ def _experiment(
         scales=grids(
             at(HOT),
             demo=(DEMO_PACED, cores(**{core: sizes[0]}), arms),
-            small=(
-                {**SMALL_PACED, UPDATES: updates},
-                cores(**{core: sizes[1]}),
-                arms,
-            ),
+            small=({**SMALL_PACED, UPDATES: updates}, cores(**{core: sizes[1]}), arms),
             seeds={"small": seeds},
         ),
         claims=with_primary(

@@ -87,11 +87,7 @@ def _others(core: str) -> list[Claim]:
 
 
 FIGURE = lay_out(
-    "core.kind",
-    ACCURACY,
-    panels="training.schedule",
-    lines=("encoding.kind", WHEN),
-    contrast=None,
+    "core.kind", ACCURACY, panels="training.schedule", lines=("encoding.kind", WHEN), contrast=None
 )
 
 SCAFFOLD = Experiment(

@@ -45,10 +45,7 @@ VARIABLE_LENGTH = Experiment(
             cores(gru=16, lstm=16),
         ),
         # The LSTM's trials are those of `alternative_encodings`.
-        small=(
-            {**SMALL, "task.min_length": 4, "task.num_held_out": 256},
-            cores(gru=64, lstm=192),
-        ),
+        small=({**SMALL, "task.min_length": 4, "task.num_held_out": 256}, cores(gru=64, lstm=192)),
         paper=({}, cores(lstm=16_384)),
     ),
     claims=with_primary(

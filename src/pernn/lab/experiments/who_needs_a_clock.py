@@ -88,13 +88,7 @@ CLAIMS = (
         "no_sooner_{core}",
         f"The encoding saves the {{core}} less than a tenth of the updates to {LEVEL}",
         lambda here: Sooner(
-            LEVEL,
-            here,
-            ENCODING,
-            VOCABULARY,
-            sign=-1,
-            factor=TENTH_SAVED,
-            factor_origin=OURS,
+            LEVEL, here, ENCODING, VOCABULARY, sign=-1, factor=TENTH_SAVED, factor_origin=OURS
         ),
         kinds(*UNGATED),
         {core: PLACES.get(core, PLACE) for core in UNGATED},

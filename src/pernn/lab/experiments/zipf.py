@@ -41,12 +41,7 @@ SOURCE = (Place("v3", "section 2.1 and Fig. 2"), Place("v3", "section 2.2 and Fi
 def _laws(core: str, laws: Mapping[float, int], updates: int) -> list[Settings]:
     """Make one condition per law of a core."""
     return [
-        {
-            "core.kind": core,
-            EXPONENT: exponent,
-            VOCABULARY: size,
-            UPDATES: updates,
-        }
+        {"core.kind": core, EXPONENT: exponent, VOCABULARY: size, UPDATES: updates}
         for exponent, size in laws.items()
     ]
 
@@ -80,11 +75,7 @@ def _claims(core: str, cell: str) -> list[Claim]:
             "At the {cell} cell {law} the vanilla {core}'s accuracy is lower where the other "
             "tokens are mostly rare",
             lambda here: Differs(
-                ACCURACY,
-                {**here, EXPONENT: steepest, **VANILLA},
-                DISTURBANTS,
-                "target",
-                sign=-1,
+                ACCURACY, {**here, EXPONENT: steepest, **VANILLA}, DISTURBANTS, "target", sign=-1
             ),
             table=TABLE,
         ),
