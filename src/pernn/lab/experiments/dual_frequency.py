@@ -8,7 +8,7 @@ and 4.3, for S4D.
 
 from functools import partial
 
-from .comparisons import ACCURACY, CORES, OURS, PAPER_SETTING, Source, claims_about, lay_out, named
+from .comparisons import ACCURACY, OURS, PAPER_SETTING, Source, claims_about, lay_out, named
 from .experiment import Experiment
 from .grids import (
     ENCODED,
@@ -41,76 +41,42 @@ POOREST = 23
 """Where version 5 finds the vanilla S4D model poorest among Rare disturbants."""
 
 
-def _worst(core: str, quarter: int, place: str, other: int) -> Claim:
-    return Claim(
-        name=f"worst_in_quarter_{quarter}_not_{other}_{core}",
-        statement=f"Among Rare disturbants the vanilla {CORES[core]} is worse on targets in "
-        f"quarter {quarter} of the input ({place} at L = 64) than in quarter {other}.",
-        source=SOURCES[core],
-        predicate=Differs(
-            ACCURACY,
-            {"core.kind": core, **VANILLA, "disturbants": "Rare"},
-            Contrast("quarter", treated=quarter, baseline=other),
-            "target",
-            sign=-1,
-        ),
+AMONG_RARE = {**VANILLA, "disturbants": "Rare"}
+ALL_RARE = {**PAPER_SETTING, "core.kind": "gru", **ENCODED, "condition": "Rare among Rare"}
+
+
+def _worst(core: str, quarter: int, place: str, other: int) -> list[Claim]:
+    return claims_about(
+        f"worst_in_quarter_{quarter}_not_{other}_{{core}}",
+        f"Among Rare disturbants the vanilla {{core}} is worse on targets in quarter {quarter} of "
+        f"the input ({place} at L = 64) than in quarter {other}",
+        Differs(ACCURACY, AMONG_RARE, Contrast("quarter", quarter, other), "target", sign=-1),
+        kinds(core),
+        SOURCES,
         table="by_quarter",
     )
 
 
-def _poorest(other: int) -> Claim:
-    return Claim(
-        name=f"poorest_at_{POOREST}_not_{other}_s4d",
-        statement=f"Among Rare disturbants the vanilla S4D model is poorest at t = {POOREST}: "
-        f"worse than at t = {other}, where the worst quarter of the input "
-        f"{'begins' if other < POOREST else 'ends'}.",
-        source=PLACES,
-        predicate=Differs(
-            ACCURACY,
-            {**PAPER_SETTING, "core.kind": "s4d", **VANILLA, "disturbants": "Rare"},
-            Contrast("position", treated=POOREST, baseline=other),
-            "target",
-            sign=-1,
-        ),
+def _poorest(other: int, end: str) -> list[Claim]:
+    return claims_about(
+        f"poorest_at_{POOREST}_not_{other}_{{core}}",
+        f"Among Rare disturbants the vanilla {{core}} is poorest at t = {POOREST}: worse than at "
+        f"t = {other}, where the worst quarter of the input {end}",
+        Differs(ACCURACY, AMONG_RARE, Contrast("position", POOREST, other), "target", sign=-1),
+        crossed([PAPER_SETTING], kinds("s4d")),
+        PLACES,
         table="by_position",
     )
 
 
-def _near_perfect(core: str, conditions: tuple[str, ...], number: str) -> Claim:
-    return Claim(
-        name=f"encoded_nearly_perfect_{core}",
-        statement=f"The encoded {CORES[core]} is nearly perfect, 95 % or more, in each of the "
-        f"{number}.",
-        source=SOURCE,
-        predicate=AtLeast(
-            ACCURACY,
-            {**PAPER_SETTING, "core.kind": core, **ENCODED},
-            "condition",
-            conditions,
-            NEARLY_PERFECT,
-            OURS,
-        ),
+def _near_perfect(core: str, conditions: tuple[str, ...], number: str) -> list[Claim]:
+    return claims_about(
+        "encoded_nearly_perfect_{core}",
+        f"The encoded {{core}} is nearly perfect, 95 % or more, in each of the {number}",
+        AtLeast(ACCURACY, ENCODED, "condition", conditions, NEARLY_PERFECT, OURS),
+        crossed([PAPER_SETTING], kinds(core)),
+        SOURCE,
         table="by_condition",
-    )
-
-
-def _all_rare(
-    when: str, verb: str, bound: type[AtLeast | AtMost], quarters: tuple[int, int]
-) -> Claim:
-    return Claim(
-        name=f"encoded_{when}_all_rare_gru",
-        statement=f"The encoded GRU {verb} 95 % on sequences that are all Rare where t "
-        f"{'>' if when == 'late' else '≤'} 32.",
-        source=SOURCE,
-        predicate=bound(
-            ACCURACY,
-            {**PAPER_SETTING, "core.kind": "gru", **ENCODED, "condition": "Rare among Rare"},
-            "quarter",
-            quarters,
-            NEARLY_PERFECT,
-            OURS,
-        ),
-        table="by_quarter",
     )
 
 
@@ -119,68 +85,70 @@ CLAIMS = (
     *of_each(
         "disturbants_matter_{core}",
         "Rare disturbants lower the vanilla {core}'s accuracy",
-        lambda here: Differs(ACCURACY, {**here, **VANILLA}, DISTURBANTS, "target", sign=-1),
+        Differs(ACCURACY, VANILLA, DISTURBANTS, "target", sign=-1),
     ),
     *of_each(
         "disturbants_outweigh_target_{core}",
         "The vanilla {core} retrieves Rare targets among Frequent disturbants better than Frequent "
         "targets among Rare ones",
-        lambda here: Differs(ACCURACY, {**here, **VANILLA}, SWAPPED, "core.kind"),
+        Differs(ACCURACY, VANILLA, SWAPPED, "core.kind"),
     ),
     *of_each(
         "rare_target_retrieved_{core}",
         "Among Frequent disturbants the vanilla {core} retrieves Rare targets too: it loses less "
         "than five points on them",
-        lambda here: Differs(
+        Differs(
             ACCURACY,
-            {**here, **VANILLA, "disturbants": "Frequent"},
+            {**VANILLA, "disturbants": "Frequent"},
             TARGET,
             "disturbants",
             margin=-FEW_POINTS,
             margin_origin=OURS,
         ),
     ),
-    Claim(
-        name="frequent_targets_lost_gru",
-        statement="Among Rare disturbants the vanilla GRU loses Frequent targets.",
-        source=SOURCE,
-        predicate=Differs(
-            ACCURACY,
-            {"core.kind": "gru", **VANILLA, "target": "Frequent"},
-            DISTURBANTS,
-            "position",
-            sign=-1,
-        ),
+    *of_each(
+        "frequent_targets_lost_{core}",
+        "Among Rare disturbants the vanilla {core} loses Frequent targets",
+        Differs(ACCURACY, {**VANILLA, "target": "Frequent"}, DISTURBANTS, "position", sign=-1),
+        conditions=kinds("gru"),
         table="by_position",
     ),
-    *(_worst("lstm", 1, "t = 1 … 16", other) for other in (2, 3, 4)),
-    *(_worst("s4d", 2, "t = 17 … 32", other) for other in (1, 3, 4)),
+    *(claim for other in (2, 3, 4) for claim in _worst("lstm", 1, "t = 1 … 16", other)),
+    *(claim for other in (1, 3, 4) for claim in _worst("s4d", 2, "t = 17 … 32", other)),
     *claims_about(
         "first_target_kept_{core}_{encoding}",
         "The {encoding} {core} reaches 96 % on targets at t = 1 in every condition",
-        lambda here: AtLeast(
-            ACCURACY,
-            {**PAPER_SETTING, **here, "position": 1},
-            "condition",
-            CONDITIONS,
-            0.96,
-            "the text's",
-        ),
-        crossed(kinds("s4d"), encodings()),
+        AtLeast(ACCURACY, {"position": 1}, "condition", CONDITIONS, 0.96, "the text's"),
+        crossed([PAPER_SETTING], kinds("s4d"), encodings()),
         PLACES,
         table="by_position",
     ),
-    *(_poorest(other) for other in (17, 32)),
+    *_poorest(17, "begins"),
+    *_poorest(32, "ends"),
     *of_each(
         "encoding_gives_resilience_{core}",
         "Rare disturbants cost the encoded {core} less accuracy than the vanilla one",
-        lambda here: DiffersMore(ACCURACY, here, DISTURBANTS, ENCODING, "target"),
+        DiffersMore(ACCURACY, {}, DISTURBANTS, ENCODING, "target"),
     ),
-    _near_perfect("gru", CONDITIONS[:3], "three conditions that are not all Rare"),
-    _near_perfect("lstm", CONDITIONS, "four conditions"),
-    _all_rare("late", "reaches", AtLeast, (3, 4)),
-    _all_rare("early", "stays below", AtMost, (1, 2)),
+    *_near_perfect("gru", CONDITIONS[:3], "three conditions that are not all Rare"),
+    *_near_perfect("lstm", CONDITIONS, "four conditions"),
+    Claim(
+        "encoded_late_all_rare_gru",
+        "The encoded GRU reaches 95 % on sequences that are all Rare where t > 32.",
+        SOURCE,
+        AtLeast(ACCURACY, ALL_RARE, "quarter", (3, 4), NEARLY_PERFECT, OURS),
+        "by_quarter",
+    ),
+    Claim(
+        "encoded_early_all_rare_gru",
+        "The encoded GRU stays below 95 % on sequences that are all Rare where t ≤ 32.",
+        SOURCE,
+        AtMost(ACCURACY, ALL_RARE, "quarter", (1, 2), NEARLY_PERFECT, OURS),
+        "by_quarter",
+    ),
 )
+
+PRIMARY = ("disturbants_matter", "encoding_gives_resilience")
 
 DUAL_FREQUENCY = Experiment(
     name="dual_frequency",
@@ -206,11 +174,7 @@ DUAL_FREQUENCY = Experiment(
         paper=({"training.keep_interval": 5_000}, cores(gru=64, lstm=1024, s4d=2048)),
     ),
     claims=with_primary(
-        CLAIMS,
-        "disturbants_matter_gru",
-        "disturbants_matter_lstm",
-        "encoding_gives_resilience_gru",
-        "encoding_gives_resilience_lstm",
+        CLAIMS, *(f"{name}_{core}" for name in PRIMARY for core in ("gru", "lstm"))
     ),
     figure=lay_out(
         "position",
