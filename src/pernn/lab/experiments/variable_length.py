@@ -8,19 +8,21 @@ Source: Morita (2024), versions 2 and 3, appendix B and figure 9; longer inputs 
 """
 
 from functools import partial
-from typing import Literal
 
 from .comparisons import ACCURACY, OURS, claims_about, lay_out, named
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
+    ENCODED,
     ENCODING,
     SHORT_TRAINING,
     SMALL,
     UPDATES,
+    VANILLA,
     Settings,
     brief,
     cores,
+    crossed,
     grids,
     kinds,
     widths,
@@ -71,82 +73,62 @@ VARIABLE_LENGTH = Experiment(
 WITHIN, BEYOND = (4, 5, 6, 7, 8), (12, 16)
 HALF, LEARNT = 0.5, 0.95
 ARMS: dict[str, Settings] = {
-    "Vanilla": {"encoding.kind": "none"},
-    "Sinusoids": {"encoding.kind": "sinusoidal"},
-    "Sinusoids, any onset": {"encoding.kind": "none", "task.codes": "onset"},
+    "Vanilla": VANILLA,
+    "Sinusoids": ENCODED,
+    "Sinusoids, any onset": {**VANILLA, "task.codes": "onset"},
     "Learned table": {"encoding.kind": "learned"},
 }
 COLUMNS = ("encoding.kind", "task.codes")
 """What tells arms apart."""
 PLAIN = {"task.codes": None}
-LONGER: Settings = {"length": BEYOND}
 
 
-def _beyond(
-    here: Settings, contrast: Contrast, where: Settings | None = None, sign: Literal[1, -1] = 1
-) -> Differs:
-    """State the sign of a difference with longer inputs."""
-    where = {**here, **LONGER, **(where or {})}
-    return Differs(ACCURACY, where, contrast, "length", BEYOND, sign=sign)
+ONSET = {"task.codes": "onset"}
 
 
 def _claims(core: str) -> list[Claim]:
     about = partial(
         claims_about, conditions=kinds(core), source=SOURCE, table="by_length", ours=True
     )
+    of_longer = partial(about, conditions=crossed(kinds(core), [{"length": BEYOND}]))
+    compared = partial(Differs, ACCURACY, cells="length", required=BEYOND)
     return [
-        *about(
+        *of_longer(
             "vanilla_fails_{core}",
             f"Without an encoding the {{core}} gives less than {HALF:g} of longer inputs back",
-            lambda here: AtMost(
-                ACCURACY,
-                {**here, **LONGER, **ARMS["Vanilla"], **PLAIN},
-                "length",
-                BEYOND,
-                HALF,
-                OURS,
-            ),
+            AtMost(ACCURACY, {**VANILLA, **PLAIN}, "length", BEYOND, HALF, OURS),
         ),
-        *about(
+        *of_longer(
             "sinusoids_fail_{core}",
             f"With sinusoids the {{core}} gives less than {HALF:g} of longer inputs back",
-            lambda here: AtMost(
-                ACCURACY, {**here, **LONGER, **ARMS["Sinusoids"]}, "length", BEYOND, HALF, OURS
-            ),
+            AtMost(ACCURACY, ENCODED, "length", BEYOND, HALF, OURS),
         ),
-        *about(
+        *of_longer(
             "sinusoids_cost_{core}",
             "With longer inputs the {core} with sinusoids is below the vanilla one",
-            lambda here: _beyond(here, ENCODING, PLAIN, -1),
+            compared(PLAIN, ENCODING, sign=-1),
         ),
-        *about(
+        *of_longer(
             "onset_helps_{core}",
             "With longer inputs the {core} with sinusoids from a random onset is above the vanilla "
             "one",
-            lambda here: _beyond(here, Contrast("task.codes", "onset", None), ARMS["Vanilla"]),
+            compared(VANILLA, Contrast("task.codes", "onset", None)),
         ),
-        *about(
+        *of_longer(
             "onset_mends_{core}",
             "With longer inputs the {core} with sinusoids is better off from a random onset",
-            lambda here: _beyond(
-                here, Contrast("encoding.kind", "none", "sinusoidal", {"task.codes": "onset"})
-            ),
+            compared({}, Contrast("encoding.kind", "none", "sinusoidal", ONSET)),
         ),
-        *about(
+        *of_longer(
             "table_below_sinusoids_{core}",
             "With longer inputs the {core} with a learned table is below that with sinusoids",
-            lambda here: _beyond(here, Contrast("encoding.kind", "learned", "sinusoidal"), sign=-1),
+            compared({}, Contrast("encoding.kind", "learned", "sinusoidal"), sign=-1),
         ),
         *about(
             "learnt_within_{core}",
             f"Within the lengths of training the vanilla {{core}} gives {LEARNT:g} back",
-            lambda here: AtLeast(
-                ACCURACY,
-                {**here, **ARMS["Vanilla"], **PLAIN, "length": WITHIN},
-                "length",
-                WITHIN,
-                LEARNT,
-                OURS,
+            AtLeast(
+                ACCURACY, {**VANILLA, **PLAIN, "length": WITHIN}, "length", WITHIN, LEARNT, OURS
             ),
         ),
     ]

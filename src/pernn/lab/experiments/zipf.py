@@ -24,8 +24,8 @@ from .grids import (
     Settings,
     grids,
 )
-from .predicates import Claim, Contrast, Differs, DiffersMore, Place, pace_column, with_primary
-from .temperature import ENDS, GAIN, LEVEL, both_cells, either, factors
+from .predicates import Claim, Contrast, Differs, DiffersMore, Place, with_primary
+from .temperature import ENDS, GAIN, LEVEL, PACE, both_cells, either, factors
 
 EXPONENT, TABLE = "task.exponent", "by_rank"
 LAWS: Mapping[int, Mapping[float, int]] = {
@@ -49,6 +49,8 @@ def _laws(core: str, laws: Mapping[float, int], updates: int) -> list[Settings]:
 def _claims(core: str, cell: str) -> list[Claim]:
     """Claim of one core at one cell that rare tokens are what the encoding helps with."""
     steepest = max(LAWS[ENTROPIES[core]])
+    steep = {EXPONENT: steepest}
+    between = Contrast(EXPONENT, treated=steepest, baseline=0.0)
     about = partial(
         claims_about,
         conditions=[{"core.kind": core, **either(ENDS[cell][0])}],
@@ -57,35 +59,30 @@ def _claims(core: str, cell: str) -> list[Claim]:
         cell=cell,
         law=f"under exponent {steepest:g}",
     )
-    between = Contrast(EXPONENT, treated=steepest, baseline=0.0)
     return [
         *about(
             "saves_more_when_{cell}_{core}",
             "At the {cell} cell the encoding saves the {core} a larger factor of updates to "
             f"{LEVEL} {{law}} than 0",
-            lambda here: DiffersMore(pace_column(LEVEL), here, GAIN, between, BATCH),
+            DiffersMore(PACE, {}, GAIN, between, BATCH),
         ),
         *about(
             "gains_more_when_{cell}_{core}",
             "At the {cell} cell the encoding raises the {core}'s final accuracy more {law} than 0",
-            lambda here: DiffersMore(ACCURACY, here, ENCODING, between, BATCH),
+            DiffersMore(ACCURACY, {}, ENCODING, between, BATCH),
         ),
         *about(
             "disturbants_matter_when_{cell}_{core}",
             "At the {cell} cell {law} the vanilla {core}'s accuracy is lower where the other "
             "tokens are mostly rare",
-            lambda here: Differs(
-                ACCURACY, {**here, EXPONENT: steepest, **VANILLA}, DISTURBANTS, "target", sign=-1
-            ),
+            Differs(ACCURACY, {**steep, **VANILLA}, DISTURBANTS, "target", sign=-1),
             table=TABLE,
         ),
         *about(
             "encoding_gives_resilience_when_{cell}_{core}",
             "At the {cell} cell {law} mostly rare other tokens cost the encoded {core} less "
             "accuracy than the vanilla one",
-            lambda here: DiffersMore(
-                ACCURACY, {**here, EXPONENT: steepest}, DISTURBANTS, ENCODING, "target"
-            ),
+            DiffersMore(ACCURACY, steep, DISTURBANTS, ENCODING, "target"),
             table=TABLE,
         ),
     ]
