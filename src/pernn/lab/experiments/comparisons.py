@@ -1,6 +1,6 @@
 """Shared parts of claims and figures: cores, gains, labels."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -169,7 +169,7 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
 def claims_about(
     name: str,
     statement: str,
-    predicate: Predicate | Callable[[Settings], Predicate],
+    predicate: Predicate,
     conditions: Sequence[Settings],
     source: Source | Mapping[str, Source],
     *,
@@ -182,7 +182,7 @@ def claims_about(
     Args:
         name: `{core}` stands for the condition's `core.kind`, other parts likewise.
         statement: `{core}` stands for what sentences call it; no full stop.
-        predicate: Of a condition.
+        predicate: Of all of them; each claim's is about the trials of its condition alone.
         conditions: Settings of the trials that a claim is about.
         source: Where the text says so, for each value of the first setting if it differs.
         table: As of a `Claim`.
@@ -199,9 +199,7 @@ def claims_about(
                 name=name.format(**kinds, **words),
                 statement=statement.format(**called, **words) + (" (our check)." if ours else "."),
                 source=source[first] if isinstance(source, Mapping) else source,
-                predicate=predicate(here)
-                if callable(predicate)
-                else replace(predicate, where={**here, **predicate.where}),
+                predicate=replace(predicate, where={**here, **predicate.where}),
                 table=table,
             )
         )

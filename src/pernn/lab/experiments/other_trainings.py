@@ -17,6 +17,7 @@ the question is that of version 3, figure 2.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 from .comparisons import ACCURACY, CORES, LABELS, PLACE, claims_about, labels, lay_out, no_gain
 from .experiment import Experiment
@@ -24,17 +25,18 @@ from .grids import (
     BATCH,
     DEMO_PACED,
     DEMO_TRAINING,
+    ENCODED,
     ENCODING,
     HOT,
     SMALL,
     SMALL_PACED,
     SMALL_SEEDS,
     UPDATES,
+    VANILLA,
     VOCABULARY,
     Settings,
     at,
     cores,
-    encodings,
     first_seeds,
     grids,
     kinds,
@@ -56,24 +58,20 @@ FACTORS = {
 
 def _conditions(scale: str) -> Sequence[Settings]:
     """Return vanilla networks with 1, 2 and 4 times the training, and encoded ones."""
-    vanilla, encoded = encodings()
     more = [{path: n * times} for path, n in TRAININGS[scale].items() for times in (2, 4)]
-    return [vanilla, *({**vanilla, **one} for one in more), encoded]
+    return [VANILLA, *({**VANILLA, **one} for one in more), ENCODED]
 
 
 def _neither_helps(scale: str, core: str, factor: str, times: int) -> list[Claim]:
     # The other factor stays normal.
-    where = {path: value for path, value in TRAININGS[scale].items() if path != factor}
+    others = {path: value for path, value in TRAININGS[scale].items() if path != factor}
     normal = TRAININGS[scale][factor]
     said = FACTORS[factor].format(more=normal * times, normal=normal)
+    contrast = Contrast(factor, treated=normal * times, baseline=normal)
     return claims_about(
         f"{factor.partition('.')[2]}_{times}x_{{core}}_{scale}",
         f"{said} the vanilla {{core}} ({scale} scale)",
-        lambda here: no_gain(
-            {**here, "encoding.kind": ENCODING.baseline, **where},
-            Contrast(factor, treated=normal * times, baseline=normal),
-            VOCABULARY,
-        ),
+        no_gain({**VANILLA, **others}, contrast, VOCABULARY),
         kinds(core),
         (Place("v3", "section 4.2"), Place("v5", "section 4.1")),
     )
@@ -98,11 +96,8 @@ MORE_TRAINING = Experiment(
     claims=with_primary(
         [
             claim
-            for scale in TRAININGS
-            for core in ("gru", "lstm")
-            for factor in FACTORS
-            for times in (2, 4)
-            for claim in _neither_helps(scale, core, factor, times)
+            for one in product(TRAININGS, ("gru", "lstm"), FACTORS, (2, 4))
+            for claim in _neither_helps(*one)
         ],
         "*_4x_*_small",
     ),
@@ -127,30 +122,24 @@ FRESH = first_seeds(24)[8:]
 def _helps(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     return Claim(
-        name=f"encoding_helps_{arm}",
-        statement=f"The encoding raises the accuracy of the {CORES[core]} that is trained {said} "
-        "(our check).",
-        source=PLACE,
-        predicate=Differs(ACCURACY, where, ENCODING, VOCABULARY),
+        f"encoding_helps_{arm}",
+        f"The encoding raises the accuracy of the {CORES[core]} that is trained {said} (our "
+        "check).",
+        PLACE,
+        Differs(ACCURACY, where, ENCODING, VOCABULARY),
     )
 
 
 def _gains_less(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     ((column, treated),) = where.items()
+    contrast = Contrast(column, treated, None, treated_where=where, baseline_where=ADAM)
     return Claim(
-        name=f"gains_less_{arm}",
-        statement=f"The {CORES[core]} that is trained {said} gains less from the encoding than "
-        "that by Adam (our check).",
-        source=PLACE,
-        predicate=DiffersMore(
-            ACCURACY,
-            {},
-            ENCODING,
-            Contrast(column, treated, None, treated_where=where, baseline_where=ADAM),
-            VOCABULARY,
-            sign=-1,
-        ),
+        f"gains_less_{arm}",
+        f"The {CORES[core]} that is trained {said} gains less from the encoding than that by Adam "
+        "(our check).",
+        PLACE,
+        DiffersMore(ACCURACY, {}, ENCODING, contrast, VOCABULARY, sign=-1),
     )
 
 

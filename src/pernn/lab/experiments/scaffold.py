@@ -19,7 +19,6 @@ from .grids import (
     TENTH,
     VANILLA,
     VOCABULARY,
-    Settings,
     at,
     cores,
     encodings,
@@ -34,54 +33,54 @@ COLLAPSE = 0.1
 """A loss of token accuracy of more than this counts as a collapse."""
 
 
-def _above_never(here: Settings, when: str) -> Differs:
-    contrast = Contrast(WHEN, when, None, treated_where=ENCODED, baseline_where=VANILLA)
-    return Differs(ACCURACY, here, contrast, VOCABULARY)
+def _against_never(when: str) -> Contrast:
+    return Contrast(WHEN, when, None, treated_where=ENCODED, baseline_where=VANILLA)
 
 
-def _below_always(here: Settings, when: str, margin: float = 0.0) -> Differs:
-    return Differs(
-        ACCURACY,
-        {**here, **ENCODED},
-        Contrast(WHEN, when, None),
-        VOCABULARY,
-        sign=-1,
-        margin=margin,
-        margin_origin=OURS if margin else "",
-    )
+ours = partial(claims_about, source=PLACE, ours=True)
 
 
 def _primary(core: str) -> list[Claim]:
-    about = partial(claims_about, conditions=kinds(core), source=PLACE, ours=True)
     return [
-        *about(
+        *ours(
             "collapses_when_withdrawn_{core}",
             "Without the encoding that it was trained with, the {core} loses more than "
             f"{COLLAPSE:g} of token accuracy",
-            lambda here: _below_always(here, "withdrawn", COLLAPSE),
+            Differs(
+                ACCURACY,
+                ENCODED,
+                Contrast(WHEN, "withdrawn", None),
+                VOCABULARY,
+                sign=-1,
+                margin=COLLAPSE,
+                margin_origin=OURS,
+            ),
+            kinds(core),
         ),
-        *about(
+        *ours(
             "early_helps_{core}",
             "An encoding that is gone after half of the updates leaves the {core} above the "
             "vanilla one",
-            lambda here: _above_never(here, "early"),
+            Differs(ACCURACY, {}, _against_never("early"), VOCABULARY),
+            kinds(core),
         ),
     ]
 
 
 def _others(core: str) -> list[Claim]:
-    about = partial(claims_about, conditions=kinds(core), source=PLACE, ours=True)
     return [
-        *about(
+        *ours(
             "late_helps_{core}",
             "An encoding in the second half alone leaves the {core} above the vanilla one",
-            lambda here: _above_never(here, "late"),
+            Differs(ACCURACY, {}, _against_never("late"), VOCABULARY),
+            kinds(core),
         ),
-        *about(
+        *ours(
             "early_is_not_all_{core}",
             "An encoding that is gone after half of the updates leaves the {core} below the "
             "encoded one",
-            lambda here: _below_always(here, "early"),
+            Differs(ACCURACY, ENCODED, Contrast(WHEN, "early", None), VOCABULARY, sign=-1),
+            kinds(core),
         ),
     ]
 

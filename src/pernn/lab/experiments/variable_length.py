@@ -72,18 +72,16 @@ VARIABLE_LENGTH = Experiment(
 
 WITHIN, BEYOND = (4, 5, 6, 7, 8), (12, 16)
 HALF, LEARNT = 0.5, 0.95
+ONSET = {"task.codes": "onset"}
 ARMS: dict[str, Settings] = {
     "Vanilla": VANILLA,
     "Sinusoids": ENCODED,
-    "Sinusoids, any onset": {**VANILLA, "task.codes": "onset"},
+    "Sinusoids, any onset": {**VANILLA, **ONSET},
     "Learned table": {"encoding.kind": "learned"},
 }
 COLUMNS = ("encoding.kind", "task.codes")
 """What tells arms apart."""
 PLAIN = {"task.codes": None}
-
-
-ONSET = {"task.codes": "onset"}
 
 
 def _claims(core: str) -> list[Claim]:

@@ -56,39 +56,26 @@ V1 = Place("v1", "section 4.2 and Fig. 5")
 LSTM = {"core.kind": "lstm"}
 UP_TO_512 = {VOCABULARY: tuple(size for size in POWERS if size <= 512)}
 """The text compares extension and training from scratch for 2K = 128 … 512."""
+FROM_SCRATCH = {**PAPER_SETTING, **LSTM, STAGE: None}
 CLAIMS = (
     Claim(
-        name="encoding_helps_extension",
-        statement="The encoding raises the accuracy on new tokens after an extension of the "
-        "vocabulary.",
-        source=V1,
-        predicate=Differs(ACCURACY, {**LSTM, STAGE: EXTENDED}, ENCODING, cells=VOCABULARY),
+        "encoding_helps_extension",
+        "The encoding raises the accuracy on new tokens after an extension of the vocabulary.",
+        V1,
+        Differs(ACCURACY, {**LSTM, STAGE: EXTENDED}, ENCODING, VOCABULARY),
     ),
     Claim(
-        name="marginal_from_scratch",
-        statement="From scratch, the difference between encoded and vanilla is marginal for "
-        "2K = 128 … 512.",
-        source=V1,
-        predicate=Equivalent(
-            ACCURACY,
-            {**PAPER_SETTING, **LSTM, STAGE: None},
-            ENCODING,
-            cells=VOCABULARY,
-            required=(128, 256, 512),
-            margin=POINT,
-            margin_origin=OURS,
-        ),
+        "marginal_from_scratch",
+        "From scratch, the difference between encoded and vanilla is marginal for 2K = 128 … 512.",
+        V1,
+        Equivalent(ACCURACY, FROM_SCRATCH, ENCODING, VOCABULARY, (128, 256, 512), POINT, OURS),
     ),
     Claim(
-        name="gain_larger_under_extension",
-        statement="Up to 2K = 512, the encoding helps more under extension than from scratch.",
-        source=V1,
-        predicate=DiffersMore(
-            ACCURACY,
-            {**LSTM, **UP_TO_512},
-            ENCODING,
-            Contrast(STAGE, treated=EXTENDED, baseline=None),
-            cells=VOCABULARY,
+        "gain_larger_under_extension",
+        "Up to 2K = 512, the encoding helps more under extension than from scratch.",
+        V1,
+        DiffersMore(
+            ACCURACY, {**LSTM, **UP_TO_512}, ENCODING, Contrast(STAGE, EXTENDED, None), VOCABULARY
         ),
     ),
 )
