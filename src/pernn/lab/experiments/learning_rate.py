@@ -13,6 +13,7 @@ docs/evidence/plan.md.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from pernn.lab.runs import RunSpec
 
@@ -64,7 +65,9 @@ def tuned(
     return replace(
         experiment,
         name=name,
-        scales={scale: _at_rates(specs, rates) for scale, specs in experiment.scales.items()},
+        scales={
+            scale: partial(_at_rates, specs, rates) for scale, specs in experiment.scales.items()
+        },
         claims=tuple(
             found for one in claims for found in _claims(wanted[one], layout.metrics[0], rates)
         ),
@@ -76,16 +79,12 @@ def tuned(
 
 def _at_rates(
     specs: Callable[[], tuple[RunSpec, ...]], rates: tuple[float, ...]
-) -> Callable[[], tuple[RunSpec, ...]]:
+) -> tuple[RunSpec, ...]:
     """Return a grid at several rates, with validation seeds last; seeds stay outermost."""
-
-    def at_rates() -> tuple[RunSpec, ...]:
-        final = specs()
-        more = (spec.override({"seed": seed}) for seed in VALIDATION_SEEDS for spec in final)
-        every = dict.fromkeys((*final, *more))
-        return tuple(spec.override({RATE: rate}) for spec in every for rate in rates)
-
-    return at_rates
+    final = specs()
+    more = (spec.override({"seed": seed}) for seed in VALIDATION_SEEDS for spec in final)
+    every = dict.fromkeys((*final, *more))
+    return tuple(spec.override({RATE: rate}) for spec in every for rate in rates)
 
 
 def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
@@ -155,7 +154,7 @@ OVER_RATES = over_values(FIGURE, RATE, ("core.kind", VOCABULARY))
 
 TUNED_VOCABULARY_SIZE = Experiment(
     name="tuned_vocabulary_size",
-    scales={scale: _at_rates(specs, TRIED[scale]) for scale, specs in NETWORKS.items()},
+    scales={scale: partial(_at_rates, specs, TRIED[scale]) for scale, specs in NETWORKS.items()},
     claims=tuple(_helps(core) for core in VOCABULARIES),
     figure=OVER_RATES,
     more_figures={
