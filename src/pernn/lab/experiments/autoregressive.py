@@ -9,6 +9,7 @@ from .comparisons import ACCURACY, OURS, PAPER_SETTING, WORDS, claims_about, fal
 from .experiment import Experiment
 from .grids import (
     ENCODING,
+    LSTM,
     POWERS,
     SMALL,
     VANILLA,
@@ -30,7 +31,6 @@ SOURCES = {
 }
 PLAIN = {"reverse": "reverse_ordering", "sort": "sorting"}
 """Rule → the task without feedback."""
-LSTM: Settings = {"core.kind": "lstm"}
 TASK: Settings = {"task.kind": "autoregressive", **LSTM}
 TRAINED: Settings = {**LSTM, **VANILLA, "percent": 100}
 OWN_OUTPUT: Settings = {"task.rule": "reverse", "feedback": FEEDBACK.baseline}

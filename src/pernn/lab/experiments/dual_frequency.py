@@ -13,7 +13,7 @@ from .experiment import Experiment
 from .grids import (
     ENCODED,
     ENCODING,
-    MASTERY_TRAINING,
+    MASTERY,
     VANILLA,
     brief,
     cores,
@@ -21,7 +21,6 @@ from .grids import (
     encodings,
     grids,
     kinds,
-    widths,
 )
 from .predicates import AtLeast, AtMost, Claim, Contrast, Differs, DiffersMore, Place, with_primary
 
@@ -162,10 +161,8 @@ DUAL_FREQUENCY = Experiment(
         # An hour or two on two CPU cores; chosen as docs/evidence/plan.md says.
         small=(
             {
-                "task.length": 8,
+                **MASTERY,
                 "task.num_per_cell": 64,
-                **widths(64),
-                **MASTERY_TRAINING,
                 # Of the checkpoints that are written, every 5,000 updates, all are kept.
                 "training.keep_interval": 2_500,
             },

@@ -31,7 +31,7 @@ from .grids import (
     DEMO_PACED,
     ENCODED,
     ENCODING,
-    MASTERY_TRAINING,
+    MASTERY,
     RATE,
     SMALL_PACED,
     UPDATES,
@@ -88,7 +88,9 @@ of_both = partial(claims_about, conditions=kinds("gru", "lstm"), source=SOURCE, 
 of_s4d = partial(claims_about, conditions=kinds("s4d"), source=V5, table=TABLE)
 of_paper_s4d = partial(of_s4d, conditions=crossed([PAPER_SETTING], kinds("s4d")))
 AFTER = {"percent": 100}
-FALLING = {**VANILLA, "condition": "Frequent among Rare", "percent": TRAINED}
+FREQUENT = {**VANILLA, "target": "Frequent"}
+AMONG_RARE = {"condition": "Frequent among Rare"}
+FALLING = {**VANILLA, **AMONG_RARE, "percent": TRAINED}
 
 
 def _falls(core: str, how: str) -> list[Claim]:
@@ -133,13 +135,7 @@ CLAIMS = (
         "rapidly_{core}",
         "In the first fifth of the training, Rare disturbants already lower the vanilla {core}'s "
         "similarity for Frequent targets (our reading of a rapid fall)",
-        Differs(
-            SIMILARITY,
-            {**VANILLA, "target": "Frequent", "percent": EARLY},
-            DISTURBANTS,
-            "update",
-            sign=-1,
-        ),
+        Differs(SIMILARITY, {**FREQUENT, "percent": EARLY}, DISTURBANTS, "update", sign=-1),
         conditions=kinds("lstm"),
     ),
     *STEADIED[2:],
@@ -161,39 +157,20 @@ CLAIMS = (
         "early_{core}",
         "Up to update 10,000, Rare disturbants lower the vanilla {core}'s similarity for Frequent "
         "targets",
-        Differs(
-            SIMILARITY,
-            {**VANILLA, "target": "Frequent", "update": FIRST},
-            DISTURBANTS,
-            "update",
-            FIRST,
-            sign=-1,
-        ),
+        Differs(SIMILARITY, {**FREQUENT, "update": FIRST}, DISTURBANTS, "update", FIRST, sign=-1),
     ),
     *of_paper_s4d(
         "encoding_helps_early_{core}",
         "Up to update 10,000, the encoding raises the {core}'s similarity among Rare disturbants, "
         "for Frequent targets",
-        Differs(
-            SIMILARITY,
-            {"condition": "Frequent among Rare", "update": FIRST},
-            ENCODING,
-            "update",
-            FIRST,
-        ),
+        Differs(SIMILARITY, {**AMONG_RARE, "update": FIRST}, ENCODING, "update", FIRST),
     ),
     *of_paper_s4d(
         "difference_gone_{core}",
         "After update 10,000, Rare and Frequent disturbants differ marginally in the vanilla "
         "{core}'s similarity, for Frequent targets",
         Equivalent(
-            SIMILARITY,
-            {**VANILLA, "target": "Frequent", "update": LATER},
-            DISTURBANTS,
-            "update",
-            LATER,
-            MARGINAL,
-            OURS,
+            SIMILARITY, {**FREQUENT, "update": LATER}, DISTURBANTS, "update", LATER, MARGINAL, OURS
         ),
     ),
 )
@@ -275,10 +252,9 @@ LONGER_GRADIENTS = Experiment(
         # An hour or two on two CPU cores.
         small=(
             {
+                **MASTERY,
                 "task.length": 32,
                 "task.num_per_cell": 64,
-                **widths(64),
-                **MASTERY_TRAINING,
                 UPDATES: 40_000,
                 "training.keep_interval": 5_000,
                 "analysis": {"num_per_condition": 128},

@@ -77,6 +77,9 @@ def widths(size: int) -> Settings:
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 
+MASTERY: Settings = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
+
+
 def brief(*, length: int, size: int, updates: int) -> Settings:
     """Return a setting of minutes on two CPU cores."""
     return {"task.length": length, **widths(size), **DEMO_TRAINING, UPDATES: updates}
@@ -149,6 +152,7 @@ def encodings(*kinds: str) -> list[Settings]:
 
 
 VANILLA, ENCODED = encodings()
+LSTM: Settings = {"core.kind": "lstm"}
 
 
 def kinds(*names: str) -> list[Settings]:

@@ -14,6 +14,7 @@ from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
     ENCODING,
+    LSTM,
     SHORT_TRAINING,
     UPDATES,
     VOCABULARY,
@@ -39,7 +40,6 @@ LATER = tuple(range(35, 101, 5))
 NATS = 0.02
 """A difference of training losses below this, 2 % of perplexity, counts as none."""
 V5 = Place("v5", "appendix E")
-LSTM = {"core.kind": "lstm"}
 BASE: Settings = {"task.kind": "language_modelling", **LSTM}
 
 

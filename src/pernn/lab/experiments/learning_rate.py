@@ -19,17 +19,7 @@ from pernn.lab.runs import RunSpec
 
 from .comparisons import ACCURACY, LABELS, PLACE, encoding_helps, labels, lay_out
 from .experiment import Columns, Experiment
-from .grids import (
-    MASTERY_TRAINING,
-    RATE,
-    SMALL,
-    VALIDATION_SEEDS,
-    VOCABULARY,
-    brief,
-    cores,
-    grids,
-    widths,
-)
+from .grids import MASTERY, RATE, SMALL, VALIDATION_SEEDS, VOCABULARY, brief, cores, grids
 from .predicates import Choice, Claim, with_primary
 from .tuning import at_best, over_values
 
@@ -139,7 +129,7 @@ NETWORKS = grids(
     {},
     demo=(brief(length=8, size=64, updates=300), cores(**VOCABULARIES)),
     # The networks of `vocabulary_size`; a night on two CPU cores, at chosen rates.
-    small=({"task.length": 8, **widths(64), **MASTERY_TRAINING}, cores(**VOCABULARIES)),
+    small=(MASTERY, cores(**VOCABULARIES)),
     paper=({}, cores(gru=(64, 256), lstm=(1_024, 16_384))),
 )
 

@@ -21,6 +21,7 @@ from .comparisons import (
 from .experiment import Experiment
 from .grids import (
     ENCODING,
+    LSTM,
     POWERS,
     SMALL,
     UPDATES,
@@ -87,7 +88,6 @@ WAITING = Place("v1", "appendix C.1 and Fig. 11")
 WAIT = "task.hold_time"
 HOLD_TIMES = (60, 70, 80, 90, 100)
 WAITS = lay_out(WAIT, ACCURACY, "solved", "stuck")
-LSTM = {"core.kind": "lstm"}
 MEMORY = {"task.kind": "copying_memory", VOCABULARY: 8, **LSTM}
 NO_HELP = Claim(
     "no_help_lstm",

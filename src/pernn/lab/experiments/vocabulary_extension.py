@@ -11,6 +11,7 @@ from .comparisons import ACCURACY, OURS, PAPER_SETTING, POINT, lay_out, named
 from .experiment import Experiment
 from .grids import (
     ENCODING,
+    LSTM,
     POWERS,
     SEEDS,
     SMALL,
@@ -53,7 +54,6 @@ def _pretrained(spec: RunSpec) -> RunSpec:
 
 
 V1 = Place("v1", "section 4.2 and Fig. 5")
-LSTM = {"core.kind": "lstm"}
 UP_TO_512 = {VOCABULARY: tuple(size for size in POWERS if size <= 512)}
 """The text compares extension and training from scratch for 2K = 128 … 512."""
 FROM_SCRATCH = {**PAPER_SETTING, **LSTM, STAGE: None}

@@ -30,7 +30,7 @@ from .experiment import Experiment
 from .grids import (
     ENCODED,
     ENCODING,
-    MASTERY_TRAINING,
+    MASTERY,
     POWERS,
     SMALL,
     SMALL_SEEDS,
@@ -45,7 +45,6 @@ from .grids import (
     encodings,
     grids,
     kinds,
-    widths,
 )
 from .predicates import (
     PLANNED,
@@ -64,7 +63,6 @@ V3 = Place("v3", "section 2.1 and Fig. 2")
 V5 = Place("v5", "section 4.1")
 KINDS = ("elman", "gru", "lstm", "s4d")
 MASTERED = 0.95
-MASTERY: Settings = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
 EXCEPTION = 8_192
 """The one vocabulary at which version 1 sees no advantage of the encoded Elman network."""
 USUAL = {"core.kind": "elman", VOCABULARY: tuple(size for size in POWERS if size != EXCEPTION)}
