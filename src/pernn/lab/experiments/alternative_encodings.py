@@ -10,7 +10,7 @@ the parameters.
 
 from .comparisons import ACCURACY, claims_about, labels, lay_out, no_gain
 from .experiment import Experiment
-from .grids import POWERS, SMALL, VOCABULARY, Settings, brief, each, encodings, grids
+from .grids import LSTM, POWERS, SMALL, VOCABULARY, Settings, brief, each, encodings, grids
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place, with_primary
 
 TASKS = {
@@ -75,7 +75,7 @@ FIGURE = lay_out("encoding.kind", ACCURACY, panels="task.kind", contrast=None)
 ALTERNATIVE_ENCODINGS = Experiment(
     name="alternative_encodings",
     scales=grids(
-        {"core.kind": "lstm"},
+        LSTM,
         encodings("none", *KINDS),
         # Minutes, and an hour, on two CPU cores.
         demo=(
@@ -119,7 +119,7 @@ DOUBLE_CLAIMS = (
 DOUBLE_VANILLA = Experiment(
     name="double_vanilla",
     scales=grids(
-        {"core.kind": "lstm"},
+        LSTM,
         encodings("none", "repeated_embedding", "sinusoidal"),
         demo=(brief(length=24, size=128, updates=300), each(VOCABULARY, [8, 16]), RULES),
         # An hour on two CPU cores. Two thirds of the trials are those of `sorting`.

@@ -17,6 +17,7 @@ from .comparisons import ACCURACY, CORES, labels, lay_out
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
+    LSTM,
     MASTERY_TRAINING,
     UPDATES,
     VOCABULARY,
@@ -231,7 +232,7 @@ CLOCK_PERIOD = Experiment(
             MASTERY_TRAINING,
             [
                 {"core.kind": "gru", VOCABULARY: 16, UPDATES: 4_000},
-                {"core.kind": "lstm", VOCABULARY: 192, UPDATES: 16_000},
+                {**LSTM, VOCABULARY: 192, UPDATES: 16_000},
             ],
         ),
     ),

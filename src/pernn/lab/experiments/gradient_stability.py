@@ -31,6 +31,7 @@ from .grids import (
     DEMO_PACED,
     ENCODED,
     ENCODING,
+    LSTM,
     MASTERY,
     RATE,
     SMALL_PACED,
@@ -298,7 +299,7 @@ def _leads(name: str, here: Settings, cell: str) -> list[Claim]:
 
 
 def _claims(cell: str) -> list[Claim]:
-    here: Settings = {"core.kind": "lstm", **either(ENDS[cell][0])}
+    here: Settings = {**LSTM, **either(ENDS[cell][0])}
     at_equal = partial(
         claims_about, conditions=[here], source=SOURCE[0], table=AT_LEVELS, ours=True, cell=cell
     )
@@ -330,7 +331,7 @@ def _claims(cell: str) -> list[Claim]:
 DESCENT = Experiment(
     name="descent",
     scales=grids(
-        {"task.kind": "dual_frequency", "core.kind": "lstm"},
+        {"task.kind": "dual_frequency", **LSTM},
         demo=(
             {
                 **DEMO_PACED,

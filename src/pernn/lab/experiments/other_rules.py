@@ -54,7 +54,7 @@ FIGURE = lay_out(VOCABULARY, ACCURACY)
 DELAYED_ADDITION = Experiment(
     name="delayed_addition",
     scales=grids(
-        {"task.kind": "delayed_addition", "core.kind": "lstm"},
+        {"task.kind": "delayed_addition", **LSTM},
         # Minutes, and half an hour, on two CPU cores.
         demo=(brief(length=8, size=128, updates=1_200), each(VOCABULARY, [8, 16, 24])),
         small=(SMALL, each(VOCABULARY, [8, 16, 32])),
@@ -71,7 +71,7 @@ DELAYED_ADDITION = Experiment(
 PREDECESSOR_QUERY = Experiment(
     name="predecessor_query",
     scales=grids(
-        {"task.kind": "predecessor_query", "core.kind": "lstm"},
+        {"task.kind": "predecessor_query", **LSTM},
         # Minutes, and an hour, on two CPU cores.
         demo=(brief(length=8, size=128, updates=1_700), each(VOCABULARY, [16, 32, 48])),
         small=({**SMALL, UPDATES: 16_000}, each(VOCABULARY, [8, 12, 16])),

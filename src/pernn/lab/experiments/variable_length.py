@@ -15,6 +15,7 @@ from .grids import (
     DEMO_TRAINING,
     ENCODED,
     ENCODING,
+    LSTM,
     SHORT_TRAINING,
     SMALL,
     UPDATES,
@@ -57,7 +58,7 @@ VARIABLE_LENGTH = Experiment(
                 statement="The encoding raises the LSTM's token accuracy where the input length "
                 "varies.",
                 source=SOURCE,
-                predicate=Differs(ACCURACY, {"core.kind": "lstm"}, ENCODING, cells="length"),
+                predicate=Differs(ACCURACY, LSTM, ENCODING, cells="length"),
                 table="by_length",
             )
         ],

@@ -36,7 +36,7 @@ def _both_ways(
 ) -> tuple[RunSpec, ...]:
     """Cross sizes and encodings, each pretrained on half of the ids, and from scratch."""
     ids = [{VOCABULARY: size, "task.num_known": size // 2} for size in sizes]
-    kinds = {"task.kind": "vocabulary_extension", "core.kind": "lstm"}
+    kinds = {"task.kind": "vocabulary_extension", **LSTM}
     specs = grid({**kinds, **base}, ids, encodings(), seeds=seeds)
     return tuple(one for spec in specs for one in (_pretrained(spec), spec))
 

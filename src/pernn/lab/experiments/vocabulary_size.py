@@ -30,6 +30,7 @@ from .experiment import Experiment
 from .grids import (
     ENCODED,
     ENCODING,
+    LSTM,
     MASTERY,
     POWERS,
     SMALL,
@@ -212,7 +213,7 @@ SIZES = lay_out(VOCABULARY, ACCURACY, x_base=2)
 CONSTANT_INFORMATION = Experiment(
     name="constant_information",
     scales=grids(
-        {"core.kind": "lstm"},
+        LSTM,
         # Minutes, and an hour or two, on two CPU cores.
         demo=(brief(length=8, size=128, updates=450), _of_bits(96, 4, 8, 64)),
         small=(SMALL, _of_bits(48, 2, 4, 8, 64, 4096)),
