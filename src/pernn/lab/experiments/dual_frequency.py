@@ -2,19 +2,42 @@
 
 Checkpoints are kept for `gradient_stability`, which analyses the same runs.
 
+`zipf`: the larger a vocabulary of equally likely tokens, the rarer each of them. Under Zipf laws of
+equal entropy an input says as much whatever the exponent, and most of a steeper law's ids are
+rarer.
+
 Source: Morita (2024), versions 2 and 3, section 2.2 and figure 3; version 5, sections 4.2
-and 4.3, for S4D.
+and 4.3, for S4D; `zipf` is ours, the question that of version 3, figures 2 and 3.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
-from .comparisons import ACCURACY, OURS, PAPER_SETTING, Source, claims_about, lay_out, named
+from .comparisons import (
+    ACCURACY,
+    LABELS,
+    OURS,
+    PAPER_SETTING,
+    Source,
+    claims_about,
+    labels,
+    lay_out,
+    named,
+)
 from .experiment import Experiment
 from .grids import (
+    BATCH,
+    DEMO_PACED,
     ENCODED,
     ENCODING,
     MASTERY,
+    RATE,
+    SMALL_PACED,
+    UPDATES,
     VANILLA,
+    VOCABULARY,
+    Settings,
     brief,
     cores,
     crossed,
@@ -23,6 +46,7 @@ from .grids import (
     kinds,
 )
 from .predicates import AtLeast, AtMost, Claim, Contrast, Differs, DiffersMore, Place, with_primary
+from .temperature import ENDS, GAIN, LEVEL, PACE, both_cells, either, factors
 
 KINDS = ("gru", "lstm", "s4d")
 CONDITIONS = tuple(f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare"))
@@ -187,4 +211,111 @@ DUAL_FREQUENCY = Experiment(
         "condition": "Target among disturbants",
         **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", ACCURACY),
     },
+)
+
+EXPONENT, RANKS = "task.exponent", "by_rank"
+LAWS: Mapping[int, Mapping[float, int]] = {
+    16: {0.0: 16, 0.5: 18, 1.0: 28, 1.5: 355},
+    96: {0.0: 96, 0.5: 114, 1.0: 376},
+}
+"""e to the entropy → exponent → the K that comes nearest to it; beyond them none does."""
+ENTROPIES = {"gru": 16, "lstm": 96}
+COMPANY = Contrast("disturbants", treated="Mostly rare", baseline="Mostly frequent")
+ZIPF_SOURCE = (Place("v3", "section 2.1 and Fig. 2"), Place("v3", "section 2.2 and Fig. 3"))
+
+
+def _laws(core: str, laws: Mapping[float, int], updates: int) -> list[Settings]:
+    """Make one condition per law of a core."""
+    return [
+        {"core.kind": core, EXPONENT: exponent, VOCABULARY: size, UPDATES: updates}
+        for exponent, size in laws.items()
+    ]
+
+
+def _zipf_claims(core: str, cell: str) -> list[Claim]:
+    """Claim of one core at one cell that rare tokens are what the encoding helps with."""
+    steepest = max(LAWS[ENTROPIES[core]])
+    steep = {EXPONENT: steepest}
+    between = Contrast(EXPONENT, treated=steepest, baseline=0.0)
+    about = partial(
+        claims_about,
+        conditions=[{"core.kind": core, **either(ENDS[cell][0])}],
+        source=ZIPF_SOURCE,
+        ours=True,
+        cell=cell,
+        law=f"under exponent {steepest:g}",
+    )
+    return [
+        *about(
+            "saves_more_when_{cell}_{core}",
+            "At the {cell} cell the encoding saves the {core} a larger factor of updates to "
+            f"{LEVEL} {{law}} than 0",
+            DiffersMore(PACE, {}, GAIN, between, BATCH),
+        ),
+        *about(
+            "gains_more_when_{cell}_{core}",
+            "At the {cell} cell the encoding raises the {core}'s final accuracy more {law} than 0",
+            DiffersMore(ACCURACY, {}, ENCODING, between, BATCH),
+        ),
+        *about(
+            "disturbants_matter_when_{cell}_{core}",
+            "At the {cell} cell {law} the vanilla {core}'s accuracy is lower where the other "
+            "tokens are mostly rare",
+            Differs(ACCURACY, {**steep, **VANILLA}, COMPANY, "target", sign=-1),
+            table=RANKS,
+        ),
+        *about(
+            "encoding_gives_resilience_when_{cell}_{core}",
+            "At the {cell} cell {law} mostly rare other tokens cost the encoded {core} less "
+            "accuracy than the vanilla one",
+            DiffersMore(ACCURACY, steep, COMPANY, ENCODING, "target"),
+            table=RANKS,
+        ),
+    ]
+
+
+FACTORS = factors(EXPONENT, RATE)
+
+ZIPF = Experiment(
+    name="zipf",
+    scales=grids(
+        {"task.kind": "zipf"},
+        demo=(
+            DEMO_PACED,
+            [*_laws("gru", {0.0: 16, 1.5: 355}, 600), *_laws("lstm", {0.0: 16, 1.0: 28}, 600)],
+            both_cells(),
+        ),
+        # An hour on two CPU cores.
+        small=(
+            {**SMALL_PACED, "task.num_held_out": 4_096},
+            [*_laws("gru", LAWS[16], 10_000), *_laws("lstm", LAWS[96], 16_000)],
+            both_cells(),
+        ),
+    ),
+    claims=with_primary(
+        [claim for core in ENTROPIES for cell in ENDS for claim in _zipf_claims(core, cell)],
+        "saves_more_*",
+    ),
+    figure=FACTORS,
+    more_figures={
+        "rank": lay_out(
+            "target",
+            ACCURACY,
+            panels=RATE,
+            lines=("encoding.kind", "disturbants"),
+            contrast=None,
+            rows=("core.kind", EXPONENT),
+            table=RANKS,
+        ),
+        "accuracy": replace(FACTORS, form="points", metrics=(ACCURACY,)),
+    },
+    labels={
+        **labels(FACTORS, "gru", "lstm", "none", "sinusoidal"),
+        ACCURACY: LABELS[ACCURACY],
+        "target": "Rarity of the target, in quarters",
+        "disturbants": "Company",
+        "rank": "Accuracy by how rare a token and its company are",
+        "accuracy": "Final accuracy at the same cells",
+    },
+    rules={"demo": "2026-12", "small": "2026-12"},
 )

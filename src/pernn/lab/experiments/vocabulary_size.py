@@ -3,19 +3,23 @@
 `constant_information` compares the two: the number of possible inputs, K^L, is the same everywhere,
 2^768 at paper scale, as 768 = 2·384 = 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first
 one: a slip, as 4^384 is 2^768.) `infinite_vocabulary` has vectors, of which there are infinitely
-many.
+many. In `vocabulary_extension` a pretrained network learns new ids.
 
-Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3 and 4, appendix B.3 and
-figure 9; version 5, section 4.1.
+Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3, 4 and 5, section 4.2,
+appendix B.3 and figure 9; version 5, section 4.1.
 """
 
+from collections.abc import Sequence
 from functools import partial
+
+from pernn.lab.runs import RunSpec
 
 from .comparisons import (
     ACCURACY,
     CORES,
     OURS,
     PAPER_SETTING,
+    POINT,
     Source,
     claims_about,
     encoding_helps,
@@ -33,6 +37,7 @@ from .grids import (
     LSTM,
     MASTERY,
     POWERS,
+    SEEDS,
     SMALL,
     SMALL_SEEDS,
     UPDATES,
@@ -44,6 +49,7 @@ from .grids import (
     crossed,
     each,
     encodings,
+    grid,
     grids,
     kinds,
 )
@@ -51,7 +57,9 @@ from .predicates import (
     PLANNED,
     AtLeast,
     Claim,
+    Contrast,
     Differs,
+    DiffersMore,
     Equivalent,
     Grows,
     LimitNear,
@@ -273,5 +281,85 @@ INFINITE_VOCABULARY = Experiment(
         DIMENSION: "Dimension d",
         **named("core.kind", *RECURRENT, "encoding.kind", "none", "sinusoidal"),
         SIMILARITY: "Cosine similarity",
+    },
+)
+
+STAGE = "pretraining.task.kind"
+"""What the network learnt first; absent where it learns all ids from the beginning."""
+EXTENDED = "reverse_ordering"
+TWICE = POWERS[6:]
+"""Numbers of ids after the extension, 2K. The paper names 128, 256, 512 and says "and up"."""
+
+
+def _both_ways(
+    sizes: Sequence[int], base: Settings, seeds: Sequence[int] = SEEDS
+) -> tuple[RunSpec, ...]:
+    """Cross sizes and encodings, each pretrained on half of the ids, and from scratch."""
+    ids = [{VOCABULARY: size, "task.num_known": size // 2} for size in sizes]
+    task_kind = {"task.kind": "vocabulary_extension", **LSTM}
+    specs = grid({**task_kind, **base}, ids, encodings(), seeds=seeds)
+    return tuple(one for spec in specs for one in (_pretrained(spec), spec))
+
+
+def _pretrained(spec: RunSpec) -> RunSpec:
+    """Put a stage before it that knows half of the ids and lasts as long."""
+    task = spec.task.dump()
+    known = {
+        "kind": EXTENDED,
+        "vocab_size": task["num_known"],
+        **{name: task[name] for name in ("length", "num_held_out")},
+    }
+    stage = {"task": known, "training": spec.training.dump()}
+    return spec.override({"pretraining": stage})
+
+
+EXTENSION = Place("v1", "section 4.2 and Fig. 5")
+UP_TO_512 = {VOCABULARY: tuple(size for size in POWERS if size <= 512)}
+"""The text compares extension and training from scratch for 2K = 128 … 512."""
+FROM_SCRATCH = {**PAPER_SETTING, **LSTM, STAGE: None}
+EXTENSION_CLAIMS = (
+    Claim(
+        "encoding_helps_extension",
+        "The encoding raises the accuracy on new tokens after an extension of the vocabulary.",
+        EXTENSION,
+        Differs(ACCURACY, {**LSTM, STAGE: EXTENDED}, ENCODING, VOCABULARY),
+    ),
+    Claim(
+        "marginal_from_scratch",
+        "From scratch, the difference between encoded and vanilla is marginal for 2K = 128 … 512.",
+        EXTENSION,
+        Equivalent(ACCURACY, FROM_SCRATCH, ENCODING, VOCABULARY, (128, 256, 512), POINT, OURS),
+    ),
+    Claim(
+        "gain_larger_under_extension",
+        "Up to 2K = 512, the encoding helps more under extension than from scratch.",
+        EXTENSION,
+        DiffersMore(
+            ACCURACY, {**LSTM, **UP_TO_512}, ENCODING, Contrast(STAGE, EXTENDED, None), VOCABULARY
+        ),
+    ),
+)
+
+VOCABULARY_EXTENSION = Experiment(
+    name="vocabulary_extension",
+    scales={
+        # Minutes, and an hour or two, on two CPU cores.
+        "demo": lambda: _both_ways(
+            [8, 16], {**brief(length=16, size=64, updates=500), "task.num_held_out": 512}
+        ),
+        "small": lambda: _both_ways([64, 192], SMALL, SMALL_SEEDS),
+        "paper": lambda: _both_ways(TWICE, {}),
+    },
+    claims=with_primary(
+        EXTENSION_CLAIMS, "encoding_helps_extension", "gain_larger_under_extension"
+    ),
+    figure=lay_out(VOCABULARY, ACCURACY, panels=STAGE, x_base=2),
+    labels={
+        VOCABULARY: "Vocabulary size after the extension, 2K",
+        STAGE: "Learnt first",
+        EXTENDED: "K ids, then extended",
+        "None": "All 2K ids from scratch",
+        **named("encoding.kind", "none", "sinusoidal"),
+        ACCURACY: "Token accuracy, new ids only",
     },
 )

@@ -1,4 +1,4 @@
-"""Do recurrent networks need to be told the time?
+"""Do recurrent networks need to be told the time, and when?
 
 Gates of the minimal GRU and LSTM and of the gated delta rule see the input alone, so they cannot
 count. The linear recurrent unit and S4D decay and turn at fixed rates, whatever they are shown. The
@@ -7,11 +7,15 @@ rate is constant, and each network's own: `--tune training.learning_rate=LOW:HIG
 `transformer` is the reference at the same setting, with which it shares the trials of the GRU and
 the LSTM.
 
+In `scaffold` the encoding is there always, never, for the first updates alone, for the second half
+alone, or until it is withdrawn from the trained network.
+
 Source: ours; the question is that of Morita (2024), version 3, figure 2, and version 5, section 4;
 section 1 of version 3 says that a Transformer relies on an external clock.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from pernn.lab.runs import RunSpec
 
@@ -29,19 +33,24 @@ from .comparisons import (
 from .experiment import Experiment
 from .grids import (
     DEMO_PACED,
+    ENCODED,
     ENCODING,
     HOT,
+    PAPER_PACED,
     SMALL_PACED,
+    TENTH,
     UPDATES,
+    VANILLA,
     VOCABULARY,
     at,
+    cores,
     crossed,
     each,
     encodings,
     grids,
     kinds,
 )
-from .predicates import Claim, Contrast, DiffersMore, Place, Sooner, with_primary
+from .predicates import Claim, Contrast, Differs, DiffersMore, Place, Sooner, with_primary
 from .temperature import LEVEL
 
 KINDS = ("elman", "gru", "lstm", "min_gru", "min_lstm", "lru", "s4d", "gated_delta")
@@ -120,4 +129,93 @@ TRANSFORMER = Experiment(
     figure=FIGURE,
     labels=labels(FIGURE, *COMPARED),
     rules={"demo": "2026-12", "small": "2026-12"},
+)
+
+WHEN = "training.encoding_schedule"
+SCHEDULES = {"early": "Faded out", "late": "Second half", "withdrawn": "Withdrawn at the end"}
+COLLAPSE = 0.1
+"""A loss of token accuracy of more than this counts as a collapse."""
+
+
+def _against_never(when: str) -> Contrast:
+    return Contrast(WHEN, when, None, treated_where=ENCODED, baseline_where=VANILLA)
+
+
+ours = partial(claims_about, source=PLACE, ours=True)
+
+
+def _primary(core: str) -> list[Claim]:
+    return [
+        *ours(
+            "collapses_when_withdrawn_{core}",
+            "Without the encoding that it was trained with, the {core} loses more than "
+            f"{COLLAPSE:g} of token accuracy",
+            Differs(
+                ACCURACY,
+                ENCODED,
+                Contrast(WHEN, "withdrawn", None),
+                VOCABULARY,
+                sign=-1,
+                margin=COLLAPSE,
+                margin_origin=OURS,
+            ),
+            kinds(core),
+        ),
+        *ours(
+            "early_helps_{core}",
+            "An encoding that is gone after half of the updates leaves the {core} above the "
+            "vanilla one",
+            Differs(ACCURACY, {}, _against_never("early"), VOCABULARY),
+            kinds(core),
+        ),
+    ]
+
+
+def _others(core: str) -> list[Claim]:
+    return [
+        *ours(
+            "late_helps_{core}",
+            "An encoding in the second half alone leaves the {core} above the vanilla one",
+            Differs(ACCURACY, {}, _against_never("late"), VOCABULARY),
+            kinds(core),
+        ),
+        *ours(
+            "early_is_not_all_{core}",
+            "An encoding that is gone after half of the updates leaves the {core} below the "
+            "encoded one",
+            Differs(ACCURACY, ENCODED, Contrast(WHEN, "early", None), VOCABULARY, sign=-1),
+            kinds(core),
+        ),
+    ]
+
+
+BY_SCHEDULE = lay_out(
+    "core.kind", ACCURACY, panels="training.schedule", lines=("encoding.kind", WHEN), contrast=None
+)
+
+SCAFFOLD = Experiment(
+    name="scaffold",
+    scales=grids(
+        at(HOT),
+        [*encodings(), *({**ENCODED, WHEN: when} for when in SCHEDULES)],
+        demo=(DEMO_PACED, cores(gru=8, lstm=16)),
+        # Two hours on two CPU cores; the arms "always" and "never" are those of `temperature`.
+        small=(SMALL_PACED, cores(gru=64, lstm=192)),
+        paper=({**PAPER_PACED, **at(HOT, TENTH)}, cores(gru=64, lstm=1_024)),
+    ),
+    claims=with_primary(
+        [claim for make in (_primary, _others) for core in ("lstm", "gru") for claim in make(core)],
+        "collapses_*",
+        "early_helps_*",
+    ),
+    figure=BY_SCHEDULE,
+    labels={
+        **labels(BY_SCHEDULE, "gru", "lstm"),
+        "constant": "At a constant rate",
+        "none, None": "Never",
+        "sinusoidal, None": "Always",
+        **{f"sinusoidal, {when}": name for when, name in SCHEDULES.items()},
+        **SCHEDULES,
+    },
+    rules={"demo": "2026-12", "small": "2026-12", "paper": "2026-12"},
 )
