@@ -168,7 +168,7 @@ DOUBLE_VANILLA = Experiment(
     labels=labels(WIDER, "reverse_ordering", "sorting", "none", "repeated_embedding", "sinusoidal"),
 )
 
-CARRY_SOURCE = (Place("v3", "appendix C and Fig. 10"), Place("v5", "appendix D"))
+CARRY_SOURCE = (TASKS["reverse_ordering"][1], V5)
 COLUMNS = ("encoding.kind", "encoding.masked", "encoding.frequencies", "task.codes")
 """What tells arms apart."""
 LENGTH = 8

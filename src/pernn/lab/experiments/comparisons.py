@@ -231,7 +231,14 @@ def falls(where: Where, metric: str = ACCURACY, along: str = VOCABULARY) -> Grow
     return Grows(metric, where, None, along, sign=-1)
 
 
-def no_gain(where: Where, contrast: Contrast, cells: str, margin: float = POINT) -> Differs:
-    """State that the gain in token accuracy is below a margin."""
-    origin = OURS if margin else ""
-    return Differs(ACCURACY, where, contrast, cells, sign=-1, margin=-margin, margin_origin=origin)
+def no_gain(
+    where: Where,
+    contrast: Contrast,
+    cells: str,
+    margin: float = POINT,
+    origin: str = OURS,
+    metric: str = ACCURACY,
+) -> Differs:
+    """State that the gain is below a margin."""
+    origin = origin if margin else ""
+    return Differs(metric, where, contrast, cells, sign=-1, margin=-margin, margin_origin=origin)

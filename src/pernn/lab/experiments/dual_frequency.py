@@ -16,7 +16,6 @@ from functools import partial
 
 from .comparisons import (
     ACCURACY,
-    LABELS,
     OURS,
     PAPER_SETTING,
     Source,
@@ -208,8 +207,7 @@ DUAL_FREQUENCY = Experiment(
     ),
     labels={
         "position": "Position of the target, t",
-        "condition": "Target among disturbants",
-        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", ACCURACY),
+        **named("condition", "core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", ACCURACY),
     },
 )
 
@@ -311,7 +309,7 @@ ZIPF = Experiment(
     },
     labels={
         **labels(FACTORS, "gru", "lstm", "none", "sinusoidal"),
-        ACCURACY: LABELS[ACCURACY],
+        **named(ACCURACY),
         "target": "Rarity of the target, in quarters",
         "disturbants": "Company",
         "rank": "Accuracy by how rare a token and its company are",

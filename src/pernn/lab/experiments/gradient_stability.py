@@ -16,7 +16,6 @@ from pernn.lab.runs import RunSpec
 
 from .comparisons import (
     ACCURACY,
-    LABELS,
     OURS,
     PAPER_SETTING,
     claims_about,
@@ -176,6 +175,7 @@ CLAIMS = (
     ),
 )
 
+over_updates = partial(lay_out, "update", SIMILARITY, table=TABLE)
 GRADIENT_STABILITY = Experiment(
     name="gradient_stability",
     scales={
@@ -185,29 +185,17 @@ GRADIENT_STABILITY = Experiment(
         "paper": lambda: _analysed("paper", 23, num_per_condition=256),
     },
     claims=with_primary(CLAIMS, "rare_disturbants_destabilise_*", "encoding_stabilises_*"),
-    figure=lay_out(
-        "update",
-        SIMILARITY,
-        panels="encoding.kind",
-        rows="core.kind",
-        lines="condition",
-        contrast=None,
-        table=TABLE,
-        form="bands",
+    figure=over_updates(
+        panels="encoding.kind", rows="core.kind", lines="condition", contrast=None, form="bands"
     ),
     more_figures={
-        "difference": lay_out(
-            "update",
-            SIMILARITY,
+        "difference": over_updates(
             rows=("target",),
             lines=("disturbants", "encoding.kind"),
             contrast=DISTURBANTS,
-            table=TABLE,
             form="difference",
         ),
-        "map": lay_out(
-            "update",
-            SIMILARITY,
+        "map": over_updates(
             panels="condition",
             rows=("core.kind", "encoding.kind"),
             lines="position",
@@ -218,15 +206,22 @@ GRADIENT_STABILITY = Experiment(
         "accuracy": lay_out("similarity_rare_disturbants", ACCURACY, contrast=None, form="scatter"),
     },
     labels={
-        "update": LABELS["update"],
+        **named("update"),
         "position": "Position of the target, t",
         "difference": "How do Rare disturbants change the similarity?",
         "map": "At which positions are the gradients stable, and when?",
         "accuracy": "Are trials with stable gradients the accurate ones?",
         "similarity_rare_disturbants": "Similarity among Rare disturbants",
-        ACCURACY: LABELS[ACCURACY],
-        "condition": "Target among disturbants",
-        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "similarity"),
+        **named(
+            ACCURACY,
+            "condition",
+            "core.kind",
+            *KINDS,
+            "encoding.kind",
+            "none",
+            "sinusoidal",
+            "similarity",
+        ),
     },
 )
 

@@ -98,19 +98,12 @@ NO_HELP = Claim(
 
 
 def _all_or_nothing(length: int, holds: Cells) -> list[Claim]:
+    ends = (1.0, 1 / 8)
+    error = f"ours: above the error of measuring a share in {1024 * length:,} tokens"
     return claims_about(
         "all_or_nothing_{encoding}",
         "Every {encoding} LSTM ends perfect or at chance, 0.125",
-        EveryTrial(
-            ACCURACY,
-            {"task.length": length},
-            WAIT,
-            holds,
-            values=(1.0, 1 / 8),
-            tolerance=0.01,
-            tolerance_origin=f"ours: above the error of measuring a share in {1024 * length:,} "
-            "tokens",
-        ),
+        EveryTrial(ACCURACY, {"task.length": length}, WAIT, holds, ends, 0.01, error),
         encodings(),
         WAITING,
     )
@@ -135,15 +128,7 @@ SHORT_WAITS_CLAIMS = (
         "no_more_solved",
         "The encoding does not raise the share of LSTMs that solve the task.",
         WAITING,
-        Differs(
-            "solved",
-            LSTM,
-            ENCODING,
-            WAIT,
-            sign=-1,
-            margin=-0.1,
-            margin_origin="ours: a tenth of the trials",
-        ),
+        no_gain(LSTM, ENCODING, WAIT, 0.1, "ours: a tenth of the trials", "solved"),
     ),
     NO_HELP,
     Claim(
@@ -174,6 +159,7 @@ LARGE = tuple(size for size in POWERS if size >= 512)
 BEYOND = tuple(size for size in POWERS if size > 512)
 TASKS = each("task.kind", ["sorting", "reverse_ordering"])
 """Sorting, and the task that the text compares it with, at the same settings."""
+RULE = Contrast("task.kind", treated="sorting", baseline="reverse_ordering")
 SORTING_ALONE = {"task.kind": "sorting"}
 V1 = Place("v1", "appendix C.2 and Fig. 12")
 V3 = Place("v3", "appendix A.2 and Fig. 8")
@@ -201,14 +187,7 @@ SORTING_CLAIMS = (
     *claims_about(
         "smaller_gain_{core}",
         "The {core} gains less from the encoding in sorting than in reversing",
-        DiffersMore(
-            ACCURACY,
-            {},
-            ENCODING,
-            Contrast("task.kind", treated="sorting", baseline="reverse_ordering"),
-            VOCABULARY,
-            sign=-1,
-        ),
+        DiffersMore(ACCURACY, {}, ENCODING, RULE, VOCABULARY, sign=-1),
         kinds(*KINDS),
         {"elman": V1, "gru": (V3, V1), "lstm": (V3, V1)},
     ),

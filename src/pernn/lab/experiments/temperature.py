@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .comparisons import ACCURACY, CORES, LABELS, PLACE, claims_about, labels, lay_out
+from .comparisons import ACCURACY, CORES, PLACE, claims_about, labels, lay_out, named
 from .experiment import Experiment, FigureLayout
 from .grids import (
     BATCH,
@@ -167,7 +167,7 @@ TEMPERATURE = Experiment(
     more_figures={"accuracy": replace(FIGURE, metrics=(ACCURACY,), form="points")},
     labels={
         **labels(FIGURE, "gru", "lstm", "none", "repeated_embedding", "sinusoidal"),
-        ACCURACY: LABELS[ACCURACY],
+        **named(ACCURACY),
         "accuracy": "Final accuracy at the same cells",
     },
     rules={"demo": "2026-12", "small": "2026-12", "paper": "2026-12"},
@@ -237,7 +237,7 @@ FACTOR_OR_EXPONENT = Experiment(
     },
     labels={
         **labels(OVER_VOCABULARIES, "gru", "lstm", "none", "sinusoidal"),
-        ACCURACY: LABELS[ACCURACY],
+        **named(ACCURACY),
         "updates": "Updates to each accuracy: the slopes are the exponents",
         "accuracy": "Final accuracy of the same trials",
     },
