@@ -4,6 +4,7 @@ Source: Morita (2024), version 1, appendix B.2 and figures 7 and 8; appendix C.2
 """
 
 from dataclasses import replace
+from functools import partial
 
 from .comparisons import ACCURACY, OURS, PAPER_SETTING, WORDS, claims_about, falls, lay_out, named
 from .experiment import Experiment
@@ -107,6 +108,7 @@ NETWORKS = [
 ]
 """The autoregressive LSTM, then those without feedback, vanilla and encoded."""
 
+over_sizes = partial(lay_out, VOCABULARY, ACCURACY, x_base=2)
 AUTOREGRESSIVE = Experiment(
     name="autoregressive",
     scales=grids(
@@ -119,23 +121,11 @@ AUTOREGRESSIVE = Experiment(
         paper=({"task.length": 64}, NETWORKS, each(VOCABULARY, POWERS)),
     ),
     claims=with_primary(CLAIMS, "truth_helps_reverse", "encoding_steadier_reverse"),
-    figure=lay_out(
-        VOCABULARY,
-        ACCURACY,
-        panels="task.rule",
-        lines="feedback",
-        contrast=FEEDBACK,
-        x_base=2,
-        table=TABLE,
-    ),
-    more_figures={
-        "encodings": lay_out(
-            VOCABULARY, ACCURACY, panels=("task.kind", "task.rule"), contrast=None, x_base=2
-        )
-    },
+    figure=over_sizes(panels="task.rule", lines="feedback", contrast=FEEDBACK, table=TABLE),
+    more_figures={"encodings": over_sizes(panels=("task.kind", "task.rule"), contrast=None)},
     labels={
         "encodings": "Networks fed their own output, and networks without feedback",
-        VOCABULARY: "Vocabulary size K",
+        **named(VOCABULARY),
         "task.rule": "Rule",
         "feedback": "Fed back",
         "reverse": "Reverse ordering",

@@ -14,16 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from .comparisons import (
-    ACCURACY,
-    OURS,
-    PAPER_SETTING,
-    Source,
-    claims_about,
-    labels,
-    lay_out,
-    named,
-)
+from .comparisons import ACCURACY, OURS, PAPER_SETTING, Source, claims_about, labels, lay_out, named
 from .experiment import Experiment
 from .grids import (
     BATCH,

@@ -189,7 +189,7 @@ def grid(
 
 def grids(
     shared: Settings,
-    conditions: Sequence[Settings] | None = None,
+    conditions: Sequence[Settings] = (VANILLA, ENCODED),
     *,
     seeds: Mapping[str, Sequence[int]] | None = None,
     **scales: tuple[Settings, *tuple[Sequence[Settings], ...]],
@@ -202,11 +202,10 @@ def grids(
         seeds: Scale → its seeds, where they are not those of `small` evidence or the paper's.
         scales: Scale → its own settings, then what it crosses.
     """
-    last = [encodings() if conditions is None else conditions]
     own = {"small": SMALL_SEEDS, **(seeds or {})}
     return {
         name: partial(
-            grid, {**shared, **base}, *axes, *filter(None, last), seeds=own.get(name, SEEDS)
+            grid, {**shared, **base}, *axes, conditions or [{}], seeds=own.get(name, SEEDS)
         )
         for name, (base, *axes) in scales.items()
     }

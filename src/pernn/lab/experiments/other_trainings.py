@@ -151,6 +151,8 @@ def _experiment(
 ) -> Experiment:
     """Return arms × encodings of one core at the hot cell; a quarter or half of an hour."""
     arms = [{path: value for path, value in one.items() if value} for _, one in ARMS.values()]
+    less = (_gains_less(arm, core) for arm in ("sign", "frozen", "sgd"))
+    helps = (_helps(arm, core) for arm in ARMS)
     return Experiment(
         name=name,
         scales=grids(
@@ -159,14 +161,7 @@ def _experiment(
             small=({**SMALL_PACED, UPDATES: updates}, cores(**{core: sizes[1]}), arms),
             seeds={"small": seeds},
         ),
-        claims=with_primary(
-            (
-                *(_gains_less(arm, core) for arm in ("sign", "frozen", "sgd")),
-                *(_helps(arm, core) for arm in ARMS),
-            ),
-            "gains_less_sign",
-            "gains_less_frozen",
-        ),
+        claims=with_primary((*less, *helps), "gains_less_sign", "gains_less_frozen"),
         figure=BY_OPTIMIZER,
         labels={
             "None, None": "Adam",
