@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .comparisons import ACCURACY, CORES, claims_about, labels, lay_out, no_gain
+from .comparisons import ACCURACY, WORDS, claims_about, labels, lay_out, no_gain
 from .experiment import Experiment
 from .grids import (
     DEMO_TRAINING,
@@ -238,7 +238,7 @@ def _sooner(
     where = {"core.kind": core, **shared}
     return Claim(
         f"{name}_{core}",
-        words.format(CORES[core]) + " (our check).",
+        words.format(WORDS[core]) + " (our check).",
         CARRY_SOURCE,
         Sooner(LEVEL, where, contrast, VOCABULARY, factor=factor, factor_origin=origin),
     )

@@ -18,7 +18,7 @@ from .predicates import (
     pace_column,
 )
 
-CORES = {
+WORDS = {
     "elman": "Elman network",
     "gru": "GRU",
     "lstm": "LSTM",
@@ -28,11 +28,6 @@ CORES = {
     "lru": "linear recurrent unit",
     "gated_delta": "gated delta rule",
     "pernn.lab.reference:TransformerConfig": "Transformer",
-}
-"""Cores as sentences call them."""
-
-WORDS = {
-    **CORES,
     "none": "vanilla",
     "sinusoidal": "encoded",
     "reverse_ordering": "reversing",
@@ -210,7 +205,7 @@ def encoding_helps(core: str, source: Source) -> Claim:
     """Claim that the sinusoidal encoding raises a core's mean token accuracy."""
     return Claim(
         name=f"encoding_helps_{core}",
-        statement=f"The sinusoidal encoding raises the {CORES[core]}'s token accuracy.",
+        statement=f"The sinusoidal encoding raises the {WORDS[core]}'s token accuracy.",
         source=source,
         predicate=Differs(ACCURACY, {"core.kind": core}, ENCODING, VOCABULARY),
     )
@@ -220,7 +215,7 @@ def gain_grows(core: str, source: Source) -> Claim:
     """Claim that a core's gain from the encoding grows with the vocabulary."""
     return Claim(
         name=f"gain_grows_{core}",
-        statement=f"The {CORES[core]}'s gain from the encoding grows with the vocabulary.",
+        statement=f"The {WORDS[core]}'s gain from the encoding grows with the vocabulary.",
         source=source,
         predicate=Grows(ACCURACY, {"core.kind": core}, ENCODING, along=VOCABULARY),
     )

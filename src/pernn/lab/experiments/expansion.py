@@ -199,11 +199,8 @@ def _layout(
     layout: FigureLayout, axes: Mapping[str, Any], kinds: Mapping[str, Any]
 ) -> FigureLayout:
     """Return a layout with a line, or a block of rows, per value of what it does not name."""
-    named = {
-        name
-        for some in (layout.x, layout.panels, layout.lines, layout.rows)
-        for name in names_of(some)
-    }
+    shown = (layout.x, layout.panels, layout.lines, layout.rows)
+    named = {name for some in shown for name in names_of(some)}
     free = [path for path in axes if path not in named]
     lines = names_of(layout.lines)
     split = [path for path in free if path in kinds and _kind_of(path) in lines]

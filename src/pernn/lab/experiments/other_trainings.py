@@ -19,7 +19,7 @@ the question is that of version 3, figure 2.
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from .comparisons import ACCURACY, CORES, LABELS, PLACE, claims_about, labels, lay_out, no_gain
+from .comparisons import ACCURACY, LABELS, PLACE, WORDS, claims_about, labels, lay_out, no_gain
 from .experiment import Experiment
 from .grids import (
     BATCH,
@@ -123,7 +123,7 @@ def _helps(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     return Claim(
         f"encoding_helps_{arm}",
-        f"The encoding raises the accuracy of the {CORES[core]} that is trained {said} (our "
+        f"The encoding raises the accuracy of the {WORDS[core]} that is trained {said} (our "
         "check).",
         PLACE,
         Differs(ACCURACY, where, ENCODING, VOCABULARY),
@@ -136,7 +136,7 @@ def _gains_less(arm: str, core: str) -> Claim:
     contrast = Contrast(column, treated, None, treated_where=where, baseline_where=ADAM)
     return Claim(
         f"gains_less_{arm}",
-        f"The {CORES[core]} that is trained {said} gains less from the encoding than that by Adam "
+        f"The {WORDS[core]} that is trained {said} gains less from the encoding than that by Adam "
         "(our check).",
         PLACE,
         DiffersMore(ACCURACY, {}, ENCODING, contrast, VOCABULARY, sign=-1),

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .comparisons import ACCURACY, CORES, PLACE, claims_about, labels, lay_out, named
+from .comparisons import ACCURACY, PLACE, WORDS, claims_about, labels, lay_out, named
 from .experiment import Experiment, FigureLayout
 from .grids import (
     BATCH,
@@ -192,7 +192,7 @@ def _grows(core: str, cell: str, level: float = LEVEL) -> Claim:
     here = {"core.kind": core, **either(ENDS[cell][0])}
     return Claim(
         f"gain_grows_when_{cell}_{core}{suffix}",
-        f"At the {cell} cell the {CORES[core]}'s updates to {level} grow faster with the "
+        f"At the {cell} cell the {WORDS[core]}'s updates to {level} grow faster with the "
         "vocabulary without the encoding than with it (our check).",
         PLACE,
         Grows(pace_column(level), here, GAIN, along=VOCABULARY),

@@ -9,17 +9,17 @@ Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3, 4 an
 appendix B.3 and figure 9; version 5, section 4.1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 
 from pernn.lab.runs import RunSpec
 
 from .comparisons import (
     ACCURACY,
-    CORES,
     OURS,
     PAPER_SETTING,
     POINT,
+    WORDS,
     Source,
     claims_about,
     encoding_helps,
@@ -37,7 +37,6 @@ from .grids import (
     LSTM,
     MASTERY,
     POWERS,
-    SEEDS,
     SMALL,
     SMALL_SEEDS,
     UPDATES,
@@ -49,7 +48,6 @@ from .grids import (
     crossed,
     each,
     encodings,
-    grid,
     grids,
     kinds,
 )
@@ -83,7 +81,7 @@ def _masters(core: str, smallest: int, largest: int, source: Source) -> Claim:
     sizes = tuple(size for size in POWERS if smallest <= size <= largest)
     return Claim(
         f"masters_{core}_{smallest}_{largest}",
-        f"The encoded {CORES[core]} reaches 95 % of tokens for K = {smallest} … {largest:,}.",
+        f"The encoded {WORDS[core]} reaches 95 % of tokens for K = {smallest} … {largest:,}.",
         source,
         AtLeast(ACCURACY, here, VOCABULARY, sizes, MASTERED, "the text's"),
     )
@@ -94,7 +92,7 @@ def _limit(core: str, near: int) -> Claim:
     origin = "ours: what the text calls success elsewhere; of limits it gives none"
     return Claim(
         f"limit_{core}",
-        f"The encoded {CORES[core]} reaches the limit of its capacity at K = {near}.",
+        f"The encoded {WORDS[core]} reaches the limit of its capacity at K = {near}.",
         V1,
         LimitNear(ACCURACY, here, VOCABULARY, POWERS, MASTERED, near, origin),
     )
@@ -291,14 +289,14 @@ TWICE = POWERS[6:]
 """Numbers of ids after the extension, 2K. The paper names 128, 256, 512 and says "and up"."""
 
 
-def _both_ways(
-    sizes: Sequence[int], base: Settings, seeds: Sequence[int] = SEEDS
-) -> tuple[RunSpec, ...]:
-    """Cross sizes and encodings, each pretrained on half of the ids, and from scratch."""
-    ids = [{VOCABULARY: size, "task.num_known": size // 2} for size in sizes]
-    task_kind = {"task.kind": "vocabulary_extension", **LSTM}
-    specs = grid({**task_kind, **base}, ids, encodings(), seeds=seeds)
-    return tuple(one for spec in specs for one in (_pretrained(spec), spec))
+def _ids(*sizes: int) -> list[Settings]:
+    """Make one condition per size, of which half is known before."""
+    return [{VOCABULARY: size, "task.num_known": size // 2} for size in sizes]
+
+
+def _both_ways(specs: Callable[[], tuple[RunSpec, ...]]) -> tuple[RunSpec, ...]:
+    """Return each trial pretrained on half of the ids, and from scratch."""
+    return tuple(one for spec in specs() for one in (_pretrained(spec), spec))
 
 
 def _pretrained(spec: RunSpec) -> RunSpec:
@@ -340,19 +338,18 @@ EXTENSION_CLAIMS = (
     ),
 )
 
+EXTENSIONS = grids(
+    {"task.kind": "vocabulary_extension", **LSTM},
+    # Minutes, and an hour or two, on two CPU cores.
+    demo=({**brief(length=16, size=64, updates=500), "task.num_held_out": 512}, _ids(8, 16)),
+    small=(SMALL, _ids(64, 192)),
+    paper=({}, _ids(*TWICE)),
+)
+
 VOCABULARY_EXTENSION = Experiment(
     name="vocabulary_extension",
-    scales={
-        # Minutes, and an hour or two, on two CPU cores.
-        "demo": lambda: _both_ways(
-            [8, 16], {**brief(length=16, size=64, updates=500), "task.num_held_out": 512}
-        ),
-        "small": lambda: _both_ways([64, 192], SMALL, SMALL_SEEDS),
-        "paper": lambda: _both_ways(TWICE, {}),
-    },
-    claims=with_primary(
-        EXTENSION_CLAIMS, "encoding_helps_extension", "gain_larger_under_extension"
-    ),
+    scales={scale: partial(_both_ways, specs) for scale, specs in EXTENSIONS.items()},
+    claims=with_primary(EXTENSION_CLAIMS, "encoding_helps_*", "gain_larger_*"),
     figure=lay_out(VOCABULARY, ACCURACY, panels=STAGE, x_base=2),
     labels={
         VOCABULARY: "Vocabulary size after the extension, 2K",

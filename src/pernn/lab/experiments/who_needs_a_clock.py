@@ -21,9 +21,9 @@ from pernn.lab.runs import RunSpec
 
 from .comparisons import (
     ACCURACY,
-    CORES,
     OURS,
     PLACE,
+    WORDS,
     Source,
     claims_about,
     encoding_helps,
@@ -81,7 +81,7 @@ def _gains_more(name: str, core: str, other: str, source: Source, aside: str = "
     between = Contrast("core.kind", treated=core, baseline=other)
     return Claim(
         name,
-        f"The {CORES[core]}{aside} gains more from the encoding than the {CORES[other]} (our "
+        f"The {WORDS[core]}{aside} gains more from the encoding than the {WORDS[other]} (our "
         "check).",
         source,
         DiffersMore(ACCURACY, {}, ENCODING, between, VOCABULARY),
