@@ -53,7 +53,6 @@ PLACES = Place("v5", "section 4.3")
 POOREST = 23
 """Where version 5 finds the vanilla S4D model poorest among Rare disturbants."""
 
-
 AMONG_RARE = {**VANILLA, "disturbants": "Rare"}
 ALL_RARE = {**PAPER_SETTING, "core.kind": "gru", **ENCODED, "condition": "Rare among Rare"}
 

@@ -18,7 +18,7 @@ from pernn.lab.runs import RunSpec
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout, names_of
 from .grids import ENCODING
-from .predicates import Claim, Contrast, Predicate, Where
+from .predicates import Claim, Contrast, Predicate, Where, qualified
 
 ADDED = "+"
 """Begins the path of values that are added."""
@@ -136,8 +136,8 @@ def _values(specs: Iterable[RunSpec], path: str, value: Any) -> list[Any]:
     if not several:
         return [value] if added else []
     texts = [json.dumps(one) for one in value]
-    if len(set(texts)) < len(texts) or not texts:
-        twice = next((one for one in texts if texts.count(one) > 1), "")
+    twice = next((one for one in texts if texts.count(one) > 1), None)
+    if twice or not texts:
         found = f"{twice} twice" if twice else "none"
         raise ConfigError(f"{name} is invalid: expected one or more distinct values, got {found}")
     return list(value)
@@ -240,14 +240,9 @@ def _claims(
             f"{LABELS.get(k, k)} {'by default' if v is None else LABELS.get(str(v), v)}"
             for k, v in own.items()
         )
-        found.append(
-            replace(
-                claim,
-                name=f"{claim.name}@{','.join(f'{k}={v}' for k, v in own.items())}",
-                statement=f"{claim.statement.rstrip('.')} ({words}).",
-                predicate=_about(about, own, kinds),
-            )
-        )
+        suffix = "@" + ",".join(f"{k}={v}" for k, v in own.items())
+        predicate = _about(about, own, kinds)
+        found.append(qualified(claim, suffix, f" ({words})", predicate=predicate))
     return found
 
 

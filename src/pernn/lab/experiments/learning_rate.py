@@ -20,7 +20,7 @@ from pernn.lab.runs import RunSpec
 from .comparisons import ACCURACY, LABELS, PLACE, encoding_helps, labels, lay_out
 from .experiment import Columns, Experiment
 from .grids import MASTERY, RATE, SMALL, VALIDATION_SEEDS, VOCABULARY, brief, cores, grids
-from .predicates import Choice, Claim, with_primary
+from .predicates import Choice, Claim, qualified, with_primary
 from .tuning import at_best, over_values
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
@@ -79,14 +79,13 @@ def _at_rates(
 
 def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
     best = Choice(RATE, metric, VALIDATION_SEEDS)
-    statement = claim.statement.rstrip(".")
     return [
         at_best(claim, RATE, metric),
         *(
-            replace(
+            qualified(
                 claim,
-                name=f"{claim.name}_at_{rate:g}",
-                statement=f"{statement}, both networks at a peak rate of {rate:g} (our check).",
+                f"_at_{rate:g}",
+                f", both networks at a peak rate of {rate:g} (our check)",
                 choice=replace(best, value=rate),
                 primary=False,
             )

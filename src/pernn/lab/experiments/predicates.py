@@ -393,6 +393,12 @@ def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
     return tuple(replace(one, primary=one.name in primary) for one in claims)
 
 
+def qualified(claim: Claim, suffix: str, words: str, **changes: Any) -> Claim:
+    """Return a claim of fewer trials, which its name and its statement's end single out."""
+    statement = f"{claim.statement.rstrip('.')}{words}."
+    return replace(claim, name=f"{claim.name}{suffix}", statement=statement, **changes)
+
+
 def _check_origin(margin: float, origin: str) -> None:
     if margin and not origin:
         raise ConfigError(
