@@ -95,6 +95,7 @@ def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
 
 
 FIGURE = lay_out(VOCABULARY, ACCURACY, x_base=2)
+HELPS = [encoding_helps(core, PLACE if core != "elman" else PLACE[1]) for core in KINDS]
 UNTUNED = Experiment(
     name="learning_rate",
     scales=grids(
@@ -105,11 +106,7 @@ UNTUNED = Experiment(
         # The published sizes where vanilla networks fall short.
         paper=({}, cores(elman=8, gru=64, lstm=1_024)),
     ),
-    claims=with_primary(
-        [encoding_helps(core, PLACE if core != "elman" else PLACE[1]) for core in KINDS],
-        "encoding_helps_gru",
-        "encoding_helps_lstm",
-    ),
+    claims=with_primary(HELPS, "encoding_helps_gru", "encoding_helps_lstm"),
     figure=FIGURE,
     labels=labels(FIGURE, *KINDS),
 )

@@ -77,6 +77,11 @@ def _neither_helps(scale: str, core: str, factor: str, times: int) -> list[Claim
     )
 
 
+CLAIMS = [
+    claim
+    for one in product(TRAININGS, ("gru", "lstm"), FACTORS, (2, 4))
+    for claim in _neither_helps(*one)
+]
 FIGURE = lay_out(UPDATES, ACCURACY, rows=BATCH, contrast=None, x_base=2)
 
 MORE_TRAINING = Experiment(
@@ -93,14 +98,7 @@ MORE_TRAINING = Experiment(
         small=({**SMALL, **TRAININGS["small"]}, cores(gru=64, lstm=192), _conditions("small")),
         paper=(TRAININGS["paper"], cores(gru=64, lstm=1024), _conditions("paper")),
     ),
-    claims=with_primary(
-        [
-            claim
-            for one in product(TRAININGS, ("gru", "lstm"), FACTORS, (2, 4))
-            for claim in _neither_helps(*one)
-        ],
-        "*_4x_*_small",
-    ),
+    claims=with_primary(CLAIMS, "*_4x_*_small"),
     figure=FIGURE,
     labels=labels(FIGURE, "gru", "lstm", "none", "sinusoidal"),
 )

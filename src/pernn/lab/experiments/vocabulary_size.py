@@ -214,6 +214,7 @@ def _of_bits(bits: int, *sizes: int) -> list[Settings]:
     return [{VOCABULARY: size, "task.length": bits // (size.bit_length() - 1)} for size in sizes]
 
 
+CONSTANT = Place("v1", "section 4.1 and Fig. 4")
 SIZES = lay_out(VOCABULARY, ACCURACY, x_base=2)
 
 CONSTANT_INFORMATION = Experiment(
@@ -225,9 +226,7 @@ CONSTANT_INFORMATION = Experiment(
         small=(SMALL, _of_bits(48, 2, 4, 8, 64, 4096)),
         paper=({}, _of_bits(768, 2, 4, 8, 64, 4096)),
     ),
-    claims=with_primary(
-        [gain_grows("lstm", Place("v1", "section 4.1 and Fig. 4"))], "gain_grows_lstm"
-    ),
+    claims=with_primary([gain_grows("lstm", CONSTANT)], "gain_grows_lstm"),
     figure=SIZES,
     labels={
         **labels(SIZES, "lstm"),
