@@ -35,6 +35,7 @@ from .grids import (
     each,
     encodings,
     grids,
+    vocabularies,
     widths,
 )
 from .predicates import (
@@ -156,10 +157,10 @@ DOUBLE_VANILLA = Experiment(
     scales=grids(
         LSTM,
         encodings("none", "repeated_embedding", "sinusoidal"),
-        demo=(brief(length=24, size=128, updates=300), each(VOCABULARY, [8, 16]), RULES),
+        demo=(brief(length=24, size=128, updates=300), vocabularies(8, 16), RULES),
         # An hour on two CPU cores. Two thirds of the trials are those of `sorting`.
-        small=(SMALL, each(VOCABULARY, [64, 192]), RULES),
-        paper=({}, each(VOCABULARY, POWERS), RULES),
+        small=(SMALL, vocabularies(64, 192), RULES),
+        paper=({}, vocabularies(*POWERS), RULES),
     ),
     claims=with_primary(
         DOUBLE_CLAIMS, "double_no_gain_reverse_ordering", "encoding_beats_double_reverse_ordering"

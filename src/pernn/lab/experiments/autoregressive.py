@@ -20,6 +20,7 @@ from .grids import (
     each,
     encodings,
     grids,
+    vocabularies,
 )
 from .predicates import AtMost, Claim, Contrast, Differs, Place, with_primary
 
@@ -115,10 +116,10 @@ AUTOREGRESSIVE = Experiment(
         {},
         (),
         # Minutes, and an hour, on two CPU cores.
-        demo=(brief(length=16, size=128, updates=800), NETWORKS, each(VOCABULARY, [4, 16, 64])),
+        demo=(brief(length=16, size=128, updates=800), NETWORKS, vocabularies(4, 16, 64)),
         # The networks without feedback are those of `sorting`.
-        small=(SMALL, NETWORKS, each(VOCABULARY, [64, 192])),
-        paper=({"task.length": 64}, NETWORKS, each(VOCABULARY, POWERS)),
+        small=(SMALL, NETWORKS, vocabularies(64, 192)),
+        paper=({"task.length": 64}, NETWORKS, vocabularies(*POWERS)),
     ),
     claims=with_primary(CLAIMS, "truth_helps_reverse", "encoding_steadier_reverse"),
     figure=over_sizes(panels="task.rule", lines="feedback", contrast=FEEDBACK, table=TABLE),

@@ -175,9 +175,10 @@ def claims_about(
     """Make the same claim about each of several conditions.
 
     Args:
-        name: `{core}` stands for the condition's `core.kind`, other parts likewise.
+        name: `{core}` stands for the condition's `core.kind`, other parts likewise; of several
+            settings of a part the last counts.
         statement: `{core}` stands for what sentences call it; no full stop.
-        predicate: Of all of them; each claim's is about the trials of its condition alone.
+        predicate: What must hold; each claim's is about the trials of its condition alone.
         conditions: Settings of the trials that a claim is about.
         source: Where the text says so, for each value of the first setting if it differs.
         table: As of a `Claim`.
@@ -187,7 +188,7 @@ def claims_about(
     found = []
     for here in conditions:
         kinds = {path.partition(".")[0]: value for path, value in here.items()}
-        first = next(iter(kinds.values()))
+        first = next(iter(here.values()))
         called = {part: WORDS.get(kind, kind) for part, kind in kinds.items()}
         found.append(
             Claim(

@@ -160,12 +160,17 @@ def kinds(*names: str) -> list[Settings]:
     return each("core.kind", names)
 
 
-def cores(**vocabularies: int | Sequence[int]) -> list[Settings]:
+def vocabularies(*sizes: int) -> list[Settings]:
+    """Make one condition per vocabulary size."""
+    return each(VOCABULARY, sizes)
+
+
+def cores(**sizes: int | Sequence[int]) -> list[Settings]:
     """Make one condition per core and vocabulary size of its own."""
     return [
         {"core.kind": core, VOCABULARY: size}
-        for core, sizes in vocabularies.items()
-        for size in ([sizes] if isinstance(sizes, int) else sizes)
+        for core, own in sizes.items()
+        for size in ([own] if isinstance(own, int) else own)
     ]
 
 

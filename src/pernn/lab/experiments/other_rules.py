@@ -33,6 +33,7 @@ from .grids import (
     encodings,
     grids,
     kinds,
+    vocabularies,
 )
 from .predicates import (
     PLANNED,
@@ -57,10 +58,10 @@ DELAYED_ADDITION = Experiment(
     scales=grids(
         {"task.kind": "delayed_addition", **LSTM},
         # Minutes, and half an hour, on two CPU cores.
-        demo=(brief(length=8, size=128, updates=1_200), each(VOCABULARY, [8, 16, 24])),
-        small=(SMALL, each(VOCABULARY, [8, 16, 32])),
+        demo=(brief(length=8, size=128, updates=1_200), vocabularies(8, 16, 24)),
+        small=(SMALL, vocabularies(8, 16, 32)),
         # Twice the usual updates.
-        paper=({"task.length": 16, UPDATES: 600_000}, each(VOCABULARY, [896, 960, 1024, 1088])),
+        paper=({"task.length": 16, UPDATES: 600_000}, vocabularies(896, 960, 1024, 1088)),
     ),
     claims=with_primary(ADDING_CLAIMS, "encoding_helps_lstm"),
     figure=FIGURE,
@@ -74,9 +75,9 @@ PREDECESSOR_QUERY = Experiment(
     scales=grids(
         {"task.kind": "predecessor_query", **LSTM},
         # Minutes, and an hour, on two CPU cores.
-        demo=(brief(length=8, size=128, updates=1_700), each(VOCABULARY, [16, 32, 48])),
-        small=({**SMALL, UPDATES: 16_000}, each(VOCABULARY, [8, 12, 16])),
-        paper=({"task.length": 16}, each(VOCABULARY, [512, 640, 768, 896, 1024])),
+        demo=(brief(length=8, size=128, updates=1_700), vocabularies(16, 32, 48)),
+        small=({**SMALL, UPDATES: 16_000}, vocabularies(8, 12, 16)),
+        paper=({"task.length": 16}, vocabularies(512, 640, 768, 896, 1024)),
     ),
     claims=with_primary([encoding_helps("lstm", LOOKING_UP)], "encoding_helps_lstm"),
     figure=FIGURE,
@@ -223,12 +224,12 @@ SORTING = Experiment(
         # Minutes, and an hour or two, on two CPU cores.
         demo=(
             brief(length=16, size=128, updates=380),
-            each(VOCABULARY, [4, 16, 64]),
+            vocabularies(4, 16, 64),
             TASKS,
             kinds(*KINDS),
         ),
         small=(SMALL, cores(elman=(8, 64), gru=(16, 64), lstm=(64, 192)), TASKS),
-        paper=({}, each(VOCABULARY, POWERS), TASKS, kinds(*KINDS)),
+        paper=({}, vocabularies(*POWERS), TASKS, kinds(*KINDS)),
     ),
     claims=with_primary(SORTING_CLAIMS, "smaller_gain_gru", "smaller_gain_lstm"),
     figure=ORDER,

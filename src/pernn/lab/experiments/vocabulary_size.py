@@ -50,6 +50,7 @@ from .grids import (
     encodings,
     grids,
     kinds,
+    vocabularies,
 )
 from .predicates import (
     PLANNED,
@@ -153,7 +154,7 @@ VOCABULARY_SIZE = Experiment(
         demo=({**MASTERY, UPDATES: 5_000}, cores(lstm=(32, 192))),
         # A night on two CPU cores, up to the largest K that the encoded network still masters.
         small=(MASTERY, cores(gru=FEWER, lstm=MORE, elman=FEWER, s4d=MORE)),
-        paper=({}, each(VOCABULARY, POWERS), kinds(*KINDS)),
+        paper=({}, vocabularies(*POWERS), kinds(*KINDS)),
         seeds={"demo": SMALL_SEEDS},
     ),
     claims=with_primary(

@@ -45,10 +45,10 @@ from .grids import (
     at,
     cores,
     crossed,
-    each,
     encodings,
     grids,
     kinds,
+    vocabularies,
 )
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place, Sooner, with_primary
 from .temperature import LEVEL
@@ -68,11 +68,8 @@ def _scales(*names: str) -> dict[str, Callable[[], tuple[RunSpec, ...]]]:
     return grids(
         at(HOT),
         crossed(kinds(*names), encodings()),
-        demo=({**DEMO_PACED, UPDATES: 300}, each(VOCABULARY, [8])),
-        small=(
-            {**SMALL_PACED, UPDATES: 1_200, "training.log_interval": 20},
-            each(VOCABULARY, [32]),
-        ),
+        demo=({**DEMO_PACED, UPDATES: 300}, vocabularies(8)),
+        small=({**SMALL_PACED, UPDATES: 1_200, "training.log_interval": 20}, vocabularies(32)),
     )
 
 
