@@ -137,7 +137,7 @@ def at(cell: Cell, divisor: int = 1) -> Settings:
 
 
 def kept(interval: int) -> Settings:
-    """Keep a checkpoint every so many updates."""
+    """Write and keep a checkpoint every `interval` updates."""
     return {"training.checkpoint_interval": interval, "training.keep_interval": interval}
 
 

@@ -394,7 +394,7 @@ def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
 
 
 def qualified(claim: Claim, suffix: str, words: str, **changes: Any) -> Claim:
-    """Return a claim of fewer trials, which its name and its statement's end single out."""
+    """Return a claim of fewer trials, told apart by name and statement."""
     statement = f"{claim.statement.rstrip('.')}{words}."
     return replace(claim, name=f"{claim.name}{suffix}", statement=statement, **changes)
 
