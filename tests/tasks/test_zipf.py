@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.lab.experiments.zipf import LAWS
+from pernn.lab.experiments.dual_frequency import LAWS
 from pernn.lab.interfaces import Batch, BatchStream, Predictions, Task
 from pernn.lab.tasks import ByRank, Zipf, ZipfConfig
 

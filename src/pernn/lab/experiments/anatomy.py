@@ -7,7 +7,7 @@ after it is not looked at.
 Source: ours; the accounts are told apart in docs/evidence/plans/anatomy.md.
 """
 
-from collections.abc import Sequence
+from functools import partial
 
 from .comparisons import PLACE, claims_about, lay_out, named
 from .experiment import Experiment
@@ -16,120 +16,97 @@ from .grids import (
     ENCODING,
     HOT,
     SMALL_PACED,
+    UPDATES,
+    VOCABULARY,
     Settings,
     at,
     crossed,
     encodings,
     grids,
+    kept,
     kinds,
 )
-from .predicates import Claim, Contrast, Differs, with_primary
+from .predicates import Contrast, Differs, with_primary
 from .temperature import GAIN
 
 TABLE = "anatomy"
 VANILLA = GAIN
 """By how much more the vanilla network has of something."""
-BOTH = kinds("lstm", "gru")
 
 
 def _networks(core: str, size: int, *updates: int) -> list[Settings]:
     """Return a core without and with the encoding, each with its own number of updates."""
     return [
-        {
-            "core.kind": core,
-            "task.vocab_size": size,
-            **encoding,
-            "training.iterations": iterations,
-        }
-        for encoding, iterations in zip(encodings(), updates, strict=True)
+        {"core.kind": core, VOCABULARY: size, **encoding, UPDATES: number}
+        for encoding, number in zip(encodings(), updates, strict=True)
     ]
 
 
-def _about(
-    name: str,
-    statement: str,
-    metric: str,
-    contrast: Contrast = VANILLA,
-    conditions: Sequence[Settings] = BOTH,
-    table: str = TABLE,
-    **where: float,
-) -> list[Claim]:
-    return claims_about(
-        name,
-        f"At equal accuracy, {statement}",
-        lambda here: Differs(metric, {**here, **where}, contrast, cells="level"),
-        conditions,
-        PLACE,
-        table=table,
-        ours=True,
-    )
-
-
+of_both = partial(
+    claims_about, conditions=kinds("lstm", "gru"), source=PLACE, table=TABLE, ours=True
+)
 CLAIMS = (
-    *_about(
+    *of_both(
         "neighbours_{core}",
-        "more of the wrong answers are the neighbour's token in the vanilla {core} than in the "
-        "encoded one",
-        "neighbour_share",
+        "At equal accuracy, more of the wrong answers are the neighbour's token in the vanilla "
+        "{core} than in the encoded one",
+        Differs("neighbour_share", {}, VANILLA, "level"),
     ),
-    *_about(
+    *of_both(
         "overlap_{core}",
-        "the subspaces in which positions change the state overlap more in the vanilla {core} than "
-        "in the encoded one",
-        "overlap",
+        "At equal accuracy, the subspaces in which positions change the state overlap more in the "
+        "vanilla {core} than in the encoded one",
+        Differs("overlap", {}, VANILLA, "level"),
     ),
-    *_about(
+    *of_both(
         "magnitudes_{core}",
-        "the last state's gradient changes more from input to input in the vanilla {core} than in "
-        "the encoded one",
-        "gradient_slope_size",
+        "At equal accuracy, the last state's gradient changes more from input to input in the "
+        "vanilla {core} than in the encoded one",
+        Differs("gradient_slope_size", {}, VANILLA, "level"),
     ),
-    *_about(
+    *of_both(
         "noise_{core}",
-        "noise of a tenth on the weights costs the vanilla {core} more accuracy than the encoded "
-        "one",
-        "loss",
+        "At equal accuracy, noise of a tenth on the weights costs the vanilla {core} more accuracy "
+        "than the encoded one",
+        Differs("loss", {"noise": 0.1}, VANILLA, "level"),
         table="noise",
-        noise=0.1,
     ),
-    *_about(
+    *of_both(
         "order_{core}",
-        "more of the wrong answers are a token of the input in the vanilla {core} than in the "
-        "encoded one",
-        "sequence_share",
+        "At equal accuracy, more of the wrong answers are a token of the input in the vanilla "
+        "{core} than in the encoded one",
+        Differs("sequence_share", {}, VANILLA, "level"),
     ),
-    *_about(
+    *of_both(
         "time_{core}",
-        "the time is read better from the encoded {core}'s state than from the vanilla one's",
-        "time_read",
-        ENCODING,
+        "At equal accuracy, the time is read better from the encoded {core}'s state than from the "
+        "vanilla one's",
+        Differs("time_read", {}, ENCODING, "level"),
     ),
-    *_about(
+    *of_both(
         "tokens_{core}",
-        "the tokens are read better from the encoded {core}'s state at the end of the input than "
-        "from the vanilla one's",
-        "tokens_read",
-        ENCODING,
+        "At equal accuracy, the tokens are read better from the encoded {core}'s state at the end "
+        "of the input than from the vanilla one's",
+        Differs("tokens_read", {}, ENCODING, "level"),
     ),
-    *_about(
+    *of_both(
         "nearest_first_{encoding}_{core}",
-        "more of the {encoding} {core}'s wrong answers are the token one step off than the one two "
-        "steps off",
-        "share",
-        Contrast("distance", 1, 2),
-        crossed(BOTH, encodings()),
-        "errors",
+        "At equal accuracy, more of the {encoding} {core}'s wrong answers are the token one step "
+        "off than the one two steps off",
+        Differs("share", {}, Contrast("distance", 1, 2), "level"),
+        conditions=crossed(kinds("lstm", "gru"), encodings()),
+        table="errors",
     ),
     # The pilots lost nothing to it.
-    *_about(
+    *of_both(
         "noise_1_percent_{core}",
-        "noise of a hundredth on the weights costs the vanilla {core} more accuracy than the "
-        "encoded one",
-        "loss",
+        "At equal accuracy, noise of a hundredth on the weights costs the vanilla {core} more "
+        "accuracy than the encoded one",
+        Differs("loss", {"noise": 0.01}, VANILLA, "level"),
         table="noise",
-        noise=0.01,
     ),
 )
+STATE = ("overlap", "gradient_slope_size", "tokens_read", "time_read")
 FIGURE = lay_out("distance", "share", panels=("core.kind", "level"), contrast=None, table="errors")
 
 ANATOMY = Experiment(
@@ -138,22 +115,12 @@ ANATOMY = Experiment(
         at(HOT),
         (),
         demo=(
-            {
-                **DEMO_PACED,
-                "training.checkpoint_interval": 20,
-                "training.keep_interval": 20,
-                "analysis": {"kind": "anatomy", "num_sequences": 256},
-            },
+            {**DEMO_PACED, **kept(20), "analysis": {"kind": "anatomy", "num_sequences": 256}},
             [*_networks("gru", 8, 600, 600), *_networks("lstm", 16, 600, 600)],
         ),
         # An hour on two CPU cores.
         small=(
-            {
-                **SMALL_PACED,
-                "training.checkpoint_interval": 100,
-                "training.keep_interval": 100,
-                "analysis": {"kind": "anatomy"},
-            },
+            {**SMALL_PACED, **kept(100), "analysis": {"kind": "anatomy"}},
             [*_networks("gru", 32, 10_000, 6_000), *_networks("lstm", 192, 16_000, 8_000)],
         ),
     ),
@@ -161,17 +128,7 @@ ANATOMY = Experiment(
         CLAIMS, "neighbours_*", "overlap_*", "magnitudes_*", "noise_lstm", "noise_gru"
     ),
     figure=FIGURE,
-    more_figures={
-        "state": lay_out(
-            "level",
-            "overlap",
-            "gradient_slope_size",
-            "tokens_read",
-            "time_read",
-            contrast=None,
-            table=TABLE,
-        )
-    },
+    more_figures={"state": lay_out("level", *STATE, contrast=None, table=TABLE)},
     labels={
         "distance": "Steps off",
         "share": "Share of wrong answers",

@@ -3,9 +3,25 @@
 Source: Morita (2024), version 1, appendix B.2 and figures 7 and 8; appendix C.2 and figure 13.
 """
 
-from .comparisons import OURS, PAPER_SETTING, claims_about, falls, lay_out, named
+from dataclasses import replace
+from functools import partial
+
+from .comparisons import ACCURACY, OURS, PAPER_SETTING, WORDS, claims_about, falls, lay_out, named
 from .experiment import Experiment
-from .grids import POWERS, SMALL, Settings, brief, each, encodings, grids
+from .grids import (
+    ENCODING,
+    LSTM,
+    POWERS,
+    SMALL,
+    VANILLA,
+    VOCABULARY,
+    Settings,
+    brief,
+    each,
+    encodings,
+    grids,
+    vocabularies,
+)
 from .predicates import AtMost, Claim, Contrast, Differs, Place, with_primary
 
 FEEDBACK = Contrast("feedback", treated="truth", baseline="own output")
@@ -17,9 +33,11 @@ SOURCES = {
 }
 PLAIN = {"reverse": "reverse_ordering", "sort": "sorting"}
 """Rule → the task without feedback."""
-LSTM: Settings = {"core.kind": "lstm"}
 TASK: Settings = {"task.kind": "autoregressive", **LSTM}
+TRAINED: Settings = {**LSTM, **VANILLA, "percent": 100}
 OWN_OUTPUT: Settings = {"task.rule": "reverse", "feedback": FEEDBACK.baseline}
+POOR = {**PAPER_SETTING, **OWN_OUTPUT}
+LARGE = tuple(size for size in POWERS if size >= 1024)
 HALF = 0.5
 """The text calls the own output's accuracy low at a large K and gives no number: our reading."""
 
@@ -29,130 +47,86 @@ def _against_vanilla(**where: str) -> Contrast:
     return Contrast("task.kind", "autoregressive", "reverse_ordering", treated_where=fed)
 
 
-BOTH = each("task.rule", [*PLAIN])
+def _steadier(rule: str) -> Claim:
+    fed = {**TASK, "task.rule": rule, "feedback": FEEDBACK.baseline}
+    contrast = replace(ENCODING, treated_where={"task.kind": PLAIN[rule]}, baseline_where=fed)
+    return Claim(
+        f"encoding_steadier_{rule}",
+        f"In {WORDS[rule]}, the encoding is the steadier remedy: the encoded LSTM without feedback "
+        "is above the one that is fed its own output.",
+        SOURCES[rule],
+        Differs(ACCURACY, LSTM, contrast, VOCABULARY),
+        TABLE,
+    )
+
+
 CLAIMS = (
     *claims_about(
         "truth_helps_{task}",
         "In {task}, feeding back the truth beats the network's own output",
-        lambda here: Differs("token_accuracy", here, FEEDBACK, "task.vocab_size"),
-        BOTH,
+        Differs(ACCURACY, {}, FEEDBACK, VOCABULARY),
+        each("task.rule", [*PLAIN]),
         SOURCES,
         table=TABLE,
     ),
     Claim(
-        name="truth_above_vanilla_reverse",
-        statement="In reversing, the LSTM that is fed the truth is above the vanilla one without "
-        "feedback.",
-        source=SOURCES["reverse"],
-        predicate=Differs(
-            "token_accuracy",
-            {**LSTM, "encoding.kind": "none"},
-            _against_vanilla(feedback="truth"),
-            cells="task.vocab_size",
-        ),
-        table=TABLE,
+        "truth_above_vanilla_reverse",
+        "In reversing, the LSTM that is fed the truth is above the vanilla one without feedback.",
+        SOURCES["reverse"],
+        Differs(ACCURACY, {**LSTM, **VANILLA}, _against_vanilla(feedback="truth"), VOCABULARY),
+        TABLE,
     ),
     Claim(
-        name="truth_lowers_training_loss_reverse",
-        statement="In reversing, being fed the truth lowers the training loss below that of the "
-        "vanilla LSTM without feedback.",
-        source=SOURCES["reverse"],
-        predicate=Differs(
-            "train_loss",
-            {**LSTM, "encoding.kind": "none", "percent": 100},
-            _against_vanilla(),
-            cells="task.vocab_size",
-            sign=-1,
-        ),
-        table="by_update",
+        "truth_lowers_training_loss_reverse",
+        "In reversing, being fed the truth lowers the training loss below that of the vanilla LSTM "
+        "without feedback.",
+        SOURCES["reverse"],
+        Differs("train_loss", TRAINED, _against_vanilla(), VOCABULARY, sign=-1),
+        "by_update",
     ),
     Claim(
-        name="own_output_falls_reverse",
-        statement="In reversing, token accuracy with the network's own output fed back falls with "
-        "K (our reading, at any scale, of: low where the vocabulary is large).",
-        source=SOURCES["reverse"],
-        predicate=falls(OWN_OUTPUT),
-        table=TABLE,
+        "own_output_falls_reverse",
+        "In reversing, token accuracy with the network's own output fed back falls with K (our "
+        "reading, at any scale, of: low where the vocabulary is large).",
+        SOURCES["reverse"],
+        falls(OWN_OUTPUT),
+        TABLE,
     ),
     Claim(
-        name="own_output_poor_reverse",
-        statement="In reversing, token accuracy with the network's own output fed back is low at "
-        "every K from 1,024 on.",
-        source=SOURCES["reverse"],
-        predicate=AtMost(
-            "token_accuracy",
-            {**PAPER_SETTING, **OWN_OUTPUT},
-            cells="task.vocab_size",
-            required=tuple(size for size in POWERS if size >= 1024),
-            threshold=HALF,
-            threshold_origin=OURS,
-        ),
-        table=TABLE,
+        "own_output_poor_reverse",
+        "In reversing, token accuracy with the network's own output fed back is low at every K "
+        "from 1,024 on.",
+        SOURCES["reverse"],
+        AtMost(ACCURACY, POOR, VOCABULARY, LARGE, HALF, OURS),
+        TABLE,
     ),
-    *claims_about(
-        "encoding_steadier_{task}",
-        "In {task}, the encoding is the steadier remedy: the encoded LSTM without feedback is "
-        "above the one that is fed its own output",
-        lambda here: Differs(
-            "token_accuracy",
-            LSTM,
-            Contrast(
-                "encoding.kind",
-                treated="sinusoidal",
-                baseline="none",
-                treated_where={"task.kind": PLAIN[here["task.rule"]]},
-                baseline_where={**TASK, **here, "feedback": FEEDBACK.baseline},
-            ),
-            cells="task.vocab_size",
-        ),
-        BOTH,
-        SOURCES,
-        table=TABLE,
-    ),
+    _steadier("reverse"),
+    _steadier("sort"),
 )
 NETWORKS = [
-    *({**TASK, "task.rule": rule, "encoding.kind": "none"} for rule in PLAIN),
+    *({**TASK, "task.rule": rule, **VANILLA} for rule in PLAIN),
     *({**LSTM, "task.kind": kind, **one} for kind in PLAIN.values() for one in encodings()),
 ]
 """The autoregressive LSTM, then those without feedback, vanilla and encoded."""
 
+over_sizes = partial(lay_out, VOCABULARY, ACCURACY, x_base=2)
 AUTOREGRESSIVE = Experiment(
     name="autoregressive",
     scales=grids(
         {},
         (),
         # Minutes, and an hour, on two CPU cores.
-        demo=(
-            brief(length=16, size=128, updates=800),
-            NETWORKS,
-            each("task.vocab_size", [4, 16, 64]),
-        ),
+        demo=(brief(length=16, size=128, updates=800), NETWORKS, vocabularies(4, 16, 64)),
         # The networks without feedback are those of `sorting`.
-        small=(SMALL, NETWORKS, each("task.vocab_size", [64, 192])),
-        paper=({"task.length": 64}, NETWORKS, each("task.vocab_size", POWERS)),
+        small=(SMALL, NETWORKS, vocabularies(64, 192)),
+        paper=({"task.length": 64}, NETWORKS, vocabularies(*POWERS)),
     ),
     claims=with_primary(CLAIMS, "truth_helps_reverse", "encoding_steadier_reverse"),
-    figure=lay_out(
-        "task.vocab_size",
-        "token_accuracy",
-        panels="task.rule",
-        lines="feedback",
-        contrast=FEEDBACK,
-        x_base=2,
-        table=TABLE,
-    ),
-    more_figures={
-        "encodings": lay_out(
-            "task.vocab_size",
-            "token_accuracy",
-            panels=("task.kind", "task.rule"),
-            contrast=None,
-            x_base=2,
-        )
-    },
+    figure=over_sizes(panels="task.rule", lines="feedback", contrast=FEEDBACK, table=TABLE),
+    more_figures={"encodings": over_sizes(panels=("task.kind", "task.rule"), contrast=None)},
     labels={
         "encodings": "Networks fed their own output, and networks without feedback",
-        "task.vocab_size": "Vocabulary size K",
+        **named(VOCABULARY),
         "task.rule": "Rule",
         "feedback": "Fed back",
         "reverse": "Reverse ordering",
@@ -161,6 +135,6 @@ AUTOREGRESSIVE = Experiment(
         **named("task.kind", *PLAIN.values(), "encoding.kind", "none", "sinusoidal"),
         "own output": "Own output",
         "truth": "Truth",
-        "token_accuracy": "Token accuracy",
+        ACCURACY: "Token accuracy",
     },
 )

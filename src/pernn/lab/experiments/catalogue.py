@@ -45,6 +45,7 @@ CATALOGUE = {
     "vocabulary_extension": Entry(
         "Does a pretrained network take up new tokens more easily with the encoding?",
         "v1, section 4.2 and Fig. 5",
+        "vocabulary_size",
     ),
     "dual_frequency": Entry(
         "Are rare tokens hard to retrieve, or do they make others hard to retrieve?",
@@ -122,11 +123,12 @@ CATALOGUE = {
     "carry": Entry(
         "What must the encoding carry: time, a key for each item, or a drive, and in which phase?",
         "ours; of v3, Figs. 10 and 11",
+        "alternative_encodings",
     ),
     "clock_period": Entry(
         "How many steps must a clock tell apart?",
         "ours; of v3, Figs. 10 and 11",
-        "carry",
+        "alternative_encodings",
     ),
     "factor_or_exponent": Entry(
         "Does the encoding save a factor of the updates, or do they grow slower with K?",
@@ -136,6 +138,7 @@ CATALOGUE = {
     "scaffold": Entry(
         "When is the encoding needed: early in training, late, or for every answer?",
         "ours; of v3, Fig. 2; v1, Fig. 2",
+        "who_needs_a_clock",
     ),
     "descent": Entry(
         "Do gradients differ at equal accuracy, and precede the fall of the loss?",
@@ -150,6 +153,7 @@ CATALOGUE = {
     "zipf": Entry(
         "Is it rare tokens, at an equal entropy of the tokens?",
         "ours; of v3, Figs. 2 and 3",
+        "dual_frequency",
     ),
     "anatomy": Entry(
         "Which wrong answers do networks give, and how do they hold tokens, at equal accuracy?",

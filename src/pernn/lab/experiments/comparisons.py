@@ -1,10 +1,11 @@
 """Shared parts of claims and figures: cores, gains, labels."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .experiment import Columns, FigureLayout, names_of
-from .grids import ENCODING, Settings
+from .grids import ENCODING, UPDATES, VOCABULARY, Settings
 from .predicates import (
     LEVELS,
     Claim,
@@ -17,7 +18,7 @@ from .predicates import (
     pace_column,
 )
 
-CORES = {
+WORDS = {
     "elman": "Elman network",
     "gru": "GRU",
     "lstm": "LSTM",
@@ -27,11 +28,6 @@ CORES = {
     "lru": "linear recurrent unit",
     "gated_delta": "gated delta rule",
     "pernn.lab.reference:TransformerConfig": "Transformer",
-}
-"""Cores as sentences call them."""
-
-WORDS = {
-    **CORES,
     "none": "vanilla",
     "sinusoidal": "encoded",
     "reverse_ordering": "reversing",
@@ -40,14 +36,11 @@ WORDS = {
 }
 """Settings as sentences call them."""
 
+ACCURACY = "token_accuracy"
 POINT = 0.01
 """A gain below one point of accuracy counts as none."""
 
-PAPER_SETTING: Settings = {
-    "task.length": 64,
-    "core.hidden_size": 512,
-    "training.iterations": 300_000,
-}
+PAPER_SETTING: Settings = {"task.length": 64, "core.hidden_size": 512, UPDATES: 300_000}
 """What statements about the paper's own scale are about, beside its K."""
 
 OURS = "ours: the text gives no number"
@@ -171,7 +164,7 @@ def labels(figure: FigureLayout, *values: str) -> dict[str, str]:
 def claims_about(
     name: str,
     statement: str,
-    predicate: Callable[[Settings], Predicate],
+    predicate: Predicate,
     conditions: Sequence[Settings],
     source: Source | Mapping[str, Source],
     *,
@@ -182,9 +175,10 @@ def claims_about(
     """Make the same claim about each of several conditions.
 
     Args:
-        name: `{core}` stands for the condition's `core.kind`, other parts likewise.
+        name: `{core}` stands for the condition's `core.kind`, other parts likewise; of several
+            settings of a part the last counts.
         statement: `{core}` stands for what sentences call it; no full stop.
-        predicate: Of a condition.
+        predicate: What must hold; each claim's is about the trials of its condition alone.
         conditions: Settings of the trials that a claim is about.
         source: Where the text says so, for each value of the first setting if it differs.
         table: As of a `Claim`.
@@ -194,27 +188,27 @@ def claims_about(
     found = []
     for here in conditions:
         kinds = {path.partition(".")[0]: value for path, value in here.items()}
-        first = next(iter(kinds.values()))
+        first = next(iter(here.values()))
         called = {part: WORDS.get(kind, kind) for part, kind in kinds.items()}
         found.append(
             Claim(
                 name=name.format(**kinds, **words),
                 statement=statement.format(**called, **words) + (" (our check)." if ours else "."),
                 source=source[first] if isinstance(source, Mapping) else source,
-                predicate=predicate(here),
+                predicate=replace(predicate, where={**here, **predicate.where}),
                 table=table,
             )
         )
     return found
 
 
-def encoding_helps(core: str, source: Source, cells: str = "task.vocab_size") -> Claim:
+def encoding_helps(core: str, source: Source) -> Claim:
     """Claim that the sinusoidal encoding raises a core's mean token accuracy."""
     return Claim(
         name=f"encoding_helps_{core}",
-        statement=f"The sinusoidal encoding raises the {CORES[core]}'s token accuracy.",
+        statement=f"The sinusoidal encoding raises the {WORDS[core]}'s token accuracy.",
         source=source,
-        predicate=Differs("token_accuracy", {"core.kind": core}, ENCODING, cells=cells),
+        predicate=Differs(ACCURACY, {"core.kind": core}, ENCODING, VOCABULARY),
     )
 
 
@@ -222,25 +216,25 @@ def gain_grows(core: str, source: Source) -> Claim:
     """Claim that a core's gain from the encoding grows with the vocabulary."""
     return Claim(
         name=f"gain_grows_{core}",
-        statement=f"The {CORES[core]}'s gain from the encoding grows with the vocabulary.",
+        statement=f"The {WORDS[core]}'s gain from the encoding grows with the vocabulary.",
         source=source,
-        predicate=Grows("token_accuracy", {"core.kind": core}, ENCODING, along="task.vocab_size"),
+        predicate=Grows(ACCURACY, {"core.kind": core}, ENCODING, along=VOCABULARY),
     )
 
 
-def falls(where: Where, metric: str = "token_accuracy", along: str = "task.vocab_size") -> Grows:
+def falls(where: Where, metric: str = ACCURACY, along: str = VOCABULARY) -> Grows:
     """State that a metric falls as a setting grows."""
     return Grows(metric, where, None, along, sign=-1)
 
 
-def no_gain(where: Where, contrast: Contrast, cells: str, margin: float = POINT) -> Differs:
-    """State that the gain in token accuracy is below a margin."""
-    return Differs(
-        "token_accuracy",
-        where,
-        contrast,
-        cells,
-        sign=-1,
-        margin=-margin,
-        margin_origin=OURS if margin else "",
-    )
+def no_gain(
+    where: Where,
+    contrast: Contrast,
+    cells: str,
+    margin: float = POINT,
+    origin: str = OURS,
+    metric: str = ACCURACY,
+) -> Differs:
+    """State that the gain is below a margin."""
+    origin = origin if margin else ""
+    return Differs(metric, where, contrast, cells, sign=-1, margin=-margin, margin_origin=origin)

@@ -18,7 +18,7 @@ from pernn.lab.runs import RunSpec
 from .comparisons import LABELS
 from .experiment import Experiment, FigureLayout, names_of
 from .grids import ENCODING
-from .predicates import Claim, Contrast, Predicate, Where
+from .predicates import Claim, Contrast, Predicate, Where, qualified
 
 ADDED = "+"
 """Begins the path of values that are added."""
@@ -114,12 +114,12 @@ def _of_kind(specs: Sequence[RunSpec], path: str, kind: Any) -> tuple[RunSpec, .
 
 def _replaced(specs: Sequence[RunSpec], values: Changes) -> tuple[RunSpec, ...]:
     """Return specs with values replaced in those that have them."""
-    possible = {path for path in values if is_kind(path) or any(one.has(path) for one in specs)}
-    chosen = (
-        {k: v for k, v in values.items() if k not in possible or is_kind(k) or spec.has(k)}
+    # What none has, every spec is asked for: it says why not.
+    some = {path for path in values if not is_kind(path) and any(one.has(path) for one in specs)}
+    made = (
+        spec.override({k: v for k, v in values.items() if k not in some or spec.has(k)})
         for spec in specs
     )
-    made = (spec.override(own) for spec, own in zip(specs, chosen, strict=True))
     return tuple(dict.fromkeys(made)) if values else tuple(specs)
 
 
@@ -136,8 +136,8 @@ def _values(specs: Iterable[RunSpec], path: str, value: Any) -> list[Any]:
     if not several:
         return [value] if added else []
     texts = [json.dumps(one) for one in value]
-    if len(set(texts)) < len(texts) or not texts:
-        twice = next((one for one in texts if texts.count(one) > 1), "")
+    twice = next((one for one in texts if texts.count(one) > 1), None)
+    if twice or not texts:
         found = f"{twice} twice" if twice else "none"
         raise ConfigError(f"{name} is invalid: expected one or more distinct values, got {found}")
     return list(value)
@@ -185,26 +185,22 @@ def _with_value(specs: Sequence[RunSpec], path: str, value: Any) -> list[RunSpec
     if not is_kind(path):
         return [new for _, new in made]
     part = path.removesuffix("kind")
-    best: dict[str, tuple[int, list[RunSpec]]] = {}
+    cells: dict[str, list[tuple[int, RunSpec]]] = {}
     for old, new in made:
         before, after = flatten(old.dump()), flatten(new.dump())
         common = len([key for key in before if key.startswith(part) and key in after])
         cell = json.dumps({k: v for k, v in before.items() if not k.startswith(part)})
-        most, found = best.get(cell, (0, []))
-        if common >= most:
-            best[cell] = common, [new] if common > most else [*found, new]
-    return [new for _, found in best.values() for new in found]
+        cells.setdefault(cell, []).append((common, new))
+    most = {cell: max(common for common, _ in found) for cell, found in cells.items()}
+    return [new for cell, found in cells.items() for common, new in found if common == most[cell]]
 
 
 def _layout(
     layout: FigureLayout, axes: Mapping[str, Any], kinds: Mapping[str, Any]
 ) -> FigureLayout:
     """Return a layout with a line, or a block of rows, per value of what it does not name."""
-    named = {
-        name
-        for some in (layout.x, layout.panels, layout.lines, layout.rows)
-        for name in names_of(some)
-    }
+    shown = (layout.x, layout.panels, layout.lines, layout.rows)
+    named = {name for some in shown for name in names_of(some)}
     free = [path for path in axes if path not in named]
     lines = names_of(layout.lines)
     split = [path for path in free if path in kinds and _kind_of(path) in lines]
@@ -244,14 +240,9 @@ def _claims(
             f"{LABELS.get(k, k)} {'by default' if v is None else LABELS.get(str(v), v)}"
             for k, v in own.items()
         )
-        found.append(
-            replace(
-                claim,
-                name=f"{claim.name}@{','.join(f'{k}={v}' for k, v in own.items())}",
-                statement=f"{claim.statement.rstrip('.')} ({words}).",
-                predicate=_about(about, own, kinds),
-            )
-        )
+        suffix = "@" + ",".join(f"{k}={v}" for k, v in own.items())
+        predicate = _about(about, own, kinds)
+        found.append(qualified(claim, suffix, f" ({words})", predicate=predicate))
     return found
 
 
@@ -263,7 +254,5 @@ def _about(predicate: Predicate, own: Where, kinds: Mapping[str, Any]) -> Predic
         if one is not None:
             treated = {k: v for k, v in own.items() if k in kinds and _kind_of(k) == one.column}
             own = {k: v for k, v in own.items() if k not in treated}
-            if treated:
-                where = {**one.treated_where, **treated}
-                changes[name] = replace(one, treated_where=where)
+            changes[name] = replace(one, treated_where={**one.treated_where, **treated})
     return replace(predicate, where={**predicate.where, **own}, **changes)

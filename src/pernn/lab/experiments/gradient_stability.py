@@ -15,7 +15,7 @@ from functools import partial
 from pernn.lab.runs import RunSpec
 
 from .comparisons import (
-    LABELS,
+    ACCURACY,
     OURS,
     PAPER_SETTING,
     claims_about,
@@ -30,15 +30,20 @@ from .grids import (
     DEMO_PACED,
     ENCODED,
     ENCODING,
-    MASTERY_TRAINING,
+    LSTM,
+    MASTERY,
     RATE,
     SMALL_PACED,
+    UPDATES,
     VANILLA,
+    VOCABULARY,
     Settings,
     at,
     brief,
     cores,
+    crossed,
     grids,
+    kept,
     kinds,
     widths,
 )
@@ -78,81 +83,67 @@ def _analysed(scale: str, s4d_source_step: int = 1, **config: int) -> tuple[RunS
     )
 
 
+SIMILARITY = "similarity"
 of_both = partial(claims_about, conditions=kinds("gru", "lstm"), source=SOURCE, table=TABLE)
 of_s4d = partial(claims_about, conditions=kinds("s4d"), source=V5, table=TABLE)
+of_paper_s4d = partial(of_s4d, conditions=crossed([PAPER_SETTING], kinds("s4d")))
+AFTER = {"percent": 100}
+FREQUENT = {**VANILLA, "target": "Frequent"}
+AMONG_RARE = {"condition": "Frequent among Rare"}
+FALLING = {**VANILLA, **AMONG_RARE, "percent": TRAINED}
 
 
 def _falls(core: str, how: str) -> list[Claim]:
     return of_both(
         "falls_{core}",
         "The vanilla {core}'s similarity among Rare disturbants falls during training (the text: "
-        f"{how}), for Frequent targets",
-        lambda here: falls(
-            {**here, **VANILLA, "condition": "Frequent among Rare", "percent": TRAINED},
-            "similarity",
-            "update",
-        ),
+        "{how}), for Frequent targets",
+        falls(FALLING, SIMILARITY, "update"),
         conditions=kinds(core),
+        how=how,
     )
 
 
 def _stable(target: str) -> list[Claim]:
-    return of_s4d(
+    among_rare = {**VANILLA, "condition": f"{target} among Rare"}
+    return of_paper_s4d(
         f"vanilla_stable_{{core}}_{target.lower()}",
         "Throughout the training the vanilla {core} is highly stable among Rare disturbants, for "
-        f"{target} targets",
-        lambda here: AtLeast(
-            "similarity",
-            {**PAPER_SETTING, **here, **VANILLA, "condition": f"{target} among Rare"},
-            "update",
-            (*FIRST, *LATER),
-            HIGH,
-            OURS,
-        ),
+        "{target} targets",
+        AtLeast(SIMILARITY, among_rare, "update", (*FIRST, *LATER), HIGH, OURS),
+        target=target,
     )
 
 
-CLAIMS = (
+STEADIED = (
     *of_both(
         "rare_disturbants_destabilise_{core}",
         "After training, Rare disturbants lower the vanilla {core}'s similarity",
-        lambda here: Differs(
-            "similarity", {**here, **VANILLA, "percent": 100}, DISTURBANTS, "target", sign=-1
-        ),
+        Differs(SIMILARITY, {**VANILLA, **AFTER}, DISTURBANTS, "target", sign=-1),
     ),
+    *of_both(
+        "encoding_stabilises_{core}",
+        "After training, the encoding raises the {core}'s similarity among Rare disturbants",
+        Differs(SIMILARITY, {"disturbants": "Rare", **AFTER}, ENCODING, "target"),
+    ),
+)
+CLAIMS = (
+    *STEADIED[:2],
     *_falls("gru", "gradually"),
     *_falls("lstm", "rapidly"),
     *of_both(
         "rapidly_{core}",
         "In the first fifth of the training, Rare disturbants already lower the vanilla {core}'s "
         "similarity for Frequent targets (our reading of a rapid fall)",
-        lambda here: Differs(
-            "similarity",
-            {**here, **VANILLA, "target": "Frequent", "percent": EARLY},
-            DISTURBANTS,
-            cells="update",
-            sign=-1,
-        ),
+        Differs(SIMILARITY, {**FREQUENT, "percent": EARLY}, DISTURBANTS, "update", sign=-1),
         conditions=kinds("lstm"),
     ),
-    *of_both(
-        "encoding_stabilises_{core}",
-        "After training, the encoding raises the {core}'s similarity among Rare disturbants",
-        lambda here: Differs(
-            "similarity", {**here, "disturbants": "Rare", "percent": 100}, ENCODING, "target"
-        ),
-    ),
+    *STEADIED[2:],
     *of_both(
         "encoded_stays_high_{core}",
         "After training, the encoded {core}'s similarity is high in all four conditions",
-        lambda here: AtLeast(
-            "similarity",
-            {**PAPER_SETTING, **here, **ENCODED, "percent": 100},
-            "condition",
-            CONDITIONS,
-            HIGH,
-            OURS,
-        ),
+        AtLeast(SIMILARITY, {**ENCODED, **AFTER}, "condition", CONDITIONS, HIGH, OURS),
+        conditions=crossed([PAPER_SETTING], kinds("gru", "lstm")),
     ),
     *_stable("Frequent"),
     *_stable("Rare"),
@@ -160,57 +151,31 @@ CLAIMS = (
         "encoding_marginal_{core}",
         "After training, the encoding changes the {core}'s similarity marginally in every "
         "condition",
-        lambda here: Equivalent(
-            "similarity",
-            {**here, "percent": 100},
-            ENCODING,
-            "condition",
-            CONDITIONS,
-            MARGINAL,
-            OURS,
-        ),
+        Equivalent(SIMILARITY, AFTER, ENCODING, "condition", CONDITIONS, MARGINAL, OURS),
     ),
-    *of_s4d(
+    *of_paper_s4d(
         "early_{core}",
         "Up to update 10,000, Rare disturbants lower the vanilla {core}'s similarity for Frequent "
         "targets",
-        lambda here: Differs(
-            "similarity",
-            {**PAPER_SETTING, **here, **VANILLA, "target": "Frequent", "update": FIRST},
-            DISTURBANTS,
-            "update",
-            FIRST,
-            sign=-1,
-        ),
+        Differs(SIMILARITY, {**FREQUENT, "update": FIRST}, DISTURBANTS, "update", FIRST, sign=-1),
     ),
-    *of_s4d(
+    *of_paper_s4d(
         "encoding_helps_early_{core}",
         "Up to update 10,000, the encoding raises the {core}'s similarity among Rare disturbants, "
         "for Frequent targets",
-        lambda here: Differs(
-            "similarity",
-            {**PAPER_SETTING, **here, "condition": "Frequent among Rare", "update": FIRST},
-            ENCODING,
-            "update",
-            FIRST,
-        ),
+        Differs(SIMILARITY, {**AMONG_RARE, "update": FIRST}, ENCODING, "update", FIRST),
     ),
-    *of_s4d(
+    *of_paper_s4d(
         "difference_gone_{core}",
         "After update 10,000, Rare and Frequent disturbants differ marginally in the vanilla "
         "{core}'s similarity, for Frequent targets",
-        lambda here: Equivalent(
-            "similarity",
-            {**PAPER_SETTING, **here, **VANILLA, "target": "Frequent", "update": LATER},
-            DISTURBANTS,
-            "update",
-            LATER,
-            MARGINAL,
-            OURS,
+        Equivalent(
+            SIMILARITY, {**FREQUENT, "update": LATER}, DISTURBANTS, "update", LATER, MARGINAL, OURS
         ),
     ),
 )
 
+over_updates = partial(lay_out, "update", SIMILARITY, table=TABLE)
 GRADIENT_STABILITY = Experiment(
     name="gradient_stability",
     scales={
@@ -220,29 +185,17 @@ GRADIENT_STABILITY = Experiment(
         "paper": lambda: _analysed("paper", 23, num_per_condition=256),
     },
     claims=with_primary(CLAIMS, "rare_disturbants_destabilise_*", "encoding_stabilises_*"),
-    figure=lay_out(
-        "update",
-        "similarity",
-        panels="encoding.kind",
-        rows="core.kind",
-        lines="condition",
-        contrast=None,
-        table=TABLE,
-        form="bands",
+    figure=over_updates(
+        panels="encoding.kind", rows="core.kind", lines="condition", contrast=None, form="bands"
     ),
     more_figures={
-        "difference": lay_out(
-            "update",
-            "similarity",
+        "difference": over_updates(
             rows=("target",),
             lines=("disturbants", "encoding.kind"),
             contrast=DISTURBANTS,
-            table=TABLE,
             form="difference",
         ),
-        "map": lay_out(
-            "update",
-            "similarity",
+        "map": over_updates(
             panels="condition",
             rows=("core.kind", "encoding.kind"),
             lines="position",
@@ -250,21 +203,34 @@ GRADIENT_STABILITY = Experiment(
             table="stability_map",
             form="heat",
         ),
-        "accuracy": lay_out(
-            "similarity_rare_disturbants", "token_accuracy", contrast=None, form="scatter"
-        ),
+        "accuracy": lay_out("similarity_rare_disturbants", ACCURACY, contrast=None, form="scatter"),
     },
     labels={
-        "update": LABELS["update"],
+        **named("update"),
         "position": "Position of the target, t",
         "difference": "How do Rare disturbants change the similarity?",
         "map": "At which positions are the gradients stable, and when?",
         "accuracy": "Are trials with stable gradients the accurate ones?",
         "similarity_rare_disturbants": "Similarity among Rare disturbants",
-        "token_accuracy": LABELS["token_accuracy"],
-        "condition": "Target among disturbants",
-        **named("core.kind", *KINDS, "encoding.kind", "none", "sinusoidal", "similarity"),
+        **named(
+            ACCURACY,
+            "condition",
+            "core.kind",
+            *KINDS,
+            "encoding.kind",
+            "none",
+            "sinusoidal",
+            "similarity",
+        ),
     },
+)
+
+MENDED = of_both(
+    "mends_more_{core}",
+    "After training, the encoding raises the {core}'s similarity more among Rare disturbants than "
+    "among Frequent ones",
+    DiffersMore(SIMILARITY, AFTER, ENCODING, DISTURBANTS, "target"),
+    ours=True,
 )
 
 LONGER_GRADIENTS = Experiment(
@@ -282,11 +248,10 @@ LONGER_GRADIENTS = Experiment(
         # An hour or two on two CPU cores.
         small=(
             {
+                **MASTERY,
                 "task.length": 32,
                 "task.num_per_cell": 64,
-                **widths(64),
-                **MASTERY_TRAINING,
-                "training.iterations": 40_000,
+                UPDATES: 40_000,
                 "training.keep_interval": 5_000,
                 "analysis": {"num_per_condition": 128},
             },
@@ -294,23 +259,7 @@ LONGER_GRADIENTS = Experiment(
         ),
     ),
     claims=with_primary(
-        (
-            *of_both(
-                "mends_more_{core}",
-                "After training, the encoding raises the {core}'s similarity more among Rare "
-                "disturbants than among Frequent ones",
-                lambda here: DiffersMore(
-                    "similarity", {**here, "percent": 100}, ENCODING, DISTURBANTS, "target"
-                ),
-                ours=True,
-            ),
-            *(
-                claim
-                for claim in CLAIMS
-                if claim.name.startswith(("rare_disturbants_destabilise_", "encoding_stabilises_"))
-            ),
-            *(encoding_helps(core, SOURCE) for core in ("gru", "lstm")),
-        ),
+        (*MENDED, *STEADIED, *(encoding_helps(core, SOURCE) for core in ("gru", "lstm"))),
         "mends_more_*",
     ),
     figure=GRADIENT_STABILITY.figure,
@@ -321,78 +270,68 @@ LONGER_GRADIENTS = Experiment(
     rules={"demo": "2026-12", "small": "2026-12"},
 )
 
-AT_LEVELS, SIZE = "at_levels", "task.vocab_size"
+AT_LEVELS = "at_levels"
 
 
 def _lasting(**cells: tuple[int, int]) -> list[Settings]:
     """Make one condition per cell, of its updates in all and between checkpoints."""
     return [
-        {
-            **at(ENDS[cell]),
-            "training.iterations": updates,
-            "training.checkpoint_interval": interval,
-            "training.keep_interval": interval,
-        }
+        {**at(ENDS[cell]), UPDATES: updates, **kept(interval)}
         for cell, (updates, interval) in cells.items()
     ]
 
 
-def _claims(cell: str) -> list[Claim]:
-    here: Settings = {"core.kind": "lstm", **either(ENDS[cell][0])}
-    about = partial(
-        claims_about,
-        conditions=[here],
-        source=SOURCE[0],
+def _leads(name: str, here: Settings, cell: str) -> list[Claim]:
+    return claims_about(
+        f"lead_{name}_when_{cell}",
+        f"At the {cell} cell the {{encoding}} {{core}}'s similarity precedes the next fall of its "
+        "loss, beyond the loss",
+        AtLeast("lead", {}, VOCABULARY, PLANNED, 0.0, "ours: no partial correlation"),
+        [here],
+        SOURCE[0],
         ours=True,
-        cell=cell,
     )
-    equal = "At the {cell} cell at equal accuracy"
+
+
+def _claims(cell: str) -> list[Claim]:
+    here: Settings = {**LSTM, **either(ENDS[cell][0])}
+    at_equal = partial(
+        claims_about, conditions=[here], source=SOURCE[0], table=AT_LEVELS, ours=True, cell=cell
+    )
+    among_rare = {"disturbants": "Rare"}
     return [
-        *about(
+        *at_equal(
             "similarity_when_{cell}",
-            f"{equal} the encoding raises the {{core}}'s similarity among Rare disturbants",
-            lambda here: Differs("similarity", {**here, "disturbants": "Rare"}, ENCODING, "level"),
-            table=AT_LEVELS,
+            "At the {cell} cell at equal accuracy the encoding raises the {core}'s similarity "
+            "among Rare disturbants",
+            Differs(SIMILARITY, among_rare, ENCODING, "level"),
         ),
-        *about(
+        *at_equal(
             "noise_when_{cell}",
-            f"{equal} the encoded {{core}}'s gradients are less noisy than the vanilla one's",
-            lambda here: Differs(
-                "noise_scale", {**here, "disturbants": "Rare"}, ENCODING, "level", sign=-1
-            ),
-            table=AT_LEVELS,
+            "At the {cell} cell at equal accuracy the encoded {core}'s gradients are less noisy "
+            "than the vanilla one's",
+            Differs("noise_scale", among_rare, ENCODING, "level", sign=-1),
         ),
-        *about(
+        *at_equal(
             "rare_when_{cell}",
-            f"{equal} Rare disturbants lower the vanilla {{core}}'s similarity",
-            lambda here: Differs("similarity", {**here, **VANILLA}, DISTURBANTS, "level", sign=-1),
-            table=AT_LEVELS,
+            "At the {cell} cell at equal accuracy Rare disturbants lower the vanilla {core}'s "
+            "similarity",
+            Differs(SIMILARITY, VANILLA, DISTURBANTS, "level", sign=-1),
         ),
-        *(
-            claim
-            for kind, name in (("none", "vanilla"), ("sinusoidal", "encoded"))
-            for claim in about(
-                f"lead_{name}_when_{{cell}}",
-                "At the {cell} cell the {encoding} {core}'s similarity precedes the next fall of "
-                "its loss, beyond the loss",
-                lambda here: AtLeast(
-                    "lead", here, SIZE, PLANNED, 0.0, "ours: no partial correlation"
-                ),
-                conditions=[{**here, "encoding.kind": kind}],
-            )
-        ),
+        *_leads("vanilla", {**here, **VANILLA}, cell),
+        *_leads("encoded", {**here, **ENCODED}, cell),
     ]
 
 
 DESCENT = Experiment(
     name="descent",
     scales=grids(
-        {"task.kind": "dual_frequency", "core.kind": "lstm"},
+        {"task.kind": "dual_frequency", **LSTM},
         demo=(
             {
                 **DEMO_PACED,
                 "task.length": 6,
-                SIZE: 8,
+                VOCABULARY: 8,
                 "task.num_per_cell": 4,
                 "analysis": {"kind": "descent", "num_per_condition": 4, "num_batches": 8},
             },
@@ -403,7 +342,7 @@ DESCENT = Experiment(
             {
                 **SMALL_PACED,
                 "task.length": 16,
-                SIZE: 64,
+                VOCABULARY: 64,
                 **widths(128),
                 "analysis": {"kind": "descent"},
             },
@@ -411,13 +350,11 @@ DESCENT = Experiment(
         ),
     ),
     claims=with_primary(
-        [claim for cell in ENDS for claim in _claims(cell)],
-        "similarity_*",
-        "lead_vanilla_*",
+        [claim for cell in ENDS for claim in _claims(cell)], "similarity_*", "lead_vanilla_*"
     ),
     figure=lay_out(
         "level",
-        "similarity",
+        SIMILARITY,
         "noise_scale",
         "loss",
         panels=(RATE, "disturbants"),

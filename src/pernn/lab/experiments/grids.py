@@ -45,13 +45,14 @@ ENCODING = Contrast("encoding.kind", treated="sinusoidal", baseline="none")
 POWERS = tuple(2**exponent for exponent in range(1, 15))
 """The published vocabulary sizes: 2, 4 … 16,384."""
 
-RATE, BATCH = "training.learning_rate", "training.batch_size"
+VOCABULARY = "task.vocab_size"
+RATE, BATCH, UPDATES = "training.learning_rate", "training.batch_size", "training.iterations"
 
 Settings = Mapping[str, Any]
 """Dotted path → value, as for `RunSpec.override`."""
 
 DEMO_TRAINING: Settings = {
-    "training.iterations": 1_000,
+    UPDATES: 1_000,
     BATCH: 32,
     RATE: 1e-2,
     "training.warmup_updates": 100,
@@ -61,7 +62,7 @@ DEMO_TRAINING: Settings = {
 """Minutes; see docs/reproduce/vocabulary_size.md for how it was found."""
 
 MASTERY_TRAINING: Settings = {
-    "training.iterations": 20_000,
+    UPDATES: 20_000,
     BATCH: 64,
     RATE: 1e-2,
     "training.warmup_updates": 200,
@@ -76,17 +77,15 @@ def widths(size: int) -> Settings:
     return {"embedding_size": size, "core.hidden_size": size, "encoding.size": size}
 
 
+MASTERY: Settings = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
+
+
 def brief(*, length: int, size: int, updates: int) -> Settings:
     """Return a setting of minutes on two CPU cores."""
-    return {
-        "task.length": length,
-        **widths(size),
-        **DEMO_TRAINING,
-        "training.iterations": updates,
-    }
+    return {"task.length": length, **widths(size), **DEMO_TRAINING, UPDATES: updates}
 
 
-SHORT_TRAINING: Settings = {**MASTERY_TRAINING, "training.iterations": 8_000}
+SHORT_TRAINING: Settings = {**MASTERY_TRAINING, UPDATES: 8_000}
 """A minute a trial; the encoded LSTM ends near 0.95 at K = 192, the vanilla one near 0.86."""
 
 SMALL: Settings = {"task.length": 8, **widths(64), **SHORT_TRAINING}
@@ -94,7 +93,7 @@ SMALL: Settings = {"task.length": 8, **widths(64), **SHORT_TRAINING}
 
 PACED: Settings = {
     "training.schedule": "constant",
-    "training.iterations": 16_000,
+    UPDATES: 16_000,
     "training.warmup_updates": 200,
     "training.evaluation_interval": 2_000,
     "training.checkpoint_interval": 8_000,
@@ -107,7 +106,7 @@ DEMO_PACED: Settings = {
     **PACED,
     "task.length": 4,
     **widths(64),
-    "training.iterations": 600,
+    UPDATES: 600,
     "training.warmup_updates": 50,
     "training.log_interval": 20,
     "training.evaluation_interval": 300,
@@ -117,7 +116,7 @@ DEMO_PACED: Settings = {
 
 PAPER_PACED: Settings = {
     **PACED,
-    "training.iterations": 300_000,
+    UPDATES: 300_000,
     "training.warmup_updates": 1_000,
     "training.evaluation_interval": 5_000,
     "training.checkpoint_interval": 5_000,
@@ -137,6 +136,11 @@ def at(cell: Cell, divisor: int = 1) -> Settings:
     return {RATE: cell[0] / divisor, BATCH: cell[1]}
 
 
+def kept(interval: int) -> Settings:
+    """Write and keep a checkpoint every `interval` updates."""
+    return {"training.checkpoint_interval": interval, "training.keep_interval": interval}
+
+
 def each(path: str, values: Sequence[Any]) -> list[Settings]:
     """Make one condition per value of a setting."""
     return [{path: value} for value in values]
@@ -148,6 +152,7 @@ def encodings(*kinds: str) -> list[Settings]:
 
 
 VANILLA, ENCODED = encodings()
+LSTM: Settings = {"core.kind": "lstm"}
 
 
 def kinds(*names: str) -> list[Settings]:
@@ -155,12 +160,17 @@ def kinds(*names: str) -> list[Settings]:
     return each("core.kind", names)
 
 
-def cores(**vocabularies: int | Sequence[int]) -> list[Settings]:
+def vocabularies(*sizes: int) -> list[Settings]:
+    """Make one condition per vocabulary size."""
+    return each(VOCABULARY, sizes)
+
+
+def cores(**sizes: int | Sequence[int]) -> list[Settings]:
     """Make one condition per core and vocabulary size of its own."""
     return [
-        {"core.kind": core, "task.vocab_size": size}
-        for core, sizes in vocabularies.items()
-        for size in ([sizes] if isinstance(sizes, int) else sizes)
+        {"core.kind": core, VOCABULARY: size}
+        for core, own in sizes.items()
+        for size in ([own] if isinstance(own, int) else own)
     ]
 
 
@@ -184,7 +194,7 @@ def grid(
 
 def grids(
     shared: Settings,
-    conditions: Sequence[Settings] | None = None,
+    conditions: Sequence[Settings] = (VANILLA, ENCODED),
     *,
     seeds: Mapping[str, Sequence[int]] | None = None,
     **scales: tuple[Settings, *tuple[Sequence[Settings], ...]],
@@ -197,11 +207,10 @@ def grids(
         seeds: Scale → its seeds, where they are not those of `small` evidence or the paper's.
         scales: Scale → its own settings, then what it crosses.
     """
-    last = [encodings() if conditions is None else conditions]
     own = {"small": SMALL_SEEDS, **(seeds or {})}
     return {
         name: partial(
-            grid, {**shared, **base}, *axes, *filter(None, last), seeds=own.get(name, SEEDS)
+            grid, {**shared, **base}, *axes, conditions or [{}], seeds=own.get(name, SEEDS)
         )
         for name, (base, *axes) in scales.items()
     }

@@ -11,7 +11,17 @@ from functools import partial
 
 from .comparisons import OURS, labels, lay_out
 from .experiment import Experiment
-from .grids import DEMO_TRAINING, ENCODING, SHORT_TRAINING, Settings, grids, widths
+from .grids import (
+    DEMO_TRAINING,
+    ENCODING,
+    LSTM,
+    SHORT_TRAINING,
+    UPDATES,
+    VOCABULARY,
+    Settings,
+    grids,
+    widths,
+)
 from .predicates import (
     PLANNED,
     Claim,
@@ -30,7 +40,6 @@ LATER = tuple(range(35, 101, 5))
 NATS = 0.02
 """A difference of training losses below this, 2 % of perplexity, counts as none."""
 V5 = Place("v5", "appendix E")
-LSTM = {"core.kind": "lstm"}
 BASE: Settings = {"task.kind": "language_modelling", **LSTM}
 
 
@@ -42,14 +51,14 @@ def _generated(num_paragraphs: int, num_words: int, vocab_size: int) -> Settings
         "num_held_out": num_paragraphs // 20,
         "num_words": num_words,
     }
-    return {"task.corpus": corpus, "task.vocab_size": vocab_size, "task.length": 64, **widths(128)}
+    return {"task.corpus": corpus, VOCABULARY: vocab_size, "task.length": 64, **widths(128)}
 
 
 def _for_updates(updates: int) -> Settings:
     """Measure test and training loss over the same twentieth of the updates."""
     interval = updates // 20
     return {
-        "training.iterations": updates,
+        UPDATES: updates,
         "training.evaluation_interval": interval,
         "training.log_interval": interval,
     }
@@ -59,18 +68,31 @@ by_update = partial(lay_out, "update", table="by_update", form="bands")
 FIGURE = by_update("perplexity", y_base=2)
 TRAINING_LOSS = by_update("train_loss")
 FASTER = Claim(
-    name="faster_at_first",
-    statement="At first the position-encoded LSTM's training loss falls slightly faster: it is "
-    "below the vanilla one's.",
-    source=V5,
-    predicate=Differs("train_loss", {**LSTM, "percent": EARLY}, ENCODING, "percent", sign=-1),
-    table="by_update",
+    "faster_at_first",
+    "At first the position-encoded LSTM's training loss falls slightly faster: it is below the "
+    "vanilla one's.",
+    V5,
+    Differs("train_loss", {**LSTM, "percent": EARLY}, ENCODING, "percent", sign=-1),
+    "by_update",
+)
+GONE = Claim(
+    "difference_gone",
+    "From about a third of the training on (10,000 of 30,000 updates) the training losses do not "
+    "differ.",
+    V5,
+    Equivalent("train_loss", {**LSTM, "percent": LATER}, ENCODING, "percent", LATER, NATS, OURS),
+    "by_update",
 )
 WORSE = Claim(
-    name="worse_at_last",
-    statement="After training, the position-encoded LSTM has the higher test perplexity.",
-    source=V5,
-    predicate=Differs("perplexity", LSTM, ENCODING, cells="core.kind"),
+    "worse_at_last",
+    "After training, the position-encoded LSTM has the higher test perplexity.",
+    V5,
+    Differs("perplexity", LSTM, ENCODING, "core.kind"),
+)
+PRINTED = replace(
+    WORSE,
+    source=Place("v5", "appendix E and Table 1"),
+    paper_value="vanilla 37.7731, encoded 38.5384 (means over 5 trials)",
 )
 
 LANGUAGE_MODELLING = Experiment(
@@ -81,29 +103,9 @@ LANGUAGE_MODELLING = Experiment(
         demo=({**_generated(2_000, 600, 512), **DEMO_TRAINING, **_for_updates(300)},),
         small=({**_generated(10_000, 2_000, 1_024), **SHORT_TRAINING, **_for_updates(2_000)},),
         # WikiText-103, which must be there.
-        paper=({"task.vocab_size": 32_768, "task.length": 1_024, **_for_updates(30_000)},),
+        paper=({VOCABULARY: 32_768, "task.length": 1_024, **_for_updates(30_000)},),
     ),
-    claims=with_primary(
-        (
-            FASTER,
-            Claim(
-                name="difference_gone",
-                statement="From about a third of the training on (10,000 of 30,000 updates) the "
-                "training losses do not differ.",
-                source=V5,
-                predicate=Equivalent(
-                    "train_loss", {**LSTM, "percent": LATER}, ENCODING, "percent", LATER, NATS, OURS
-                ),
-                table="by_update",
-            ),
-            replace(
-                WORSE,
-                source=Place("v5", "appendix E and Table 1"),
-                paper_value="vanilla 37.7731, encoded 38.5384 (means over 5 trials)",
-            ),
-        ),
-        "worse_at_last",
-    ),
+    claims=with_primary((FASTER, GONE, PRINTED), "worse_at_last"),
     figure=FIGURE,
     more_figures={
         "training_loss": TRAINING_LOSS,
@@ -118,56 +120,44 @@ LANGUAGE_MODELLING = Experiment(
     },
 )
 
-RAREST, COMMONEST = 10, 1
-"""Tenths of the tokens, in the order of their frequency."""
+RARITY = Contrast("tenth", treated=10, baseline=1)
+"""The rarest tenth of the tokens, and the most frequent one."""
 TENTHS = "by_frequency"
+
+REAL_CLAIMS = (
+    Claim(
+        "same_loss",
+        f"After training, the test losses of the two LSTMs differ by less than {NATS} nats (our "
+        "check).",
+        V5,
+        Equivalent("loss", LSTM, ENCODING, "core.kind", PLANNED, NATS, OURS),
+    ),
+    Claim(
+        "rare_gain_more",
+        "The encoding lowers the test loss more for the rarest tenth of the tokens than for the "
+        "most frequent one (our check).",
+        V5,
+        DiffersMore("loss", LSTM, ENCODING, RARITY, "core.kind", sign=-1),
+        TENTHS,
+    ),
+    Claim(
+        "rare_gain",
+        "The encoding lowers the test loss for the rarest tenth of the tokens (our check).",
+        V5,
+        Differs("loss", {**LSTM, "tenth": RARITY.treated}, ENCODING, "tenth", sign=-1),
+        TENTHS,
+    ),
+)
 
 REAL_TEXT = Experiment(
     name="real_text",
     scales=grids(
         {**BASE, "task.corpus": {"kind": "sotu"}, "task.length": 64, **widths(128)},
         # Minutes, and an hour, on two CPU cores.
-        demo=({"task.vocab_size": 512, **DEMO_TRAINING, **_for_updates(200)},),
-        small=({"task.vocab_size": 4_096, **SHORT_TRAINING, **_for_updates(2_000)},),
+        demo=({VOCABULARY: 512, **DEMO_TRAINING, **_for_updates(200)},),
+        small=({VOCABULARY: 4_096, **SHORT_TRAINING, **_for_updates(2_000)},),
     ),
-    claims=with_primary(
-        (
-            Claim(
-                name="same_loss",
-                statement="After training, the test losses of the two LSTMs differ by less than "
-                f"{NATS} nats (our check).",
-                source=V5,
-                predicate=Equivalent("loss", LSTM, ENCODING, "core.kind", PLANNED, NATS, OURS),
-            ),
-            Claim(
-                name="rare_gain_more",
-                statement="The encoding lowers the test loss more for the rarest tenth of the "
-                "tokens than for the most frequent one (our check).",
-                source=V5,
-                predicate=DiffersMore(
-                    "loss",
-                    LSTM,
-                    ENCODING,
-                    Contrast("tenth", treated=RAREST, baseline=COMMONEST),
-                    "core.kind",
-                    sign=-1,
-                ),
-                table=TENTHS,
-            ),
-            Claim(
-                name="rare_gain",
-                statement="The encoding lowers the test loss for the rarest tenth of the tokens "
-                "(our check).",
-                source=V5,
-                predicate=Differs("loss", {**LSTM, "tenth": RAREST}, ENCODING, "tenth", sign=-1),
-                table=TENTHS,
-            ),
-            FASTER,
-            WORSE,
-        ),
-        "same_loss",
-        "rare_gain_more",
-    ),
+    claims=with_primary((*REAL_CLAIMS, FASTER, WORSE), "same_loss", "rare_gain_more"),
     figure=lay_out("tenth", "loss", table=TENTHS),
     more_figures={"perplexity": FIGURE, "training_loss": TRAINING_LOSS},
     labels={

@@ -13,22 +13,14 @@ docs/evidence/plan.md.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from pernn.lab.runs import RunSpec
 
-from .comparisons import LABELS, PLACE, encoding_helps, labels, lay_out
+from .comparisons import ACCURACY, LABELS, PLACE, encoding_helps, labels, lay_out
 from .experiment import Columns, Experiment
-from .grids import (
-    MASTERY_TRAINING,
-    RATE,
-    SMALL,
-    VALIDATION_SEEDS,
-    brief,
-    cores,
-    grids,
-    widths,
-)
-from .predicates import Choice, Claim, with_primary
+from .grids import MASTERY, RATE, SMALL, VALIDATION_SEEDS, VOCABULARY, brief, cores, grids
+from .predicates import Choice, Claim, qualified, with_primary
 from .tuning import at_best, over_values
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
@@ -63,7 +55,9 @@ def tuned(
     return replace(
         experiment,
         name=name,
-        scales={scale: _at_rates(specs, rates) for scale, specs in experiment.scales.items()},
+        scales={
+            scale: partial(_at_rates, specs, rates) for scale, specs in experiment.scales.items()
+        },
         claims=tuple(
             found for one in claims for found in _claims(wanted[one], layout.metrics[0], rates)
         ),
@@ -75,28 +69,23 @@ def tuned(
 
 def _at_rates(
     specs: Callable[[], tuple[RunSpec, ...]], rates: tuple[float, ...]
-) -> Callable[[], tuple[RunSpec, ...]]:
+) -> tuple[RunSpec, ...]:
     """Return a grid at several rates, with validation seeds last; seeds stay outermost."""
-
-    def at_rates() -> tuple[RunSpec, ...]:
-        final = specs()
-        more = (spec.override({"seed": seed}) for seed in VALIDATION_SEEDS for spec in final)
-        every = dict.fromkeys((*final, *more))
-        return tuple(spec.override({RATE: rate}) for spec in every for rate in rates)
-
-    return at_rates
+    final = specs()
+    more = (spec.override({"seed": seed}) for seed in VALIDATION_SEEDS for spec in final)
+    every = dict.fromkeys((*final, *more))
+    return tuple(spec.override({RATE: rate}) for spec in every for rate in rates)
 
 
 def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
     best = Choice(RATE, metric, VALIDATION_SEEDS)
-    statement = claim.statement.rstrip(".")
     return [
         at_best(claim, RATE, metric),
         *(
-            replace(
+            qualified(
                 claim,
-                name=f"{claim.name}_at_{rate:g}",
-                statement=f"{statement}, both networks at a peak rate of {rate:g} (our check).",
+                f"_at_{rate:g}",
+                f", both networks at a peak rate of {rate:g} (our check)",
                 choice=replace(best, value=rate),
                 primary=False,
             )
@@ -105,7 +94,8 @@ def _claims(claim: Claim, metric: str, rates: tuple[float, ...]) -> list[Claim]:
     ]
 
 
-FIGURE = lay_out("task.vocab_size", "token_accuracy", x_base=2)
+FIGURE = lay_out(VOCABULARY, ACCURACY, x_base=2)
+HELPS = [encoding_helps(core, PLACE if core != "elman" else PLACE[1]) for core in KINDS]
 UNTUNED = Experiment(
     name="learning_rate",
     scales=grids(
@@ -116,11 +106,7 @@ UNTUNED = Experiment(
         # The published sizes where vanilla networks fall short.
         paper=({}, cores(elman=8, gru=64, lstm=1_024)),
     ),
-    claims=with_primary(
-        [encoding_helps(core, PLACE if core != "elman" else PLACE[1]) for core in KINDS],
-        "encoding_helps_gru",
-        "encoding_helps_lstm",
-    ),
+    claims=with_primary(HELPS, "encoding_helps_gru", "encoding_helps_lstm"),
     figure=FIGURE,
     labels=labels(FIGURE, *KINDS),
 )
@@ -139,27 +125,27 @@ NETWORKS = grids(
     {},
     demo=(brief(length=8, size=64, updates=300), cores(**VOCABULARIES)),
     # The networks of `vocabulary_size`; a night on two CPU cores, at chosen rates.
-    small=({"task.length": 8, **widths(64), **MASTERY_TRAINING}, cores(**VOCABULARIES)),
+    small=(MASTERY, cores(**VOCABULARIES)),
     paper=({}, cores(gru=(64, 256), lstm=(1_024, 16_384))),
 )
 
 
 def _helps(core: str) -> Claim:
-    plain = at_best(encoding_helps(core, PLACE), RATE, "token_accuracy")
+    plain = at_best(encoding_helps(core, PLACE), RATE, ACCURACY)
     predicate = replace(plain.predicate, required=VOCABULARIES[core])
     return replace(plain, predicate=predicate, primary=True)
 
 
-OVER_RATES = over_values(FIGURE, RATE, ("core.kind", "task.vocab_size"))
+OVER_RATES = over_values(FIGURE, RATE, ("core.kind", VOCABULARY))
 
 TUNED_VOCABULARY_SIZE = Experiment(
     name="tuned_vocabulary_size",
-    scales={scale: _at_rates(specs, TRIED[scale]) for scale, specs in NETWORKS.items()},
+    scales={scale: partial(_at_rates, specs, TRIED[scale]) for scale, specs in NETWORKS.items()},
     claims=tuple(_helps(core) for core in VOCABULARIES),
     figure=OVER_RATES,
     more_figures={
         # One row: each network at the vocabulary that tells most of it.
-        "headline": replace(OVER_RATES, contrast=None, where={"task.vocab_size": (128, 512)})
+        "headline": replace(OVER_RATES, contrast=None, where={VOCABULARY: (128, 512)})
     },
     labels={
         "headline": "Reversing 8 random tokens, at each peak learning rate",

@@ -8,6 +8,7 @@ appendix A.3; version 1, appendices C.1 and C.2, figures 11 and 12.
 """
 
 from .comparisons import (
+    ACCURACY,
     PAPER_SETTING,
     claims_about,
     encoding_helps,
@@ -18,7 +19,22 @@ from .comparisons import (
     no_gain,
 )
 from .experiment import Experiment
-from .grids import ENCODING, POWERS, SMALL, brief, cores, crossed, each, encodings, grids, kinds
+from .grids import (
+    ENCODING,
+    LSTM,
+    POWERS,
+    SMALL,
+    UPDATES,
+    VOCABULARY,
+    brief,
+    cores,
+    crossed,
+    each,
+    encodings,
+    grids,
+    kinds,
+    vocabularies,
+)
 from .predicates import (
     PLANNED,
     AtLeast,
@@ -34,73 +50,60 @@ from .predicates import (
 )
 
 ADDING = (Place("v3", "appendix A.1 and Fig. 7"), Place("v5", "appendix A.1"))
-FIGURE = lay_out("task.vocab_size", "token_accuracy")
+ADDING_CLAIMS = (encoding_helps("lstm", ADDING), gain_grows("lstm", ADDING))
+FIGURE = lay_out(VOCABULARY, ACCURACY)
 
 DELAYED_ADDITION = Experiment(
     name="delayed_addition",
     scales=grids(
-        {"task.kind": "delayed_addition", "core.kind": "lstm"},
+        {"task.kind": "delayed_addition", **LSTM},
         # Minutes, and half an hour, on two CPU cores.
-        demo=(brief(length=8, size=128, updates=1_200), each("task.vocab_size", [8, 16, 24])),
-        small=(SMALL, each("task.vocab_size", [8, 16, 32])),
+        demo=(brief(length=8, size=128, updates=1_200), vocabularies(8, 16, 24)),
+        small=(SMALL, vocabularies(8, 16, 32)),
         # Twice the usual updates.
-        paper=(
-            {"task.length": 16, "training.iterations": 600_000},
-            each("task.vocab_size", [896, 960, 1024, 1088]),
-        ),
+        paper=({"task.length": 16, UPDATES: 600_000}, vocabularies(896, 960, 1024, 1088)),
     ),
-    claims=with_primary(
-        [encoding_helps("lstm", ADDING), gain_grows("lstm", ADDING)], "encoding_helps_lstm"
-    ),
+    claims=with_primary(ADDING_CLAIMS, "encoding_helps_lstm"),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),
 )
 
+LOOKING_UP = Place("v5", "appendix A.3")
+
 PREDECESSOR_QUERY = Experiment(
     name="predecessor_query",
     scales=grids(
-        {"task.kind": "predecessor_query", "core.kind": "lstm"},
+        {"task.kind": "predecessor_query", **LSTM},
         # Minutes, and an hour, on two CPU cores.
-        demo=(brief(length=8, size=128, updates=1_700), each("task.vocab_size", [16, 32, 48])),
-        small=(
-            {**SMALL, "training.iterations": 16_000},
-            each("task.vocab_size", [8, 12, 16]),
-        ),
-        paper=({"task.length": 16}, each("task.vocab_size", [512, 640, 768, 896, 1024])),
+        demo=(brief(length=8, size=128, updates=1_700), vocabularies(16, 32, 48)),
+        small=({**SMALL, UPDATES: 16_000}, vocabularies(8, 12, 16)),
+        paper=({"task.length": 16}, vocabularies(512, 640, 768, 896, 1024)),
     ),
-    claims=with_primary(
-        [encoding_helps("lstm", Place("v5", "appendix A.3"))], "encoding_helps_lstm"
-    ),
+    claims=with_primary([encoding_helps("lstm", LOOKING_UP)], "encoding_helps_lstm"),
     figure=FIGURE,
     labels=labels(FIGURE, "lstm"),
 )
 
 WAITING = Place("v1", "appendix C.1 and Fig. 11")
+WAIT = "task.hold_time"
 HOLD_TIMES = (60, 70, 80, 90, 100)
-WAITS = lay_out("task.hold_time", "token_accuracy", "solved", "stuck")
-
+WAITS = lay_out(WAIT, ACCURACY, "solved", "stuck")
+MEMORY = {"task.kind": "copying_memory", VOCABULARY: 8, **LSTM}
 NO_HELP = Claim(
-    name="no_help_lstm",
-    statement="The encoding does not improve the LSTM's token accuracy.",
-    source=WAITING,
-    predicate=no_gain({"core.kind": "lstm"}, ENCODING, "task.hold_time"),
+    "no_help_lstm",
+    "The encoding does not improve the LSTM's token accuracy.",
+    WAITING,
+    no_gain(LSTM, ENCODING, WAIT),
 )
 
 
 def _all_or_nothing(length: int, holds: Cells) -> list[Claim]:
+    ends = (1.0, 1 / 8)
+    error = f"ours: above the error of measuring a share in {1024 * length:,} tokens"
     return claims_about(
         "all_or_nothing_{encoding}",
         "Every {encoding} LSTM ends perfect or at chance, 0.125",
-        lambda here: EveryTrial(
-            "token_accuracy",
-            {**here, "task.length": length},
-            cells="task.hold_time",
-            required=holds,
-            values=(1.0, 1 / 8),
-            tolerance=0.01,
-            tolerance_origin="ours: above the error of measuring a share in "
-            f"{1024 * length:,} tokens",
-        ),
+        EveryTrial(ACCURACY, {"task.length": length}, WAIT, holds, ends, 0.01, error),
         encodings(),
         WAITING,
     )
@@ -109,58 +112,43 @@ def _all_or_nothing(length: int, holds: Cells) -> list[Claim]:
 COPYING_MEMORY = Experiment(
     name="copying_memory",
     scales=grids(
-        {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"},
+        MEMORY,
         # Minutes, and an hour or two, on two CPU cores: fewer tokens, held for less time.
-        demo=(brief(length=4, size=128, updates=1_000), each("task.hold_time", [5, 10, 20])),
-        small=({**SMALL, "task.length": 5}, each("task.hold_time", [20, 30, 40])),
-        paper=({"task.length": 10}, each("task.hold_time", HOLD_TIMES)),
+        demo=(brief(length=4, size=128, updates=1_000), each(WAIT, [5, 10, 20])),
+        small=({**SMALL, "task.length": 5}, each(WAIT, [20, 30, 40])),
+        paper=({"task.length": 10}, each(WAIT, HOLD_TIMES)),
     ),
-    claims=with_primary(
-        (NO_HELP, *_all_or_nothing(10, HOLD_TIMES)),
-        "no_help_lstm",
-    ),
+    claims=with_primary((NO_HELP, *_all_or_nothing(10, HOLD_TIMES)), "no_help_lstm"),
     figure=WAITS,
     labels=labels(WAITS, "lstm"),
+)
+
+SHORT_WAITS_CLAIMS = (
+    Claim(
+        "no_more_solved",
+        "The encoding does not raise the share of LSTMs that solve the task.",
+        WAITING,
+        no_gain(LSTM, ENCODING, WAIT, 0.1, "ours: a tenth of the trials", "solved"),
+    ),
+    NO_HELP,
+    Claim(
+        "sooner_lstm",
+        "The encoding lets the LSTM learn sooner (our check).",
+        WAITING,
+        Sooner(0.9, LSTM, ENCODING, WAIT),
+    ),
+    *_all_or_nothing(5, PLANNED),
 )
 
 SHORT_WAITS = Experiment(
     name="short_waits",
     scales=grids(
-        {"task.kind": "copying_memory", "task.vocab_size": 8, "core.kind": "lstm"},
-        demo=(brief(length=4, size=64, updates=1_000), each("task.hold_time", [2, 5])),
+        MEMORY,
+        demo=(brief(length=4, size=64, updates=1_000), each(WAIT, [2, 5])),
         # So short that LSTMs can solve it.
-        small=(
-            {**SMALL, "task.length": 5, "training.iterations": 16_000},
-            each("task.hold_time", [5, 10, 15]),
-        ),
+        small=({**SMALL, "task.length": 5, UPDATES: 16_000}, each(WAIT, [5, 10, 15])),
     ),
-    claims=with_primary(
-        (
-            Claim(
-                name="no_more_solved",
-                statement="The encoding does not raise the share of LSTMs that solve the task.",
-                source=WAITING,
-                predicate=Differs(
-                    "solved",
-                    {"core.kind": "lstm"},
-                    ENCODING,
-                    "task.hold_time",
-                    sign=-1,
-                    margin=-0.1,
-                    margin_origin="ours: a tenth of the trials",
-                ),
-            ),
-            NO_HELP,
-            Claim(
-                name="sooner_lstm",
-                statement="The encoding lets the LSTM learn sooner (our check).",
-                source=WAITING,
-                predicate=Sooner(0.9, {"core.kind": "lstm"}, ENCODING, "task.hold_time"),
-            ),
-            *_all_or_nothing(5, PLANNED),
-        ),
-        "no_more_solved",
-    ),
+    claims=with_primary(SHORT_WAITS_CLAIMS, "no_more_solved"),
     figure=WAITS,
     labels=labels(WAITS, "lstm"),
     rules={"small": "2026-12"},
@@ -171,92 +159,63 @@ LARGE = tuple(size for size in POWERS if size >= 512)
 BEYOND = tuple(size for size in POWERS if size > 512)
 TASKS = each("task.kind", ["sorting", "reverse_ordering"])
 """Sorting, and the task that the text compares it with, at the same settings."""
+RULE = Contrast("task.kind", treated="sorting", baseline="reverse_ordering")
 SORTING_ALONE = {"task.kind": "sorting"}
 V1 = Place("v1", "appendix C.2 and Fig. 12")
 V3 = Place("v3", "appendix A.2 and Fig. 8")
-NETWORKS = crossed(kinds(*KINDS), encodings())
+SORTED = crossed([SORTING_ALONE], kinds(*KINDS), encodings())
+GATED = crossed([SORTING_ALONE], kinds("gru", "lstm"))
+ELMAN_64 = {**SORTING_ALONE, "core.kind": "elman", VOCABULARY: 64}
+ASCENDING = "ascending_pair_share"
 
 SORTING_CLAIMS = (
     *claims_about(
         "encoding_helps_{core}",
         "In sorting, the encoding raises the {core}'s token accuracy",
-        lambda here: Differs(
-            "token_accuracy", {**SORTING_ALONE, **here}, ENCODING, "task.vocab_size"
-        ),
-        kinds("gru", "lstm"),
+        Differs(ACCURACY, {}, ENCODING, VOCABULARY),
+        GATED,
         (V3, V1),
     ),
     Claim(
-        name="elman_gains_at_64",
-        statement="At K = 64 the encoding raises the Elman network's accuracy slightly (the text: "
-        "by 2.09 points on average).",
-        source=V1,
-        predicate=Differs(
-            "token_accuracy",
-            {**SORTING_ALONE, "core.kind": "elman", "task.vocab_size": 64},
-            ENCODING,
-            cells="task.vocab_size",
-            required=(64,),
-        ),
+        "elman_gains_at_64",
+        "At K = 64 the encoding raises the Elman network's accuracy slightly (the text: by 2.09 "
+        "points on average).",
+        V1,
+        Differs(ACCURACY, ELMAN_64, ENCODING, VOCABULARY, required=(64,)),
         paper_value=0.0209,
     ),
     *claims_about(
         "smaller_gain_{core}",
         "The {core} gains less from the encoding in sorting than in reversing",
-        lambda here: DiffersMore(
-            "token_accuracy",
-            here,
-            ENCODING,
-            Contrast("task.kind", treated="sorting", baseline="reverse_ordering"),
-            cells="task.vocab_size",
-            sign=-1,
-        ),
+        DiffersMore(ACCURACY, {}, ENCODING, RULE, VOCABULARY, sign=-1),
         kinds(*KINDS),
         {"elman": V1, "gru": (V3, V1), "lstm": (V3, V1)},
     ),
     *claims_about(
         "tolerates_large_{core}",
         "Beyond K = 512 the encoded {core} is above the vanilla one",
-        lambda here: Differs(
-            "token_accuracy",
-            {**SORTING_ALONE, **here, "task.vocab_size": BEYOND},
-            ENCODING,
-            cells="task.vocab_size",
-        ),
-        kinds("gru", "lstm"),
+        Differs(ACCURACY, {VOCABULARY: BEYOND}, ENCODING, VOCABULARY),
+        GATED,
         V1,
     ),
     *claims_about(
         "falls_{core}_{encoding}",
         "The {encoding} {core}'s token accuracy falls with K from K = 512 on",
-        lambda here: falls({**SORTING_ALONE, **here, "task.vocab_size": LARGE}),
-        NETWORKS,
+        falls({VOCABULARY: LARGE}),
+        SORTED,
         V1,
     ),
     *claims_about(
         "ascends_{core}_{encoding}",
         "At every K, over 99.9 % of the {encoding} {core}'s neighbouring outputs ascend (pairs, as "
         "the published program counts)",
-        lambda here: AtLeast(
-            "ascending_pair_share",
-            {**PAPER_SETTING, **SORTING_ALONE, **here},
-            cells="task.vocab_size",
-            required=POWERS,
-            threshold=0.999,
-            threshold_origin="the text's",
-        ),
-        NETWORKS,
+        AtLeast(ASCENDING, {}, VOCABULARY, POWERS, 0.999, "the text's"),
+        crossed([PAPER_SETTING], SORTED),
         V1,
     ),
 )
-ORDER = lay_out(
-    "task.vocab_size",
-    "token_accuracy",
-    "ascending_pair_share",
-    "ascending_sequence_share",
-    x_base=2,
-    rows="task.kind",
-)
+SHARES = (ASCENDING, "ascending_sequence_share")
+ORDER = lay_out(VOCABULARY, ACCURACY, *SHARES, x_base=2, rows="task.kind")
 
 SORTING = Experiment(
     name="sorting",
@@ -265,12 +224,12 @@ SORTING = Experiment(
         # Minutes, and an hour or two, on two CPU cores.
         demo=(
             brief(length=16, size=128, updates=380),
-            each("task.vocab_size", [4, 16, 64]),
+            vocabularies(4, 16, 64),
             TASKS,
             kinds(*KINDS),
         ),
         small=(SMALL, cores(elman=(8, 64), gru=(16, 64), lstm=(64, 192)), TASKS),
-        paper=({}, each("task.vocab_size", POWERS), TASKS, kinds(*KINDS)),
+        paper=({}, vocabularies(*POWERS), TASKS, kinds(*KINDS)),
     ),
     claims=with_primary(SORTING_CLAIMS, "smaller_gain_gru", "smaller_gain_lstm"),
     figure=ORDER,

@@ -17,22 +17,26 @@ the question is that of version 3, figure 2.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
-from .comparisons import CORES, LABELS, PLACE, claims_about, labels, lay_out, no_gain
+from .comparisons import ACCURACY, LABELS, PLACE, WORDS, claims_about, labels, lay_out, no_gain
 from .experiment import Experiment
 from .grids import (
     BATCH,
     DEMO_PACED,
     DEMO_TRAINING,
+    ENCODED,
     ENCODING,
     HOT,
     SMALL,
     SMALL_PACED,
     SMALL_SEEDS,
+    UPDATES,
+    VANILLA,
+    VOCABULARY,
     Settings,
     at,
     cores,
-    encodings,
     first_seeds,
     grids,
     kinds,
@@ -40,7 +44,6 @@ from .grids import (
 )
 from .predicates import Claim, Contrast, Differs, DiffersMore, Place, with_primary
 
-UPDATES = "training.iterations"
 TRAININGS = {
     "paper": {UPDATES: 300_000, BATCH: 512},
     "small": {UPDATES: 8_000, BATCH: 64},
@@ -55,30 +58,31 @@ FACTORS = {
 
 def _conditions(scale: str) -> Sequence[Settings]:
     """Return vanilla networks with 1, 2 and 4 times the training, and encoded ones."""
-    vanilla, encoded = encodings()
     more = [{path: n * times} for path, n in TRAININGS[scale].items() for times in (2, 4)]
-    return [vanilla, *({**vanilla, **one} for one in more), encoded]
+    return [VANILLA, *({**VANILLA, **one} for one in more), ENCODED]
 
 
 def _neither_helps(scale: str, core: str, factor: str, times: int) -> list[Claim]:
     # The other factor stays normal.
-    where = {path: value for path, value in TRAININGS[scale].items() if path != factor}
+    others = {path: value for path, value in TRAININGS[scale].items() if path != factor}
     normal = TRAININGS[scale][factor]
     said = FACTORS[factor].format(more=normal * times, normal=normal)
+    contrast = Contrast(factor, treated=normal * times, baseline=normal)
     return claims_about(
         f"{factor.partition('.')[2]}_{times}x_{{core}}_{scale}",
         f"{said} the vanilla {{core}} ({scale} scale)",
-        lambda here: no_gain(
-            {**here, "encoding.kind": ENCODING.baseline, **where},
-            Contrast(factor, treated=normal * times, baseline=normal),
-            "task.vocab_size",
-        ),
+        no_gain({**VANILLA, **others}, contrast, VOCABULARY),
         kinds(core),
         (Place("v3", "section 4.2"), Place("v5", "section 4.1")),
     )
 
 
-FIGURE = lay_out(UPDATES, "token_accuracy", rows=BATCH, contrast=None, x_base=2)
+CLAIMS = [
+    claim
+    for one in product(TRAININGS, ("gru", "lstm"), FACTORS, (2, 4))
+    for claim in _neither_helps(*one)
+]
+FIGURE = lay_out(UPDATES, ACCURACY, rows=BATCH, contrast=None, x_base=2)
 
 MORE_TRAINING = Experiment(
     name="more_training",
@@ -94,17 +98,7 @@ MORE_TRAINING = Experiment(
         small=({**SMALL, **TRAININGS["small"]}, cores(gru=64, lstm=192), _conditions("small")),
         paper=(TRAININGS["paper"], cores(gru=64, lstm=1024), _conditions("paper")),
     ),
-    claims=with_primary(
-        [
-            claim
-            for scale in TRAININGS
-            for core in ("gru", "lstm")
-            for factor in FACTORS
-            for times in (2, 4)
-            for claim in _neither_helps(scale, core, factor, times)
-        ],
-        "*_4x_*_small",
-    ),
+    claims=with_primary(CLAIMS, "*_4x_*_small"),
     figure=FIGURE,
     labels=labels(FIGURE, "gru", "lstm", "none", "sinusoidal"),
 )
@@ -126,34 +120,28 @@ FRESH = first_seeds(24)[8:]
 def _helps(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     return Claim(
-        name=f"encoding_helps_{arm}",
-        statement=f"The encoding raises the accuracy of the {CORES[core]} that is trained {said} "
-        "(our check).",
-        source=PLACE,
-        predicate=Differs("token_accuracy", where, ENCODING, "task.vocab_size"),
+        f"encoding_helps_{arm}",
+        f"The encoding raises the accuracy of the {WORDS[core]} that is trained {said} (our "
+        "check).",
+        PLACE,
+        Differs(ACCURACY, where, ENCODING, VOCABULARY),
     )
 
 
 def _gains_less(arm: str, core: str) -> Claim:
     said, where = ARMS[arm]
     ((column, treated),) = where.items()
+    contrast = Contrast(column, treated, None, treated_where=where, baseline_where=ADAM)
     return Claim(
-        name=f"gains_less_{arm}",
-        statement=f"The {CORES[core]} that is trained {said} gains less from the encoding than "
-        "that by Adam (our check).",
-        source=PLACE,
-        predicate=DiffersMore(
-            "token_accuracy",
-            {},
-            ENCODING,
-            Contrast(column, treated, None, treated_where=where, baseline_where=ADAM),
-            "task.vocab_size",
-            sign=-1,
-        ),
+        f"gains_less_{arm}",
+        f"The {WORDS[core]} that is trained {said} gains less from the encoding than that by Adam "
+        "(our check).",
+        PLACE,
+        DiffersMore(ACCURACY, {}, ENCODING, contrast, VOCABULARY, sign=-1),
     )
 
 
-BY_OPTIMIZER = lay_out("task.vocab_size", "token_accuracy", panels=(OPTIMIZER, FROZEN))
+BY_OPTIMIZER = lay_out(VOCABULARY, ACCURACY, panels=(OPTIMIZER, FROZEN))
 
 
 def _experiment(
@@ -161,26 +149,17 @@ def _experiment(
 ) -> Experiment:
     """Return arms × encodings of one core at the hot cell; a quarter or half of an hour."""
     arms = [{path: value for path, value in one.items() if value} for _, one in ARMS.values()]
+    less = (_gains_less(arm, core) for arm in ("sign", "frozen", "sgd"))
+    helps = (_helps(arm, core) for arm in ARMS)
     return Experiment(
         name=name,
         scales=grids(
             at(HOT),
             demo=(DEMO_PACED, cores(**{core: sizes[0]}), arms),
-            small=(
-                {**SMALL_PACED, "training.iterations": updates},
-                cores(**{core: sizes[1]}),
-                arms,
-            ),
+            small=({**SMALL_PACED, UPDATES: updates}, cores(**{core: sizes[1]}), arms),
             seeds={"small": seeds},
         ),
-        claims=with_primary(
-            (
-                *(_gains_less(arm, core) for arm in ("sign", "frozen", "sgd")),
-                *(_helps(arm, core) for arm in ARMS),
-            ),
-            "gains_less_sign",
-            "gains_less_frozen",
-        ),
+        claims=with_primary((*less, *helps), "gains_less_sign", "gains_less_frozen"),
         figure=BY_OPTIMIZER,
         labels={
             "None, None": "Adam",

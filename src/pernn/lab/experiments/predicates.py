@@ -63,9 +63,13 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class _Bounded:
+class _OfMetric:
     metric: str
     where: Where
+
+
+@dataclass(frozen=True)
+class _Bounded(_OfMetric):
     cells: str
     required: Cells
     threshold: float
@@ -95,7 +99,7 @@ class AtMost(_Bounded):
 
 
 @dataclass(frozen=True)
-class Differs:
+class Differs(_OfMetric):
     """Sign of the paired difference, averaged over cells within a seed.
 
     Each cell is shown beside the average, and the verdict says if cells disagree in sign.
@@ -112,8 +116,6 @@ class Differs:
         ConfigError: If a margin has no origin.
     """
 
-    metric: str
-    where: Where
     contrast: Contrast
     cells: str
     required: Cells = PLANNED
@@ -126,7 +128,7 @@ class Differs:
 
 
 @dataclass(frozen=True)
-class Equivalent:
+class Equivalent(_OfMetric):
     """In every cell, the paired difference lies within ± a margin ("ties", "marginal").
 
     Two one-sided tests per cell; no average is taken, in which opposite signs could cancel.
@@ -142,8 +144,6 @@ class Equivalent:
         ConfigError: If the margin is not positive.
     """
 
-    metric: str
-    where: Where
     contrast: Contrast
     cells: str
     required: Cells
@@ -158,7 +158,7 @@ class Equivalent:
 
 
 @dataclass(frozen=True)
-class DiffersMore:
+class DiffersMore(_OfMetric):
     """Larger contrast on one side of `between` than on the other.
 
     Per seed and cell it is (treated − baseline) where `between` is treated, less (treated −
@@ -172,8 +172,6 @@ class DiffersMore:
         sign: +1 if it should be larger, −1 if smaller.
     """
 
-    metric: str
-    where: Where
     contrast: Contrast
     between: Contrast
     cells: str
@@ -187,7 +185,7 @@ class DiffersMore:
 
 
 @dataclass(frozen=True)
-class Grows:
+class Grows(_OfMetric):
     """Sign of a metric's least-squares slope per doubling of a column.
 
     At least two distinct values of `along` are needed, else the claim was not run.
@@ -199,8 +197,6 @@ class Grows:
         sign: +1 if it should grow, −1 if it should fall.
     """
 
-    metric: str
-    where: Where
     contrast: Contrast | None
     along: str
     required: Cells = PLANNED
@@ -208,7 +204,7 @@ class Grows:
 
 
 @dataclass(frozen=True)
-class LimitNear:
+class LimitNear(_OfMetric):
     """Limit of `along` for a threshold, near a number.
 
     The limit is the largest value up to which the threshold always holds.
@@ -222,8 +218,6 @@ class LimitNear:
         threshold_origin: Whose number the threshold is, in one phrase.
     """
 
-    metric: str
-    where: Where
     along: str
     required: Cells
     threshold: float
@@ -232,7 +226,7 @@ class LimitNear:
 
 
 @dataclass(frozen=True)
-class EveryTrial:
+class EveryTrial(_OfMetric):
     """Every trial at one of a few values: perfect or at chance.
 
     This is no statement about a mean, so no interval decides it. One counterexample refutes a
@@ -251,8 +245,6 @@ class EveryTrial:
         ConfigError: If there is no value, or the tolerance is not positive.
     """
 
-    metric: str
-    where: Where
     cells: str
     required: Cells
     values: tuple[float, ...]
@@ -399,6 +391,12 @@ def with_primary(claims: Iterable[Claim], *names: str) -> tuple[Claim, ...]:
         raise ConfigError(f"primary claims that are none of the claims: {', '.join(unknown)}")
     primary = {one for found in chosen.values() for one in found}
     return tuple(replace(one, primary=one.name in primary) for one in claims)
+
+
+def qualified(claim: Claim, suffix: str, words: str, **changes: Any) -> Claim:
+    """Return a claim of fewer trials, told apart by name and statement."""
+    statement = f"{claim.statement.rstrip('.')}{words}."
+    return replace(claim, name=f"{claim.name}{suffix}", statement=statement, **changes)
 
 
 def _check_origin(margin: float, origin: str) -> None:

@@ -11,11 +11,12 @@ factor everywhere.
 Source: ours; the question is that of Morita (2024), version 3, figure 2.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from .comparisons import CORES, LABELS, PLACE, claims_about, labels, lay_out
+from .comparisons import ACCURACY, PLACE, WORDS, claims_about, labels, lay_out, named
 from .experiment import Experiment, FigureLayout
 from .grids import (
     BATCH,
@@ -23,10 +24,12 @@ from .grids import (
     DEMO_PACED,
     ENCODING,
     HOT,
+    LSTM,
     PAPER_PACED,
     RATE,
     SMALL_PACED,
     TENTH,
+    VOCABULARY,
     Cell,
     Settings,
     at,
@@ -47,6 +50,7 @@ from .predicates import (
 )
 
 LEVEL = 0.9
+PACE = pace_column(LEVEL)
 GAIN = Contrast("encoding.kind", treated=ENCODING.baseline, baseline=ENCODING.treated)
 """Of log2 updates: how much longer the vanilla network takes."""
 
@@ -55,7 +59,10 @@ CELLS = (COLD, (0.005, 128), (0.01, 256), (0.005, 64), (0.01, 128), HOT)
 
 ENDS = {"hot": HOT, "cold": COLD}
 
-SINGLE_BATCH: dict[str, Settings] = {"gru": {}, "lstm": {BATCH: COLD[1]}}
+ONE_BATCH: Mapping[str, Settings] = {
+    "gru": {"core.kind": "gru"},
+    "lstm": {"core.kind": "lstm", BATCH: COLD[1]},
+}
 """Core → what selects its cells of one batch size; the GRU has no others."""
 
 
@@ -75,11 +82,7 @@ def either(rate: float) -> Settings:
     return {RATE: (rate, rate / TENTH)}
 
 
-def gain_grows(
-    along: str, where: Settings, sign: Literal[1, -1] = 1, level: float = LEVEL
-) -> Grows:
-    """State that the saved factor of updates grows with a setting."""
-    return Grows(pace_column(level), where, GAIN, along=along, sign=sign)
+WHEN_COLD: Settings = {BATCH: COLD[1], **either(COLD[0])}
 
 
 def factors(x: str, panel: str, **more: Any) -> FigureLayout:
@@ -88,38 +91,22 @@ def factors(x: str, panel: str, **more: Any) -> FigureLayout:
     return lay_out(x, *levels, panels=("core.kind", panel), form="factors", **more)
 
 
+HALF = "ours: half of the published log2 factor at the hot cell, at least 1.4"
+
+
 def _same(cell: Cell, other: Cell) -> Claim:
     (rate, batch), (other_rate, other_batch) = cell, other
+    cells = Contrast(BATCH, batch, other_batch, either(rate), either(other_rate))
     return Claim(
-        name=f"same_gain_{rate:g}_{batch}_and_{other_rate:g}_{other_batch}",
-        statement=f"At rate {rate:g} and batch {batch} the encoding saves the LSTM the same factor "
-        f"of updates to {LEVEL} as at {other_rate:g} and {other_batch}, equally hot (our check).",
-        source=PLACE,
-        predicate=Equivalent(
-            pace_column(LEVEL),
-            {"core.kind": "lstm"},
-            GAIN,
-            "task.vocab_size",
-            PLANNED,
-            margin=0.7,
-            margin_origin="ours: half of the published log2 factor at the hot cell, at least 1.4",
-            between=Contrast(
-                BATCH,
-                treated=batch,
-                baseline=other_batch,
-                treated_where=either(rate),
-                baseline_where=either(other_rate),
-            ),
-        ),
+        f"same_gain_{rate:g}_{batch}_and_{other_rate:g}_{other_batch}",
+        f"At rate {rate:g} and batch {batch} the encoding saves the LSTM the same factor of "
+        f"updates to {LEVEL} as at {other_rate:g} and {other_batch}, equally hot (our check).",
+        PLACE,
+        Equivalent(PACE, LSTM, GAIN, VOCABULARY, PLANNED, 0.7, HALF, cells),
     )
 
 
-def _sooner_when_cold(here: Settings, than: str = "none") -> Sooner:
-    where = {**here, BATCH: COLD[1], **either(COLD[0])}
-    return Sooner(LEVEL, where, replace(ENCODING, baseline=than), "task.vocab_size")
-
-
-ours = partial(claims_about, source=PLACE, ours=True)
+ours = partial(claims_about, conditions=kinds("gru", "lstm"), source=PLACE, ours=True)
 
 
 def _rises(core: str) -> list[Claim]:
@@ -127,8 +114,8 @@ def _rises(core: str) -> list[Claim]:
         "gain_rises_with_rate_{core}",
         f"The hotter at equal batches, the larger the factor of updates to {LEVEL} that the "
         "encoding saves the {core}",
-        lambda here: gain_grows(RATE, {**here, **SINGLE_BATCH[core]}),
-        conditions=kinds(core),
+        Grows(PACE, {}, GAIN, along=RATE),
+        conditions=[ONE_BATCH[core]],
     )
 
 
@@ -142,28 +129,24 @@ CLAIMS = (
         "gain_falls_with_batch_{core}",
         "At the highest rate the factor that the encoding saves the {core} falls as the batch "
         "grows",
-        lambda here: gain_grows(BATCH, {**here, **either(HOT[0])}, -1),
+        Grows(PACE, either(HOT[0]), GAIN, along=BATCH, sign=-1),
         conditions=kinds("lstm"),
     ),
     *ours(
         "accuracy_gain_rises_with_rate_{core}",
         "The hotter at equal batches, the larger the {core}'s gain in final accuracy",
-        lambda here: Grows(
-            "token_accuracy", {**here, **SINGLE_BATCH[here["core.kind"]]}, ENCODING, along=RATE
-        ),
-        conditions=kinds("gru", "lstm"),
+        Grows(ACCURACY, {}, ENCODING, along=RATE),
+        conditions=[*ONE_BATCH.values()],
     ),
     *ours(
         "sooner_when_cold_{core}",
         f"The encoding brings the {{core}} to {LEVEL} in fewer updates at the cold cell, too",
-        _sooner_when_cold,
-        conditions=kinds("gru", "lstm"),
+        Sooner(LEVEL, WHEN_COLD, ENCODING, VOCABULARY),
     ),
     *ours(
         "sooner_than_double_when_cold_{core}",
         "At the cold cell the encoded {core} is sooner than the double vanilla one",
-        lambda here: _sooner_when_cold(here, "repeated_embedding"),
-        conditions=kinds("gru", "lstm"),
+        Sooner(LEVEL, WHEN_COLD, replace(ENCODING, baseline="repeated_embedding"), VOCABULARY),
     ),
 )
 FIGURE = factors(RATE, BATCH, x_base=2)
@@ -181,16 +164,20 @@ TEMPERATURE = Experiment(
     ),
     claims=with_primary(CLAIMS, "gain_rises_with_rate_lstm", "same_gain_*"),
     figure=FIGURE,
-    more_figures={"accuracy": replace(FIGURE, metrics=("token_accuracy",), form="points")},
+    more_figures={"accuracy": replace(FIGURE, metrics=(ACCURACY,), form="points")},
     labels={
         **labels(FIGURE, "gru", "lstm", "none", "repeated_embedding", "sinusoidal"),
-        "token_accuracy": LABELS["token_accuracy"],
+        **named(ACCURACY),
         "accuracy": "Final accuracy at the same cells",
     },
     rules={"demo": "2026-12", "small": "2026-12", "paper": "2026-12"},
 )
 
 VOCABULARIES = {"gru": (16, 32, 64, 128), "lstm": (64, 128, 256, 512)}
+THIRD = (
+    "ours: a difference of exponents of 0.2 over three doublings, a third of the LSTM's published "
+    "0.64"
+)
 EARLY = 0.5
 """What every network reaches: the hot vanilla LSTM never has 0.9 at the largest K."""
 
@@ -202,39 +189,36 @@ def both_cells(divisor: int = 1) -> list[Settings]:
 
 def _grows(core: str, cell: str, level: float = LEVEL) -> Claim:
     suffix = "" if level == LEVEL else f"_at_{level:g}"
+    here = {"core.kind": core, **either(ENDS[cell][0])}
     return Claim(
-        name=f"gain_grows_when_{cell}_{core}{suffix}",
-        statement=f"At the {cell} cell the {CORES[core]}'s updates to {level} grow faster with the "
+        f"gain_grows_when_{cell}_{core}{suffix}",
+        f"At the {cell} cell the {WORDS[core]}'s updates to {level} grow faster with the "
         "vocabulary without the encoding than with it (our check).",
-        source=PLACE,
-        predicate=gain_grows(
-            "task.vocab_size", {"core.kind": core, **either(ENDS[cell][0])}, level=level
-        ),
+        PLACE,
+        Grows(pace_column(level), here, GAIN, along=VOCABULARY),
     )
 
 
 def _same_factor(cell: str) -> Claim:
     smallest, *_, largest = VOCABULARIES["gru"]
+    here = {"core.kind": "gru", **either(ENDS[cell][0])}
+    ends = Contrast(VOCABULARY, treated=largest, baseline=smallest)
     return Claim(
-        name=f"same_factor_when_{cell}_gru",
-        statement=f"At the {cell} cell the encoding saves the GRU the same factor of updates to "
-        f"{LEVEL} at K = {largest} as at {smallest} (our check).",
-        source=PLACE,
-        predicate=Equivalent(
-            pace_column(LEVEL),
-            {"core.kind": "gru", **either(ENDS[cell][0])},
-            GAIN,
-            BATCH,
-            PLANNED,
-            margin=0.6,
-            margin_origin="ours: a difference of exponents of 0.2 over three doublings, a third of "
-            "the LSTM's published 0.64",
-            between=Contrast("task.vocab_size", treated=largest, baseline=smallest),
-        ),
+        f"same_factor_when_{cell}_gru",
+        f"At the {cell} cell the encoding saves the GRU the same factor of updates to {LEVEL} at "
+        f"K = {largest} as at {smallest} (our check).",
+        PLACE,
+        Equivalent(PACE, here, GAIN, BATCH, PLANNED, 0.6, THIRD, ends),
     )
 
 
-OVER_VOCABULARIES = factors("task.vocab_size", RATE, x_base=2)
+OVER_VOCABULARIES = factors(VOCABULARY, RATE, x_base=2)
+
+EXPONENT_CLAIMS = (
+    *(_grows(core, cell) for core in ("lstm", "gru") for cell in ENDS),
+    *(_grows("lstm", cell, EARLY) for cell in ENDS),
+    *(_same_factor(cell) for cell in ENDS),
+)
 
 FACTOR_OR_EXPONENT = Experiment(
     name="factor_or_exponent",
@@ -243,28 +227,17 @@ FACTOR_OR_EXPONENT = Experiment(
         demo=(DEMO_PACED, both_cells(), cores(gru=(8, 12, 16), lstm=(8, 16, 32))),
         # A night on two CPU cores; the GRU at K = 64 is that of `temperature`.
         small=(SMALL_PACED, both_cells(), cores(**VOCABULARIES)),
-        paper=(
-            PAPER_PACED,
-            both_cells(TENTH),
-            cores(gru=(16, 64, 256), lstm=(256, 1_024, 4_096)),
-        ),
+        paper=(PAPER_PACED, both_cells(TENTH), cores(gru=(16, 64, 256), lstm=(256, 1_024, 4_096))),
     ),
-    claims=with_primary(
-        (
-            *(_grows(core, cell) for core in ("lstm", "gru") for cell in ENDS),
-            *(_grows("lstm", cell, EARLY) for cell in ENDS),
-            *(_same_factor(cell) for cell in ENDS),
-        ),
-        "gain_grows_when_*_lstm",
-    ),
+    claims=with_primary(EXPONENT_CLAIMS, "gain_grows_when_*_lstm"),
     figure=OVER_VOCABULARIES,
     more_figures={
         "updates": replace(OVER_VOCABULARIES, form="points", contrast=None, y_base=2),
-        "accuracy": replace(OVER_VOCABULARIES, form="points", metrics=("token_accuracy",)),
+        "accuracy": replace(OVER_VOCABULARIES, form="points", metrics=(ACCURACY,)),
     },
     labels={
         **labels(OVER_VOCABULARIES, "gru", "lstm", "none", "sinusoidal"),
-        "token_accuracy": LABELS["token_accuracy"],
+        **named(ACCURACY),
         "updates": "Updates to each accuracy: the slopes are the exponents",
         "accuracy": "Final accuracy of the same trials",
     },

@@ -16,8 +16,8 @@ from pernn.lab.runs import RunSpec
 
 from .comparisons import LABELS
 from .experiment import Columns, Experiment, FigureLayout, names_of
-from .grids import VALIDATION_SEEDS
-from .predicates import Choice, Claim
+from .grids import RATE, VALIDATION_SEEDS
+from .predicates import Choice, Claim, qualified
 
 TUNED = "~"
 """Begins the path of a setting that is tuned."""
@@ -173,14 +173,10 @@ def tune(
 
 def at_best(claim: Claim, column: str, metric: str) -> Claim:
     """Return a claim about conditions at their own best values."""
-    name = "peak rate" if column == "training.learning_rate" else column
-    return replace(
-        claim,
-        name=f"{claim.name}_tuned",
-        statement=f"{claim.statement.rstrip('.')}, each network at its own best {name} "
-        "(our check).",
-        choice=Choice(column, metric, VALIDATION_SEEDS),
-    )
+    name = "peak rate" if column == RATE else column
+    choice = Choice(column, metric, VALIDATION_SEEDS)
+    words = f", each network at its own best {name} (our check)"
+    return qualified(claim, "_tuned", words, choice=choice)
 
 
 def over_values(

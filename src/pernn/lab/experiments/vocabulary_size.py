@@ -3,18 +3,23 @@
 `constant_information` compares the two: the number of possible inputs, K^L, is the same everywhere,
 2^768 at paper scale, as 768 = 2·384 = 3·256 = 6·128 = 12·64. (The text prints 2^796 for the first
 one: a slip, as 4^384 is 2^768.) `infinite_vocabulary` has vectors, of which there are infinitely
-many.
+many. In `vocabulary_extension` a pretrained network learns new ids.
 
-Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3 and 4, appendix B.3 and
-figure 9; version 5, section 4.1.
+Source: Morita (2024), versions 2 and 3, figure 2; version 1, figures 2, 3, 4 and 5, section 4.2,
+appendix B.3 and figure 9; version 5, section 4.1.
 """
 
+from collections.abc import Callable
 from functools import partial
 
+from pernn.lab.runs import RunSpec
+
 from .comparisons import (
-    CORES,
+    ACCURACY,
     OURS,
     PAPER_SETTING,
+    POINT,
+    WORDS,
     Source,
     claims_about,
     encoding_helps,
@@ -27,11 +32,16 @@ from .comparisons import (
 )
 from .experiment import Experiment
 from .grids import (
+    ENCODED,
     ENCODING,
-    MASTERY_TRAINING,
+    LSTM,
+    MASTERY,
     POWERS,
     SMALL,
     SMALL_SEEDS,
+    UPDATES,
+    VANILLA,
+    VOCABULARY,
     Settings,
     brief,
     cores,
@@ -40,13 +50,15 @@ from .grids import (
     encodings,
     grids,
     kinds,
-    widths,
+    vocabularies,
 )
 from .predicates import (
     PLANNED,
     AtLeast,
     Claim,
+    Contrast,
     Differs,
+    DiffersMore,
     Equivalent,
     Grows,
     LimitNear,
@@ -57,47 +69,33 @@ from .predicates import (
 V1 = Place("v1", "section 4.1 and Fig. 2")
 V3 = Place("v3", "section 2.1 and Fig. 2")
 V5 = Place("v5", "section 4.1")
+KINDS = ("elman", "gru", "lstm", "s4d")
+MASTERED = 0.95
 EXCEPTION = 8_192
 """The one vocabulary at which version 1 sees no advantage of the encoded Elman network."""
-KINDS = ("elman", "gru", "lstm", "s4d")
-MASTERY: Settings = {"task.length": 8, **widths(64), **MASTERY_TRAINING}
-
-
-def _at_paper_scale(core: str) -> Settings:
-    return {**PAPER_SETTING, "core.kind": core, "encoding.kind": ENCODING.treated}
+USUAL = {"core.kind": "elman", VOCABULARY: tuple(size for size in POWERS if size != EXCEPTION)}
+UNUSUAL = {**PAPER_SETTING, "core.kind": "elman", VOCABULARY: EXCEPTION}
 
 
 def _masters(core: str, smallest: int, largest: int, source: Source) -> Claim:
+    here = {**PAPER_SETTING, "core.kind": core, **ENCODED}
+    sizes = tuple(size for size in POWERS if smallest <= size <= largest)
     return Claim(
-        name=f"masters_{core}_{smallest}_{largest}",
-        statement=f"The encoded {CORES[core]} reaches 95 % of tokens for K = {smallest} … "
-        f"{largest:,}.",
-        source=source,
-        predicate=AtLeast(
-            "token_accuracy",
-            _at_paper_scale(core),
-            cells="task.vocab_size",
-            required=tuple(size for size in POWERS if smallest <= size <= largest),
-            threshold=0.95,
-            threshold_origin="the text's",
-        ),
+        f"masters_{core}_{smallest}_{largest}",
+        f"The encoded {WORDS[core]} reaches 95 % of tokens for K = {smallest} … {largest:,}.",
+        source,
+        AtLeast(ACCURACY, here, VOCABULARY, sizes, MASTERED, "the text's"),
     )
 
 
 def _limit(core: str, near: int) -> Claim:
+    here = {**PAPER_SETTING, "core.kind": core, **ENCODED}
+    origin = "ours: what the text calls success elsewhere; of limits it gives none"
     return Claim(
-        name=f"limit_{core}",
-        statement=f"The encoded {CORES[core]} reaches the limit of its capacity at K = {near}.",
-        source=V1,
-        predicate=LimitNear(
-            "token_accuracy",
-            _at_paper_scale(core),
-            along="task.vocab_size",
-            required=POWERS,
-            threshold=0.95,
-            threshold_origin="ours: what the text calls success elsewhere; of limits it gives none",
-            near=near,
-        ),
+        f"limit_{core}",
+        f"The encoded {WORDS[core]} reaches the limit of its capacity at K = {near}.",
+        V1,
+        LimitNear(ACCURACY, here, VOCABULARY, POWERS, MASTERED, near, origin),
     )
 
 
@@ -105,7 +103,7 @@ CLAIMS = (
     *claims_about(
         "vanilla_degrades_{core}",
         "The vanilla {core}'s token accuracy falls as the vocabulary grows",
-        lambda here: falls({**here, "encoding.kind": ENCODING.baseline}),
+        falls(VANILLA),
         kinds("gru", "lstm"),
         {"gru": (V3, V5), "lstm": (V3, V5, V1)},
     ),
@@ -113,41 +111,29 @@ CLAIMS = (
     encoding_helps("lstm", (V3, V5, V1)),
     encoding_helps("s4d", V5),
     Claim(
-        name="encoding_helps_elman",
-        statement="The encoding raises the Elman network's token accuracy, except at K = 8,192.",
-        source=V1,
-        predicate=Differs(
-            "token_accuracy",
-            {"core.kind": "elman", "task.vocab_size": tuple(k for k in POWERS if k != EXCEPTION)},
-            ENCODING,
-            cells="task.vocab_size",
-        ),
+        "encoding_helps_elman",
+        "The encoding raises the Elman network's token accuracy, except at K = 8,192.",
+        V1,
+        Differs(ACCURACY, USUAL, ENCODING, VOCABULARY),
     ),
     Claim(
-        name="no_help_elman_8192",
-        statement="At K = 8,192 the encoded Elman network is not above the vanilla one.",
-        source=V1,
-        predicate=Differs(
-            "token_accuracy",
-            {**PAPER_SETTING, "core.kind": "elman", "task.vocab_size": EXCEPTION},
-            ENCODING,
-            cells="task.vocab_size",
-            required=(EXCEPTION,),
-            sign=-1,
-        ),
+        "no_help_elman_8192",
+        "At K = 8,192 the encoded Elman network is not above the vanilla one.",
+        V1,
+        Differs(ACCURACY, UNUSUAL, ENCODING, VOCABULARY, required=(EXCEPTION,), sign=-1),
     ),
     *claims_about(
         "gain_grows_{core}",
         "The {core}'s gain from the encoding grows with the vocabulary (our reading: one condition "
         "stays above 95 % and the other degrades)",
-        lambda here: Grows("token_accuracy", here, ENCODING, along="task.vocab_size"),
+        Grows(ACCURACY, {}, ENCODING, along=VOCABULARY),
         kinds("gru", "lstm"),
         {"gru": V3, "lstm": (V1, V3)},
     ),
     *claims_about(
         "distance_falls_{core}",
         "The encoding lowers the {core}'s Damerau–Levenshtein distance",
-        lambda here: Differs("damerau_levenshtein", here, ENCODING, "task.vocab_size", sign=-1),
+        Differs("damerau_levenshtein", {}, ENCODING, VOCABULARY, sign=-1),
         kinds("gru", "lstm", "s4d"),
         V5,
     ),
@@ -157,25 +143,18 @@ CLAIMS = (
     _limit("elman", 128),
     _limit("gru", 512),
 )
-FIGURE = lay_out("task.vocab_size", "token_accuracy", "damerau_levenshtein", x_base=2)
+FIGURE = lay_out(VOCABULARY, ACCURACY, "damerau_levenshtein", x_base=2)
+FEWER, MORE = (4, 8, 16, 32, 64), (16, 32, 64, 128, 256)
 
 VOCABULARY_SIZE = Experiment(
     name="vocabulary_size",
     scales=grids(
         {},
         # Minutes on two CPU cores: the networks of `small`, for a quarter of its updates.
-        demo=({**MASTERY, "training.iterations": 5_000}, cores(lstm=(32, 192))),
+        demo=({**MASTERY, UPDATES: 5_000}, cores(lstm=(32, 192))),
         # A night on two CPU cores, up to the largest K that the encoded network still masters.
-        small=(
-            MASTERY,
-            cores(
-                gru=(4, 8, 16, 32, 64),
-                lstm=(16, 32, 64, 128, 256),
-                elman=(4, 8, 16, 32, 64),
-                s4d=(16, 32, 64, 128, 256),
-            ),
-        ),
-        paper=({}, each("task.vocab_size", POWERS), kinds(*KINDS)),
+        small=(MASTERY, cores(gru=FEWER, lstm=MORE, elman=FEWER, s4d=MORE)),
+        paper=({}, vocabularies(*POWERS), kinds(*KINDS)),
         seeds={"demo": SMALL_SEEDS},
     ),
     claims=with_primary(
@@ -185,10 +164,31 @@ VOCABULARY_SIZE = Experiment(
     labels=labels(FIGURE, *KINDS),
 )
 
-LONGER = Place("v1", "section 4.1 and Fig. 3")
-TWO_IDS = {"task.vocab_size": 2}
+TWO_IDS = {VOCABULARY: 2}
 RECURRENT = ("elman", "gru", "lstm")
-LENGTHS = lay_out("task.length", "token_accuracy", x_base=2)
+LENGTHS = lay_out("task.length", ACCURACY, x_base=2)
+
+longer = partial(claims_about, source=Place("v1", "section 4.1 and Fig. 3"))
+LONGER_CLAIMS = (
+    *longer(
+        "no_help_{core}",
+        "At K = 2, the encoding does not help the {core} with longer inputs",
+        no_gain(TWO_IDS, ENCODING, "task.length"),
+        kinds(*RECURRENT),
+    ),
+    *longer(
+        "below_{core}",
+        "The encoded {core} scores below the vanilla one at K = 2",
+        no_gain(TWO_IDS, ENCODING, "task.length", 0.0),
+        kinds("elman", "gru"),
+    ),
+    *longer(
+        "{core}_degrades_{encoding}",
+        "The {encoding} {core}'s token accuracy falls with the input length",
+        falls(TWO_IDS, along="task.length"),
+        crossed(kinds("lstm"), encodings()),
+    ),
+)
 
 INPUT_LENGTH = Experiment(
     name="input_length",
@@ -204,32 +204,7 @@ INPUT_LENGTH = Experiment(
         small=({**SMALL, "task.length": 16}, each("task.length", [16, 24, 32])),
         paper=({}, each("task.length", [64, 128, 256, 512])),
     ),
-    claims=with_primary(
-        (
-            *claims_about(
-                "no_help_{core}",
-                "At K = 2, the encoding does not help the {core} with longer inputs",
-                lambda here: no_gain({**here, **TWO_IDS}, ENCODING, "task.length"),
-                kinds(*RECURRENT),
-                LONGER,
-            ),
-            *claims_about(
-                "below_{core}",
-                "The encoded {core} scores below the vanilla one at K = 2",
-                lambda here: no_gain({**here, **TWO_IDS}, ENCODING, "task.length", 0.0),
-                kinds("elman", "gru"),
-                LONGER,
-            ),
-            *claims_about(
-                "{core}_degrades_{encoding}",
-                "The {encoding} {core}'s token accuracy falls with the input length",
-                lambda here: falls({**here, **TWO_IDS}, along="task.length"),
-                crossed(kinds("lstm"), encodings()),
-                LONGER,
-            ),
-        ),
-        "no_help_*",
-    ),
+    claims=with_primary(LONGER_CLAIMS, "no_help_*"),
     figure=LENGTHS,
     labels=labels(LENGTHS, *RECURRENT),
 )
@@ -237,32 +212,30 @@ INPUT_LENGTH = Experiment(
 
 def _of_bits(bits: int, *sizes: int) -> list[Settings]:
     """Pair each vocabulary with the length at which K^L is 2^bits."""
-    return [
-        {"task.vocab_size": size, "task.length": bits // (size.bit_length() - 1)} for size in sizes
-    ]
+    return [{VOCABULARY: size, "task.length": bits // (size.bit_length() - 1)} for size in sizes]
 
 
-SIZES = lay_out("task.vocab_size", "token_accuracy", x_base=2)
+CONSTANT = Place("v1", "section 4.1 and Fig. 4")
+SIZES = lay_out(VOCABULARY, ACCURACY, x_base=2)
 
 CONSTANT_INFORMATION = Experiment(
     name="constant_information",
     scales=grids(
-        {"core.kind": "lstm"},
+        LSTM,
         # Minutes, and an hour or two, on two CPU cores.
         demo=(brief(length=8, size=128, updates=450), _of_bits(96, 4, 8, 64)),
         small=(SMALL, _of_bits(48, 2, 4, 8, 64, 4096)),
         paper=({}, _of_bits(768, 2, 4, 8, 64, 4096)),
     ),
-    claims=with_primary(
-        [gain_grows("lstm", Place("v1", "section 4.1 and Fig. 4"))], "gain_grows_lstm"
-    ),
+    claims=with_primary([gain_grows("lstm", CONSTANT)], "gain_grows_lstm"),
     figure=SIZES,
     labels={
         **labels(SIZES, "lstm"),
-        "task.vocab_size": "Vocabulary size K, with L such that K^L is constant",
+        VOCABULARY: "Vocabulary size K, with L such that K^L is constant",
     },
 )
 
+SIMILARITY, DIMENSION = "cosine_similarity", "task.dimension"
 DIMENSIONS = (8, 16, 32, 64, 128, 256, 512)
 MARGIN = 0.01
 """A difference of cosines below this counts as no discernible effect."""
@@ -273,27 +246,19 @@ INFINITE_CLAIMS = (
         "no_effect_{core}",
         "The encoding has no discernible effect on the {core}'s cosine similarity, in any "
         "dimension",
-        lambda here: Equivalent(
-            "cosine_similarity", here, ENCODING, "task.dimension", PLANNED, MARGIN, OURS
-        ),
+        Equivalent(SIMILARITY, {}, ENCODING, DIMENSION, PLANNED, MARGIN, OURS),
         kinds("gru", "lstm"),
     ),
     *about(
         "harm_{core}",
         "From 64 dimensions on, the encoding lowers the {core}'s cosine similarity",
-        lambda here: Differs(
-            "cosine_similarity",
-            {**here, "task.dimension": DIMENSIONS[3:]},
-            ENCODING,
-            cells="task.dimension",
-            sign=-1,
-        ),
+        Differs(SIMILARITY, {DIMENSION: DIMENSIONS[3:]}, ENCODING, DIMENSION, sign=-1),
         kinds("elman"),
     ),
     *about(
         "falls_{core}_{encoding}",
         "The {encoding} {core}'s cosine similarity falls with the dimension",
-        lambda here: falls(here, "cosine_similarity", "task.dimension"),
+        falls({}, SIMILARITY, DIMENSION),
         crossed(kinds("gru", "lstm"), encodings()),
     ),
 )
@@ -304,15 +269,94 @@ INFINITE_VOCABULARY = Experiment(
         {"task.kind": "infinite_vocabulary"},
         crossed(kinds(*RECURRENT), encodings()),
         # Minutes, and an hour or two, on two CPU cores.
-        demo=(brief(length=8, size=128, updates=750), each("task.dimension", [8, 64])),
-        small=(SMALL, each("task.dimension", [8, 32, 64])),
-        paper=({"task.length": 64}, each("task.dimension", DIMENSIONS)),
+        demo=(brief(length=8, size=128, updates=750), each(DIMENSION, [8, 64])),
+        small=(SMALL, each(DIMENSION, [8, 32, 64])),
+        paper=({"task.length": 64}, each(DIMENSION, DIMENSIONS)),
     ),
     claims=with_primary(INFINITE_CLAIMS, "no_effect_*", "harm_elman"),
-    figure=lay_out("task.dimension", "cosine_similarity", x_base=2, table="cosine"),
+    figure=lay_out(DIMENSION, SIMILARITY, x_base=2, table="cosine"),
     labels={
-        "task.dimension": "Dimension d",
+        DIMENSION: "Dimension d",
         **named("core.kind", *RECURRENT, "encoding.kind", "none", "sinusoidal"),
-        "cosine_similarity": "Cosine similarity",
+        SIMILARITY: "Cosine similarity",
+    },
+)
+
+STAGE = "pretraining.task.kind"
+"""What the network learnt first; absent where it learns all ids from the beginning."""
+EXTENDED = "reverse_ordering"
+TWICE = POWERS[6:]
+"""Numbers of ids after the extension, 2K. The paper names 128, 256, 512 and says "and up"."""
+
+
+def _ids(*sizes: int) -> list[Settings]:
+    """Make one condition per size, of which half is known before."""
+    return [{VOCABULARY: size, "task.num_known": size // 2} for size in sizes]
+
+
+def _both_ways(specs: Callable[[], tuple[RunSpec, ...]]) -> tuple[RunSpec, ...]:
+    """Return each trial pretrained on half of the ids, and from scratch."""
+    return tuple(one for spec in specs() for one in (_pretrained(spec), spec))
+
+
+def _pretrained(spec: RunSpec) -> RunSpec:
+    """Put a stage before it that knows half of the ids and lasts as long."""
+    task = spec.task.dump()
+    known = {
+        "kind": EXTENDED,
+        "vocab_size": task["num_known"],
+        **{name: task[name] for name in ("length", "num_held_out")},
+    }
+    stage = {"task": known, "training": spec.training.dump()}
+    return spec.override({"pretraining": stage})
+
+
+EXTENSION = Place("v1", "section 4.2 and Fig. 5")
+UP_TO_512 = {VOCABULARY: tuple(size for size in POWERS if size <= 512)}
+"""The text compares extension and training from scratch for 2K = 128 … 512."""
+FROM_SCRATCH = {**PAPER_SETTING, **LSTM, STAGE: None}
+EXTENSION_CLAIMS = (
+    Claim(
+        "encoding_helps_extension",
+        "The encoding raises the accuracy on new tokens after an extension of the vocabulary.",
+        EXTENSION,
+        Differs(ACCURACY, {**LSTM, STAGE: EXTENDED}, ENCODING, VOCABULARY),
+    ),
+    Claim(
+        "marginal_from_scratch",
+        "From scratch, the difference between encoded and vanilla is marginal for 2K = 128 … 512.",
+        EXTENSION,
+        Equivalent(ACCURACY, FROM_SCRATCH, ENCODING, VOCABULARY, (128, 256, 512), POINT, OURS),
+    ),
+    Claim(
+        "gain_larger_under_extension",
+        "Up to 2K = 512, the encoding helps more under extension than from scratch.",
+        EXTENSION,
+        DiffersMore(
+            ACCURACY, {**LSTM, **UP_TO_512}, ENCODING, Contrast(STAGE, EXTENDED, None), VOCABULARY
+        ),
+    ),
+)
+
+EXTENSIONS = grids(
+    {"task.kind": "vocabulary_extension", **LSTM},
+    # Minutes, and an hour or two, on two CPU cores.
+    demo=({**brief(length=16, size=64, updates=500), "task.num_held_out": 512}, _ids(8, 16)),
+    small=(SMALL, _ids(64, 192)),
+    paper=({}, _ids(*TWICE)),
+)
+
+VOCABULARY_EXTENSION = Experiment(
+    name="vocabulary_extension",
+    scales={scale: partial(_both_ways, specs) for scale, specs in EXTENSIONS.items()},
+    claims=with_primary(EXTENSION_CLAIMS, "encoding_helps_*", "gain_larger_*"),
+    figure=lay_out(VOCABULARY, ACCURACY, panels=STAGE, x_base=2),
+    labels={
+        VOCABULARY: "Vocabulary size after the extension, 2K",
+        STAGE: "Learnt first",
+        EXTENDED: "K ids, then extended",
+        "None": "All 2K ids from scratch",
+        **named("encoding.kind", "none", "sinusoidal"),
+        ACCURACY: "Token accuracy, new ids only",
     },
 )
