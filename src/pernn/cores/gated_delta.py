@@ -17,7 +17,6 @@ rule", section 3.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
@@ -181,5 +180,8 @@ class GatedDelta(Stacked):
                 f"GatedDelta: num_heads must divide hidden_size, got {num_heads} and {hidden_size}"
             )
         self.num_heads = num_heads
-        layer = partial(GatedDeltaLayer, hidden_size=hidden_size, num_heads=num_heads)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+        super().__init__(input_size, hidden_size, num_layers, **rest)
+
+    def make_layer(self, input_size: int) -> GatedDeltaLayer:
+        """Make a layer for inputs of a width."""
+        return GatedDeltaLayer(input_size, self.hidden_size, self.num_heads)

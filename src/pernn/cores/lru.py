@@ -9,7 +9,6 @@ neural networks for long sequences", section 3 and appendix A.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
@@ -138,18 +137,16 @@ class LRU(Stacked):
         max_phase: float = 2 * math.pi,
         **rest: Any,
     ) -> None:
-        self.state_size = hidden_size if state_size is None else state_size
+        state_size = hidden_size if state_size is None else state_size
+        check_sizes(self, state_size=state_size)
         if not 0 <= radii[0] < radii[1] <= 1 or max_phase <= 0:
             raise ConfigError(
                 "LRU: expected radii 0 ≤ least < largest ≤ 1 and max_phase above 0, got "
                 f"{radii} and {max_phase}"
             )
-        layer = partial(
-            LRULayer,
-            hidden_size=hidden_size,
-            state_size=self.state_size,
-            radii=radii,
-            max_phase=max_phase,
-        )
-        check_sizes(self, state_size=self.state_size)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+        self.state_size, self.radii, self.max_phase = state_size, radii, max_phase
+        super().__init__(input_size, hidden_size, num_layers, **rest)
+
+    def make_layer(self, input_size: int) -> LRULayer:
+        """Make a layer for inputs of a width."""
+        return LRULayer(input_size, self.hidden_size, self.state_size, self.radii, self.max_phase)

@@ -6,8 +6,7 @@ Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we n
 section 3.1.
 """
 
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -53,7 +52,7 @@ class MinGRU(Stacked):
         input_size: Width of one input vector.
         hidden_size: Width of one hidden state.
         num_layers: Number of stacked layers.
-        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
+        options: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
         ConfigError: If a size is not positive, or dropout or a second direction is asked for.
@@ -69,6 +68,6 @@ class MinGRU(Stacked):
 
     state_axes = "hidden"
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **rest: Any) -> None:
-        layer = partial(MinGRULayer, hidden_size=hidden_size)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+    def make_layer(self, input_size: int) -> MinGRULayer:
+        """Make a layer for inputs of a width."""
+        return MinGRULayer(input_size, self.hidden_size)

@@ -7,8 +7,7 @@ Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we n
 section 3.2.
 """
 
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -41,7 +40,7 @@ class MinLSTM(Stacked):
         input_size: Width of one input vector.
         hidden_size: Width of one hidden state.
         num_layers: Number of stacked layers.
-        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
+        options: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
         ConfigError: If a size is not positive, or dropout or a second direction is asked for.
@@ -57,6 +56,6 @@ class MinLSTM(Stacked):
 
     state_axes = "hidden"
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **rest: Any) -> None:
-        layer = partial(MinLSTMLayer, hidden_size=hidden_size)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+    def make_layer(self, input_size: int) -> MinLSTMLayer:
+        """Make a layer for inputs of a width."""
+        return MinLSTMLayer(input_size, self.hidden_size)
