@@ -84,9 +84,8 @@ class PositionEncodedRNN(EncodedNetwork):
             raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
         if num_extra_rows < 0:
             raise ConfigError(f"num_extra_rows must be at least 0, got {num_extra_rows}")
-        num_rows = vocab_size + num_extra_rows
+        self.num_extra_rows = num_extra_rows
         super().__init__(
-            lambda width: nn.Embedding(num_rows, width, _weight=torch.empty(num_rows, width)),
             vocab_size,
             core,
             encoding,
@@ -99,7 +98,6 @@ class PositionEncodedRNN(EncodedNetwork):
             dtype=dtype,
             generator=generator,
         )
-        self.num_extra_rows = num_extra_rows
         self.arguments: dict[str, Any] | None = None
         if isinstance(core, str) and isinstance(encoding, str) and not phase_size:
             self.arguments = {
@@ -112,6 +110,11 @@ class PositionEncodedRNN(EncodedNetwork):
                 "num_positions": num_positions or 1024,
                 "num_extra_rows": num_extra_rows,
             }
+
+    def make_embedding(self, width: int) -> nn.Embedding:
+        """Make the embedding: the rows of the ids, then the extra ones."""
+        num_rows = self.vocab_size + self.num_extra_rows
+        return nn.Embedding(num_rows, width, _weight=torch.empty(num_rows, width))
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw every row from N(0, 1)."""
