@@ -8,7 +8,7 @@ from pernn.cores import Core, Recurrence
 from pernn.errors import ConfigError
 
 from .fallback import AutogradJacobian
-from .linearisation import Form, Linearisation, divide_work, even_blocks, exact_products
+from .linearisation import Form, Gates, Linearisation, divide_work, even_blocks, exact_products
 from .products import ProductJacobian
 
 
@@ -25,12 +25,7 @@ def choose_form(core: Recurrence, *, closed: bool = True) -> Form:
 
 
 def linearise(
-    core: Recurrence,
-    gates: Float[Tensor, "batch time gate"],
-    source: int,
-    target: int,
-    *,
-    closed: bool = True,
+    core: Recurrence, gates: Gates, source: int, target: int, *, closed: bool = True
 ) -> Linearisation:
     """Linearise outputs of step `target` in the state after step `source`.
 
@@ -55,7 +50,7 @@ def linearise(
 
 def jacobian(
     core: Recurrence,
-    gates: Float[Tensor, "batch time gate"],
+    gates: Gates,
     source: int,
     target: int,
     *,
@@ -93,14 +88,9 @@ def jacobian(
     for start, end in even_blocks(len(gates), num_sequences):
         linear = linearise(core, gates[start:end], source, target, closed=closed)
         with exact_products():
-            parts = (linear.rows(*part) for part in even_blocks(core.hidden_size, num_rows))
-            blocks.append(
-                torch.cat(
-                    [
-                        linear.expand(torch.ldexp(rows, powers.unsqueeze(2)))
-                        for rows, powers in parts
-                    ],
-                    dim=1,
-                )
-            )
+            parts = []
+            for first, last in even_blocks(core.hidden_size, num_rows):
+                rows, exponents = linear.rows(first, last)
+                parts.append(linear.expand(torch.ldexp(rows, exponents.unsqueeze(2))))
+        blocks.append(torch.cat(parts, dim=1))
     return torch.cat(blocks)

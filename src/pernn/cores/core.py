@@ -91,7 +91,7 @@ class Core(nn.Module):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the input weights and bias to vectors, or to a part of their features.
+        """Apply the input weights to all features of vectors, or to some.
 
         The projection is linear, so a part of the input can be projected on its own: the columns
         `offset … offset + width` of the weights are applied, and the parts add up when exactly one
@@ -116,7 +116,7 @@ class Core(nn.Module):
         return linear(inputs, weight, shift)
 
     def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
-        """Return the projection's weights, and its bias if wanted and there is one."""
+        """Return the projection's weights, and its bias if it is wanted."""
         raise NotImplementedError(f"{type(self).__name__} needs a method project")
 
     def recur(
