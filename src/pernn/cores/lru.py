@@ -12,7 +12,6 @@ import math
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,7 +20,7 @@ from pernn.kernels import linear
 
 from .core import Linear, check_sizes
 from .linear_scan import linear_scan
-from .stacked import Layer, Stacked
+from .stacked import Gates, Layer, Outputs, Stacked
 
 
 class LRULayer(Layer):
@@ -79,9 +78,7 @@ class LRULayer(Layer):
             )
             self.log_scale.copy_(0.5 * torch.log1p(-squares.clamp(max=1 - 1e-7)))
 
-    def forward(
-        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the outputs of the last steps, and the final state."""
         num_steps, width = gates.shape[0], 2 * len(self.log_decay)
         # In polar form a power of λ cannot leave the unit disc.

@@ -9,11 +9,10 @@ section 3.1.
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from .linear_scan import linear_scan
-from .stacked import Layer, Stacked
+from .stacked import Gates, Layer, Outputs, Stacked
 
 
 class MinGRULayer(Layer):
@@ -29,15 +28,13 @@ class MinGRULayer(Layer):
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, self.num_gates * hidden_size, hidden_size)
 
-    def forward(
-        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the last steps' states, and the final one."""
         keep, entries = self.coefficients(gates)
         states = linear_scan(keep, entries, state)
         return states[states.shape[0] - num_outputs :], states[-1]
 
-    def coefficients(self, gates: Float[Tensor, "time batch gate"]) -> tuple[Tensor, Tensor]:
+    def coefficients(self, gates: Gates) -> tuple[Tensor, Tensor]:
         """Return what the state is multiplied with, and what enters it."""
         update, candidate = gates.chunk(2, dim=2)
         return torch.sigmoid(-update), torch.sigmoid(update) * candidate

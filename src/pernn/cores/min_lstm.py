@@ -10,12 +10,11 @@ section 3.2.
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
 from .min_gru import MinGRULayer
-from .stacked import Stacked
+from .stacked import Gates, Stacked
 
 
 class MinLSTMLayer(MinGRULayer):
@@ -23,7 +22,7 @@ class MinLSTMLayer(MinGRULayer):
 
     num_gates: ClassVar[int] = 3
 
-    def coefficients(self, gates: Float[Tensor, "time batch gate"]) -> tuple[Tensor, Tensor]:
+    def coefficients(self, gates: Gates) -> tuple[Tensor, Tensor]:
         """Return what the state is multiplied with, and what enters it."""
         forget, enter, candidate = gates.chunk(3, dim=2)
         # f / (f + i) = σ(log f − log i), which is exact where both are tiny.

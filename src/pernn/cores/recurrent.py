@@ -166,9 +166,8 @@ class RecurrentCore(Core):
     ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
         """Run all layers, by PyTorch's operator unless the kernels are faster."""
         kind, (batch, steps) = vars(type(self)).get("kernel"), vectors.shape[:2]
-        if kind is None or not steps:
-            return super()._run_vectors(vectors, hx, num_outputs)
-        if takes_kernels(kind, vectors, self.weight("hh", 0), steps=steps, batch=batch):
+        weight = self.weight("hh", 0)
+        if not kind or not steps or takes_kernels(kind, vectors, weight, steps=steps, batch=batch):
             return super()._run_vectors(vectors, hx, num_outputs)
         self._check_export(steps)
         outputs, final = self._run_operator(vectors, hx, batch)

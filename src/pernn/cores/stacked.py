@@ -10,6 +10,11 @@ from torch import Tensor, nn
 from .core import Core, Linear
 from .projected import Projected
 
+Gates = Float[Tensor, "time batch gate"]
+"""A layer's inputs after its linear map."""
+Outputs = Float[Tensor, "scored batch hidden"]
+"""A layer's outputs of the last steps."""
+
 
 class Layer(nn.Module):
     """One layer: a linear map of the inputs, then a recurrence.
@@ -28,9 +33,7 @@ class Layer(nn.Module):
         """Draw the linear map as `torch.nn.Linear` does."""
         self.enter.reset_parameters(generator)
 
-    def forward(
-        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the outputs of the last steps, and the final state."""
         raise NotImplementedError(f"{type(self).__name__} needs a method forward")
 

@@ -279,20 +279,20 @@ class EncodedNetwork(nn.Module, ABC):
         """
 
     def project_encoding(
-        self, num_steps: int, num_queries: int, width: int, position_offset: int = 0
+        self, num_steps: int, num_queries: int, position_offset: int = 0
     ) -> Float[Tensor, "time gate"] | None:
         """Return the encodings' share of the projected inputs, if there are encodings.
 
         Args:
             num_steps: Steps of both phases together.
             num_queries: How many of them, at the end, are queries.
-            width: Features of the input before the encoding, if it is concatenated.
             position_offset: Position of the first step.
         """
         if not self.encoding.size:
             return None
         encodings = self.encoding(num_steps, num_queries, position_offset=position_offset)
-        offset = width if self.encoding.combine == "concat" else 0
+        concatenated = self.encoding.combine == "concat"
+        offset = self.joined_size - self.encoding.size if concatenated else 0
         return self.core.project(encodings, offset=offset, bias=False)
 
 

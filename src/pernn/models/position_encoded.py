@@ -144,9 +144,7 @@ class PositionEncodedRNN(EncodedNetwork):
             if num_queries:
                 vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
             rows, shown, query_row = vectors, None, len(vectors) - 1 if num_queries else 0
-        encodings = self.project_encoding(
-            input_time + num_queries, num_queries, rows.shape[1], position_offset
-        )
+        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
         return Projected(
             self.core.project(rows), batch, input_time, num_queries, shown, query_row, encodings
         )

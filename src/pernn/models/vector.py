@@ -70,9 +70,7 @@ class VectorRNN(EncodedNetwork):
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
         rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
         rows = torch.cat([rows] * copies, dim=1)
-        encodings = self.project_encoding(
-            input_time + num_queries, num_queries, rows.shape[1], position_offset
-        )
+        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
         return Projected(
             self.core.project(rows),
             batch,
