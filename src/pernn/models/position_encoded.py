@@ -221,10 +221,10 @@ class PositionEncodedRNN(EncodedNetwork):
         core, encoding, embedding, layer = (
             self.core, self.encoding, self.embedding, self.output_layer
         )  # fmt: skip
-        modules: tuple[nn.Module, ...] = (self, encoding, embedding, layer)
         kind = type(core).__dict__.get("kernel")
         if not isinstance(core, RecurrentCore) or kind is None or core.num_layers > 1:
             return None
+        parts: tuple[nn.Module, ...] = (self, encoding, embedding, layer, core)
         biases = [core.bias_of("ih", 0), core.bias_of("hh", 0)] if core.bias else []
         weights = [embedding.weight, core.weight("ih", 0), core.weight("hh", 0)]
         weights += [layer.weight, layer.bias, *biases]
@@ -235,9 +235,9 @@ class PositionEncodedRNN(EncodedNetwork):
             and (encoding.combine == "concat" or not encoding.size)
             and (self.num_extra_rows > 0 or not num_queries)
             and not _has_any_global_hook()
-            and not any("forward" in part.__dict__ for part in (*modules, core))
-            and sum(len(part._parameters) for part in (*modules, core)) == len(weights)
-            and not any(part._modules for part in (*modules[1:], core))
+            and not any("forward" in part.__dict__ for part in parts)
+            and sum(len(part._parameters) for part in parts) == len(weights)
+            and not any(part._modules for part in parts[1:])
             and all(map(_is_plain, weights))
             and core.hidden_size <= MAX_HIDDEN
         )
@@ -247,7 +247,7 @@ class PositionEncodedRNN(EncodedNetwork):
         if encodings is not None and (encodings.requires_grad or encodings.dtype != torch.float32):
             return None
         trained = cast(list[nn.Parameter], weights)
-        hooks = [hooks for part in (*modules, core) for hooks in _hooks_of(part)]
+        hooks = [hooks for part in parts for hooks in _hooks_of(part)]
         network = UsualNetwork(kind, trained, encoding.embedding_copies, encodings, hooks)
         return network if network.is_as_found() else None
 
