@@ -5,10 +5,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pernn.cores import Core, Recurrence
-from pernn.errors import ConfigError
 
 from .fallback import AutogradJacobian
 from .linearisation import Form, Gates, Linearisation, divide_work, even_blocks, exact_products
+from .pairing import check_steps
 from .products import ProductJacobian
 
 
@@ -39,11 +39,7 @@ def linearise(
     Raises:
         ConfigError: If there are no such steps.
     """
-    if not 1 <= source < target <= gates.shape[1]:
-        raise ConfigError(
-            f"source and target must be steps 1 … {gates.shape[1]}, the source before the target; "
-            f"got {source} and {target}"
-        )
+    check_steps(source, target, gates.shape[1])
     with exact_products():
         return choose_form(core, closed=closed)(core, gates, source, target)
 

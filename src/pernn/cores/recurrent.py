@@ -251,21 +251,20 @@ class RecurrentCore(Core):
         """
         # Time first inside: each step then reads and writes one contiguous block.
         inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
-        values, finals = None, []
         self._check_steps(inputs.num_steps)
+        finals = []
         states = None if state is None else self._checked_state(state, inputs.batch)
         for layer in range(self.num_layers):
-            if values is not None:
-                weight, shift = self.weight("ih", layer), self.input_bias(layer)
-                inputs = Projected.of(linear(values, weight, shift))
             is_last = layer == self.num_layers - 1
             kept = num_outputs if is_last and num_outputs is not None else inputs.num_steps
             initial = None if states is None else tuple(part[layer] for part in states)
-            values, final = self._run_layer(layer, inputs, initial, kept)
+            outputs, final = self._run_layer(layer, inputs, initial, kept)
             finals.append(final)
-        outputs = cast(Tensor, values).transpose(0, 1)
+            if not is_last:
+                weight, shift = self.weight("ih", layer + 1), self.input_bias(layer + 1)
+                inputs = Projected.of(linear(outputs, weight, shift))
         ends = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
-        return outputs, ends if len(ends) > 1 else ends[0]
+        return outputs.transpose(0, 1), ends if len(ends) > 1 else ends[0]
 
     def _run_layer(
         self, layer: int, inputs: Projected, state: tuple[Tensor, ...] | None, num_outputs: int
