@@ -66,10 +66,9 @@ class VectorRNN(EncodedNetwork):
     ) -> Projected:
         """Project every vector, and the query: the map of the zero vector."""
         batch, input_time = tokens.shape[:2]
-        copies = self.encoding.embedding_copies
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
         rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
-        rows = torch.cat([rows] * copies, dim=1)
+        rows = torch.cat([rows] * self.encoding.embedding_copies, dim=1)
         encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
         return Projected(
             self.core.project(rows),
