@@ -169,7 +169,6 @@ class Core(nn.Module):
                 )
             self._check_width(inputs.data)
             return self._forward_packed(inputs, hx)
-        vectors, is_single = inputs, inputs.dim() == 2
         if inputs.dim() not in (2, 3):
             axes = "(batch, time, input)" if self.batch_first else "(time, batch, input)"
             raise ConfigError(
@@ -177,6 +176,7 @@ class Core(nn.Module):
                 f"(time, input), got {tuple(inputs.shape)}"
             )
         self._check_width(inputs)
+        vectors, is_single = inputs, inputs.dim() == 2
         if is_single:
             vectors, hx = vectors.unsqueeze(0), map_state(hx, lambda part: part.unsqueeze(1))
         elif not self.batch_first:

@@ -21,6 +21,8 @@ from pernn.kernels import MAX_HIDDEN, UsualNetwork
 from .network import CoreLike, EncodedNetwork, run_core
 
 ID_TYPES = (torch.int64, torch.int32)
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""Where a module keeps those that would want to hear of a forward pass or a gradient."""
 
 
 class PositionEncodedRNN(EncodedNetwork):
@@ -247,7 +249,7 @@ class PositionEncodedRNN(EncodedNetwork):
         if encodings is not None and (encodings.requires_grad or encodings.dtype != torch.float32):
             return None
         trained = cast(list[nn.Parameter], weights)
-        hooks = [hooks for part in parts for hooks in _hooks_of(part)]
+        hooks = [getattr(part, name) for part in parts for name in HOOKS]
         network = UsualNetwork(kind, trained, encoding.embedding_copies, encodings, hooks)
         return network if network.is_as_found() else None
 
@@ -284,15 +286,6 @@ class PositionEncodedRNN(EncodedNetwork):
     def _rows(self) -> Float[Tensor, "rows width"]:
         """Return the embedding as the input has it, twice for `repeated_embedding`."""
         return torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)
-
-
-def _hooks_of(part: nn.Module) -> tuple[dict[int, Any], ...]:
-    return (
-        part._forward_hooks,
-        part._forward_pre_hooks,
-        part._backward_hooks,
-        part._backward_pre_hooks,
-    )
 
 
 def _is_plain(weight: Tensor) -> bool:
