@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 import drawn
 from drawn import parts_of
 from pernn.cores import GRU, LRU, LSTM, S4D, Elman, GatedDelta, MinGRU, MinLSTM
-from pernn.cores.operators import OPERATORS, is_faster
+from pernn.cores.operators import is_faster
 from pernn.errors import ConfigError
 from pernn.kernels import describe_kernels, find_kernels, rounding_products, without_kernels
 
@@ -122,7 +122,7 @@ def check_alone(core, inputs, state, packed, final):
 
 def spy(monkeypatch, kind):
     """Return a list that fills with what ran: PyTorch's operator, or ours."""
-    ran, name = [], OPERATORS[kind]
+    ran, name = [], PAIRS[kind][0].mode.lower()
     theirs, ours = getattr(torch._VF, name), torch.ops.pernn.scan_forward
 
     def run_theirs(*args):

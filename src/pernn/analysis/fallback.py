@@ -1,12 +1,17 @@
 """The Jacobian of any recurrence, by one backward pass per row."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from pernn.cores import Recurrence
 from pernn.errors import ConfigError
+
+from .linearisation import Exponents, Gates, Rows
 
 
 class AutogradJacobian:
@@ -23,13 +28,7 @@ class AutogradJacobian:
         target: Step of the outputs.
     """
 
-    def __init__(
-        self,
-        core: Recurrence,
-        gates: Float[Tensor, "batch time gate"],
-        source: int,
-        target: int,
-    ) -> None:
+    def __init__(self, core: Recurrence, gates: Gates, source: int, target: int) -> None:
         with torch.no_grad():
             _, state = core.recur(gates[:, :source])
             axes = batch_axes(core, gates)
@@ -44,51 +43,41 @@ class AutogradJacobian:
             outputs, _ = core.recur(gates[:, source:target].detach(), tree_unflatten(leaves, shape))
             self._last = outputs[:, -1]
         self.outputs = self._last.detach()
-        self.width = sum(_real_size(leaf) // len(self.outputs) for leaf in self._leaves)
+        self.width = flatten_state(self._leaves, self._axes).shape[1]
 
-    def rows(
-        self, first: int, last: int
-    ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
+    def rows(self, first: int, last: int) -> tuple[Rows, Exponents]:
         """Return the rows of outputs `first … last − 1`, with exponents of 0."""
-        batch = len(self.outputs)
-        rows = self.outputs.new_zeros(batch, last - first, self.width)
+        rows = self.outputs.new_zeros(len(self.outputs), last - first, self.width)
         for row in range(first, last):
             if not self._last.requires_grad:
                 break
             with torch.enable_grad():
                 # Sequences do not see each other: the sum's gradient holds every sequence's own.
                 grads = torch.autograd.grad(
-                    self._last[:, row].sum(), self._leaves, retain_graph=True, allow_unused=True
+                    self._last[:, row].sum(),
+                    self._leaves,
+                    retain_graph=True,
+                    allow_unused=True,
+                    materialize_grads=True,
                 )
-            start = 0
-            for leaf, axis, grad in zip(self._leaves, self._axes, grads, strict=True):
-                size = _real_size(leaf) // batch
-                if grad is not None:
-                    parts = torch.view_as_real(grad.resolve_conj()) if grad.is_complex() else grad
-                    rows[:, row - first, start : start + size] = parts.movedim(axis, 0).flatten(1)
-                start += size
+            rows[:, row - first] = flatten_state(grads, self._axes)
         return rows, torch.zeros(rows.shape[:2], dtype=torch.int32, device=rows.device)
 
-    def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
+    def expand(self, rows: Rows) -> Float[Tensor, "batch rows state"]:
         """Return the rows as they are."""
         return rows
 
     @staticmethod
-    def footprint(
-        core: Recurrence, gates: Float[Tensor, "batch time gate"], num_factors: int
-    ) -> tuple[int, int]:
+    def footprint(core: Recurrence, gates: Gates, num_factors: int) -> tuple[int, int]:
         """Estimate bytes per sequence and per row."""
         with torch.no_grad():
             leaves = tree_leaves(core.recur(gates[:1, :1])[1])
-        axes = batch_axes(core, gates)
-        width = sum(
-            _real_size(leaf) for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
-        )
+        width = flatten_state(leaves, batch_axes(core, gates)).shape[1]
         graph = gates.shape[1] * gates.shape[2] + 12 * num_factors * (gates.shape[2] + width)
         return gates.itemsize * graph, gates.itemsize * width
 
 
-def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> list[int | None]:
+def batch_axes(core: Recurrence, gates: Gates) -> list[int | None]:
     """Find the batch's axis in every leaf of the state, if any.
 
     Raises:
@@ -110,5 +99,16 @@ def batch_axes(core: Recurrence, gates: Float[Tensor, "batch time gate"]) -> lis
     return axes
 
 
-def _real_size(tensor: Tensor) -> int:
-    return tensor.numel() * (2 if tensor.is_complex() else 1)
+def flatten_state(
+    leaves: Sequence[Any], axes: Sequence[int | None]
+) -> Float[Tensor, "batch state"]:
+    """Put all that grows with the batch into one row per sequence.
+
+    A complex number is two real ones.
+    """
+    parts = []
+    for leaf, axis in zip(leaves, axes, strict=True):
+        if axis is not None:
+            real = torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf
+            parts.append(real.movedim(axis, 0).flatten(1))
+    return torch.cat(parts, dim=1)

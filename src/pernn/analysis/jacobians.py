@@ -5,10 +5,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pernn.cores import Core, Recurrence
-from pernn.errors import ConfigError
 
 from .fallback import AutogradJacobian
-from .linearisation import Form, Linearisation, divide_work, even_blocks, exact_products
+from .linearisation import Form, Gates, Linearisation, divide_work, even_blocks, exact_products
+from .pairing import check_steps
 from .products import ProductJacobian
 
 
@@ -25,12 +25,7 @@ def choose_form(core: Recurrence, *, closed: bool = True) -> Form:
 
 
 def linearise(
-    core: Recurrence,
-    gates: Float[Tensor, "batch time gate"],
-    source: int,
-    target: int,
-    *,
-    closed: bool = True,
+    core: Recurrence, gates: Gates, source: int, target: int, *, closed: bool = True
 ) -> Linearisation:
     """Linearise outputs of step `target` in the state after step `source`.
 
@@ -44,18 +39,14 @@ def linearise(
     Raises:
         ConfigError: If there are no such steps.
     """
-    if not 1 <= source < target <= gates.shape[1]:
-        raise ConfigError(
-            f"source and target must be steps 1 … {gates.shape[1]}, the source before the target; "
-            f"got {source} and {target}"
-        )
+    check_steps(source, target, gates.shape[1])
     with exact_products():
         return choose_form(core, closed=closed)(core, gates, source, target)
 
 
 def jacobian(
     core: Recurrence,
-    gates: Float[Tensor, "batch time gate"],
+    gates: Gates,
     source: int,
     target: int,
     *,
@@ -93,14 +84,9 @@ def jacobian(
     for start, end in even_blocks(len(gates), num_sequences):
         linear = linearise(core, gates[start:end], source, target, closed=closed)
         with exact_products():
-            parts = (linear.rows(*part) for part in even_blocks(core.hidden_size, num_rows))
-            blocks.append(
-                torch.cat(
-                    [
-                        linear.expand(torch.ldexp(rows, powers.unsqueeze(2)))
-                        for rows, powers in parts
-                    ],
-                    dim=1,
-                )
-            )
+            parts = []
+            for first, last in even_blocks(core.hidden_size, num_rows):
+                rows, exponents = linear.rows(first, last)
+                parts.append(linear.expand(torch.ldexp(rows, exponents.unsqueeze(2))))
+        blocks.append(torch.cat(parts, dim=1))
     return torch.cat(blocks)

@@ -12,6 +12,13 @@ from torch import Tensor
 from pernn.cores import Recurrence
 from pernn.kernels import library_products, rounding_products
 
+Gates = Float[Tensor, "batch time gate"]
+"""Projected inputs of all steps."""
+Rows = Float[Tensor, "batch rows width"]
+"""Some rows of each sequence's Jacobian."""
+Exponents = Int[Tensor, "batch rows"]
+"""Powers of two by which rows are divided."""
+
 
 @runtime_checkable
 class Projecting(Protocol):
@@ -39,13 +46,11 @@ class Linearisation(Protocol):
     outputs: Float[Tensor, "batch rows"]
     width: int
 
-    def rows(
-        self, first: int, last: int
-    ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
+    def rows(self, first: int, last: int) -> tuple[Rows, Exponents]:
         """Return rows of outputs `first … last − 1`, each over 2^exponent."""
         ...
 
-    def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
+    def expand(self, rows: Rows) -> Float[Tensor, "batch rows state"]:
         """Return rows in the coordinates of the flattened state."""
         ...
 

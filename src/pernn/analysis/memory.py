@@ -10,15 +10,13 @@ from torch.utils._pytree import tree_leaves
 
 from pernn.cores import Recurrence
 
-from .fallback import batch_axes
-from .linearisation import exact_products
+from .fallback import batch_axes, flatten_state
+from .linearisation import Gates, exact_products
 
 Network = TypeVar("Network", bound=nn.Module)
 
 
-def latent_states(
-    core: Recurrence, gates: Float[Tensor, "batch time gate"]
-) -> Float[Tensor, "batch time state"]:
+def latent_states(core: Recurrence, gates: Gates) -> Float[Tensor, "batch time state"]:
     """Return the flattened state after every step.
 
     Args:
@@ -29,23 +27,12 @@ def latent_states(
     with exact_products():
         for gate in gates.split(1, dim=1):
             _, state = core.recur(gate, state)
-            found.append(
-                torch.cat(
-                    [
-                        (torch.view_as_real(leaf) if leaf.is_complex() else leaf)
-                        .movedim(axis, 0)
-                        .flatten(1)
-                        for leaf, axis in zip(tree_leaves(state), axes, strict=True)
-                        if axis is not None
-                    ],
-                    dim=1,
-                )
-            )
+            found.append(flatten_state(tree_leaves(state), axes))
     return torch.stack(found, dim=1)
 
 
 def input_gradients(
-    core: Recurrence, gates: Float[Tensor, "batch time gate"], width: int | None = None
+    core: Recurrence, gates: Gates, width: int | None = None
 ) -> Float[Tensor, "batch time"]:
     """Return ‖∂h_L/∂x_i‖_F of the last output for each input.
 
@@ -76,9 +63,7 @@ def log_slope(values: Float[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
 
 
 def position_changes(
-    core: Recurrence,
-    gates: Float[Tensor, "batch time gate"],
-    others: Float[Tensor, "batch time gate"],
+    core: Recurrence, gates: Gates, others: Gates
 ) -> Float[Tensor, "time batch state"]:
     """Return the last state's changes when each step's input is replaced.
 

@@ -39,12 +39,7 @@ class Pairs:
     condition: Int64[np.ndarray, " pairs"]
 
     def __post_init__(self) -> None:
-        num_steps = self.first.shape[1] + self.num_queries
-        if not 1 <= self.source < self.target <= num_steps:
-            raise ConfigError(
-                f"source and target must be steps 1 … {num_steps}, the source before the target; "
-                f"got {self.source} and {self.target}"
-            )
+        check_steps(self.source, self.target, self.first.shape[1] + self.num_queries)
         shared = slice(0, self.source)
         if not np.array_equal(self.first[:, shared], self.second[:, shared]):
             raise ConfigError(f"the sequences of a pair must share their first {self.source} ids")
@@ -52,3 +47,16 @@ class Pairs:
     def __len__(self) -> int:
         """Count the pairs."""
         return len(self.first)
+
+
+def check_steps(source: int, target: int, num_steps: int) -> None:
+    """Refuse steps that are not there, or in the wrong order.
+
+    Raises:
+        ConfigError: If there are no such steps, or the target is not after the source.
+    """
+    if not 1 <= source < target <= num_steps:
+        raise ConfigError(
+            f"source and target must be steps 1 … {num_steps}, the source before the target; "
+            f"got {source} and {target}"
+        )

@@ -1,12 +1,14 @@
 """Jacobians of cores with `factors`: their product, last step first."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
 from pernn.cores import LayerFactors, RecurrentCore
 from pernn.kernels import find_kernels, product
+
+from .linearisation import Exponents, Gates, Rows
 
 STEPS_PER_SCALING = 16
 """Steps between two exact rescalings, which keep vanishing rows far from underflow."""
@@ -28,13 +30,7 @@ class ProductJacobian:
         target: Step of the outputs.
     """
 
-    def __init__(
-        self,
-        core: RecurrentCore,
-        gates: Float[Tensor, "batch time gate"],
-        source: int,
-        target: int,
-    ) -> None:
+    def __init__(self, core: RecurrentCore, gates: Gates, source: int, target: int) -> None:
         self.outputs, self._layers = trace(core, gates[:, :target], source)
         self._num_factors = target - source
         self._size = core.hidden_size
@@ -44,9 +40,7 @@ class ProductJacobian:
         self._num_parts = core.num_layers * core.num_states
         self.width = self._num_parts * self._size
 
-    def rows(
-        self, first: int, last: int
-    ) -> tuple[Float[Tensor, "batch rows width"], Int[Tensor, "batch rows"]]:
+    def rows(self, first: int, last: int) -> tuple[Rows, Exponents]:
         """Return rows of outputs `first … last − 1`, scaled against underflow."""
         batch, count, num_layers = len(self.outputs), last - first, len(self._layers)
         parts = [self.outputs.new_zeros(batch, count, self._size) for _ in range(self._num_parts)]
@@ -87,14 +81,12 @@ class ProductJacobian:
                 source.mul_(_at(factors.forget, step).unsqueeze(1))
         return fresh
 
-    def expand(self, rows: Float[Tensor, "batch rows width"]) -> Float[Tensor, "batch rows state"]:
+    def expand(self, rows: Rows) -> Float[Tensor, "batch rows state"]:
         """Return the rows as they are."""
         return rows
 
     @staticmethod
-    def footprint(
-        core: RecurrentCore, gates: Float[Tensor, "batch time gate"], num_factors: int
-    ) -> tuple[int, int]:
+    def footprint(core: RecurrentCore, gates: Gates, num_factors: int) -> tuple[int, int]:
         """Return bytes per sequence and per row."""
         size, steps = core.hidden_size, gates.shape[1]
         forward = steps * (4 * core.gate_size + 6 * size) + core.num_layers * num_factors * (
@@ -105,7 +97,7 @@ class ProductJacobian:
 
 
 def trace(
-    core: RecurrentCore, gates: Float[Tensor, "batch time gate"], source: int
+    core: RecurrentCore, gates: Gates, source: int
 ) -> tuple[Float[Tensor, "batch hidden"], list[LayerFactors]]:
     """Return the last output, and all layers' factors after step `source`.
 
@@ -130,7 +122,7 @@ def _at(values: Tensor | None, step: int) -> Tensor:
     return values[step]
 
 
-def _rescale(parts: list[Tensor]) -> Int[Tensor, "batch rows"]:
+def _rescale(parts: list[Tensor]) -> Exponents:
     """Divide every row by the power of 2 next to its largest entry, exactly; give the exponents."""
     ends = [end for part in parts for end in (part.amax(2), part.amin(2))]
     exponents: Tensor = torch.frexp(torch.stack(ends).abs().amax(0)).exponent

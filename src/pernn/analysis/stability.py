@@ -86,7 +86,8 @@ def gradient_stability(
         equation: see `KINDS`.
     """
     model = _raised(model)
-    device = _device_of(model)
+    tensors = model.parameters() if isinstance(model, nn.Module) else iter(())
+    device = next((tensor.device for tensor in tensors), torch.device("cpu"))
     compare = partial(
         compare_jacobians,
         model.core,
@@ -111,11 +112,6 @@ def gradient_stability(
     return Stability(pairs, {name: np.concatenate([v[name] for v in values]) for name in values[0]})
 
 
-def _device_of(model: Projecting) -> torch.device:
-    tensors = model.parameters() if isinstance(model, nn.Module) else iter(())
-    return next((tensor.device for tensor in tensors), torch.device("cpu"))
-
-
 def _measures(comparison: Comparison) -> dict[str, np.ndarray]:
     values = {kind: comparison.similarity(kind) for kind in KINDS}
     norms = [
@@ -133,8 +129,7 @@ def _raised(model: Projecting) -> Projecting:
     """Return the model, or a copy in float32 if any of it is less precise."""
     if not isinstance(model, nn.Module):
         return model
-    tensors = [*model.parameters(), *model.buffers()]
-    if not any(tensor.dtype in LOW for tensor in tensors):
+    if not any(tensor.dtype in LOW for tensor in (*model.parameters(), *model.buffers())):
         return model
     raised = copy.deepcopy(model)
     for tensor in (*raised.parameters(), *raised.buffers()):

@@ -91,7 +91,32 @@ class Core(nn.Module):
     def project(
         self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
     ) -> Float[Tensor, "*rows gate"]:
-        """Apply the input weights of features `offset …`, linear without the bias."""
+        """Apply the input weights to all features of vectors, or to some.
+
+        The projection is linear, so a part of the input can be projected on its own: the columns
+        `offset … offset + width` of the weights are applied, and the parts add up when exactly one
+        of them carries the bias.
+
+        Args:
+            inputs: Vectors that stand for input features `offset … offset + width`.
+            offset: First input feature that `inputs` covers.
+            bias: Whether to add the bias.
+
+        Returns:
+            What `recur` takes.
+
+        Raises:
+            ConfigError: If there are not that many features.
+        """
+        weight, shift = self.input_weights(bias=bias)
+        width, columns = inputs.shape[-1], weight.shape[1]
+        check_columns(self, offset, width, columns)
+        if offset or width != columns:
+            weight = weight[:, offset : offset + width]
+        return linear(inputs, weight, shift)
+
+    def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
+        """Return the projection's weights, and its bias if it is wanted."""
         raise NotImplementedError(f"{type(self).__name__} needs a method project")
 
     def recur(
@@ -138,8 +163,20 @@ class Core(nn.Module):
         if isinstance(inputs, Projected):
             return self.recur(inputs, hx, num_outputs=num_outputs)
         if isinstance(inputs, PackedSequence):
-            return self._forward_packed(inputs, hx, num_outputs)
-        vectors, is_single = self._checked(inputs), inputs.dim() == 2
+            if num_outputs is not None:
+                raise ConfigError(
+                    f"{type(self).__name__}: num_outputs is invalid beside a PackedSequence"
+                )
+            self._check_width(inputs.data)
+            return self._forward_packed(inputs, hx)
+        if inputs.dim() not in (2, 3):
+            axes = "(batch, time, input)" if self.batch_first else "(time, batch, input)"
+            raise ConfigError(
+                f"{type(self).__name__}: the inputs' shape is invalid: expected {axes} or "
+                f"(time, input), got {tuple(inputs.shape)}"
+            )
+        self._check_width(inputs)
+        vectors, is_single = inputs, inputs.dim() == 2
         if is_single:
             vectors, hx = vectors.unsqueeze(0), map_state(hx, lambda part: part.unsqueeze(1))
         elif not self.batch_first:
@@ -163,12 +200,9 @@ class Core(nn.Module):
                 "which takes dynamic_shapes"
             )
 
-    def _forward_packed(
-        self, inputs: PackedSequence, hx: Any, num_outputs: int | None
-    ) -> tuple[PackedSequence, Any]:
+    def _forward_packed(self, inputs: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         """Run sequences of one length at a time: right for any core."""
         self._refuse_trace()
-        self._check_packed(inputs, num_outputs)
         vectors, lengths = pad_packed_sequence(inputs, batch_first=True)
         outputs = vectors.new_zeros(*vectors.shape[:2], self.hidden_size)
         places, finals = [], []
@@ -184,25 +218,13 @@ class Core(nn.Module):
         final = tuple(torch.cat(each, dim=1)[:, back] for each in zip(*finals, strict=True))
         return pack_as(inputs, outputs), final if isinstance(state, tuple) else final[0]
 
-    def _check_packed(self, inputs: PackedSequence, num_outputs: int | None) -> None:
-        name, width = type(self).__name__, inputs.data.shape[-1]
-        if num_outputs is not None:
-            raise ConfigError(f"{name}: num_outputs is invalid beside a PackedSequence")
+    def _check_width(self, vectors: Tensor) -> None:
+        """Refuse parts of the input, which `project` takes."""
+        width = vectors.shape[-1]
         if width != self.input_size:
-            raise ConfigError(f"{name}: takes vectors of {self.input_size}, got {width}")
-
-    def _checked(self, inputs: Tensor) -> Tensor:
-        name = type(self).__name__
-        if inputs.dim() not in (2, 3):
-            axes = "(batch, time, input)" if self.batch_first else "(time, batch, input)"
             raise ConfigError(
-                f"{name}: the inputs' shape is invalid: expected {axes} or (time, input), got "
-                f"{tuple(inputs.shape)}"
+                f"{type(self).__name__}: takes vectors of {self.input_size}, got {width}"
             )
-        # `project` takes parts of the input, `forward` does not.
-        if inputs.shape[-1] != self.input_size:
-            raise ConfigError(f"{name}: takes vectors of {self.input_size}, got {inputs.shape[-1]}")
-        return inputs
 
     def to_plain(self) -> nn.Module:
         """Make the textbook's layer with a copy of the weights.
@@ -235,8 +257,7 @@ class Core(nn.Module):
     ) -> None:
         """Draw every parameter, then move it: the numbers do not depend on where they go."""
         self.reset_parameters(generator)
-        if device is not None or dtype is not None:
-            self.to(device=device, dtype=dtype)
+        self.to(device=device, dtype=dtype)
 
     def _check_state(
         self, state: Any, expected: list[tuple[Any, ...]], axes: str
@@ -254,16 +275,6 @@ class Core(nn.Module):
     def _check_steps(self, num_steps: int) -> None:
         if not num_steps:
             raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
-
-    def _project_columns(
-        self, weight: Tensor, bias: Tensor | None, inputs: Tensor, offset: int
-    ) -> Tensor:
-        """Apply the columns of the weights that belong to features `offset …` of the input."""
-        width, columns = inputs.shape[-1], weight.shape[1]
-        check_columns(self, offset, width, columns)
-        if offset or width != columns:
-            weight = weight[:, offset : offset + width]
-        return linear(inputs, weight, bias)
 
 
 def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -> PackedSequence:

@@ -17,11 +17,9 @@ rule", section 3.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -29,7 +27,7 @@ from pernn.errors import ConfigError
 from pernn.kernels import linear, without_autocast
 
 from .core import Linear, check_sizes
-from .stacked import Layer, Stacked
+from .stacked import Gates, Layer, Outputs, Stacked
 
 CHUNK = 64
 """Steps that are solved for together."""
@@ -69,9 +67,7 @@ class GatedDeltaLayer(Layer):
             # The inverse of softplus.
             self.enter.bias[-2 * heads : -heads] = steps.exp().expm1().log()
 
-    def forward(
-        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the outputs of the last steps, and the final state."""
         heads, num_steps = len(self.log_decay), gates.shape[0]
         width = 4 * self.leave.in_features
@@ -181,5 +177,8 @@ class GatedDelta(Stacked):
                 f"GatedDelta: num_heads must divide hidden_size, got {num_heads} and {hidden_size}"
             )
         self.num_heads = num_heads
-        layer = partial(GatedDeltaLayer, hidden_size=hidden_size, num_heads=num_heads)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+        super().__init__(input_size, hidden_size, num_layers, **rest)
+
+    def make_layer(self, input_size: int) -> GatedDeltaLayer:
+        """Make a layer for inputs of a width."""
+        return GatedDeltaLayer(input_size, self.hidden_size, self.num_heads)

@@ -91,18 +91,11 @@ class _Scan(torch.autograd.Function):
         outputs = torch.empty_like(raw)
         # One view per step and block, made all at once: indexing in the loop costs more.
         blocks = active.unbind(0)
-        boths, resets, keeps, news = (
-            active[..., part].unbind(0)
-            for part in (
-                slice(0, 2 * size),
-                slice(0, size),
-                slice(size, 2 * size),
-                slice(2 * size, None),
-            )
+        resets, keeps, news = (
+            part.unbind(0) for part in active.unflatten(-1, (3, size)).unbind(-2)
         )
-        early, late_inputs = (
-            gates[..., part].unbind(0) for part in (slice(0, 2 * size), slice(2 * size, None))
-        )
+        boths = active[..., : 2 * size].unbind(0)
+        early, late_inputs = gates[..., : 2 * size].unbind(0), gates[..., 2 * size :].unbind(0)
         raws, outs = raw.unbind(0), outputs.unbind(0)
         previous = hidden
         for step in range(gates.shape[0]):

@@ -9,11 +9,9 @@ neural networks for long sequences", section 3 and appendix A.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -22,7 +20,7 @@ from pernn.kernels import linear
 
 from .core import Linear, check_sizes
 from .linear_scan import linear_scan
-from .stacked import Layer, Stacked
+from .stacked import Gates, Layer, Outputs, Stacked
 
 
 class LRULayer(Layer):
@@ -80,9 +78,7 @@ class LRULayer(Layer):
             )
             self.log_scale.copy_(0.5 * torch.log1p(-squares.clamp(max=1 - 1e-7)))
 
-    def forward(
-        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the outputs of the last steps, and the final state."""
         num_steps, width = gates.shape[0], 2 * len(self.log_decay)
         # In polar form a power of λ cannot leave the unit disc.
@@ -138,18 +134,16 @@ class LRU(Stacked):
         max_phase: float = 2 * math.pi,
         **rest: Any,
     ) -> None:
-        self.state_size = hidden_size if state_size is None else state_size
+        state_size = hidden_size if state_size is None else state_size
+        check_sizes(self, state_size=state_size)
         if not 0 <= radii[0] < radii[1] <= 1 or max_phase <= 0:
             raise ConfigError(
                 "LRU: expected radii 0 ≤ least < largest ≤ 1 and max_phase above 0, got "
                 f"{radii} and {max_phase}"
             )
-        layer = partial(
-            LRULayer,
-            hidden_size=hidden_size,
-            state_size=self.state_size,
-            radii=radii,
-            max_phase=max_phase,
-        )
-        check_sizes(self, state_size=self.state_size)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+        self.state_size, self.radii, self.max_phase = state_size, radii, max_phase
+        super().__init__(input_size, hidden_size, num_layers, **rest)
+
+    def make_layer(self, input_size: int) -> LRULayer:
+        """Make a layer for inputs of a width."""
+        return LRULayer(input_size, self.hidden_size, self.state_size, self.radii, self.max_phase)

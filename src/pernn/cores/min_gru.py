@@ -6,15 +6,13 @@ Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we n
 section 3.1.
 """
 
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from .linear_scan import linear_scan
-from .stacked import Layer, Stacked
+from .stacked import Gates, Layer, Outputs, Stacked
 
 
 class MinGRULayer(Layer):
@@ -30,15 +28,13 @@ class MinGRULayer(Layer):
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, self.num_gates * hidden_size, hidden_size)
 
-    def forward(
-        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the last steps' states, and the final one."""
         keep, entries = self.coefficients(gates)
         states = linear_scan(keep, entries, state)
         return states[states.shape[0] - num_outputs :], states[-1]
 
-    def coefficients(self, gates: Float[Tensor, "time batch gate"]) -> tuple[Tensor, Tensor]:
+    def coefficients(self, gates: Gates) -> tuple[Tensor, Tensor]:
         """Return what the state is multiplied with, and what enters it."""
         update, candidate = gates.chunk(2, dim=2)
         return torch.sigmoid(-update), torch.sigmoid(update) * candidate
@@ -53,7 +49,7 @@ class MinGRU(Stacked):
         input_size: Width of one input vector.
         hidden_size: Width of one hidden state.
         num_layers: Number of stacked layers.
-        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
+        options: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
         ConfigError: If a size is not positive, or dropout or a second direction is asked for.
@@ -69,6 +65,6 @@ class MinGRU(Stacked):
 
     state_axes = "hidden"
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **rest: Any) -> None:
-        layer = partial(MinGRULayer, hidden_size=hidden_size)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+    def make_layer(self, input_size: int) -> MinGRULayer:
+        """Make a layer for inputs of a width."""
+        return MinGRULayer(input_size, self.hidden_size)

@@ -7,16 +7,14 @@ Source: Feng, Tung, Ahmed, Bengio and Hajimirsadeghi (2024), "Were RNNs all we n
 section 3.2.
 """
 
-from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
 from .min_gru import MinGRULayer
-from .stacked import Stacked
+from .stacked import Gates, Stacked
 
 
 class MinLSTMLayer(MinGRULayer):
@@ -24,7 +22,7 @@ class MinLSTMLayer(MinGRULayer):
 
     num_gates: ClassVar[int] = 3
 
-    def coefficients(self, gates: Float[Tensor, "time batch gate"]) -> tuple[Tensor, Tensor]:
+    def coefficients(self, gates: Gates) -> tuple[Tensor, Tensor]:
         """Return what the state is multiplied with, and what enters it."""
         forget, enter, candidate = gates.chunk(3, dim=2)
         # f / (f + i) = σ(log f − log i), which is exact where both are tiny.
@@ -41,7 +39,7 @@ class MinLSTM(Stacked):
         input_size: Width of one input vector.
         hidden_size: Width of one hidden state.
         num_layers: Number of stacked layers.
-        rest: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
+        options: `batch_first`, true by default, `device`, `dtype` and `generator`, as in `S4D`.
 
     Raises:
         ConfigError: If a size is not positive, or dropout or a second direction is asked for.
@@ -57,6 +55,6 @@ class MinLSTM(Stacked):
 
     state_axes = "hidden"
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **rest: Any) -> None:
-        layer = partial(MinLSTMLayer, hidden_size=hidden_size)
-        super().__init__(input_size, hidden_size, num_layers, layer, **rest)
+    def make_layer(self, input_size: int) -> MinLSTMLayer:
+        """Make a layer for inputs of a width."""
+        return MinLSTMLayer(input_size, self.hidden_size)

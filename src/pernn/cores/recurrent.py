@@ -11,10 +11,10 @@ from torch._subclasses import FakeTensor
 from torch.nn.utils.rnn import PackedSequence
 
 from pernn.errors import ConfigError
-from pernn.kernels import autocast_dtype, rounds_products
+from pernn.kernels import autocast_dtype, linear, rounds_products
 
 from .core import Core, map_state
-from .operators import Size, run_operator, takes_kernels
+from .operators import Size, takes_kernels
 from .projected import Projected
 from .scanning import kernels_fit, scan
 
@@ -111,13 +111,11 @@ class RecurrentCore(Core):
         self.gate_size = rows = self.num_gates * hidden_size
         for layer in range(num_layers):
             columns = hidden_size if layer else input_size
-            self.register_parameter(f"weight_ih_l{layer}", nn.Parameter(torch.empty(rows, columns)))
-            self.register_parameter(
-                f"weight_hh_l{layer}", nn.Parameter(torch.empty(rows, hidden_size))
-            )
+            shapes = {"weight_ih": [rows, columns], "weight_hh": [rows, hidden_size]}
             if bias:
-                self.register_parameter(f"bias_ih_l{layer}", nn.Parameter(torch.empty(rows)))
-                self.register_parameter(f"bias_hh_l{layer}", nn.Parameter(torch.empty(rows)))
+                shapes |= {"bias_ih": [rows], "bias_hh": [rows]}
+            for name, shape in shapes.items():
+                self.register_parameter(f"{name}_l{layer}", nn.Parameter(torch.empty(shape)))
         self._draw(generator, device, dtype)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -126,31 +124,9 @@ class RecurrentCore(Core):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
-    def project(
-        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
-    ) -> Float[Tensor, "*rows gate"]:
-        """Apply the first layer's input weights and state-independent bias.
-
-        The projection is linear, so a part of the input can be projected on its own: the columns
-        `offset … offset + width` of the weights are applied, and the parts add up when exactly one
-        of them carries the bias.
-
-        Args:
-            inputs: Vectors that stand for input features `offset … offset + width`.
-            offset: First input feature that `inputs` covers.
-            bias: Whether to add the bias.
-
-        Returns:
-            Pre-activations of all gates.
-        """
-        return self.project_layer(0, inputs, offset=offset, bias=bias)
-
-    def project_layer(
-        self, layer: int, inputs: Tensor, *, offset: int = 0, bias: bool = True
-    ) -> Tensor:
-        """Apply any layer's input weights, as `project` the first's."""
-        total = self.input_bias(layer) if bias else None
-        return self._project_columns(self.weight("ih", layer), total, inputs, offset)
+    def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
+        """Return the first layer's input weights and state-independent bias."""
+        return self.weight("ih", 0), self.input_bias(0) if bias else None
 
     def input_bias(self, layer: int) -> Tensor | None:
         """Return the bias to add before the recurrence, if any.
@@ -190,34 +166,37 @@ class RecurrentCore(Core):
     ) -> tuple[Float[Tensor, "batch scored hidden"], Any]:
         """Run all layers, by PyTorch's operator unless the kernels are faster."""
         kind, (batch, steps) = vars(type(self)).get("kernel"), vectors.shape[:2]
-        if kind is None or not steps:
-            return super()._run_vectors(vectors, hx, num_outputs)
-        if takes_kernels(kind, vectors, self.weight("hh", 0), steps=steps, batch=batch):
+        weight = self.weight("hh", 0)
+        if not kind or not steps or takes_kernels(kind, vectors, weight, steps=steps, batch=batch):
             return super()._run_vectors(vectors, hx, num_outputs)
         self._check_export(steps)
-        outputs, final = self._run_operator(kind, vectors, hx, batch)
+        outputs, final = self._run_operator(vectors, hx, batch)
         return outputs if num_outputs is None else outputs[:, steps - num_outputs :], final
 
-    def _forward_packed(
-        self, inputs: PackedSequence, hx: Any, num_outputs: int | None
-    ) -> tuple[PackedSequence, Any]:
+    def _forward_packed(self, inputs: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         """Run sequences of several lengths, by PyTorch's operator if it computes the same."""
         kind, (data, sizes, order, back) = vars(type(self)).get("kernel"), inputs
         rounds = data.dtype == torch.float32 and rounds_products(data.device)
         if kind is None or (rounds and not autocast_dtype(data.device.type)):
-            return super()._forward_packed(inputs, hx, num_outputs)
-        self._check_packed(inputs, num_outputs)
+            return super()._forward_packed(inputs, hx)
         if order is not None:
             hx = map_state(hx, lambda part: part[:, order])
-        outputs, final = self._run_operator(kind, data, hx, int(sizes[0]), sizes)
+        outputs, final = self._run_operator(data, hx, int(sizes[0]), sizes)
         if back is not None:
             final = map_state(final, lambda part: part[:, back])
         return inputs._replace(data=outputs), final
 
     def _run_operator(
-        self, kind: str, inputs: Tensor, hx: Any, batch: Size, batch_sizes: Tensor | None = None
+        self, inputs: Tensor, hx: Any, batch: Size, batch_sizes: Tensor | None = None
     ) -> tuple[Tensor, Any]:
-        """Run all layers by PyTorch's operator, from zeros if there is no state."""
+        """Run all layers by PyTorch's operator, from zeros if there is no state.
+
+        Args:
+            inputs: Vectors, batch first; those of a packed sequence if `batch_sizes` is given.
+            hx: State of all layers.
+            batch: Sequences.
+            batch_sizes: Sequences that go on at each step, of a packed sequence.
+        """
         dtype = self.weight("hh", 0).dtype
         if inputs.dtype != dtype and not autocast_dtype(inputs.device.type):
             raise ConfigError(
@@ -229,16 +208,25 @@ class RecurrentCore(Core):
             state = (zeros,) * self.num_states
         else:
             state = self._checked_state(hx, batch)
-        outputs, final = run_operator(
-            kind,
-            inputs,
-            state,
-            [weight for weights in self.all_weights for weight in weights],
-            num_layers=self.num_layers,
-            has_biases=self.bias,
-            batch_sizes=batch_sizes,
-        )
-        return outputs, final if self.num_states > 1 else final[0]
+        weights = [weight for weights in self.all_weights for weight in weights]
+        is_batched = torch._C._functorch.is_batchedtensor
+        if not torch.compiler.is_compiling() and any(map(is_batched, (inputs, *weights))):
+            raise ConfigError(
+                "PyTorch's recurrent operators have no rule for torch.func.vmap (nor for what is "
+                "built on it, as jacrev): give the layer one batch of all sequences"
+            )
+        # What computes the same stands in `torch._VF`, where `torch.nn` finds it too.
+        operator: Any = getattr(torch._VF, self.mode.lower())
+        given = state if self.num_states > 1 else state[0]
+        # Without dropout, `train` says whether there will be a backward pass, and nothing else; a
+        # trace keeps it, and is checked without gradients.
+        trains = torch.is_grad_enabled() or torch._C._get_tracing_state() is not None
+        options = (self.bias, self.num_layers, 0.0, trains, False)
+        if batch_sizes is None:
+            outputs, *final = operator(inputs, given, weights, *options, True)
+        else:
+            outputs, *final = operator(inputs, batch_sizes, given, weights, *options)
+        return outputs, tuple(final) if self.num_states > 1 else final[0]
 
     def recur(
         self,
@@ -263,17 +251,20 @@ class RecurrentCore(Core):
         """
         # Time first inside: each step then reads and writes one contiguous block.
         inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
-        values, finals = None, []
-        for layer, initial in enumerate(self.split_state(state, inputs)):
-            if values is not None:
-                inputs = Projected.of(self.project_layer(layer, values))
+        self._check_steps(inputs.num_steps)
+        finals = []
+        states = None if state is None else self._checked_state(state, inputs.batch)
+        for layer in range(self.num_layers):
             is_last = layer == self.num_layers - 1
             kept = num_outputs if is_last and num_outputs is not None else inputs.num_steps
-            values, final = self._run_layer(layer, inputs, initial, kept)
+            initial = None if states is None else tuple(part[layer] for part in states)
+            outputs, final = self._run_layer(layer, inputs, initial, kept)
             finals.append(final)
-        outputs = cast(Tensor, values).transpose(0, 1)
+            if not is_last:
+                weight, shift = self.weight("ih", layer + 1), self.input_bias(layer + 1)
+                inputs = Projected.of(linear(outputs, weight, shift))
         ends = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
-        return outputs, ends if len(ends) > 1 else ends[0]
+        return outputs.transpose(0, 1), ends if len(ends) > 1 else ends[0]
 
     def _run_layer(
         self, layer: int, inputs: Projected, state: tuple[Tensor, ...] | None, num_outputs: int
@@ -307,20 +298,6 @@ class RecurrentCore(Core):
     def bias_hn(self, layer: int) -> Tensor | None:
         """Return the bias inside the recurrent product, or `None`."""
         return None
-
-    def split_state(
-        self, state: "Tensor | tuple[Tensor, ...] | None", inputs: Projected
-    ) -> "list[tuple[Tensor, ...] | None]":
-        """Return each layer's part of a state.
-
-        Raises:
-            ConfigError: If there is no time step, or the state has another shape.
-        """
-        self._check_steps(inputs.num_steps)
-        if state is None:
-            return [None] * self.num_layers
-        parts = self._checked_state(state, inputs.batch)
-        return [tuple(part[layer] for part in parts) for layer in range(self.num_layers)]
 
     def _checked_state(
         self, state: "Tensor | tuple[Tensor, ...] | list[Tensor]", batch: Size

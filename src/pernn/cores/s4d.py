@@ -10,7 +10,7 @@ state space models": S4D-Lin, zero-order hold, B = 1.
 """
 
 from copy import deepcopy
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from jaxtyping import Float
@@ -97,29 +97,12 @@ class S4D(Core):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the projection as `torch.nn.Linear` does, and every layer."""
         self.input.reset_parameters(generator)
-        for layer in self.layers.children():
-            if isinstance(layer, S4DLayer):
-                layer.reset_parameters(generator)
+        for layer in self.layers:
+            cast(S4DLayer, layer).reset_parameters(generator)
 
-    def project(
-        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
-    ) -> Float[Tensor, "*rows hidden"]:
-        """Apply the input projection, or its part for some features.
-
-        Args:
-            inputs: Vectors that stand for input features `offset … offset + width`.
-            offset: First input feature that `inputs` covers.
-            bias: Whether to add the bias.
-
-        Returns:
-            The first layer's inputs.
-
-        Raises:
-            ConfigError: If there are not that many features.
-        """
-        return self._project_columns(
-            self.input.weight, self.input.bias if bias else None, inputs, offset
-        )
+    def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
+        """Return those of the linear map before the layers."""
+        return self.input.weight, self.input.bias if bias else None
 
     def recur(
         self,

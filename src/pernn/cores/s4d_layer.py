@@ -71,17 +71,18 @@ class S4DLayer(nn.Module):
         with without_autocast(values.device.type), exact:
             # Hidden first inside: every channel is a sequence of its own.
             inputs = values.to(self.skip.dtype).permute(2, 1, 0).contiguous()
-            before = None if state is None else torch.view_as_complex(state.contiguous())
-            before = None if before is None else before.transpose(0, 1)
+            before, first = None, values.shape[0] - num_outputs
+            if state is not None:
+                before = torch.view_as_complex(state.contiguous()).transpose(0, 1)
             final: Tensor | None
             if method == "recurrence":
                 sums, final = self._step(inputs, before)
-                sums = sums[:, :, values.shape[0] - num_outputs :]
+                sums = sums[:, :, first:]
             else:
                 sums, final = self._convolve(
                     inputs, before, method, num_outputs, wants_state=wants_state
                 )
-            skipped = self.skip[:, None, None] * inputs[:, :, values.shape[0] - num_outputs :]
+            skipped = self.skip[:, None, None] * inputs[:, :, first:]
             active = F.gelu((sums + skipped).permute(2, 1, 0).contiguous())
         mixed = linear(active, self.mix.weight, self.mix.bias)
         outputs = F.glu(mixed.to(active.dtype), dim=2)

@@ -46,13 +46,9 @@ def factors_of(weight: Tensor) -> Callable[[Tensor], Tensor]:
     device = weight.device
     if device.type == "cpu":
         rounds = weight.dtype == torch.float32 and rounds_products(device)
-        return rounded if rounds else _unchanged
+        return rounded if rounds else lambda values: values
     dtype = autocast_dtype(device.type) or weight.dtype
     return lambda values: values.to(dtype)
-
-
-def _unchanged(values: Tensor) -> Tensor:
-    return values
 
 
 def add_product(base: Tensor, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:

@@ -1,8 +1,7 @@
 """Stacks of layers that are modules: their state and step form."""
 
-from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -10,6 +9,11 @@ from torch import Tensor, nn
 
 from .core import Core, Linear
 from .projected import Projected
+
+Gates = Float[Tensor, "time batch gate"]
+"""A layer's inputs after its linear map."""
+Outputs = Float[Tensor, "scored batch hidden"]
+"""A layer's outputs of the last steps."""
 
 
 class Layer(nn.Module):
@@ -29,9 +33,7 @@ class Layer(nn.Module):
         """Draw the linear map as `torch.nn.Linear` does."""
         self.enter.reset_parameters(generator)
 
-    def forward(
-        self, gates: Float[Tensor, "time batch gate"], state: Tensor, num_outputs: int
-    ) -> tuple[Float[Tensor, "scored batch hidden"], Tensor]:
+    def forward(self, gates: Gates, state: Tensor, num_outputs: int) -> tuple[Outputs, Tensor]:
         """Return the outputs of the last steps, and the final state."""
         raise NotImplementedError(f"{type(self).__name__} needs a method forward")
 
@@ -43,7 +45,6 @@ class Stacked(Core):
         input_size: Width of one input vector.
         hidden_size: Width of one output.
         num_layers: Number of stacked layers.
-        layer: What makes a layer for inputs of a width.
         batch_first: Whether `forward` takes and returns `(batch, time, …)`: true, as PyTorch has
             no such layer whose default this could be.
         device: Where the weights go once they are drawn.
@@ -64,8 +65,7 @@ class Stacked(Core):
         self,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        layer: Callable[[int], Layer],
+        num_layers: int = 1,
         *,
         batch_first: bool = True,
         device: torch.device | str | None = None,
@@ -75,30 +75,27 @@ class Stacked(Core):
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, batch_first=batch_first, **options)
         widths = [input_size, *[hidden_size] * (num_layers - 1)]
-        self.layers = nn.ModuleList(layer(width) for width in widths)
-        self.gate_size = self._layer(0).enter.out_features
+        self.layers = nn.ModuleList(map(self.make_layer, widths))
+        self.gate_size = self._layers[0].enter.out_features
         self._draw(generator, device, dtype)
+
+    def make_layer(self, input_size: int) -> Layer:
+        """Make a layer for inputs of a width."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method make_layer")
+
+    @property
+    def _layers(self) -> list[Layer]:
+        return cast(list[Layer], list(self.layers))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw every layer."""
-        for index in range(self.num_layers):
-            self._layer(index).reset_parameters(generator)
+        for layer in self._layers:
+            layer.reset_parameters(generator)
 
-    def project(
-        self, inputs: Float[Tensor, "*rows width"], *, offset: int = 0, bias: bool = True
-    ) -> Float[Tensor, "*rows gate"]:
-        """Apply the first layer's linear map, to parts of the input too.
-
-        Args:
-            inputs: Vectors that stand for input features `offset … offset + width`.
-            offset: First input feature that `inputs` covers.
-            bias: Whether to add the bias; exactly one of the parts needs it.
-
-        Raises:
-            ConfigError: If there are not that many features.
-        """
-        enter = self._layer(0).enter
-        return self._project_columns(enter.weight, enter.bias if bias else None, inputs, offset)
+    def input_weights(self, *, bias: bool) -> tuple[Tensor, Tensor | None]:
+        """Return those of the first layer's linear map."""
+        enter = self._layers[0].enter
+        return enter.weight, enter.bias if bias else None
 
     def recur(
         self,
@@ -123,10 +120,10 @@ class Stacked(Core):
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
         self._check_steps(num_steps)
-        dtype, shape = self._layer(0).enter.weight.dtype, self._layer(0).state_shape
-        expected = (self.num_layers, batch, *shape)
+        first = self._layers[0]
+        expected = (self.num_layers, batch, *first.state_shape)
         if state is None:
-            state = values.new_zeros(expected, dtype=dtype)
+            state = values.new_zeros(expected, dtype=first.enter.weight.dtype)
         else:
             (state,) = self._check_state(state, [expected], self.state_axes)
         if not self.goes_by_steps:
@@ -144,18 +141,12 @@ class Stacked(Core):
     def _run(self, values: Tensor, state: Tensor, num_outputs: int) -> tuple[Tensor, Tensor]:
         """Run all layers from projected inputs, time first."""
         finals = []
-        for index in range(self.num_layers):
-            layer, is_last = self._layer(index), index == self.num_layers - 1
+        for index, layer in enumerate(self._layers):
             gates = layer.enter(values) if index else values
-            count = num_outputs if is_last else values.shape[0]
+            count = num_outputs if index == self.num_layers - 1 else values.shape[0]
             values, final = layer(gates.to(state.dtype), state[index], count)
             finals.append(final)
         return values, torch.stack(finals)
-
-    def _layer(self, index: int) -> Layer:
-        layer = self.layers[index]
-        assert isinstance(layer, Layer)  # noqa: S101  # for the type checker
-        return layer
 
     def to_plain(self) -> "Stacked":
         """Make a copy that goes step by step."""

@@ -144,7 +144,7 @@ class AutoregressiveRNN(PositionEncodedRNN):
         outputs, state = self.core.recur(inputs.gates().transpose(0, 1))
         logits = [self.output_layer(outputs[:, -1])]
         last = self._phases(1, 1)
-        encodings = self.project_encoding(start + num_outputs - 1, 0, rows.shape[1])
+        encodings = self.project_encoding(start + num_outputs - 1, 0)
         for step in range(start, start + num_outputs - 1):
             tokens = F.embedding(logits[-1].argmax(dim=1), rows)
             gate = self.core.project(tokens) + last

@@ -1,12 +1,11 @@
 """Growing a trained network's vocabulary, all else frozen."""
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from pernn.cores import Linear
 from pernn.errors import ConfigError
 
 from .position_encoded import PositionEncodedRNN
@@ -74,17 +73,14 @@ def extend_vocabulary(
         )
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    count, device = vocab_size - known, model.output_layer.weight.device
-    bound = 1 / math.sqrt(model.output_layer.in_features)
+    count = vocab_size - known
     # Drawn on the CPU, so that they do not depend on the device.
     embedding = torch.randn(count, model.embedding.embedding_dim, generator=generator)
-    weight = torch.empty(count, model.output_layer.in_features).uniform_(
-        -bound, bound, generator=generator
-    )
-    bias = torch.empty(count).uniform_(-bound, bound, generator=generator)
-    _grow(model.embedding, "weight", embedding.to(device), known)
-    _grow(model.output_layer, "weight", weight.to(device), known)
-    _grow(model.output_layer, "bias", bias.to(device), known)
+    outputs = Linear(model.output_layer.in_features, count)
+    outputs.reset_parameters(generator)
+    _grow(model.embedding, "weight", embedding, known)
+    _grow(model.output_layer, "weight", outputs.weight, known)
+    _grow(model.output_layer, "bias", outputs.bias, known)
     model.embedding.num_embeddings += count
     model.output_layer.out_features = model.vocab_size = vocab_size
 
@@ -92,5 +88,5 @@ def extend_vocabulary(
 def _grow(module: nn.Module, name: str, new: Rows, known: int) -> None:
     old = getattr(module, name).detach()
     frozen = FrozenRows(old[:known], old[known:])
-    setattr(module, name, nn.Parameter(frozen(new)))
+    setattr(module, name, nn.Parameter(frozen(new.detach().to(old.device))))
     parametrize.register_parametrization(module, name, frozen)

@@ -1,7 +1,7 @@
 """The base class of networks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -69,7 +69,6 @@ class EncodedNetwork(nn.Module, ABC):
     """Embedding, encoding, core and output layer. Subclasses define the inputs.
 
     Args:
-        make_embedding: Width of the vectors → what gives them, its weights not drawn yet.
         vocab_size: Width of the outputs.
         core: Module that recurs, its class or kind; or PyTorch's class of the same function.
         encoding: Module that gives the encodings, or the kind of one.
@@ -91,10 +90,9 @@ class EncodedNetwork(nn.Module, ABC):
 
     def __init__(
         self,
-        make_embedding: Callable[[int], nn.Module],
         vocab_size: int,
-        core: CoreLike,
-        encoding: str | Encoding,
+        core: CoreLike = "lstm",
+        encoding: str | Encoding = "sinusoidal",
         *,
         embedding_size: int | None = None,
         hidden_size: int | None = None,
@@ -107,6 +105,8 @@ class EncodedNetwork(nn.Module, ABC):
     ) -> None:
         super().__init__()
         embedding_size = choose_width(embedding_size, core, hidden_size)
+        self.vocab_size = vocab_size
+        self.embedding = self.make_embedding(embedding_size)
         if isinstance(encoding, str):
             steps = 1024 if num_positions is None else num_positions
             encoding = make_encoding(encoding, embedding_size, steps, generator)
@@ -124,8 +124,6 @@ class EncodedNetwork(nn.Module, ABC):
                 f"the core takes vectors of {core.input_size}, but {parts} together "
                 f"have {expected}: build it with input_size={expected}"
             )
-        self.vocab_size = vocab_size
-        self.embedding = make_embedding(embedding_size)
         self.encoding: Encoding = encoding
         self.core: Recurrence = core
         self.output_layer = Linear(core.hidden_size, vocab_size)
@@ -133,6 +131,10 @@ class EncodedNetwork(nn.Module, ABC):
         self.reset_output_layer(generator)
         # Drawn before, the weights do not depend on where they go.
         self.to(device=device, dtype=dtype)
+
+    @abstractmethod
+    def make_embedding(self, width: int) -> nn.Module:
+        """Make what gives vectors of a width, its weights not drawn yet."""
 
     @abstractmethod
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
@@ -277,20 +279,20 @@ class EncodedNetwork(nn.Module, ABC):
         """
 
     def project_encoding(
-        self, num_steps: int, num_queries: int, width: int, position_offset: int = 0
+        self, num_steps: int, num_queries: int, position_offset: int = 0
     ) -> Float[Tensor, "time gate"] | None:
         """Return the encodings' share of the projected inputs, if there are encodings.
 
         Args:
             num_steps: Steps of both phases together.
             num_queries: How many of them, at the end, are queries.
-            width: Features of the input before the encoding, if it is concatenated.
             position_offset: Position of the first step.
         """
         if not self.encoding.size:
             return None
         encodings = self.encoding(num_steps, num_queries, position_offset=position_offset)
-        offset = width if self.encoding.combine == "concat" else 0
+        concatenated = self.encoding.combine == "concat"
+        offset = self.joined_size - self.encoding.size if concatenated else 0
         return self.core.project(encodings, offset=offset, bias=False)
 
 

@@ -21,6 +21,8 @@ from pernn.kernels import MAX_HIDDEN, UsualNetwork
 from .network import CoreLike, EncodedNetwork, run_core
 
 ID_TYPES = (torch.int64, torch.int32)
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""Where a module keeps those that would want to hear of a forward pass or a gradient."""
 
 
 class PositionEncodedRNN(EncodedNetwork):
@@ -84,9 +86,8 @@ class PositionEncodedRNN(EncodedNetwork):
             raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
         if num_extra_rows < 0:
             raise ConfigError(f"num_extra_rows must be at least 0, got {num_extra_rows}")
-        num_rows = vocab_size + num_extra_rows
+        self.num_extra_rows = num_extra_rows
         super().__init__(
-            lambda width: nn.Embedding(num_rows, width, _weight=torch.empty(num_rows, width)),
             vocab_size,
             core,
             encoding,
@@ -99,7 +100,6 @@ class PositionEncodedRNN(EncodedNetwork):
             dtype=dtype,
             generator=generator,
         )
-        self.num_extra_rows = num_extra_rows
         self.arguments: dict[str, Any] | None = None
         if isinstance(core, str) and isinstance(encoding, str) and not phase_size:
             self.arguments = {
@@ -112,6 +112,11 @@ class PositionEncodedRNN(EncodedNetwork):
                 "num_positions": num_positions or 1024,
                 "num_extra_rows": num_extra_rows,
             }
+
+    def make_embedding(self, width: int) -> nn.Embedding:
+        """Make the embedding: the rows of the ids, then the extra ones."""
+        num_rows = self.vocab_size + self.num_extra_rows
+        return nn.Embedding(num_rows, width, _weight=torch.empty(num_rows, width))
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw every row from N(0, 1)."""
@@ -141,9 +146,7 @@ class PositionEncodedRNN(EncodedNetwork):
             if num_queries:
                 vectors = torch.cat([vectors, rows[query_row].unsqueeze(0)])
             rows, shown, query_row = vectors, None, len(vectors) - 1 if num_queries else 0
-        encodings = self.project_encoding(
-            input_time + num_queries, num_queries, rows.shape[1], position_offset
-        )
+        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
         return Projected(
             self.core.project(rows), batch, input_time, num_queries, shown, query_row, encodings
         )
@@ -220,10 +223,10 @@ class PositionEncodedRNN(EncodedNetwork):
         core, encoding, embedding, layer = (
             self.core, self.encoding, self.embedding, self.output_layer
         )  # fmt: skip
-        modules: tuple[nn.Module, ...] = (self, encoding, embedding, layer)
         kind = type(core).__dict__.get("kernel")
         if not isinstance(core, RecurrentCore) or kind is None or core.num_layers > 1:
             return None
+        parts: tuple[nn.Module, ...] = (self, encoding, embedding, layer, core)
         biases = [core.bias_of("ih", 0), core.bias_of("hh", 0)] if core.bias else []
         weights = [embedding.weight, core.weight("ih", 0), core.weight("hh", 0)]
         weights += [layer.weight, layer.bias, *biases]
@@ -234,9 +237,9 @@ class PositionEncodedRNN(EncodedNetwork):
             and (encoding.combine == "concat" or not encoding.size)
             and (self.num_extra_rows > 0 or not num_queries)
             and not _has_any_global_hook()
-            and not any("forward" in part.__dict__ for part in (*modules, core))
-            and sum(len(part._parameters) for part in (*modules, core)) == len(weights)
-            and not any(part._modules for part in (*modules[1:], core))
+            and not any("forward" in part.__dict__ for part in parts)
+            and sum(len(part._parameters) for part in parts) == len(weights)
+            and not any(part._modules for part in parts[1:])
             and all(map(_is_plain, weights))
             and core.hidden_size <= MAX_HIDDEN
         )
@@ -246,7 +249,7 @@ class PositionEncodedRNN(EncodedNetwork):
         if encodings is not None and (encodings.requires_grad or encodings.dtype != torch.float32):
             return None
         trained = cast(list[nn.Parameter], weights)
-        hooks = [hooks for part in (*modules, core) for hooks in _hooks_of(part)]
+        hooks = [getattr(part, name) for part in parts for name in HOOKS]
         network = UsualNetwork(kind, trained, encoding.embedding_copies, encodings, hooks)
         return network if network.is_as_found() else None
 
@@ -283,15 +286,6 @@ class PositionEncodedRNN(EncodedNetwork):
     def _rows(self) -> Float[Tensor, "rows width"]:
         """Return the embedding as the input has it, twice for `repeated_embedding`."""
         return torch.cat([self.embedding.weight] * self.encoding.embedding_copies, dim=1)
-
-
-def _hooks_of(part: nn.Module) -> tuple[dict[int, Any], ...]:
-    return (
-        part._forward_hooks,
-        part._forward_pre_hooks,
-        part._backward_hooks,
-        part._backward_pre_hooks,
-    )
 
 
 def _is_plain(weight: Tensor) -> bool:

@@ -1,16 +1,13 @@
 """The network for an infinite vocabulary: vectors in, vectors out."""
 
-from functools import partial
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pernn.cores import Linear, Projected
-from pernn.encodings import Encoding
 from pernn.errors import ConfigError
 
-from .network import CoreLike, EncodedNetwork
+from .network import EncodedNetwork
 
 
 class VectorRNN(EncodedNetwork):
@@ -46,35 +43,15 @@ class VectorRNN(EncodedNetwork):
 
     embedding: Linear
 
-    def __init__(
-        self,
-        vocab_size: int,
-        core: CoreLike = "lstm",
-        encoding: str | Encoding = "sinusoidal",
-        *,
-        embedding_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int | None = None,
-        num_positions: int | None = None,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        if vocab_size < 1:
-            raise ConfigError(f"vectors need at least one component, got {vocab_size}")
-        super().__init__(
-            partial(Linear, vocab_size),
-            vocab_size,
-            core,
-            encoding,
-            embedding_size=embedding_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            num_positions=num_positions,
-            device=device,
-            dtype=dtype,
-            generator=generator,
-        )
+    def make_embedding(self, width: int) -> Linear:
+        """Make the first map.
+
+        Raises:
+            ConfigError: If vectors would have no component.
+        """
+        if self.vocab_size < 1:
+            raise ConfigError(f"vectors need at least one component, got {self.vocab_size}")
+        return Linear(self.vocab_size, width)
 
     def reset_embedding(self, generator: torch.Generator | None = None) -> None:
         """Draw the first map's weights and biases as `torch.nn.Linear` does."""
@@ -89,13 +66,10 @@ class VectorRNN(EncodedNetwork):
     ) -> Projected:
         """Project every vector, and the query: the map of the zero vector."""
         batch, input_time = tokens.shape[:2]
-        copies = self.encoding.embedding_copies
         vectors = self.embedding(tokens.transpose(0, 1).flatten(0, 1))
         rows = torch.cat([vectors, self.embedding.bias.unsqueeze(0)])
-        rows = torch.cat([rows] * copies, dim=1)
-        encodings = self.project_encoding(
-            input_time + num_queries, num_queries, rows.shape[1], position_offset
-        )
+        rows = torch.cat([rows] * self.encoding.embedding_copies, dim=1)
+        encodings = self.project_encoding(input_time + num_queries, num_queries, position_offset)
         return Projected(
             self.core.project(rows),
             batch,
