@@ -6,12 +6,12 @@ One line per shape: without gradients, with the weights', with the inputs' too; 
 ours took. Times are this process's, on one thread, the least of all turns.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
 
 import torch
+import typer
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
@@ -75,25 +75,23 @@ def measure(kind: str, shape: tuple[int, int, int], seconds: float) -> Iterator[
         yield f"{ratio(*runs, seconds):6.2f} {'kernels ' if is_ours else 'operator'}"
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--core", default="lstm,gru,elman")
-    parser.add_argument("--seconds", type=float, default=0.2, help="time per ratio")
-    parser.add_argument("--usual", action="store_true", help="four usual shapes instead of a grid")
-    parser.add_argument(
-        "--most", type=float, default=2e10, help="multiplications above which a shape is left out"
-    )
-    options = parser.parse_args()
+def main(
+    core: str = "lstm,gru,elman",
+    seconds: float = 0.2,
+    *,
+    usual: bool = False,
+    most: float = 2e10,
+) -> None:
+    """Time layers on four usual shapes or a grid, but for too many multiplications."""
     torch.set_num_threads(1)
     print(f"{'core':6}{'hidden':>7}{'batch':>6}{'steps':>6}  " + "".join(f"{w:17}" for w in WAYS))
-    for kind in options.core.split(","):
-        for shape in USUAL if options.usual else GRID:
+    for kind in core.split(","):
+        for shape in USUAL if usual else GRID:
             hidden, batch, steps = shape
-            if 24 * hidden**2 * batch * steps <= options.most:
-                columns = "  ".join(measure(kind, shape, options.seconds))
+            if 24 * hidden**2 * batch * steps <= most:
+                columns = "  ".join(measure(kind, shape, seconds))
                 print(f"{kind:6}{hidden:7}{batch:6}{steps:6}  {columns}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)
