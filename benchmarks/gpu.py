@@ -7,7 +7,6 @@ end, and the rest goes on. `--device cpu` tries small shapes. Tests of a GPU: `p
 """
 
 import argparse
-import statistics
 import sys
 import time
 import traceback
@@ -18,9 +17,8 @@ from typing import Any
 import torch
 from gradient_stability import measure
 from processors import train
-from torch import nn
-from turns import print_table, time_in_turns
-from updates import Shape, added_memory, make_spec, make_update_of
+from turns import print_table
+from updates import make_spec, measure_one
 
 from pernn.kernels import without_kernels
 from pernn.lab.runs import RunSpec, build
@@ -29,8 +27,6 @@ from pernn.lab.training import (
     TrainState,
     computing,
     evaluate,
-    now,
-    rounding,
 )
 
 CORES = ("lstm", "gru", "elman", "s4d")
@@ -46,7 +42,6 @@ TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 3e-2}
 """Largest difference of a loss within 20 updates, in nats: a few roundings of the precision."""
 NUM_UPDATES = 20
 ROUNDS = 7
-LAYERS = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
 Row = dict[str, Any]
 Named = Iterator[tuple[str, Callable[[], Row]]]
 
@@ -104,47 +99,16 @@ def times(device: torch.device) -> Named:
     for vocab in VOCABULARIES[device.type]:
         for precision in reversed(PRECISIONS[device.type]):
             for core in CORES:
-                shape = (*SHAPES[device.type], vocab)
-                run = partial(time_updates, device, core, shape, precision)
+                run = partial(time_updates, device, core, vocab, precision)
                 yield f"{core} K={vocab} {precision}", run
 
 
-def time_updates(
-    device: torch.device, core: str, shape: Shape, precision: Precision
-) -> dict[str, float]:
-    """Return medians of interleaved rounds, and on a GPU the memory of network and updates."""
-    spec = make_spec(core, shape, precision)
-    ways = {"ours": "ours", "(b)": "script"}
-    runs = {name: make_update_of(way, spec, device) for name, way in ways.items()}
-    if core in LAYERS:
-        runs["layer alone"] = layer_alone(device, core, shape, precision)
-    times = time_in_turns(runs, ROUNDS, partial(now, device))
-    row = {f"{name} ms": 1e3 * statistics.median(found) for name, found in times.items()}
-    pairs = zip(times["(b)"], times["ours"], strict=True)
-    row["(b) / ours"] = statistics.median(script / ours for script, ours in pairs)
-    if device.type == "cuda":
-        del runs
-        threads = torch.get_num_threads()
-        for name, way in ways.items():
-            row[f"{name} MiB"] = added_memory(way, spec, device, threads)
-    return row
-
-
-def layer_alone(
-    device: torch.device, core: str, shape: Shape, precision: Precision
-) -> Callable[[], None]:
-    """Return what runs PyTorch's own layer, forward and back; on CUDA that is cuDNN's."""
-    hidden, batch, length, _ = shape
-    layer = LAYERS[core](2 * hidden, hidden, batch_first=True).to(device)
-    inputs = torch.randn(batch, 2 * length, 2 * hidden, device=device, requires_grad=True)
-
-    def run() -> None:
-        with computing(precision, device):
-            with rounding(precision, device):
-                outputs = layer(inputs)[0]
-            outputs.float().sum().backward()
-
-    return run
+def time_updates(device: torch.device, core: str, vocab: int, precision: Precision) -> Row:
+    """Return what `updates.py` finds, on a GPU with the memory of network and updates."""
+    spec = make_spec(core, (*SHAPES[device.type], vocab), precision)
+    ways = ["ours"] if core == "s4d" else ["ours", "layer"]
+    on_gpu = device.type == "cuda"
+    return measure_one(spec, device, ways, torch.get_num_threads(), ROUNDS, memory=on_gpu)
 
 
 def analysis(device: torch.device) -> Named:

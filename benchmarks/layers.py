@@ -7,17 +7,20 @@ ours took. Times are this process's, on one thread, the least of all turns.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 
 import torch
 import typer
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
+from turns import print_table
 
 from pernn.cores import GRU, LSTM, Elman
 from pernn.cores.operators import takes_kernels
 
+Shape = tuple[int, int, int]
+"""Hidden size, sequences, steps."""
 PAIRS = {"lstm": (LSTM, nn.LSTM), "gru": (GRU, nn.GRU), "elman": (Elman, nn.RNN)}
 USUAL = [(64, 64, 16), (128, 64, 32), (256, 32, 64), (512, 64, 64)]
 GRID = [
@@ -60,19 +63,20 @@ def ratio(theirs: Callable[[], None], ours: Callable[[], None], seconds: float) 
     return min(times[0]) / min(times[1])
 
 
-def measure(kind: str, shape: tuple[int, int, int], seconds: float) -> Iterator[str]:
-    """Return the columns of one line."""
+def measure(kind: str, shape: Shape, seconds: float) -> dict[str, str]:
+    """Return the cells of one line."""
     hidden, batch, steps = shape
     ours_class, theirs_class = PAIRS[kind]
     ours, theirs = ours_class(hidden, hidden), theirs_class(hidden, hidden)
     theirs.load_state_dict(ours.state_dict())
-    inputs = torch.randn(steps, batch, hidden)
-    arriving = torch.randn(steps, batch, hidden)
+    inputs, arriving = torch.randn(2, steps, batch, hidden)
+    row = {"core": kind, "hidden": str(hidden), "batch": str(batch), "steps": str(steps)}
     for way in WAYS:
         with torch.set_grad_enabled(way != "inference"):
             is_ours = takes_kernels(kind, inputs, ours.weight_hh_l0, steps=steps, batch=batch)
         runs = (run_once(layer, inputs, arriving, way) for layer in (theirs, ours))
-        yield f"{ratio(*runs, seconds):6.2f} {'kernels ' if is_ours else 'operator'}"
+        row[way] = f"{ratio(*runs, seconds):.2f} {'kernels' if is_ours else 'operator'}"
+    return row
 
 
 def main(
@@ -84,13 +88,12 @@ def main(
 ) -> None:
     """Time layers on four usual shapes or a grid, but for too many multiplications."""
     torch.set_num_threads(1)
-    print(f"{'core':6}{'hidden':>7}{'batch':>6}{'steps':>6}  " + "".join(f"{w:17}" for w in WAYS))
-    for kind in core.split(","):
-        for shape in USUAL if usual else GRID:
-            hidden, batch, steps = shape
-            if 24 * hidden**2 * batch * steps <= most:
-                columns = "  ".join(measure(kind, shape, seconds))
-                print(f"{kind:6}{hidden:7}{batch:6}{steps:6}  {columns}", flush=True)
+    print_table(
+        measure(kind, (hidden, batch, steps), seconds)
+        for kind in core.split(",")
+        for hidden, batch, steps in (USUAL if usual else GRID)
+        if 24 * hidden**2 * batch * steps <= most
+    )
 
 
 if __name__ == "__main__":

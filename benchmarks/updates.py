@@ -37,6 +37,7 @@ from pernn.lab.training import (
     keep_freed_memory,
     make_update,
     now,
+    rounding,
 )
 from pernn.models import PositionEncodedRNN
 
@@ -157,7 +158,8 @@ def make_spec(
 def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[], None]:
     """Return what makes an update: `ours`, ours by `autograd`, or the `script`'s.
 
-    The script computes in float32 (TensorFloat-32 if that is our precision) whatever ours does.
+    The script computes in float32 (TensorFloat-32 if that is our precision) whatever ours does. The
+    `layer` is PyTorch's own alone, forward and back; on CUDA that is cuDNN's.
     """
     trial = build(spec, device)
     precision, size = spec.training.precision, spec.training.batch_size
@@ -169,6 +171,18 @@ def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[]
                 script()
 
         return scripted
+    if way == "layer":
+        layer = trial.model.core.to_plain().to(device)
+        inputs = torch.randn(size, 2 * spec.task.length, layer.input_size, device=device)
+        inputs.requires_grad_()
+
+        def passed() -> None:
+            with computing(precision, device):
+                with rounding(precision, device):
+                    outputs = layer(inputs)[0]
+                outputs.float().sum().backward()
+
+        return passed
     state = TrainState.fresh(trial.model, trial.preset)
     update, steps = make_update(state, spec.training, trial.preset, device), count()
 
@@ -177,6 +191,12 @@ def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[]
             update(trial.stream.train(next(steps), size))
 
     return ours
+
+
+def memory_of(way: str, spec: RunSpec, device: torch.device, threads: int) -> float:
+    """Return the mebibytes that updates need, on a CPU in a fresh process."""
+    words = way, spec, device, threads
+    return added_memory(*words) if device.type == "cuda" else call_apart(added_memory, *words)
 
 
 def added_memory(way: str, spec: RunSpec, device: torch.device, threads: int) -> float:
@@ -202,35 +222,38 @@ def prepare(threads: int) -> None:
 
 def measure(options: argparse.Namespace) -> None:
     """Print what computes here, and a row per shape and core."""
+    device, ways = torch.device(options.device), options.ways.split(",")
+    timing = device, ways, options.threads, options.rounds
     prepare(options.threads)
     print(f"{describe_arithmetic()}; threads: {options.threads}; torch {torch.__version__}; "
           f"{options.precision}; medians of {options.rounds} interleaved rounds, "
           f"{time.strftime('%Y-%m-%d')}")  # fmt: skip
     print_table(
-        measure_one(make_spec(core, shape, options.precision), options)
+        measure_one(make_spec(core, shape, options.precision), *timing, memory=options.memory)
         for shape in options.shape or SHAPES
         for core in options.core.split(",")
     )
 
 
-def measure_one(spec: RunSpec, options: argparse.Namespace) -> dict[str, str]:
+def measure_one(
+    spec: RunSpec, device: torch.device, ways: list[str], threads: int, rounds: int, *, memory: bool
+) -> dict[str, str]:
     """Time updates of one network in turn; return the cells of its row."""
-    device, ours = torch.device(options.device), options.ways.split(",")
-    runs = {way: make_update_of(way, spec, device) for way in (*ours, "script")}
-    alone = options.threads == 1 and device.type == "cpu"
+    runs = {way: make_update_of(way, spec, device) for way in (*ways, "script")}
+    alone = threads == 1 and device.type == "cpu"
     clock = time.thread_time if alone else partial(now, device)
-    times = time_in_turns(runs, options.rounds, clock, BLOCK_SECONDS)
+    times = time_in_turns(runs, rounds, clock, BLOCK_SECONDS)
     task, batch = spec.task, spec.training.batch_size
     shape = f"H {spec.core.hidden_size} B {batch} L {task.length} K {task.vocab_size:,}"
     row = {"shape": shape, "core": spec.core.kind}
-    row |= {f"{way}, ms": f"{statistics.median(times[way]) * 1e3:.2f}" for way in ours}
-    for way in ours:
+    row |= {f"{way}, ms": f"{statistics.median(times[way]) * 1e3:.2f}" for way in ways}
+    for way in ways:
         ratios = [b / t for b, t in zip(times["script"], times[way], strict=True)]
         spread = f"({min(ratios):.2f} – {max(ratios):.2f})"
         row[f"(b) / {way} (least – most)"] = f"{statistics.median(ratios):.2f} {spread}"
-    if options.memory:
-        needed = [call_apart(added_memory, way, spec, device, options.threads) for way in runs]
-        row[f"MiB: {' / '.join([*ours, '(b)'])}"] = " / ".join(f"{one:,.0f}" for one in needed)
+    if memory:
+        needed = [memory_of(way, spec, device, threads) for way in runs]
+        row[f"MiB: {' / '.join([*ways, '(b)'])}"] = " / ".join(f"{one:,.0f}" for one in needed)
     return row
 
 
@@ -246,7 +269,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--shape", type=read_shape, action="append", metavar="H,B,L,K")
     parser.add_argument("--core", default="lstm,gru,elman")
-    parser.add_argument("--ways", default="ours", help="ours, autograd, or both by a comma")
+    parser.add_argument("--ways", default="ours", help="of ours, autograd, layer, by commas")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--threads", type=int, default=cores)
     parser.add_argument("--rounds", type=int, default=5)
