@@ -11,19 +11,19 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest.mock import patch
 
-from pernn.lab.runners import RayRunner, TrialEvent
+from pernn.lab.runners import LocalRunner, RayRunner, TrialEvent
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
 from .commands import Counts
-from .trials import compare, descendants, run_undisturbed, send
+from .trials import compare
 
 START_SECONDS = 240.0
 """Within which a node serves, on a machine however busy."""
@@ -45,14 +45,19 @@ class RayNodes:
     """A head without CPUs, and nodes that work.
 
     Attributes:
-        address: Of the head, on loopback.
+        port: Port of the head, on loopback.
         folder: Where Ray keeps its logs and sockets.
         nodes: `ray start --block` of the head, then of each node.
     """
 
-    address: str
+    port: int
     folder: Path
     nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """Return what `--address` takes."""
+        return f"{HOST}:{self.port}"
 
     def start(self, *words: str) -> None:
         """Start a node and wait until it serves."""
@@ -79,8 +84,18 @@ class RayNodes:
     def kill(self, node: int) -> None:
         """Kill a node at once: its raylet, its workers, all that belongs to it."""
         for pid in [self.nodes[node].pid, *descendants(self.nodes[node].pid)]:
-            send(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.nodes[node].wait()
+
+
+def descendants(process: int) -> list[int]:
+    """Return a process's children, their children and so on."""
+    found = subprocess.run(
+        ["pgrep", "--parent", str(process)], capture_output=True, text=True, check=False
+    )
+    children = [int(word) for word in found.stdout.split()]
+    return children + [below for child in children for below in descendants(child)]
 
 
 def title(process: int) -> str:
@@ -105,29 +120,39 @@ def ray_nodes(num_nodes: int, cpus_per_node: int) -> Iterator[RayNodes]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(16),
     }
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
-    cluster, memory = RayNodes(f"{HOST}:{port}", folder), "--object-store-memory=100000000"
-    with patch.dict(os.environ, settings):
-        try:
-            cluster.start("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false",
-                          f"--temp-dir={folder}", memory)  # fmt: skip
-            for _ in range(num_nodes):
-                cluster.start(f"--address={cluster.address}", f"--num-cpus={cpus_per_node}", memory)
-            yield cluster
-        finally:
-            for node in reversed(range(len(cluster.nodes))):
-                cluster.kill(node)
-            shutil.rmtree(folder, ignore_errors=True)
+    cluster = RayNodes(port, folder)
+    try:
+        cluster.start("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false",
+                      f"--temp-dir={folder}", "--object-store-memory=100000000")  # fmt: skip
+        for _ in range(num_nodes):
+            cluster.start(f"--address={cluster.address}", f"--num-cpus={cpus_per_node}",
+                          "--object-store-memory=100000000")  # fmt: skip
+        yield cluster
+    finally:
+        for node in reversed(range(len(cluster.nodes))):
+            cluster.kill(node)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def ray_cluster(directory: Path, *, num_trials: int = 40, iterations: int = 10_000) -> Counts:
+def ray_cluster(
+    directory: Path, *, num_trials: int = 40, iterations: int = 10_000, limit_seconds: float = 600
+) -> Counts:
     """Run trials on the cluster, kill a worker after a quarter of them and a node after half.
 
     Args:
         directory: An empty folder for results.
         num_trials: Trials of the sweep.
         iterations: Updates of each.
+        limit_seconds: Time after which the sweep is given up.
 
     Returns:
         What happened, as counts.
@@ -138,17 +163,24 @@ def ray_cluster(directory: Path, *, num_trials: int = 40, iterations: int = 10_0
     """
     sizes = {"training.iterations": iterations, "training.checkpoint_interval": iterations // 10}
     specs = [SPEC.override({**sizes, "seed": seed}) for seed in range(num_trials)]
-    run_undisturbed(directory / "undisturbed", specs)
-    root, begun = directory / "fire", time.monotonic()
+    LocalRunner(jobs=2, device="cpu").run(specs, directory / "undisturbed", lambda event: None)
+    begun = time.monotonic()
     with ray_nodes(num_nodes=2, cpus_per_node=1) as nodes:
-        heard = _Killer(nodes, root, worker_after=num_trials // 4, node_after=num_trials // 2)
-        RayRunner(address=nodes.address, device="cpu").run(specs, root, heard)
+        heard = _Killer(
+            nodes, directory / "fire", worker_after=num_trials // 4, node_after=num_trials // 2
+        )
+        limit = threading.Timer(limit_seconds, os.kill, (os.getpid(), signal.SIGINT))
+        limit.start()
+        try:
+            RayRunner(address=nodes.address, device="cpu").run(specs, directory / "fire", heard)
+        finally:
+            limit.cancel()
     assert (heard.num_workers, heard.num_nodes) == (1, 1), "nothing was killed"
     assert set(heard.ends.values()) == {"finished"}, heard.ends
     assert len(heard.ends) == num_trials
-    found = compare(root, directory / "undisturbed", specs)
+    found = compare(directory / "fire", directory / "undisturbed", specs)
     assert found["finished lines"] == num_trials, found
-    journals = [RunDirectory(root, spec.fingerprint()).read_journal() for spec in specs]
+    journals = [RunDirectory(directory / "fire", s.fingerprint()).read_journal() for s in specs]
     started = [sum(line["event"] == "started" for line in journal) for journal in journals]
     assert set(started) == {1}, "a trial began anew"
     return {
@@ -196,4 +228,5 @@ class _Killer:
             self.num_nodes += 1
 
     def _can_go_on(self, run: str) -> bool:
-        return any(RunDirectory(self.results, run).checkpoints.updates())
+        checkpoints = RunDirectory(self.results, run).path.glob("checkpoints/update-*")
+        return any(int(one.name.removeprefix("update-")) for one in checkpoints)

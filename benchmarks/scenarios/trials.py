@@ -86,7 +86,9 @@ class Driver:
 
     def workers(self) -> list[int]:
         """Return the process ids of its workers."""
-        return children(self.process.pid)
+        words = ["pgrep", "--parent", str(self.process.pid)]
+        found = subprocess.run(words, capture_output=True, text=True, check=False)
+        return [int(word) for word in found.stdout.split()]
 
     def finish(self) -> None:
         """Wait until all trials are done."""
@@ -97,19 +99,6 @@ class Driver:
         for process in [*self.workers(), self.process.pid] if self.alive else []:
             send(process, signal.SIGKILL)
         self.process.wait()
-
-
-def children(process: int) -> list[int]:
-    """Return the process ids of a process's children."""
-    words = ["pgrep", "--parent", str(process)]
-    found = subprocess.run(words, capture_output=True, text=True, check=False)
-    return [int(word) for word in found.stdout.split()]
-
-
-def descendants(process: int) -> list[int]:
-    """Return a process's children, their children and so on."""
-    own = children(process)
-    return own + [below for child in own for below in descendants(child)]
 
 
 def send(process: int, number: signal.Signals) -> bool:

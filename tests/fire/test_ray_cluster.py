@@ -11,7 +11,7 @@ pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'
 def test_a_killed_worker_and_a_killed_node_cost_nothing(tmp_path: Path) -> None:
     from scenarios.ray_cluster import ray_cluster
 
-    counts = ray_cluster(tmp_path, num_trials=8, iterations=10_000)
+    counts = ray_cluster(tmp_path, num_trials=8, iterations=10_000, limit_seconds=200)
     print(counts)
     assert counts["trials"] == counts["identical"] == 8
     assert counts["workers killed"] == counts["nodes killed"] == 1
