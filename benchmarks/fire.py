@@ -16,11 +16,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from scenarios import SCENARIOS
-
-Counts = dict[str, int | float | str]
+from scenarios import SCENARIOS, Counts
+from turns import print_table
 
 
 def run(name: str, directory: Path, answer: Connection) -> None:
@@ -66,18 +63,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=40.0, help="for all scenarios together")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS))
     options = parser.parse_args()
-    console = Console()
     # Told to end, it ends what it began, as after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     deadline = time.monotonic() + 60 * options.minutes
     found: dict[str, Counts] = {}
     for name in options.only or SCENARIOS:
-        console.print(f"{name} …")
+        print(f"{name} …", flush=True)
         found[name] = attempt(name, max(1.0, deadline - time.monotonic()))
-        table = Table("Scenario", "Count", "Value")
-        for key, value in found[name].items():
-            table.add_row(name, key, str(value))
-        console.print(table)
+        counted = found[name].items()
+        print_table({"scenario": name, "count": key, "value": str(n)} for key, n in counted)
     return sum("failed" in counts for counts in found.values())
 
 

@@ -7,7 +7,6 @@ end, and the rest goes on. `--device cpu` tries small shapes. Tests of a GPU: `p
 """
 
 import argparse
-import statistics
 import sys
 import time
 import traceback
@@ -16,22 +15,18 @@ from functools import partial
 from typing import Any
 
 import torch
-from gradient_stability import closed, prepare, textbook
-from torch import nn
-from updates import make_spec, make_update_of
+from gradient_stability import measure
+from processors import train
+from turns import print_table
+from updates import make_spec, measure_one
 
 from pernn.kernels import without_kernels
-from pernn.lab.runs import RunSpec, Trial, build
+from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import (
-    Measured,
     Precision,
     TrainState,
-    Updated,
-    advance,
     computing,
     evaluate,
-    now,
-    rounding,
 )
 
 CORES = ("lstm", "gru", "elman", "s4d")
@@ -47,12 +42,6 @@ TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 3e-2}
 """Largest difference of a loss within 20 updates, in nats: a few roundings of the precision."""
 NUM_UPDATES = 20
 ROUNDS = 7
-LAYERS = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
-COMPARED: dict[str, Callable[..., float]] = {
-    "closed": closed,
-    "closed, 2 GiB": partial(closed, memory_budget=2**31),
-    "textbook": textbook,
-}
 Row = dict[str, Any]
 Named = Iterator[tuple[str, Callable[[], Row]]]
 
@@ -105,78 +94,21 @@ def losses(spec: RunSpec, device: torch.device) -> list[float]:
     return [*found, held_out.metrics["loss"]]
 
 
-def train(
-    spec: RunSpec, trial: Trial, state: TrainState, device: torch.device, last: int
-) -> list[float]:
-    """Train up to an update; return the losses on the way."""
-    found = []
-    for event in advance(state, trial.stream, spec.training, trial.preset, device):
-        if isinstance(event, Measured) and event.kind == "train":
-            found.append(event.values["loss"])
-        if isinstance(event, Updated) and event.update == last:
-            break
-    return found
-
-
 def times(device: torch.device) -> Named:
     """Time updates, the good script's, and PyTorch's layer alone, in turn."""
     for vocab in VOCABULARIES[device.type]:
         for precision in reversed(PRECISIONS[device.type]):
             for core in CORES:
-                shape = (*SHAPES[device.type], vocab)
-                run = partial(time_updates, device, core, shape, precision)
+                run = partial(time_updates, device, core, vocab, precision)
                 yield f"{core} K={vocab} {precision}", run
 
 
-def time_updates(
-    device: torch.device, core: str, shape: tuple[int, int, int, int], precision: Precision
-) -> dict[str, float]:
-    """Return medians of interleaved rounds, and on a GPU the memory of network and updates."""
-    spec, on_gpu = make_spec(core, shape, precision), device.type == "cuda"
-    runs, needed = {}, {}
-    for name, way in (("ours", "ours"), ("(b)", "script")):
-        if on_gpu:
-            torch.cuda.reset_peak_memory_stats(device)
-            needed[f"{name} MiB"] = -torch.cuda.memory_allocated(device) / 2**20
-        run = make_update_of(way, spec, device)
-        run()
-        runs[f"{name} ms"] = timed(run, device)
-        if on_gpu:
-            needed[f"{name} MiB"] += torch.cuda.max_memory_allocated(device) / 2**20
-    if core in LAYERS:
-        runs["layer alone ms"] = layer_alone(device, core, shape, precision)
-    rounds = [{name: run() for name, run in runs.items()} for _ in range(ROUNDS + 2)][2:]
-    row = {name: 1e3 * statistics.median(one[name] for one in rounds) for name in runs}
-    row["(b) / ours"] = statistics.median(one["(b) ms"] / one["ours ms"] for one in rounds)
-    return row | needed
-
-
-def timed(run: Callable[[], None], device: torch.device) -> Callable[[], float]:
-    """Return what runs it and says how long it took."""
-
-    def clocked() -> float:
-        begun = now(device)
-        run()
-        return now(device) - begun
-
-    return clocked
-
-
-def layer_alone(
-    device: torch.device, core: str, shape: tuple[int, int, int, int], precision: Precision
-) -> Callable[[], float]:
-    """Return what times PyTorch's own layer, forward and back; on CUDA that is cuDNN's."""
-    hidden, batch, length, _ = shape
-    layer = LAYERS[core](2 * hidden, hidden, batch_first=True).to(device)
-    inputs = torch.randn(batch, 2 * length, 2 * hidden, device=device, requires_grad=True)
-
-    def run() -> None:
-        with computing(precision, device):
-            with rounding(precision, device):
-                outputs = layer(inputs)[0]
-            outputs.float().sum().backward()
-
-    return timed(run, device)
+def time_updates(device: torch.device, core: str, vocab: int, precision: Precision) -> Row:
+    """Return what `updates.py` finds, on a GPU with the memory of network and updates."""
+    spec = make_spec(core, (*SHAPES[device.type], vocab), precision)
+    ways = ["ours"] if core == "s4d" else ["ours", "layer"]
+    on_gpu = device.type == "cuda"
+    return measure_one(spec, device, ways, torch.get_num_threads(), ROUNDS, memory=on_gpu)
 
 
 def analysis(device: torch.device) -> Named:
@@ -184,35 +116,21 @@ def analysis(device: torch.device) -> Named:
     sizes = (512, 64) if device.type == "cuda" else (32, 8)
     for core in CORES[:3]:
         for pairs in (1, 16):
-            yield f"{core}, pairs: {pairs}", partial(time_analysis, device, core, *sizes, pairs)
-
-
-def time_analysis(
-    device: torch.device, kind: str, hidden: int, length: int, pairs: int
-) -> dict[str, float]:
-    """Return medians of both, and how far each is from the textbook in float64.
-
-    Raises:
-        AssertionError: If the closed form is wrong.
-    """
-    core, gates = prepare(kind, hidden, length, pairs)
-    core, gates = core.to(device), gates.to(device)
-    taken: dict[str, list[float]] = {name: [] for name in COMPARED}
-    answers = {}
-    for _ in range(4):
-        for name, run in COMPARED.items():
-            begun = now(device)
-            answers[name] = run(core, gates)
-            taken[name].append(now(device) - begun)
-    row = {f"{name} ms": 1e3 * statistics.median(times[1:]) for name, times in taken.items()}
-    exact = textbook(core.double(), gates.double())
-    off = {f"{name} off by": abs(answer - exact) for name, answer in answers.items()}
-    # Over 127 steps the textbook's Elman network loses its smallest numbers in float32.
-    assert max(off[f"{name} off by"] for name in COMPARED if name != "textbook") < 1e-5, off
-    return row | off
+            yield f"{core}, pairs: {pairs}", partial(measure, device, core, *sizes, pairs)
 
 
 PARTS = {"parity": parity, "times": times, "analysis": analysis}
+
+
+def attempts(part: str, device: torch.device, until: float, failures: list[str]) -> Iterator[Row]:
+    """Yield the rows of a part, and note what fails."""
+    for item, run in PARTS[part](device):
+        if time.monotonic() > until:
+            return
+        try:
+            yield {part: item, **run()}
+        except Exception:  # noqa: BLE001 whatever it is belongs into what is printed
+            failures.append(f"{part}, {item}:\n{traceback.format_exc()}")
 
 
 def main() -> int:
@@ -227,21 +145,9 @@ def main() -> int:
         torch.set_num_threads(1)  # all is small there
     name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
     print(f"{name}, torch {torch.__version__}, Python {sys.version.split()[0]}")
-    failures, columns = [], list[str]()
+    failures: list[str] = []
     for part in options.parts.split(","):
-        for item, run in PARTS[part](device):
-            if time.monotonic() > until:
-                continue
-            try:
-                row = run()
-            except Exception:  # noqa: BLE001 whatever it is belongs into what is printed
-                failures.append(f"{part}, {item}:\n{traceback.format_exc()}")
-                continue
-            if list(row) != columns:
-                columns = list(row)
-                head = [part, *columns]
-                print(f"\n| {' | '.join(head)} |\n{'|---' * len(head)}|")
-            print(f"| {item} | " + " | ".join(f"{v:.3g}" for v in row.values()) + " |", flush=True)
+        print_table(attempts(part, device, until, failures))
     print(f"\n{len(failures)} failed", *failures, sep="\n")
     return 1 if failures else 0
 

@@ -6,18 +6,21 @@ One line per shape: without gradients, with the weights', with the inputs' too; 
 ours took. Times are this process's, on one thread, the least of all turns.
 """
 
-import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 
 import torch
+import typer
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
+from turns import print_table
 
 from pernn.cores import GRU, LSTM, Elman
 from pernn.cores.operators import takes_kernels
 
+Shape = tuple[int, int, int]
+"""Hidden size, sequences, steps."""
 PAIRS = {"lstm": (LSTM, nn.LSTM), "gru": (GRU, nn.GRU), "elman": (Elman, nn.RNN)}
 USUAL = [(64, 64, 16), (128, 64, 32), (256, 32, 64), (512, 64, 64)]
 GRID = [
@@ -60,40 +63,38 @@ def ratio(theirs: Callable[[], None], ours: Callable[[], None], seconds: float) 
     return min(times[0]) / min(times[1])
 
 
-def measure(kind: str, shape: tuple[int, int, int], seconds: float) -> Iterator[str]:
-    """Return the columns of one line."""
+def measure(kind: str, shape: Shape, seconds: float) -> dict[str, str]:
+    """Return the cells of one line."""
     hidden, batch, steps = shape
     ours_class, theirs_class = PAIRS[kind]
     ours, theirs = ours_class(hidden, hidden), theirs_class(hidden, hidden)
     theirs.load_state_dict(ours.state_dict())
-    inputs = torch.randn(steps, batch, hidden)
-    arriving = torch.randn(steps, batch, hidden)
+    inputs, arriving = torch.randn(2, steps, batch, hidden)
+    row = {"core": kind, "hidden": str(hidden), "batch": str(batch), "steps": str(steps)}
     for way in WAYS:
         with torch.set_grad_enabled(way != "inference"):
             is_ours = takes_kernels(kind, inputs, ours.weight_hh_l0, steps=steps, batch=batch)
         runs = (run_once(layer, inputs, arriving, way) for layer in (theirs, ours))
-        yield f"{ratio(*runs, seconds):6.2f} {'kernels ' if is_ours else 'operator'}"
+        row[way] = f"{ratio(*runs, seconds):.2f} {'kernels' if is_ours else 'operator'}"
+    return row
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--core", default="lstm,gru,elman")
-    parser.add_argument("--seconds", type=float, default=0.2, help="time per ratio")
-    parser.add_argument("--usual", action="store_true", help="four usual shapes instead of a grid")
-    parser.add_argument(
-        "--most", type=float, default=2e10, help="multiplications above which a shape is left out"
-    )
-    options = parser.parse_args()
+def main(
+    core: str = "lstm,gru,elman",
+    seconds: float = 0.2,
+    *,
+    usual: bool = False,
+    most: float = 2e10,
+) -> None:
+    """Time layers on four usual shapes or a grid, but for too many multiplications."""
     torch.set_num_threads(1)
-    print(f"{'core':6}{'hidden':>7}{'batch':>6}{'steps':>6}  " + "".join(f"{w:17}" for w in WAYS))
-    for kind in options.core.split(","):
-        for shape in USUAL if options.usual else GRID:
-            hidden, batch, steps = shape
-            if 24 * hidden**2 * batch * steps <= options.most:
-                columns = "  ".join(measure(kind, shape, options.seconds))
-                print(f"{kind:6}{hidden:7}{batch:6}{steps:6}  {columns}", flush=True)
+    print_table(
+        measure(kind, (hidden, batch, steps), seconds)
+        for kind in core.split(",")
+        for hidden, batch, steps in (USUAL if usual else GRID)
+        if 24 * hidden**2 * batch * steps <= most
+    )
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

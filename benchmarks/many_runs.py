@@ -11,7 +11,6 @@ Aim: 30 CPU seconds and 500 MB for each verb, also with `--runs 1 --lines 100000
 `report --all` with `--sweeps 2000`.
 """
 
-import argparse
 import json
 import os
 import random
@@ -22,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 
+import typer
+
 from pernn.lab.experiments import find_experiment
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory, Sweep, save_sweep
@@ -29,6 +30,7 @@ from pernn.lab.store import RunDirectory, Sweep, save_sweep
 EXPERIMENT, SCALE = "vocabulary_size", "paper"
 SWEEP = f"{EXPERIMENT}-{SCALE}"
 
+# Made up: to ask for it would load torch, whose memory every child would seem to have.
 ENVIRONMENT = {
     "python": "3.11.9",
     "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
@@ -55,7 +57,7 @@ def specs() -> Iterator[RunSpec]:
             yield RunSpec.model_validate({**values, "seed": seed})
 
 
-def finish(root: Path, spec: RunSpec, num_lines: int = 40) -> str:
+def finish(root: Path, spec: RunSpec, num_lines: int) -> str:
     """Write the files of a finished trial, half of whose metrics are on its training."""
     run = RunDirectory(root, spec.fingerprint())
     noise = random.Random(run.fingerprint)
@@ -124,34 +126,27 @@ def measure_verb(words: Sequence[str], root: Path) -> dict[str, float]:
     return {"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
 
 
-def measure_all(
-    root: Path, num_runs: int, num_lines: int, num_sweeps: int
-) -> dict[str, dict[str, float]]:
-    """Fill a results directory and measure what is done with it."""
-    runs = [finish(root, spec, num_lines) for spec in islice(specs(), num_runs)]
-    save_sweep(root, Sweep(SWEEP, EXPERIMENT, SCALE, {}, runs))
+def fill(root: Path, num_runs: int, num_lines: int, num_sweeps: int) -> None:
+    """Fill a results directory."""
+    found = [finish(root, spec, num_lines) for spec in islice(specs(), num_runs)]
+    save_sweep(root, Sweep(SWEEP, EXPERIMENT, SCALE, {}, found))
     for number in range(1, num_sweeps):
-        name, own = f"{SWEEP}-{number:08x}", runs[number :: num_sweeps - 1]
+        name, own = f"{SWEEP}-{number:08x}", found[number :: num_sweeps - 1]
         save_sweep(root, Sweep(name, EXPERIMENT, SCALE, {"seed": [number]}, own))
-    return {f"pernn {name}": measure_verb(words, root) for name, words in verbs(root).items()}
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Time the verbs that read, over many runs.")
-    parser.add_argument("--runs", type=int, default=20_000, help="how many")
-    parser.add_argument("--lines", type=int, default=40, help="of metrics of each")
-    parser.add_argument("--sweeps", type=int, default=1, help="that share the runs")
-    parser.add_argument("--keep", type=Path, help="keep the made-up results here")
-    options = parser.parse_args()
+def main(runs: int = 20_000, lines: int = 40, sweeps: int = 1, keep: Path | None = None) -> None:
+    """Time the verbs that read, over runs with so many lines of metrics, shared by sweeps."""
     # Making the runs is not what is timed.
     os.fsync = lambda descriptor: None
     with tempfile.TemporaryDirectory() as temporary:
-        root = options.keep or Path(temporary)
-        found = measure_all(root, options.runs, options.lines, options.sweeps)
-    for name, value in found.items():
-        print(f"{name:24}", "  ".join(f"{one:9.1f} {unit}" for unit, one in value.items()))
+        root = keep or Path(temporary)
+        fill(root, runs, lines, sweeps)
+        for name, words in verbs(root).items():
+            found = measure_verb(words, root)
+            values = "  ".join(f"{one:9.1f} {unit}" for unit, one in found.items())
+            print(f"pernn {name:18} {values}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

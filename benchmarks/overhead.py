@@ -7,13 +7,13 @@ The rest is the overhead: starting workers, making networks and data, locks, the
 end a worker that waits for the other one.
 """
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+import typer
+from turns import print_table
+from updates import make_spec
 
 from pernn.lab.runners import LocalRunner, TrialEvent
 from pernn.lab.runs import RunSpec
@@ -25,24 +25,12 @@ GOAL = 0.03
 
 def make_trials(number: int, seconds: float) -> list[RunSpec]:
     """Make trials of about so many seconds each."""
-    spec = RunSpec.load(
-        {
-            "task": {"kind": "reverse_ordering", "vocab_size": 64, "length": 16},
-            "core": {"kind": "gru", "hidden_size": 64},
-            "encoding": {"kind": "sinusoidal", "size": 64},
-            "embedding_size": 64,
-            "training": {"batch_size": 64},
-        }
-    )
+    spec = make_spec("gru", (64, 64, 16, 64))
     update_seconds = min(measure(spec, "cpu", 1)[0])
     count = max(10, round(seconds / update_seconds))
     interval = max(1, count // 5)
-    lengths = {
-        "iterations": count,
-        "checkpoint_interval": interval,
-        "evaluation_interval": interval,
-    }
-    spec = spec.override({f"training.{key}": value for key, value in lengths.items()})
+    intervals = ("training.checkpoint_interval", "training.evaluation_interval")
+    spec = spec.override({"training.iterations": count, **dict.fromkeys(intervals, interval)})
     return [spec.override({"seed": seed}) for seed in range(number)]
 
 
@@ -79,24 +67,19 @@ def measure_overhead(number: int, seconds: float, jobs: int) -> dict[str, float]
     return {"wall": wall, **per_worker, "overhead share": wall / per_worker["own"] - 1}
 
 
-def main() -> None:
-    """Print what a sweep's time consists of."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each trial, about")
-    parser.add_argument("--jobs", type=int, default=2)
-    options = parser.parse_args()
-    found = measure_overhead(options.trials, options.seconds, options.jobs)
-    table = Table("Time of a worker", "s", "share")
+def main(trials: int = 40, seconds: float = 10.0, jobs: int = 2) -> None:
+    """Print what the time of a sweep consists of, whose trials take about so many seconds."""
+    found = measure_overhead(trials, seconds, jobs)
     share = found.pop("overhead share")
-    for name, value in found.items():
-        table.add_row(name, f"{value:.2f}", f"{value / found['wall']:.2%}")
-    Console().print(table)
+    print_table(
+        {"time of a worker": name, "s": f"{value:.2f}", "share": f"{value / found['wall']:.2%}"}
+        for name, value in found.items()
+    )
     print(
-        f"{options.trials} trials, {options.jobs} workers: overhead {share:.2%} of the trials' own "
-        f"time (goal: under {GOAL:.0%})"
+        f"\n{trials} trials, {jobs} workers: overhead {share:.2%} of the trials' own time "
+        f"(goal: under {GOAL:.0%})"
     )
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

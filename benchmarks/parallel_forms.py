@@ -7,13 +7,14 @@ turns, without gradients and with all of them; the same for one step after the o
 this process's, on one thread, the least of all turns.
 """
 
-import argparse
 from collections.abc import Callable
 
 import torch
-from layers import ratio, run_once
+import typer
+from layers import Shape, ratio, run_once
 from torch import Tensor
 from torch.nn import functional as F
+from turns import print_table
 
 from pernn.cores import LRU, GatedDelta, MinGRU, MinLSTM
 
@@ -160,34 +161,27 @@ class Form(torch.nn.Module):
         return (self.form(self.core, inputs),)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--core", default=",".join(CORES))
-    parser.add_argument("--shape", help="width,sequences,steps; three usual ones if absent")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time per ratio")
-    options = parser.parse_args()
+def measure(kind: str, shape: Shape, seconds: float) -> dict[str, str]:
+    """Return the cells of one line."""
+    width, batch, steps = shape
+    core = CORES[kind](width, width)
+    inputs, arriving = torch.randn(2, steps, batch, width)
+    turned = [part.transpose(0, 1).contiguous() for part in (inputs, arriving)]
+    row = {"core": kind, "width": str(width), "batch": str(batch), "steps": str(steps)}
+    for way in ("inference", "inputs too"):
+        theirs = run_once(Form(kind, core), inputs, arriving, way)
+        row[way] = f"{ratio(theirs, run_once(core, *turned, way), seconds):.2f}"
+    stepwise = run_once(core.to_plain(), *turned, "inputs too")
+    ours = run_once(core, *turned, "inputs too")
+    return row | {"step by step, inputs too": f"{ratio(stepwise, ours, seconds):.2f}"}
+
+
+def main(core: str = ",".join(CORES), shape: str = "", seconds: float = 1.0) -> None:
+    """Time cores of one shape (width, sequences, steps), or of three usual ones."""
     torch.set_num_threads(1)
-    shapes = [tuple(map(int, options.shape.split(",")))] if options.shape else SHAPES
-    print(
-        "core          width batch steps  authors': inference  all gradients  steps: all gradients"
-    )
-    for kind in options.core.split(","):
-        for width, batch, steps in shapes:
-            core = CORES[kind](width, width)
-            inputs, arriving = torch.randn(2, steps, batch, width)
-            turned = [part.transpose(0, 1).contiguous() for part in (inputs, arriving)]
-            found = []
-            for other, way in (
-                (Form(kind, core), "inference"),
-                (Form(kind, core), "inputs too"),
-            ):
-                theirs = run_once(other, inputs, arriving, way)
-                found.append(ratio(theirs, run_once(core, *turned, way), options.seconds))
-            stepwise = run_once(core.to_plain(), *turned, "inputs too")
-            found.append(ratio(stepwise, run_once(core, *turned, "inputs too"), options.seconds))
-            print(f"{kind:13}{width:6}{batch:6}{steps:6}", *(f"{one:14.2f}" for one in found))
+    shapes = [tuple(map(int, shape.split(",")))] if shape else SHAPES
+    print_table(measure(kind, one, seconds) for kind in core.split(",") for one in shapes)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

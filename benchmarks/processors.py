@@ -5,22 +5,25 @@ python benchmarks/processors.py avx2 -- -k precision  # on one, with arguments f
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
+from torch.backends.cpu import get_cpu_capability
+from turns import call_apart
 
 from pernn.kernels import describe_arithmetic, set_variables
 from pernn.lab.runs import RunSpec, Trial, build
-from pernn.lab.training import Measured, TrainState, advance, computing, evaluate
+from pernn.lab.training import Measured, TrainState, Updated, advance, computing, evaluate
 
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("kernels", "cores", "encodings", "models", "training", "analysis", "runs", "metrics")
@@ -43,11 +46,11 @@ class ProcessorClass:
     needs: str
     variables: dict[str, str]
 
-    def environment(self) -> dict[str, str]:
-        """Return this process's environment, changed to be that processor's."""
+    def imitated(self) -> AbstractContextManager[Any]:
+        """Return a context whose new processes compute as on that processor."""
         decided = set_variables()
         kept = {name: value for name, value in os.environ.items() if name not in decided}
-        return kept | self.variables
+        return patch.dict(os.environ, kept | self.variables, clear=True)
 
     def describes(self, arithmetic: str) -> bool:
         """Return whether a line of `pernn doctor` is of this class."""
@@ -136,50 +139,38 @@ def compute_everything() -> dict[str, Any]:
                     shown = torch.from_numpy(trial.stream.test().tokens[:4])
                     outputs = trial.model(shown, trial.stream.test().num_queries)
                 logits[f"{core} {precision}"] = outputs.flatten().tolist()
-                losses[f"{core} {precision}"] = list(_losses(spec, trial))
+                state = TrainState.fresh(trial.model, trial.preset)
+                found = train(spec, trial, state, CPU, spec.training.iterations)
+                held_out = evaluate(trial.model, trial.stream, CPU, spec.training.precision)
+                losses[f"{core} {precision}"] = [*found, held_out.metrics["loss"]]
     return {"arithmetic": describe_arithmetic(), "logits": logits, "losses": losses}
 
 
-def _losses(spec: RunSpec, trial: Trial) -> Iterator[float]:
-    """Yield the losses of two parts of a training, then that on the held-out sequences."""
-    state = TrainState.fresh(trial.model, trial.preset)
-    for event in advance(state, trial.stream, spec.training, trial.preset, CPU):
+def train(
+    spec: RunSpec, trial: Trial, state: TrainState, device: torch.device, last: int
+) -> list[float]:
+    """Train up to an update; return the losses on the way."""
+    found = []
+    for event in advance(state, trial.stream, spec.training, trial.preset, device):
         if isinstance(event, Measured) and event.kind == "train":
-            yield event.values["loss"]
-    yield evaluate(trial.model, trial.stream, CPU, spec.training.precision).metrics["loss"]
+            found.append(event.values["loss"])
+        if isinstance(event, Updated) and event.update == last:
+            break
+    return found
 
 
 def compute_on(emulated: ProcessorClass) -> dict[str, Any]:
     """Return what `compute_everything` returns in a process on an emulated processor."""
-    script = "import json, processors; print(json.dumps(processors.compute_everything()))"
-    environment = emulated.environment()
-    paths = [str(Path(__file__).parent), environment.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=environment | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"the emulated process failed: {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
+    with emulated.imitated():
+        found: dict[str, Any] = call_apart(compute_everything)
     return found
 
 
 def is_possible(emulated: ProcessorClass) -> bool:
     """Return whether the processor that is here can do as much."""
-    found = torch.backends.cpu.get_cpu_capability()
-    if "ATEN_CPU_CAPABILITY" in os.environ:  # which hides what there is
-        script = "import torch; print(torch.backends.cpu.get_cpu_capability())"
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", script],
-            env={key: value for key, value in os.environ.items() if key != "ATEN_CPU_CAPABILITY"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found = done.stdout.strip()
+    # Without variables, which hide what there is.
+    with EMULATED["amx"].imitated():
+        found = call_apart(get_cpu_capability)
     rank = CAPABILITIES.index(found) if found in CAPABILITIES else 0
     return CAPABILITIES.index(emulated.needs) <= rank
 
@@ -222,12 +213,9 @@ def main() -> int:
         wrong = complaints(native, found)
         if not emulated.describes(found["arithmetic"]):
             wrong.append(f"expected {emulated.arithmetic}")
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *theirs],
-            cwd=ROOT,
-            env=emulated.environment(),
-            check=False,
-        )
+        with emulated.imitated():
+            command = [sys.executable, "-m", "pytest", *theirs]
+            done = subprocess.run(command, cwd=ROOT, check=False)
         if done.returncode or wrong:
             failed.append(name)
         print(

@@ -14,18 +14,17 @@ little; more are timed by the clock. `--classes` measures on imitated processors
 import argparse
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from itertools import count
 
 import torch
 from processors import EMULATED
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.benchmark import Timer
+from turns import call_apart, print_table, time_in_turns
 
 from pernn.cores import S4D
 from pernn.errors import ConfigError
@@ -38,6 +37,7 @@ from pernn.lab.training import (
     keep_freed_memory,
     make_update,
     now,
+    rounding,
 )
 from pernn.models import PositionEncodedRNN
 
@@ -158,7 +158,8 @@ def make_spec(
 def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[], None]:
     """Return what makes an update: `ours`, ours by `autograd`, or the `script`'s.
 
-    The script computes in float32 (TensorFloat-32 if that is our precision) whatever ours does.
+    The script computes in float32 (TensorFloat-32 if that is our precision) whatever ours does. The
+    `layer` is PyTorch's own alone, forward and back; on CUDA that is cuDNN's.
     """
     trial = build(spec, device)
     precision, size = spec.training.precision, spec.training.batch_size
@@ -170,6 +171,18 @@ def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[]
                 script()
 
         return scripted
+    if way == "layer":
+        layer = trial.model.core.to_plain().to(device)
+        inputs = torch.randn(size, 2 * spec.task.length, layer.input_size, device=device)
+        inputs.requires_grad_()
+
+        def passed() -> None:
+            with computing(precision, device):
+                with rounding(precision, device):
+                    outputs = layer(inputs)[0]
+                outputs.float().sum().backward()
+
+        return passed
     state = TrainState.fresh(trial.model, trial.preset)
     update, steps = make_update(state, spec.training, trial.preset, device), count()
 
@@ -180,75 +193,68 @@ def make_update_of(way: str, spec: RunSpec, device: torch.device) -> Callable[[]
     return ours
 
 
-def compare(
-    spec: RunSpec, device: torch.device, *, threads: int, rounds: int, ways: list[str]
-) -> dict[str, list[float]]:
-    """Time updates in turn: way → seconds of each round."""
-    clock = time.thread_time if threads == 1 and device.type == "cpu" else time.perf_counter
-    timers, numbers = {}, {}
-    for way in ways:
-        run = make_update_of(way, spec, device)
-        run()  # what is set up on the first call does not count
-        begun = now(device)
-        run()
-        numbers[way] = max(1, round(BLOCK_SECONDS / (now(device) - begun)))
-        timers[way] = Timer("run()", globals={"run": run}, num_threads=threads, timer=clock)
-    times: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds):
-        for way, timer in timers.items():
-            times[way].append(timer.timeit(numbers[way]).mean)
-    return times
+def memory_of(way: str, spec: RunSpec, device: torch.device, threads: int) -> float:
+    """Return the mebibytes that updates need, on a CPU in a fresh process."""
+    words = way, spec, device, threads
+    return added_memory(*words) if device.type == "cuda" else call_apart(added_memory, *words)
 
 
-def peak(way: str, core: str, shape: Shape, options: argparse.Namespace) -> float:
-    """Return the mebibytes that updates need beyond what their process had before."""
-    words = ["--core", core, "--shape", ",".join(map(str, shape)), "--memory-of", way]
-    words += ["--threads", str(options.threads), "--device", options.device]
-    words += ["--precision", options.precision]
-    done = subprocess.run(
-        [sys.executable, __file__, *words], capture_output=True, text=True, check=True
-    )
-    return float(done.stdout)
-
-
-def print_peak(way: str, spec: RunSpec, device: torch.device) -> None:
-    """Print the mebibytes that updates need in this process."""
+def added_memory(way: str, spec: RunSpec, device: torch.device, threads: int) -> float:
+    """Return the mebibytes that updates need beyond what this process had before."""
+    prepare(threads)
+    on_gpu = device.type == "cuda"
     make_update_of(way, spec.override({"training.batch_size": 1}), device)()
-    before = peak_memory()
-    if device.type == "cuda":
+    before = torch.cuda.memory_allocated(device) if on_gpu else peak_memory()
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats(device)
     run = make_update_of(way, spec, device)
     for _ in range(NUM_MEMORY_UPDATES):
         run()
-    on_gpu = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
-    print((peak_memory() - before if on_gpu is None else on_gpu) / 2**20)
+    after = torch.cuda.max_memory_allocated(device) if on_gpu else peak_memory()
+    return (after - before) / 2**20
 
 
-def measure(options: argparse.Namespace, device: torch.device) -> None:
-    """Print a row per shape and core."""
-    ours = options.ways.split(",")
-    ways = [*ours, "script"]
-    head = ["shape", "core", *(f"{way}, ms" for way in ours)]
-    head += [f"(b) / {way} (least – most)" for way in ours]
-    head += ["MiB: " + " / ".join([*ours, "(b)"])] if options.memory else []
+def prepare(threads: int) -> None:
+    """Have this process compute as every worker does; the script gains by it too."""
+    keep_freed_memory()
+    torch.set_num_threads(threads)
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Print what computes here, and a row per shape and core."""
+    device, ways = torch.device(options.device), options.ways.split(",")
+    timing = device, ways, options.threads, options.rounds
+    prepare(options.threads)
     print(f"{describe_arithmetic()}; threads: {options.threads}; torch {torch.__version__}; "
           f"{options.precision}; medians of {options.rounds} interleaved rounds, "
-          f"{time.strftime('%Y-%m-%d')}\n")  # fmt: skip
-    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
-    for shape in options.shape or SHAPES:
-        for core in options.core.split(","):
-            spec = make_spec(core, shape, options.precision)
-            times = compare(spec, device, threads=options.threads, rounds=options.rounds, ways=ways)
-            row = ["H {} B {} L {} K {:,}".format(*shape), core]
-            row += [f"{statistics.median(times[way]) * 1e3:.2f}" for way in ours]
-            for way in ours:
-                ratios = [b / t for b, t in zip(times["script"], times[way], strict=True)]
-                middle = statistics.median(ratios)
-                row.append(f"{middle:.2f} ({min(ratios):.2f} – {max(ratios):.2f})")
-            if options.memory:
-                peaks = [peak(way, core, shape, options) for way in ways]
-                row.append(" / ".join(f"{value:,.0f}" for value in peaks))
-            print("| " + " | ".join(row) + " |", flush=True)
+          f"{time.strftime('%Y-%m-%d')}")  # fmt: skip
+    print_table(
+        measure_one(make_spec(core, shape, options.precision), *timing, memory=options.memory)
+        for shape in options.shape or SHAPES
+        for core in options.core.split(",")
+    )
+
+
+def measure_one(
+    spec: RunSpec, device: torch.device, ways: list[str], threads: int, rounds: int, *, memory: bool
+) -> dict[str, str]:
+    """Time updates of one network in turn; return the cells of its row."""
+    runs = {way: make_update_of(way, spec, device) for way in (*ways, "script")}
+    alone = threads == 1 and device.type == "cpu"
+    clock = time.thread_time if alone else partial(now, device)
+    times = time_in_turns(runs, rounds, clock, BLOCK_SECONDS)
+    task, batch = spec.task, spec.training.batch_size
+    shape = f"H {spec.core.hidden_size} B {batch} L {task.length} K {task.vocab_size:,}"
+    row = {"shape": shape, "core": spec.core.kind}
+    row |= {f"{way}, ms": f"{statistics.median(times[way]) * 1e3:.2f}" for way in ways}
+    for way in ways:
+        ratios = [b / t for b, t in zip(times["script"], times[way], strict=True)]
+        spread = f"({min(ratios):.2f} – {max(ratios):.2f})"
+        row[f"(b) / {way} (least – most)"] = f"{statistics.median(ratios):.2f} {spread}"
+    if memory:
+        needed = [memory_of(way, spec, device, threads) for way in runs]
+        row[f"MiB: {' / '.join([*ways, '(b)'])}"] = " / ".join(f"{one:,.0f}" for one in needed)
+    return row
 
 
 def read_shape(text: str) -> Shape:
@@ -263,29 +269,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--shape", type=read_shape, action="append", metavar="H,B,L,K")
     parser.add_argument("--core", default="lstm,gru,elman")
-    parser.add_argument("--ways", default="ours", help="ours, autograd, or both by a comma")
+    parser.add_argument("--ways", default="ours", help="of ours, autograd, layer, by commas")
     parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--threads", type=int, default=cores)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory", action="store_true", help="also measure peak memory")
     parser.add_argument("--classes", default="", help="of processors.py, by commas")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    # As in every worker; the script that we compare with gains by it too.
-    keep_freed_memory()
-    torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
-    if options.memory_of:
-        spec = make_spec(options.core, options.shape[0], options.precision)
-        print_peak(options.memory_of, spec, device)
-        return
-    measure(options, device)
+    measure(options)
     for name in filter(None, options.classes.split(",")):
         print(f"\n### {EMULATED[name].label}\n", flush=True)
-        words = [word for word in sys.argv[1:] if word not in ("--classes", options.classes)]
-        command = [sys.executable, __file__, *words]
-        subprocess.run(command, env=EMULATED[name].environment(), check=True)
+        with EMULATED[name].imitated():
+            call_apart(measure, options)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Functions are counted as they are called (`sys.setprofile`), in this process, wi
 happens while a file is imported does not count, nor what makes the report.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -14,6 +13,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from types import FrameType
+
+import typer
 
 os.environ["PERNN_KERNELS"] = "off"
 
@@ -54,16 +55,13 @@ def count(results: Path) -> tuple[Counter[str], Counter[str]]:
     return before, after
 
 
-def main() -> None:
-    """Print the counts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--files", action="store_true", help="name them")
-    options = parser.parse_args()
+def main(*, files: bool = False) -> None:
+    """Count the files of pernn that a first trial enters; name them if asked."""
     with tempfile.TemporaryDirectory(prefix="pernn-walk-") as folder:
         before, after = count(Path(folder))
     found = {"files": len(before), "report": len({*after} - {*before})}
-    print(json.dumps(found | ({"names": sorted(before)} if options.files else {}), indent=2))
+    print(json.dumps(found | ({"names": sorted(before)} if files else {}), indent=2))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

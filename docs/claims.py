@@ -4,7 +4,6 @@ python docs/claims.py
 """
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -30,6 +29,7 @@ from pernn.lab.experiments import (
     find_experiment,
     pace_column,
 )
+from pernn.lab.reports.texts import markdown_table
 
 HEAD = """\
 # Every claim
@@ -43,6 +43,14 @@ judged there only; every other one at any scale that has its trials. Primary cla
 apart from the others once a scale is registered under the rule `2026-12`
 ([decision 0029](decisions/0029-families-for-the-next-registration.md)).
 """
+COLUMNS = (
+    "claim",
+    "the text says",
+    "place",
+    "must hold",
+    "contradicted if",
+    "margin or threshold",
+)
 
 
 def claim_list() -> str:
@@ -52,25 +60,13 @@ def claim_list() -> str:
         claims = find_experiment(name).claims
         primary = ", ".join(f"`{one.name}`" for one in claims if one.primary)
         about = f"{entry.question} ({entry.source}) Primary: {primary}."
-        parts.append(f"## {name}\n\n{about}\n\n{_table(claims)}")
+        table = markdown_table(COLUMNS, map(_row, claims))
+        parts.append(f"## {name}\n\n{about}\n\n{table}\n")
     rows = [(one.experiment, one.statement, str(one.source), one.reason) for one in UNCLAIMED]
-    about = (
-        "## Said, and no claim\n\nStatements of the texts about results that no claim judges.\n\n"
-    )
-    parts.append(about + _rows(("experiment", "the text says", "place", "why no claim"), rows))
+    about = "Statements of the texts about results that no claim judges."
+    table = markdown_table(("experiment", "the text says", "place", "why no claim"), rows)
+    parts.append(f"## Said, and no claim\n\n{about}\n\n{table}\n")
     return "\n".join(parts)
-
-
-def _table(claims: Iterable[Claim]) -> str:
-    head = (
-        "claim",
-        "the text says",
-        "place",
-        "must hold",
-        "contradicted if",
-        "margin or threshold",
-    )
-    return _rows(head, [_row(claim) for claim in claims])
 
 
 def _row(claim: Claim) -> tuple[str, ...]:
@@ -198,7 +194,7 @@ def _choice(choice: Choice | None) -> str:
 
 
 def _cells(required: Cells) -> str:
-    return "" if required == PLANNED else f" ({_many(tuple(required)).replace(' or ', ', ')})"
+    return "" if required == PLANNED else f" ({_many(tuple(required))})"
 
 
 def _margin(predicate: Predicate) -> str:
@@ -216,11 +212,6 @@ def _margin(predicate: Predicate) -> str:
             return "0"
         case _:
             assert_never(predicate)
-
-
-def _rows(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from .commands import Counts
 from .damage import (
     confounded,
     damaged_files,
@@ -17,7 +18,7 @@ from .ray_cluster import ray_cluster
 from .strangers import foreign_parts, hub_folders
 from .sweeps import random_kills, stopped_host, stopped_workers, two_drivers
 
-Scenario = Callable[..., dict[str, int | float | str]]
+Scenario = Callable[..., Counts]
 """Called with an empty folder and counts; gives what was counted, or raises `AssertionError`."""
 
 SCENARIOS: dict[str, Scenario] = {

@@ -26,6 +26,8 @@ LAST = "update-000000020"
 SECONDS = 300
 """A command that takes longer hangs."""
 DETERMINISTIC = ("metrics.jsonl", "result.json")
+Counts = dict[str, int | float | str]
+"""What a scenario found."""
 
 
 def pernn(
@@ -58,19 +60,32 @@ def complaints(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in done.stderr.splitlines() if line.startswith("pernn: ")]
 
 
+def to_toml(flat: Mapping[str, object]) -> str:
+    """Return settings as a spec in TOML, which leaves out what is absent."""
+    given = {path: value for path, value in flat.items() if value is not None}
+    return "".join(f"{path} = {json.dumps(value)}\n" for path, value in given.items())
+
+
 def run_sweep(root: Path, settings: Mapping[str, object] = SETTINGS) -> str:
-    """Run a tiny sweep of 15 trials undisturbed, unless it is there already; gives its name."""
-    if (root / "sweeps").is_dir():
-        return next((root / "sweeps").iterdir()).name
-    return add_sweep(root, settings)
-
-
-def add_sweep(root: Path, settings: Mapping[str, object]) -> str:
-    """Run a tiny sweep beside those that are there; gives its name."""
+    """Run a tiny sweep of 15 trials beside those that are there; gives its name."""
     words = [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
     done = pernn("run", "vocabulary_size", "-r", root, "-j", 2, "--json", *words)
     require(done.returncode == 0, done.stderr)
     return str(json.loads(done.stdout)["sweep"])
+
+
+def undisturbed(directory: Path) -> tuple[Path, str]:
+    """Run the tiny sweep, unless an earlier scenario did; gives its results and its name."""
+    root = directory / "undisturbed"
+    if (root / "sweeps").is_dir():
+        return root, next((root / "sweeps").iterdir()).name
+    return root, run_sweep(root)
+
+
+def copy(source: Path, target: Path) -> Path:
+    """Copy a folder to where there is nothing but an earlier copy."""
+    shutil.rmtree(target, ignore_errors=True)
+    return Path(shutil.copytree(source, target))
 
 
 def resume(root: Path) -> subprocess.CompletedProcess[str]:
@@ -88,9 +103,7 @@ def unfinish(source: Path, target: Path) -> list[Path]:
     Returns:
         The directories of its runs.
     """
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(source, target)
-    runs = sorted((target / "runs").iterdir())
+    runs = sorted((copy(source, target) / "runs").iterdir())
     for run in runs:
         (run / "result.json").unlink()
         shutil.rmtree(run / "checkpoints" / LAST)
@@ -108,3 +121,15 @@ def contents(run: Path) -> dict[str, object]:
     found = {path.name: path.read_bytes() if path.exists() else None for path in paths}
     spec = run / "spec.json"
     return {**found, spec.name: json.loads(spec.read_bytes()) if spec.exists() else None}
+
+
+def all_contents(root: Path) -> dict[str, dict[str, object]]:
+    """Return what `contents` does of every run in a results directory."""
+    return {run.name: contents(run) for run in (root / "runs").iterdir()}
+
+
+def require_same(root: Path, expected: Mapping[str, object], what: str) -> None:
+    """Hold all runs to the contents of the undisturbed ones."""
+    runs = root / "runs"
+    differ = [run for run, content in expected.items() if contents(runs / run) != content]
+    require(not differ, f"{what}: other bits in {differ}")

@@ -17,62 +17,61 @@ from pathlib import Path
 
 from .commands import (
     SETTINGS,
-    add_sweep,
+    Counts,
+    all_contents,
     complaints,
     contents,
+    copy,
     pernn,
     require,
+    require_same,
     resume,
     run_sweep,
+    undisturbed,
     unfinish,
 )
 
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 NEWEST, BEFORE = "checkpoints/update-000000015", "checkpoints/update-000000010"
 PARTS = ("tensors.safetensors", "state.json", "manifest.json")
 KINDS = ("spec.json", "environment.json", "journal.jsonl", "metrics.jsonl", "lock", "checkpoints")
 
 
+def rewrite(name: str, how: Callable[[bytes], bytes]) -> Damage:
+    """Put something that depends on its content in the place of a file."""
+    return lambda run: (run / name).write_bytes(how((run / name).read_bytes()))
+
+
 def cut(name: str, place: Callable[[bytes], int]) -> Damage:
     """Cut a file at a place that depends on its content."""
-
-    def apply(run: Path) -> None:
-        content = (run / name).read_bytes()
-        (run / name).write_bytes(content[: max(0, place(content))])
-
-    return apply
+    return rewrite(name, lambda content: content[: max(0, place(content))])
 
 
 def flip(name: str, bit: int) -> Damage:
     """Flip one bit of a file, counted modulo its length."""
 
-    def apply(run: Path) -> None:
-        content = bytearray((run / name).read_bytes())
-        if content:
-            content[bit // 8 % len(content)] ^= 1 << (bit % 8)
-        (run / name).write_bytes(bytes(content))
+    def flipped(content: bytes) -> bytes:
+        changed = bytearray(content)
+        if changed:
+            changed[bit // 8 % len(changed)] ^= 1 << (bit % 8)
+        return bytes(changed)
 
-    return apply
+    return rewrite(name, flipped)
 
 
 def remove(name: str) -> Damage:
     """Remove a file or folder."""
-
-    def apply(run: Path) -> None:
-        shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
-
-    return apply
+    return lambda run: shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
 
 
 def edit(name: str, before: str, after: str) -> Damage:
     """Replace a text."""
 
-    def apply(run: Path) -> None:
-        text = (run / name).read_text()
-        require(before in text, f"{name} has no {before}")
-        (run / name).write_text(text.replace(before, after))
+    def edited(content: bytes) -> bytes:
+        require(before.encode() in content, f"{name} has no {before}")
+        return content.replace(before.encode(), after.encode())
 
-    return apply
+    return rewrite(name, edited)
 
 
 def header_end(content: bytes) -> int:
@@ -133,25 +132,24 @@ def flips(num: int, seed: int) -> Iterator[tuple[str, Damage]]:
         yield f"{name} flipped at {bit}", flip(name, bit)
 
 
-def damaged_files(
-    directory: Path, *, num_flips: int = 300, most: int | None = None
-) -> dict[str, int | float | str]:
+def damaged_files(directory: Path, *, num_flips: int = 300, most: int | None = None) -> Counts:
     """Damage files of unfinished runs, one each, and resume; `most` takes a sample of all cases."""
-    source, work = directory / "undisturbed", directory / "damaged"
-    run_sweep(source)
-    expected = {run.name: contents(run) for run in (source / "runs").iterdir()}
+    source, sweep = undisturbed(directory)
+    expected = all_contents(source)
     cases = [*truncations(), *other_damage(), *flips(num_flips, seed=1)]
     if most is not None:
         cases = random.Random(3).sample(cases, most)
     count: Counter[str] = Counter()
     for start in range(0, len(cases), len(expected)):
-        count += _damage_and_resume(source, work, cases[start : start + len(expected)], expected)
+        chosen = cases[start : start + len(expected)]
+        count += _damage_and_resume(source, sweep, directory / "damaged", chosen, expected)
     require(count.total() == len(cases), count)
     return {"num_cases": len(cases), **count}
 
 
 def _damage_and_resume(
     source: Path,
+    sweep: str,
     work: Path,
     cases: Sequence[tuple[str, Damage]],
     expected: dict[str, dict[str, object]],
@@ -162,7 +160,7 @@ def _damage_and_resume(
         damage(run)
     pernn("status", "-r", work, "--json")
     done = resume(work)
-    pernn("status", next((work / "sweeps").iterdir()).name, "-r", work)
+    pernn("status", sweep, "-r", work)
     said, count = complaints(done), Counter[str]()
     for run, (name, _) in zip(runs, cases, strict=False):
         mine = [line for line in said if run.name in line]
@@ -176,15 +174,13 @@ def _damage_and_resume(
         shutil.rmtree(run)
     require((done.returncode == 0) == (not count["refused"]), done.stderr)
     require(resume(work).returncode == 0, "after deleting what was refused")
-    for run in runs:
-        require(contents(run) == expected[run.name], f"{run.name}: other bits in the end")
+    require_same(work, expected, "in the end")
     return count
 
 
-def damaged_results(directory: Path, *, num_flips: int = 40) -> dict[str, int | float | str]:
+def damaged_results(directory: Path, *, num_flips: int = 40) -> Counts:
     """Flip bits of results, specs and lists of runs that are finished, and read them."""
-    source, work = directory / "undisturbed", directory / "damaged"
-    sweep = run_sweep(source)
+    source, sweep = undisturbed(directory)
     whole = directory / "whole.json"
     pernn("export", sweep, "-r", source, "-o", whole)
     rows = json.loads(whole.read_text())
@@ -196,8 +192,7 @@ def damaged_results(directory: Path, *, num_flips: int = 40) -> dict[str, int | 
         for name in ("result.json", "spec.json")
     ]
     for number in range(num_flips):
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(source, work)
+        work = copy(source, directory / "damaged")
         name = (names + lists)[-1 if number % 5 == 0 else chance.randrange(len(names))]
         flip(name, chance.randrange(2**32))(work)
         made = directory / "made.json"
@@ -218,11 +213,10 @@ def damaged_results(directory: Path, *, num_flips: int = 40) -> dict[str, int | 
     return {"num_cases": num_flips, **count}
 
 
-def full_disk(directory: Path, *, num_sizes: int = 12) -> dict[str, int | float | str]:
+def full_disk(directory: Path, *, num_sizes: int = 12) -> Counts:
     """Let the disk be full at different moments, then give it space and resume."""
-    source = directory / "undisturbed"
-    sweep = run_sweep(source)
-    expected = {run.name: contents(run) for run in (source / "runs").iterdir()}
+    source, sweep = undisturbed(directory)
+    expected = all_contents(source)
     count: Counter[str] = Counter()
     with _small_disk(directory / "small") as (root, resize, means):
         for number in range(num_sizes):
@@ -242,8 +236,7 @@ def full_disk(directory: Path, *, num_sizes: int = 12) -> dict[str, int | float 
                 require(same, f"{result}: other bits")
             resize(None)
             require(resume(root).returncode == 0, "with space again")
-            for run in (root / "runs").iterdir():
-                require(contents(run) == expected[run.name], f"{run.name}: other bits")
+            require_same(root, expected, "with space again")
             count["same_bits"] += 1
     return {"num_cases": num_sizes, "means": means, **count}
 
@@ -292,12 +285,10 @@ def _small_disk(
         yield place / "results", resize, "tmpfs" if remount else "RLIMIT_FSIZE"
 
 
-def read_only(directory: Path) -> dict[str, int | float | str]:
+def read_only(directory: Path) -> Counts:
     """Make the results directory read-only: readers work, writers say so, and nothing is lost."""
-    source, place = directory / "undisturbed", directory / "sealed"
-    sweep = run_sweep(source)
-    expected = {run.name: contents(run) for run in (source / "runs").iterdir()}
-    root = place / "results"
+    source, sweep = undisturbed(directory)
+    place, root = directory / "sealed", directory / "sealed" / "results"
     with _sealable(place) as (seal, means):
         runs = unfinish(source, root)
         shutil.copytree(source / "runs" / runs[0].name, runs[0], dirs_exist_ok=True)
@@ -318,8 +309,7 @@ def read_only(directory: Path) -> dict[str, int | float | str]:
         require(before == sorted(p.stat().st_mtime_ns for p in root.rglob("*")), "was written")
         seal(False)
         require(resume(root).returncode == 0, "when it can be written again")
-        for run in runs:
-            require(contents(run) == expected[run.name], f"{run.name}: other bits")
+        require_same(root, all_contents(source), "when it can be written again")
     return {"num_cases": len(outcomes), "means": means, "same_bits": len(runs)}
 
 
@@ -339,30 +329,23 @@ def _sealable(place: Path) -> Iterator[tuple[Callable[[bool], None], str]]:
         yield seal, "tmpfs mounted read-only" if remount else "permissions"
 
 
-def foreign_versions(directory: Path) -> dict[str, int | float | str]:
+def foreign_versions(directory: Path) -> Counts:
     """Claim a newer format in each kind of file that has a number, and read."""
-    source, work = directory / "undisturbed", directory / "newer"
-    sweep = run_sweep(source)
+    source, sweep = undisturbed(directory)
     run = min((source / "runs").iterdir()).name
     names = [f"sweeps/{sweep}/sweep.json", f"runs/{run}/spec.json", f"runs/{run}/result.json"]
-    commands = [
-        ("status", sweep),
-        ("report", sweep),
-        ("resume", sweep),
-        ("report", "--claims", sweep),
-    ]
+    commands = [("status",), ("report",), ("resume",), ("report", "--claims")]
     for name in names:
-        shutil.copytree(source, work)
+        work = copy(source, directory / "newer")
         content = json.loads((work / name).read_text())
         (work / name).write_text(json.dumps({**content, "format": 2}))
         for words in commands:
-            done = pernn(*words, "-r", work)
+            done = pernn(*words, sweep, "-r", work)
             said = done.stdout + done.stderr
             # What is done is not read again, neither to be counted nor to be left as it is.
             unread = {"spec.json": ("status", "resume"), "result.json": ("resume",)}
             unread_here = words[0] in unread.get(Path(name).name, ())
             require(unread_here or "newer pernn" in " ".join(said.split()), (name, words, said))
-        shutil.rmtree(work)
     return {"num_cases": len(names) * len(commands)}
 
 
@@ -374,14 +357,14 @@ CONFOUNDED: tuple[dict[str, object], ...] = (
 """Settings that a spec leaves out where they are not given."""
 
 
-def confounded(directory: Path) -> dict[str, int | float | str]:
+def confounded(directory: Path) -> Counts:
     """Give a setting to one core's trials alone: no comparison of the cores mixes it in."""
     two = {**SETTINGS, "seed": [111, 222], "task.vocab_size": 32}
     source = directory / "one side"
-    add_sweep(source, {**two, "core.kind": "lstm"})
+    run_sweep(source, {**two, "core.kind": "lstm"})
     for number, extra in enumerate(({}, *CONFOUNDED)):
         root = Path(shutil.copytree(source, directory / f"confounded-{number}"))
-        add_sweep(root, {**two, **extra, "core.kind": "gru"})
+        run_sweep(root, {**two, **extra, "core.kind": "gru"})
         done = pernn("compare", "core.kind=gru", "core.kind=lstm", "-r", root)
         require(done.returncode == (2 if extra else 0), f"{extra}: {done.stdout}{done.stderr}")
         require(all(name in done.stderr for name in extra), f"{extra}: {done.stderr}")

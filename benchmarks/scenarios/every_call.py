@@ -27,7 +27,7 @@ from pernn.lab.runs import RunSpec, execute
 from pernn.lab.store import LeaseWatch, lease
 from pernn.lab.store.lease import VARIABLE
 
-from .commands import require
+from .commands import Counts, require
 from .trials import PATIENCE, contents, folder_of, make_trials
 
 CALLS = ("open", "write", "pwrite", "ftruncate", "fsync", "mkdir", "link", "rename", "replace",
@@ -42,8 +42,7 @@ PAUSES = (0, 1, 2, 4)
 """Updates that the next holder has done when the stopped one goes on; all if 0."""
 DELETED = 0.3
 """Share of stopped holders whose directory is deleted before the next one begins."""
-SIGNALS_BEFORE = {"kill before": signal.SIGKILL, "stop before": signal.SIGSTOP}
-SIGNALS_AFTER = {"kill after": signal.SIGKILL, "stop after": signal.SIGSTOP}
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 REFUSED = 4
 TINY = {
     "task.vocab_size": 4,
@@ -96,25 +95,26 @@ class Meddler:
             return call(*words, **more)
         if self._harm == "EIO":
             raise OSError(errno.EIO, os.strerror(errno.EIO), str(words[0]))
-        if self._harm in SIGNALS_BEFORE:
-            os.kill(os.getpid(), SIGNALS_BEFORE[self._harm])
+        what, _, when = self._harm.partition(" ")
+        if when == "before":
+            os.kill(os.getpid(), SIGNALS[what])
         if self._harm == "half":
             words = (words[0], words[1][: len(words[1]) // 2], *words[2:])
         try:
             return call(*words, **more)
         finally:
-            if self._harm in SIGNALS_AFTER:
-                os.kill(os.getpid(), SIGNALS_AFTER[self._harm])
+            if when == "after":
+                os.kill(os.getpid(), SIGNALS[what])
 
     def _concerns(self, place: Any, more: dict[str, Any]) -> bool:
         descriptor = place if isinstance(place, int) else more.get("dir_fd")
         path = Path() if isinstance(place, int) else Path(os.fsdecode(place))
-        with suppress(OSError):
-            parent = (
-                Path() if descriptor is None else Path(f"/proc/self/fd/{descriptor}").readlink()
-            )
-            return (parent / path).is_relative_to(self._folder)
-        return False
+        try:
+            if descriptor is not None:
+                path = Path(f"/proc/self/fd/{descriptor}").readlink() / path
+        except OSError:
+            return False
+        return path.is_relative_to(self._folder)
 
 
 def _creates(words: Sequence[Any], more: dict[str, Any]) -> bool:
@@ -168,12 +168,6 @@ def start(task: Callable[..., None], *words: object) -> BaseProcess:
     return process
 
 
-def run_victim(*words: object) -> int:
-    """Run a victim in a process of its own and return its exit status."""
-    process = start(victim, *words)
-    return await_end(process, words)
-
-
 def await_end(process: BaseProcess, what: object) -> int:
     """Return a process's exit status."""
     process.join(PATIENCE)
@@ -198,7 +192,8 @@ def run_counted(directory: Path) -> tuple[RunSpec, dict[str, bytes], list[str]]:
     """Carry the tiny run out in peace; return it with its files and the calls that it made."""
     spec = make_trials(1, 6)[0].override(TINY)
     root, log = directory / "undisturbed", directory / "calls"
-    require(run_victim(spec, root, log) == 0, "undisturbed, and yet it failed")
+    status = await_end(start(victim, spec, root, log), "undisturbed")
+    require(status == 0, "undisturbed, and yet it failed")
     return spec, contents(folder_of(root, spec)), log.read_text().split("\n")
 
 
@@ -208,7 +203,7 @@ def require_files(found: dict[str, bytes], expected: dict[str, bytes], what: str
     require(not differ, f"{what}: other files: {differ}")
 
 
-def every_call(directory: Path, *, most: int | None = None) -> dict[str, int | float | str]:
+def every_call(directory: Path, *, most: int | None = None) -> Counts:
     """Do every harm at every call of a tiny run, then resume; `most` takes a sample."""
     spec, expected, made = run_counted(directory)
     root = directory / "harmed"
@@ -224,18 +219,16 @@ def every_call(directory: Path, *, most: int | None = None) -> dict[str, int | f
     for number, harm in chosen:
         what = f"{harm}, call {number} ({made[number - 1]})"
         shutil.rmtree(root, ignore_errors=True)
-        status = run_victim(spec, root, None, number, harm)
+        status = await_end(start(victim, spec, root, None, number, harm), what)
         ends = (-signal.SIGKILL,) if harm.startswith("kill") else (0, REFUSED)
         require(status in ends, f"{what}: status {status}")
-        require(run_victim(spec, root, None) == 0, f"{what}: not resumed")
+        require(await_end(start(victim, spec, root, None), what) == 0, f"{what}: not resumed")
         require_files(contents(folder_of(root, spec)), expected, what)
         count[f"{harm}, {'survived' if status == 0 else 'resumed'}"] += 1
     return {"num_calls": len(made), "num_cases": len(chosen), **count}
 
 
-def stopped_at_every_call(
-    directory: Path, *, most: int | None = None
-) -> dict[str, int | float | str]:
+def stopped_at_every_call(directory: Path, *, most: int | None = None) -> Counts:
     """Stop a holder on another host at every call beyond its lease; `most` takes a sample.
 
     Another process takes the run over, or begins it anew where its directory was deleted, as

@@ -10,7 +10,8 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from pernn.lab.store import (
 from pernn.lab.tasks import TASKS
 from pernn.lab.trials import read_trial
 
-from .commands import require
+from .commands import Counts, require, to_toml
 
 EXTREMES = [
     b"NaN", b"Infinity", b"-inf", b"1e308", b"1e999", b"-1", b"0", b"0.5", b"true", b"null", b"[]",
@@ -53,29 +54,17 @@ SPECS = [
 ]
 
 
-@dataclass
-class Target:
-    """A loader under fuzz.
+Check = Callable[[random.Random], bool]
+"""Loads one input and raises nothing but errors of pernn; whether it loaded."""
 
-    Attributes:
-        check: Loads one input and raises nothing but errors of pernn.
-        share: Share of all inputs.
-        num_inputs: How many it was given.
-        num_loaded: How many of them loaded.
-    """
 
-    check: Callable[[random.Random], bool]
-    share: float
-    num_inputs: int = 0
-    num_loaded: int = 0
-
-    def feed(self, chance: random.Random) -> None:
-        """Return it one input."""
-        self.num_inputs += 1
-        try:
-            self.num_loaded += self.check(chance)
-        except PernnError as error:
-            require("\n" not in str(error), repr(str(error)))
+def loads(check: Callable[[], object]) -> bool:
+    """Return whether nothing says no: neither the check nor an error of pernn, of one line."""
+    try:
+        return check() is not False
+    except PernnError as error:
+        require("\n" not in str(error), repr(str(error)))
+        return False
 
 
 def mutate(content: bytes, chance: random.Random) -> bytes:
@@ -104,12 +93,6 @@ def mutate(content: bytes, chance: random.Random) -> bytes:
                     other = chance.choice([*EXTREMES, chance.choice(pieces)[0]])
                     content = content[: one.start()] + other + content[one.end() :]
     return content
-
-
-def to_toml(values: dict[str, Any]) -> bytes:
-    """Write a spec as TOML."""
-    flat = {path: value for path, value in flatten(values).items() if value is not None}
-    return "".join(f"{path} = {json.dumps(value)}\n" for path, value in flat.items()).encode()
 
 
 def loads_back(spec: RunSpec) -> bool:
@@ -152,17 +135,17 @@ class Loaders:
         self.manifest = directory / "sweeps" / "a-demo" / "sweep.json"
         self.listed = self.manifest.read_bytes()
 
-    def targets(self) -> dict[str, Target]:
+    def shares(self) -> dict[str, tuple[Check, float]]:
         """Name the loaders with their shares of the inputs."""
         return {
-            "spec_toml": Target(self.toml, 0.2),
-            "spec_json": Target(self.json, 0.2),
-            "override": Target(self.override, 0.15),
-            "grid": Target(self.grid, 0.01),
-            "checkpoint": Target(self.folder, 0.14),
-            "run_directory": Target(self.readers, 0.12),
-            "sweep": Target(self.sweep, 0.08),
-            "event": Target(self.event, 0.1),
+            "spec_toml": (self.toml, 0.2),
+            "spec_json": (self.json, 0.2),
+            "override": (self.override, 0.15),
+            "grid": (self.grid, 0.01),
+            "checkpoint": (self.folder, 0.14),
+            "run_directory": (self.readers, 0.12),
+            "sweep": (self.sweep, 0.08),
+            "event": (self.event, 0.1),
         }
 
     def _read_spec(self, name: str, content: bytes) -> bool:
@@ -172,7 +155,9 @@ class Loaders:
 
     def toml(self, chance: random.Random) -> bool:
         """Read a mutated TOML file."""
-        return self._read_spec("a.toml", mutate(to_toml(chance.choice(SPECS).dump()), chance))
+        return self._read_spec(
+            "a.toml", mutate(to_toml(flatten(chance.choice(SPECS).dump())).encode(), chance)
+        )
 
     def json(self, chance: random.Random) -> bool:
         """Read a mutated JSON file, a run's own among them."""
@@ -223,23 +208,21 @@ class Loaders:
         """Read a run directory of which a file was mutated."""
         path = chance.choice(list(self.files))
         path.write_bytes(mutate(self.files[path], chance))
-        run, loaded = self.run, 0
+        run = self.run
         try:
-            for read in (
-                run.read_spec, run.read_result, run.read_environment, run.read_metrics,
-                run.read_journal, lambda: read_trial(self.directory, run.fingerprint),
-                lambda: read_status(self.directory, run.fingerprint),
-                lambda: run.restore_metrics(self.checkpoint.state),
-            ):  # fmt: skip
-                try:
-                    read()
-                    loaded += 1
-                except PernnError as error:
-                    require("\n" not in str(error), repr(str(error)))
+            found = [
+                loads(read)
+                for read in (
+                    run.read_spec, run.read_result, run.read_environment, run.read_metrics,
+                    run.read_journal, lambda: read_trial(self.directory, run.fingerprint),
+                    lambda: read_status(self.directory, run.fingerprint),
+                    lambda: run.restore_metrics(self.checkpoint.state),
+                )
+            ]  # fmt: skip
         finally:
             for place, content in self.files.items():
                 place.write_bytes(content)
-        return loaded == 8
+        return all(found)
 
     def sweep(self, chance: random.Random) -> bool:
         """Read a mutated list of runs."""
@@ -291,10 +274,7 @@ def made_up(num_inputs: int) -> Counter[str]:
     @given(st.sampled_from(SPECS), st.sampled_from([*paths, *parents]) | st.text(), values())
     def check(spec: RunSpec, path: str, value: Any) -> None:
         count["inputs"] += 1
-        try:
-            count["loaded"] += loads_back(spec.override({path: value}))
-        except PernnError as error:
-            require("\n" not in str(error), repr(str(error)))
+        count["loaded"] += loads(lambda: loads_back(spec.override({path: value})))
 
     check()
     return count
@@ -302,22 +282,22 @@ def made_up(num_inputs: int) -> Counter[str]:
 
 def fuzz(
     directory: Path, *, num_inputs: int = 100_000, seconds: float = 1800.0, seed: int = 1
-) -> dict[str, int | float | str]:
+) -> Counts:
     """Feed every loader; counts of inputs, and of those that loaded, per loader."""
-    begun, found = time.monotonic(), dict[str, int | float | str]()
+    begun, found = time.monotonic(), dict[str, int]()
     slowest = 0.0
-    for name, target in Loaders(directory).targets().items():
+    for name, (check, share) in Loaders(directory).shares().items():
         chance = random.Random(f"{seed} {name}")
-        for _ in range(int(num_inputs * target.share) + 1):
-            state, moment = chance.getstate(), time.monotonic()
+        found |= {name: int(num_inputs * share) + 1, f"{name}_loaded": 0}
+        for number in range(found[name]):
+            moment = time.monotonic()
             require(moment - begun < seconds, f"{name}: more than {seconds} s")
             try:
-                target.feed(chance)
+                found[f"{name}_loaded"] += loads(partial(check, chance))
             except Exception as error:
-                again = f"{name}, input {target.num_inputs}, generator {hash(state)}"
+                again = f"{name}, input {number + 1}"
                 raise AssertionError(f"{again}: {type(error).__name__}: {error}") from error
             slowest = max(slowest, time.monotonic() - moment)
-        found |= {name: target.num_inputs, f"{name}_loaded": target.num_loaded}
     count = made_up(max(1, num_inputs // 20))
     found |= {"made_up": count["inputs"], "made_up_loaded": count["loaded"]}
     total = sum(int(n) for name, n in found.items() if not name.endswith("_loaded"))

@@ -12,28 +12,23 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .commands import complaints, pernn, require, run_sweep
+from .commands import (
+    LAST,
+    SETTINGS,
+    Counts,
+    complaints,
+    copy,
+    pernn,
+    require,
+    run_sweep,
+    to_toml,
+    undisturbed,
+)
 
 ESCAPES = "\x1b[31mred\x1b[0m\n\u202eback\u200b\x07"
 MARKUP = "<script>alert(1)</script>[/bold][red]"
-TRIAL = """
-seed = 3
-embedding_size = 8
-[task]
-kind = "reverse_ordering"
-vocab_size = 4
-length = 6
-num_held_out = 16
-[core]
-kind = "lstm"
-hidden_size = 8
-[encoding]
-kind = "sinusoidal"
-size = 8
-[training]
-iterations = 20
-batch_size = 4
-"""
+NETWORK = {"task.kind": "reverse_ordering", "task.vocab_size": 4, "core.kind": "lstm"}
+TRIAL = to_toml(SETTINGS | NETWORK)
 SPECS = {
     "deep table.toml": "a = " + "[" * 100_000,
     "deep inline.toml": "a = " + "{a=" * 100_000,
@@ -52,10 +47,10 @@ SPECS = {
     "escapes.toml": f"{json.dumps(ESCAPES)} = 1",
     "markup.toml": f"{json.dumps(MARKUP)} = 1",
     "escaped kind.toml": f"[core]\nkind = {json.dumps(ESCAPES)}",
-    "nan.toml": TRIAL + "learning_rate = nan",
-    "infinity.toml": TRIAL + "learning_rate = inf",
-    "overflow.toml": TRIAL + "learning_rate = 1e999",
-    "1e308.toml": TRIAL + "learning_rate = 1e308",
+    "nan.toml": TRIAL + "training.learning_rate = nan",
+    "infinity.toml": TRIAL + "training.learning_rate = inf",
+    "overflow.toml": TRIAL + "training.learning_rate = 1e999",
+    "1e308.toml": TRIAL + "training.learning_rate = 1e308",
     "date.toml": "seed = 1979-05-27",
 }
 SIZES = [
@@ -90,16 +85,21 @@ def snapshot(folder: Path, *apart: Path) -> dict[str, str]:
     return found
 
 
+def require_printable(said: str, what: str) -> None:
+    """Hold what was said to lines without control characters."""
+    printable = all(sign.isprintable() or sign == "\n" for sign in said)
+    require(printable, f"{what}: control characters: {said[:300]!r}")
+
+
 def refused(done: subprocess.CompletedProcess[str], what: str) -> None:
     """Hold a command to one printable line and an exit status that says what was wrong."""
     said = done.stderr + done.stdout
     require(done.returncode in (1, 2, 3, 4), f"{what}: status {done.returncode}: {said[:300]}")
-    printable = all(sign.isprintable() or sign == "\n" for sign in said)
-    require(printable, f"{what}: control characters: {said[:300]!r}")
+    require_printable(said, what)
     require(len(complaints(done)) <= 1 and len(said) < 8_000, f"{what}: {said[:2000]}")
 
 
-def hostile_specs(directory: Path) -> dict[str, int | float | str]:
+def hostile_specs(directory: Path) -> Counts:
     """Bombs, huge numbers, NaN and infinity, control characters in specs and overrides."""
     outside, root = directory / "outside", directory / "outside" / "results"
     root.mkdir(parents=True)
@@ -122,7 +122,7 @@ def hostile_specs(directory: Path) -> dict[str, int | float | str]:
     return {"num_cases": len(SPECS) + 2 + len(SIZES)}
 
 
-def hostile_names(directory: Path) -> dict[str, int | float | str]:
+def hostile_names(directory: Path) -> Counts:
     """Traversal, markup and control characters where names, lists and reasons are read."""
     outside, root = directory / "outside", directory / "outside" / "results"
     sweep = run_sweep(root)
@@ -133,18 +133,8 @@ def hostile_names(directory: Path) -> dict[str, int | float | str]:
     secret.mkdir()
     (secret / "sweep.json").write_text(whole)
     before, count = snapshot(outside, root), 0
-    names = [
-        "..",
-        "../secret",
-        "../../secret",
-        "a/b",
-        "/etc",
-        ".hidden",
-        ESCAPES,
-        MARKUP,
-        "a" * 5000,
-    ]
-    for name in names:
+    outward = ["..", "../secret", "../../secret", "a/b", "/etc", ".hidden"]
+    for name in [*outward, ESCAPES, MARKUP, "a" * 5000]:
         for verb in ("status", "resume", "report", "pause", "prune", "export"):
             more = ["-o", outside / "x.csv"] if verb == "export" else []
             refused(pernn(verb, name, "-r", root, *more), f"{verb} {name[:20]!r}")
@@ -161,13 +151,13 @@ def hostile_names(directory: Path) -> dict[str, int | float | str]:
     manifest.write_text(whole)
     for root_name in ("results[/bold]", "a" * 5000, "r\x1b[31m"):
         done = pernn("status", "-r", outside / root_name)
-        require(all(sign.isprintable() or sign == "\n" for sign in done.stdout + done.stderr), done)
+        require_printable(done.stdout + done.stderr, root_name)
         count += 1
     require(snapshot(outside, root) == before, "something outside was written")
     return {"num_cases": count, **_hostile_reasons(root, sweep)}
 
 
-def _hostile_reasons(root: Path, sweep: str) -> dict[str, int | float | str]:
+def _hostile_reasons(root: Path, sweep: str) -> Counts:
     """Put markup and escapes into a journal and a page's command; see what is shown."""
     run = min((root / "runs").iterdir())
     result = (run / "result.json").read_bytes()
@@ -176,7 +166,7 @@ def _hostile_reasons(root: Path, sweep: str) -> dict[str, int | float | str]:
         file.write(json.dumps({"event": "failed", "reason": ESCAPES + MARKUP}) + "\n")
     done = pernn("status", sweep, "-r", root)
     require(done.returncode == 0 and "alert(1)" in done.stdout, done.stderr)
-    require(all(sign.isprintable() or sign == "\n" for sign in done.stdout), repr(done.stdout))
+    require_printable(done.stdout, "status")
     (run / "result.json").write_bytes(result)
     environment = json.loads((run / "environment.json").read_text())
     del environment["checksum"]
@@ -200,17 +190,17 @@ class Bomb:
         return os.system, (f"touch {self.mark}",)
 
 
-def pickles(directory: Path) -> dict[str, int | float | str]:
+def pickles(directory: Path) -> Counts:
     """Put a pickle in the place of each file of a run, its checksum mended, and go on."""
-    source, work, mark = directory / "undisturbed", directory / "work", directory / "exploded"
-    run_sweep(source)
+    source, sweep = undisturbed(directory)
+    mark = directory / "exploded"
     content = pickle.dumps(Bomb(mark))
     pickle.loads(content)  # noqa: S301 to see that it would explode
     require(mark.exists(), "the bomb is a dud")
     mark.unlink()
     names = ["spec.json", "environment.json", "metrics.jsonl", "journal.jsonl", "result.json"]
     parts = ["tensors.safetensors", "state.json", "manifest.json"]
-    shutil.copytree(source, work)
+    work = copy(source, directory / "work")
     runs = sorted((work / "runs").iterdir())
     for run, name in zip(runs, [*names, *parts], strict=False):
         if name != "result.json":
@@ -222,34 +212,21 @@ def pickles(directory: Path) -> dict[str, int | float | str]:
                 digests = json.loads(manifest.read_text())
                 digests["sha256"][name] = hashlib.sha256(content).hexdigest()
                 manifest.write_text(json.dumps(digests))
-    for words in (
-        ["status"],
-        ["resume", "-j", 2],
-        ["report", next((work / "sweeps").iterdir()).name],
-    ):
+    for words in (["status"], ["resume", "-j", 2], ["report", sweep]):
         pernn(*words, "-r", work)
     require(not mark.exists(), "a pickle was run")
     return {"num_cases": len(names) + len(parts)}
 
 
-def links(directory: Path) -> dict[str, int | float | str]:
+def links(directory: Path) -> Counts:
     """Put symbolic links that lead outside in the place of folders and files, and go on."""
-    source, outside = directory / "undisturbed", directory / "outside"
-    sweep = run_sweep(source)
+    source, sweep = undisturbed(directory)
+    outside = directory / "outside"
     root, target = outside / "results", outside / "target"
-    run = Path("runs") / min((source / "runs").iterdir()).name
-    places = [
-        Path("runs"),
-        run,
-        run / "checkpoints",
-        run / "checkpoints/update-000000020",
-        Path("sweeps"),
-        Path("sweeps") / sweep,
-        run / "metrics.jsonl",
-        run / "journal.jsonl",
-        run / "lock",
-        Path("workers.log"),
-    ]
+    run = f"runs/{min((source / 'runs').iterdir()).name}"
+    inside = ("checkpoints", f"checkpoints/{LAST}", "metrics.jsonl", "journal.jsonl", "lock")
+    places = ["runs", run, "sweeps", f"sweeps/{sweep}", "workers.log"]
+    places += [f"{run}/{name}" for name in inside]
     for place in places:
         shutil.rmtree(outside, ignore_errors=True)
         outside.mkdir()
@@ -266,7 +243,6 @@ def links(directory: Path) -> dict[str, int | float | str]:
             require(len(complaints(done)) <= 2, done.stderr)
         require(snapshot(outside, root) == before, f"{place}: something outside was written")
         told = pernn("resume", "-j", 1, "-r", root)
-        require(
-            "symbolic link" in " ".join((told.stderr + told.stdout).split()), f"{place}: {told}"
-        )
+        said = " ".join((told.stderr + told.stdout).split())
+        require("symbolic link" in said, f"{place}: {told}")
     return {"num_cases": len(places)}

@@ -22,6 +22,7 @@ from pernn.lab.runners import LocalRunner, RayRunner, TrialEvent
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
+from .commands import Counts
 from .trials import compare
 
 START_SECONDS = 240.0
@@ -144,7 +145,7 @@ def ray_nodes(num_nodes: int, cpus_per_node: int) -> Iterator[RayNodes]:
 
 def ray_cluster(
     directory: Path, *, num_trials: int = 40, iterations: int = 10_000, limit_seconds: float = 600
-) -> dict[str, int | float | str]:
+) -> Counts:
     """Run trials on the cluster, kill a worker after a quarter of them and a node after half.
 
     Args:

@@ -24,7 +24,7 @@ from pernn.lab.config import fingerprint
 from pernn.lab.store import load_sweep, save_sweep
 from pernn.lab.trials import publish
 
-from .commands import pernn, require, run_sweep
+from .commands import Counts, copy, pernn, require, undisturbed
 from .every_call import REFUSED, await_end, start
 from .hostile import MEMORY
 
@@ -43,11 +43,10 @@ CHANGES: tuple[Callable[[Tensor], Tensor], ...] = (
 )
 
 
-def foreign_parts(directory: Path) -> dict[str, int | float | str]:
+def foreign_parts(directory: Path) -> Counts:
     """Name a module of the current folder in each kind of data, and read it with every verb."""
     work, mark = directory / "work", directory / "work" / "executed"
-    source = directory / "undisturbed"
-    sweep = run_sweep(source)
+    source, sweep = undisturbed(directory)
     count = 0
     for place in ("sweep.json", "published", "spec.json", "entry point"):
         shutil.rmtree(work, ignore_errors=True)
@@ -90,7 +89,7 @@ def _name_code(root: Path, sweep: str, place: str, work: Path) -> None:
         (about / "entry_points.txt").write_text(f"[pernn.cores]\nevil = {NAMED}\n")
 
 
-def hub_folders(directory: Path) -> dict[str, int | float | str]:
+def hub_folders(directory: Path) -> Counts:
     """Damage a network's folder and name code in it; loading ends in one line, at once."""
     source, work = directory / "net", directory / "hub"
     sizes = {"embedding_size": 4, "hidden_size": 4}
@@ -115,8 +114,7 @@ def hub_folders(directory: Path) -> dict[str, int | float | str]:
     files = [*(content[:end] for end in ends), *map(save, changed), pickle.dumps({"a": 1})]
     cases += [("model.safetensors", partial(_write, file)) for file in files]
     for name, damage in cases:
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(source, work)
+        copy(source, work)
         (work / "evilmod.py").write_text(EVIL)
         (work / name).unlink()
         damage(work / name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
+from .commands import Counts
 from .trials import (
     Driver,
     all_done,
@@ -66,7 +67,7 @@ def random_kills(
     num_kills: int = 200,
     num_updates: int = 200,
     kill_seconds: float = 1800.0,
-) -> dict[str, int | float | str]:
+) -> Counts:
     """Kill workers, the driver or all at random moments while a sweep runs.
 
     Half of the kills wait for a new checkpoint, so that they are spread over the whole sweep; the
@@ -121,7 +122,7 @@ def _await_progress(driver: Driver, root: Path, specs: Sequence[RunSpec]) -> Non
 
 def two_drivers(
     directory: Path, *, num_trials: int = 12, num_updates: int = 60, seconds_off: int = 3600
-) -> dict[str, int | float | str]:
+) -> Counts:
     """Have two drivers work on one directory at once, the second one's clock wrong.
 
     Its own and its workers' clock of the day is shifted inside Python; file times are the system's.
@@ -155,7 +156,7 @@ def two_drivers(
 
 def stopped_workers(
     directory: Path, *, num_stops: int = 4, num_updates: int = 200, lease: float = 2.0
-) -> dict[str, int | float | str]:
+) -> Counts:
     """Stop a worker beyond its lease, then have it go on, a trial each time.
 
     By turns its driver dies, so that another driver waits for the worker, which is stopped while it
@@ -193,7 +194,7 @@ def stopped_workers(
 
 def stopped_host(
     directory: Path, *, num_stops: int = 4, num_updates: int = 300, lease: float = 2.0
-) -> dict[str, int | float | str]:
+) -> Counts:
     """Stop a holder on another host beyond its lease, then have it go on, a trial each time.
 
     The other host is a process with another boot id whose locks nobody here sees. By turns it goes
