@@ -111,12 +111,17 @@ def num_test(config):
             return (config.length - config.min_length + 1) * config.num_held_out
         case "dual_frequency":
             return 2 * 2 * config.length * config.num_per_cell
+        case "longer_inputs":
+            lengths = [*range(config.min_length, config.length + 1), *config.tested_lengths]
+            return len(lengths) * config.num_held_out
+        case "vocabulary_extension":
+            return 2 * config.num_held_out
     return config.num_held_out
 
 
 KINDS = list(NAIVE)
-# These have tests of their own: codes, longer test sequences, vectors, two sorts of them, text,
-# sequences that are too rare to be found.
+# What these show has tests of its own: codes, longer test sequences, vectors, two sorts of
+# sequences, text, sequences that are too rare to be found.
 ELSEWHERE = {
     "coded_reversal",
     "longer_inputs",
@@ -126,6 +131,20 @@ ELSEWHERE = {
     "zipf",
 }
 every_task = pytest.mark.parametrize("kind", KINDS)
+every_task_but_text = pytest.mark.parametrize(
+    "kind", [*KINDS, *sorted(ELSEWHERE - {"language_modelling"})]
+)
+# Kind → options beside its sizes, none of which is as it is by default.
+OPTIONS = {
+    "variable_length": {"min_length": 6},
+    "dual_frequency": {"rare_share": 0.5},
+    "coded_reversal": {"codes": "shared_noise", "code_size": 6},
+    "longer_inputs": {
+        "min_length": 6, "tested_lengths": [10], "codes": "onset", "code_size": 6
+    },
+    "vocabulary_extension": {"num_known": 500},
+    "zipf": {"exponent": 0.5},
+}  # fmt: skip
 
 
 def num_possible(kind, vocab_size, length):
@@ -172,6 +191,42 @@ def tasks(draw):
     )
 
 
+def large(kind):
+    """Return a task of so many sequences that none is drawn twice."""
+    ids = {"dimension": 9} if kind == "infinite_vocabulary" else {"vocab_size": 1000}
+    sizes = {"kind": kind, "length": 8, **ids, **held(kind, 64)}
+    return TASKS.validate({**sizes, **OPTIONS.get(kind, {})})
+
+
+few, code_sizes = st.integers(1, 20), st.integers(1, 4).map(lambda half: 2 * half)
+SIZES = {"vocab_size": st.integers(4, 9), "length": st.integers(4, 6), "num_held_out": few}
+every_sort = st.one_of(
+    tasks(),
+    st.builds(
+        TASKS.find("coded_reversal"),
+        codes=st.sampled_from(["noise", "shared_noise", "keys", "unmirrored_keys", "onset"]),
+        code_size=code_sizes,
+        **SIZES,
+    ),
+    st.builds(
+        TASKS.find("longer_inputs"),
+        min_length=st.integers(3, 4),
+        tested_lengths=st.sampled_from([(7,), (8, 9)]),
+        codes=st.sampled_from([None, "onset"]),
+        code_size=code_sizes,
+        **SIZES,
+    ),
+    st.builds(TASKS.find("vocabulary_extension"), num_known=st.integers(1, 2), **SIZES),
+    st.builds(TASKS.find("zipf"), exponent=st.sampled_from([0.0, 0.5, 1.0]), **SIZES),
+    st.builds(
+        TASKS.find("infinite_vocabulary"),
+        dimension=st.integers(2, 20),
+        length=st.integers(1, 6),
+        num_held_out=few,
+    ),
+)
+
+
 def space(kind, left):
     """Return a small task of which half, a twentieth, or all sequences but `left` are held out."""
     sizes, possible = SPACES[kind]
@@ -214,13 +269,15 @@ def alike(config, row):
 
 def changed(config, name):
     """Change one option, by as little as possible."""
-    values = {"rare_share": 0.25, "rule": "sort"}
-    step = 2 if config.kind == "dual_frequency" else 1
-    return config.override({name: values.get(name) or getattr(config, name) + step})
+    values = {"rare_share": 0.25, "rule": "sort", "tested_lengths": [10, 12], "codes": None}
+    if config.kind == "coded_reversal":
+        values["codes"] = "keys"
+    step = 2 if config.kind == "dual_frequency" or name == "code_size" else 1
+    return config.override({name: values[name] if name in values else getattr(config, name) + step})
 
 
 seeds, steps = st.integers(0, 2**63 - 1), st.integers(0, 2**40)
 
 
 def rows(batch):
-    return set(map(tuple, batch.tokens.tolist()))
+    return {row.tobytes() for row in batch.tokens}
