@@ -191,6 +191,14 @@ def test_the_generator_alone_decides_the_weights(kind):
 
 
 @each_kind
+def test_whoever_resets_by_pytorchs_convention_draws_anew(kind):
+    core = build(kind)
+    before = [parameter.clone() for parameter in core.parameters()]
+    core.reset_parameters()
+    assert any(not torch.equal(*pair) for pair in zip(core.parameters(), before, strict=True))
+
+
+@each_kind
 @pytest.mark.parametrize("layers", [1, 2])
 def test_gradcheck(kind, layers):
     # It takes one run for each number, and another for its inverse: few numbers will do.

@@ -1,10 +1,8 @@
 """The network that is given codes, against one that is given everything in one vector."""
 
-import pytest
 import torch
 
 from pairs import pairwise
-from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import SequenceModel
 from pernn.models import CodedRNN
@@ -55,17 +53,3 @@ def test_codes_reach_the_gradients_and_the_outputs():
 
 def test_it_is_trained_by_autograd():
     assert build().usual(STEPS) is None
-
-
-@pytest.mark.parametrize(
-    ("tokens", "queries", "said"),
-    [
-        (torch.zeros(3, STEPS, CODE), 0, r"expected \(batch, time, 5\).*got \(3, 7, 4\)"),
-        (torch.zeros(STEPS, CODE + 1), 0, "ids beside their codes"),
-        (torch.full((3, STEPS, CODE + 1), VOCAB + 1.0), 0, "ids must lie in 0 … 4"),
-        (torch.zeros(3, STEPS, CODE + 1), 2, "queries need codes: show them as id 5"),
-    ],
-)
-def test_other_inputs_are_refused(tokens, queries, said):
-    with pytest.raises(ConfigError, match=said):
-        build()(tokens, queries)

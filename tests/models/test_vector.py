@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from models.test_laws import BATCH, QUERIES, TIME, build, vectors
-from pernn.errors import ConfigError
 from pernn.models import VectorRNN
 
 DIMENSION = 3
@@ -31,8 +30,3 @@ def test_parameters_are_two_linear_maps_and_a_core(encoding, columns):
     model = VectorRNN(8, "gru", encoding, embedding_size=16, hidden_size=10)
     core = 3 * 10 * (columns + 10 + 2)
     assert model.num_parameters == (8 * 16 + 16) + core + (10 * 8 + 8)
-
-
-def test_vectors_without_components_are_refused():
-    with pytest.raises(ConfigError, match="at least one component, got 0"):
-        VectorRNN(0)

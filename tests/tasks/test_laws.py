@@ -75,6 +75,15 @@ def test_shapes_types_and_range(config, seed, step):
         assert batch.targets.flags.c_contiguous
 
 
+@every_task
+def test_training_shows_every_id_and_every_sign(kind):
+    config = space(kind, "most")
+    task = config.build()
+    batch = task.stream(1).train(0, 256)
+    shown = {*batch.tokens.flat, *([task.vocab_size] if batch.num_queries else [])}
+    assert shown == set(range(task.vocab_size + len(task.extra_rows)))
+
+
 @given(every_sort, seeds, steps)
 def test_a_pure_function_of_seed_and_step(config, seed, step):
     task = config.build()
