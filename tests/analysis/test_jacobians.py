@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from agreement import each_way
 from drawn import draw, parts_of
 from pernn.analysis import Linearisation, jacobian, linearise
 from pernn.analysis.fallback import AutogradJacobian
@@ -171,3 +172,18 @@ def test_work_is_divided_below_the_budget():
         assert 1 <= rows <= 50
         assert sequences * (100 + rows * 10) <= max(budget, 2 * 110)
     assert list(even_blocks(5, 2)) == [(0, 1), (1, 3), (3, 5)]
+
+
+@each_way
+@pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
+@pytest.mark.parametrize(("size", "layers"), [(64, 1), (64, 2), (128, 1), (128, 2)])
+def test_jacobians_in_float32_are_those_of_float64(way, kind, size, layers, generator):
+    core = kind(6, size, layers, generator=generator)
+    vectors = torch.randn(3, 40, 6, generator=generator)
+    with way():
+        found = jacobian(core, core.project(vectors), 2, 40)
+    core = core.double()
+    exact = jacobian(core, core.project(vectors.double()), 2, 40)
+    # Rows are compared by themselves: gradients vanish at different rates.
+    errors = (found - exact).norm(dim=2) / exact.norm(dim=2)
+    assert errors.max() < 2e-5

@@ -41,10 +41,12 @@ def test_it_is_the_definition(generator):
 
 @pytest.mark.parametrize("core", CORES.names())
 def test_the_same_call_gives_the_same_bits_and_leaves_the_model_alone(core, generator):
-    model = make(core, generator)
+    model = make(core, generator, hidden=32)  # wide enough for products that might round
     before = copy.deepcopy(model.state_dict())
     pairs = dual_frequency_pairs(TASK, 1, num_per_condition=4)
-    one, two = (gradient_stability(model, pairs) for _ in range(2))
+    one = gradient_stability(model, pairs)
+    with computing("bf16", torch.device("cpu")):
+        two = gradient_stability(model, pairs)
     for name, values in one.values.items():
         assert np.array_equal(values, two.values[name])
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -70,17 +72,6 @@ def test_lower_precisions_are_raised_and_autocast_is_ignored(generator):
         found = gradient_stability(model, pairs)
     assert model.core.weight("hh", 0).dtype == torch.bfloat16
     for name, values in raised.values.items():
-        assert np.array_equal(found.values[name], values)
-
-
-@pytest.mark.parametrize("core", CORES.names())
-def test_a_bf16_policy_does_not_reach_the_analysis(core, generator):
-    model = make(core, generator, hidden=32)  # wide enough for such products
-    pairs = dual_frequency_pairs(TASK, 1, num_per_condition=3)
-    exact = gradient_stability(model, pairs)
-    with computing("bf16", torch.device("cpu")):
-        found = gradient_stability(model, pairs)
-    for name, values in exact.values.items():
         assert np.array_equal(found.values[name], values)
 
 

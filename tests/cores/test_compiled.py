@@ -1,10 +1,13 @@
 """The compiled recurrences against the plain ones in float64: outputs, states, gradients."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import drawn
 from agreement import threads
 from pairs import pairwise
 from pernn.cores import GRU, LSTM, Elman, Projected
@@ -21,8 +24,7 @@ def make(kind, width, layers=1, seed=1):
     return CORES[kind](5, width, layers, generator=generator)
 
 
-def random(*shape, seed):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+random = partial(drawn.draw, dtype=torch.float32)
 
 
 def draw(core, batch, inputs, queries, *, by_token, encodings, seed=2):

@@ -166,21 +166,6 @@ def test_initial_weights_are_distributed_as_described(generator):
             assert abs(parameter.mean()) < 0.1 * bound
 
 
-@pytest.mark.parametrize(("width", "layers"), [(512, 1), (1024, 1), (512, 3)])
-def test_parameter_counts(width, layers):
-    core = S4D(width, 512, layers)
-    layer = 512 + 3 * 512 * 32 + 512 * 32 + 512 + 512 * 1024 + 1024
-    assert sum(p.numel() for p in core.parameters()) == 512 * width + 512 + layers * layer
-
-
-def test_every_parameter_is_real_and_converts():
-    core = S4D(3, 4)
-    assert {p.dtype for p in core.parameters()} == {torch.float32}
-    assert not list(core.buffers())
-    outputs, final = core.double()(draw(2, 5, 3))
-    assert (outputs.dtype, final.dtype) == (torch.float64, torch.float64)
-
-
 @each_method
 def test_autocast_rounds_the_linear_layers_only(method):
     core, inputs = build(method, 2).float(), draw(BATCH, 20, INPUT).float()

@@ -3,12 +3,12 @@
 import torch
 
 from models import test_laws as laws
-from models.test_laws import BATCH, HIDDEN, TIME, WIDTH
+from models.test_laws import BATCH, TIME
 from pairs import pairwise
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import Decoder, SequenceModel
 from pernn.lab.tasks import TASKS
-from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN, VectorRNN
+from pernn.models import PlainRNN, PositionEncodedRNN, VectorRNN
 
 PLACES = [("none", {}), ("repeated_embedding", {})] + [
     (kind, {"combine": combine})
@@ -57,13 +57,3 @@ def test_only_this_network_is_a_decoder():
     for model in (PlainRNN(build()), *others):
         assert isinstance(model, SequenceModel)
         assert not isinstance(model, Decoder)
-
-
-def test_what_it_has_beside_the_network_of_queries():
-    sizes = {"embedding_size": WIDTH, "hidden_size": HIDDEN}
-    model = AutoregressiveRNN(9, "gru", "none", **sizes)
-    assert model.phase.shape == (2, WIDTH)
-    queried = PositionEncodedRNN(9, "gru", "none", **sizes)
-    # The phases' vectors, and their columns of the three gates.
-    extra = 2 * WIDTH + 3 * HIDDEN * WIDTH
-    assert model.num_parameters - queried.num_parameters == extra

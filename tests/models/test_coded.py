@@ -41,15 +41,7 @@ def test_the_folded_path_equals_the_plain_one(core, encoding):
     torch.testing.assert_close(model(tokens, num_scored=3), plain(model, tokens))
 
 
-def test_codes_reach_the_gradients_and_the_outputs():
-    model, tokens = build(), draw()
-    outputs = model(tokens, num_scored=3)
-    outputs.sum().backward()
-    weight = model.core.weight("ih", 0)
-    assert weight.grad[:, WIDTH:].abs().min() > 0
-    silent = torch.cat([tokens[..., :1], torch.zeros_like(tokens[..., 1:])], dim=2)
-    assert not torch.allclose(model(silent, num_scored=3), outputs)
-
-
-def test_it_is_trained_by_autograd():
-    assert build().usual(STEPS) is None
+def test_codes_reach_the_gradients():
+    model = build()
+    model(draw(), num_scored=3).sum().backward()
+    assert model.core.weight("ih", 0).grad[:, WIDTH:].abs().min() > 0

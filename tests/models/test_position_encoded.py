@@ -1,13 +1,13 @@
-"""The network of tokens and queries, and a layer with an encoding before it."""
+"""What networks are made of: their weights, their queries, an encoding before a layer."""
 
 import pytest
 import torch
 from torch import nn
 
 from models.test_laws import BATCH, HIDDEN, QUERIES, TIME, build, draw
-from pernn import GRU, LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
-from pernn.encodings import Learned
-from pernn.models import PlainRNN
+from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn.lab.cores import CORES
+from pernn.models import PlainRNN, VectorRNN
 
 
 def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
@@ -71,8 +71,9 @@ def test_initial_weights_are_distributed_as_described(generator):
         assert 0.9 / 8 < parameter.abs().max() <= 1 / 8
 
 
-def test_the_query_is_a_row_that_queries_alone_train():
-    model, tokens = build(vocab_size=7).double(), draw(7, BATCH, TIME)
+@pytest.mark.parametrize("core", CORES.names())
+def test_the_query_is_a_row_that_queries_alone_train(core):
+    model, tokens = build(core=core, vocab_size=7).double(), draw(7, BATCH, TIME)
     shown = torch.cat([tokens, torch.full((BATCH, QUERIES), 7)], dim=1)
     by_token = model.states(shown, num_scored=QUERIES)
     torch.testing.assert_close(model.states(tokens, QUERIES), by_token)
@@ -81,14 +82,6 @@ def test_the_query_is_a_row_that_queries_alone_train():
     model.zero_grad()
     model(draw(7, BATCH, TIME)).sum().backward()
     assert not model.embedding.weight.grad[7].any()
-
-
-def test_a_vanilla_network_has_no_clock_and_an_encoded_one_has():
-    tokens = torch.full((1, 4), 3)
-    for encoding, differs in (("none", False), ("repeated_embedding", False), ("sinusoidal", True)):
-        gates = build(encoding=encoding).project(tokens, 2)
-        assert torch.equal(gates[:, 0], gates[:, 3]) != differs
-        assert torch.equal(gates[:, 4], gates[:, 5]) != differs
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
@@ -115,8 +108,16 @@ def test_a_layer_of_pytorch_and_ours_give_the_same(batch_first, batched, generat
         assert position == TIME
 
 
-def test_a_wrapped_layer_trains_its_code():
-    wrapped = PositionEncoded(GRU(10, HIDDEN, batch_first=True), Learned(4, TIME))
-    wrapped(torch.zeros(BATCH, TIME, 6))[0].sum().backward()
-    assert wrapped.encoding.weight.grad.any()
-    assert set(dict(wrapped.named_children())) == {"layer", "encoding"}
+def test_the_first_map_of_vectors_is_drawn_as_pytorch_draws():
+    model, bound = build("vector", vocab_size=3), 3**-0.5
+    assert 0 < model.embedding.weight.abs().max() <= bound
+    assert 0 < model.embedding.bias.abs().max() <= bound
+
+
+@pytest.mark.parametrize(
+    ("encoding", "columns"), [("none", 16), ("sinusoidal", 32), ("repeated_embedding", 32)]
+)
+def test_parameters_for_vectors_are_two_linear_maps_and_a_core(encoding, columns):
+    model = VectorRNN(8, "gru", encoding, embedding_size=16, hidden_size=10)
+    core = 3 * 10 * (columns + 10 + 2)
+    assert model.num_parameters == (8 * 16 + 16) + core + (10 * 8 + 8)

@@ -43,13 +43,6 @@ def test_tokens_and_targets_are_those_of_the_task_without_codes(codes, seed, ste
 
 
 @every_kind
-def test_codes_have_norm_one(codes):
-    for batch in (stream(codes).train(0, 50), stream(codes).test()):
-        norms = np.linalg.norm(codes_of(batch), axis=2)
-        np.testing.assert_allclose(norms, 1, atol=1e-6)
-
-
-@every_kind
 def test_codes_depend_on_seed_split_and_step(codes):
     found = stream(codes)
     others = (stream(codes, seed=2).train(7, 20), found.train(8, 20), found.test())

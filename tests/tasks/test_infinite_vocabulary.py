@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.lab.interfaces import Predictions
-from pernn.lab.metrics import cosine_similarities
 from pernn.lab.tasks import InfiniteVocabularyConfig, Spherical
 from pernn.randomness import RandomStream, Split
 
@@ -84,20 +83,6 @@ def test_vectors_are_uniform_on_the_hypersphere(dimension):
     assert stats.kstest((1 + cosines[::2]) / 2, marginal.cdf).pvalue > 1e-3
 
 
-def test_deviates_come_in_independent_normal_pairs():
-    from pernn.lab.tasks.infinite_vocabulary import normals
-
-    drawn = words(2, 200_000)
-    first, second = normals(drawn).T
-    for values in (first, second, (first + second) / np.sqrt(2)):
-        assert stats.kstest(values, "norm").pvalue > 1e-3
-    angles = np.arctan2(second, first) / (2 * np.pi) + 0.5
-    assert stats.kstest(angles, "uniform").pvalue > 1e-3
-    # The same numbers by the library's functions, whose last bits are their own affair.
-    radii = np.sqrt(-2 * np.log(((drawn[:, 0] >> np.uint64(32)) + 0.5) * 2.0**-32))
-    np.testing.assert_allclose(np.hypot(first, second), radii, rtol=1e-9)
-
-
 @pytest.mark.parametrize("word", [0, 2**64 - 1, 2**63, 2**32 - 1, 2**32, 2**31])
 def test_extreme_words_make_vectors_too(word):
     vectors = Spherical(dimension=3).draw(np.full((1, 2), word, dtype=np.uint64))
@@ -122,12 +107,6 @@ def test_measures_of_known_answers():
     assert quantiles == sorted(quantiles)
     assert table["q25"] == [found.metrics["cosine_q25"]]
     assert table["q50"] == [found.metrics["cosine_median"]]
-
-
-def test_cosines_ignore_lengths():
-    one = np.array([[[3.0, 0.0], [1.0, 1.0], [0.0, 0.0]]], dtype=np.float32)
-    other = np.array([[[0.5, 0.0], [1.0, 0.0], [1.0, 0.0]]], dtype=np.float32)
-    np.testing.assert_allclose(cosine_similarities(one, other), [[1, 2**-0.5, 0]])
 
 
 def test_the_docstrings_picture_is_true():

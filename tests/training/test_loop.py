@@ -20,7 +20,6 @@ from pernn.lab.training import (
     advance,
     computing,
     evaluate,
-    predict,
 )
 from pernn.models import PlainRNN
 
@@ -122,14 +121,6 @@ def test_events_come_when_they_are_due() -> None:
     assert measured == [(5, "train"), (6, "test"), (10, "train"), (12, "train")]
 
 
-def test_first_update_has_rate_zero() -> None:
-    trial, state = start()
-    before = {name: value.clone() for name, value in trial.model.state_dict().items()}
-    next(advance(state, trial.stream, SPEC.training, trial.preset, CPU))
-    after = trial.model.state_dict()
-    assert all(torch.equal(after[name], before[name]) for name in before)
-
-
 def test_a_loss_that_is_no_number_ends_the_trial() -> None:
     trial, state = start()
     with torch.no_grad():
@@ -174,13 +165,3 @@ def test_it_learns(precision: Precision) -> None:
         metrics = evaluate(trial.model, trial.stream, CPU, precision).metrics
     assert metrics["token_accuracy"] > 0.9
     assert metrics["sequence_accuracy"] <= metrics["token_accuracy"]
-
-
-def test_evaluation_in_chunks_equals_evaluation_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial, _ = start()
-    batch = trial.stream.test()
-    whole = predict(trial.model, batch, CPU)
-    monkeypatch.setattr("pernn.lab.training.evaluation.CHUNK_SIZE", 7)
-    parts = predict(trial.model, batch, CPU)
-    assert np.array_equal(whole.values, parts.values)
-    np.testing.assert_allclose(whole.losses, parts.losses, rtol=1e-5)

@@ -8,11 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from pernn.kernels import has_whole_updates
 from pernn.lab.runs import build, execute, load_model
-from pernn.lab.training import find_usual
 from pernn.lab.training.state import FusedAdam, Momentum
-from training.test_loop import SPEC, start
+from training.test_loop import SPEC
 
 BETAS, EPS = (0.9, 0.98), 1e-9
 ON_GPU = (
@@ -85,15 +83,6 @@ def test_momentum_is_that_of_pytorch_and_signs_are_those_of_its_buffer(device: s
         assert plain.state[mine].keys() == oracle.state[other].keys()
     for third, place in zip(signed, expected, strict=True):
         torch.testing.assert_close(third.data, place)
-
-
-def test_whole_updates_are_adams_alone() -> None:
-    device = torch.device("cpu")
-    for kind, is_adams in {"adam": True, "adam_0.999": True, "sgd": False, "sign": False}.items():
-        spec = SPEC.override({"training.optimizer": kind})
-        _, state = start(spec)
-        has = find_usual(state, spec.training, device) is not None
-        assert has == (is_adams and has_whole_updates(device)), kind
 
 
 def test_frozen_vectors_stay_and_everything_else_is_trained(tmp_path) -> None:

@@ -1,9 +1,9 @@
 """Precision policies: named, checked, and gone when the block ends."""
 
 import contextlib
+import platform
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -26,7 +26,6 @@ from pernn.lab.training import (
 from pernn.models import PositionEncodedRNN
 
 CPU = torch.device("cpu")
-Way = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 def settings() -> tuple[object, ...]:
@@ -76,7 +75,7 @@ def test_tf32_means_nothing_on_a_cpu() -> None:
 
 @each_way
 @pytest.mark.parametrize("core", CORES.names())
-def test_bf16_rounds_products_only(core: str, way: Way, generator: torch.Generator) -> None:
+def test_bf16_rounds_products_only(core: str, way, generator: torch.Generator) -> None:
     model = PositionEncodedRNN(32, core, embedding_size=32, hidden_size=32, generator=generator)
     tokens = torch.randint(32, (8, 6), generator=generator)
     with computing("fp32", CPU), way():
@@ -179,7 +178,7 @@ def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch
 
 @each_way
 @pytest.mark.parametrize("core", ["elman", "lstm"])
-def test_bf16_is_what_its_definition_says(core: str, way: Way, generator: torch.Generator) -> None:
+def test_bf16_is_what_its_definition_says(core: str, way, generator: torch.Generator) -> None:
     """On every processor: a state at the edge of a rounding may fall to the other side."""
     model = PositionEncodedRNN(32, core, embedding_size=32, hidden_size=32, generator=generator)
     tokens = torch.randint(32, (8, 6), generator=generator)
@@ -216,3 +215,29 @@ def test_products_that_would_not_round_are_refused(generator: torch.Generator) -
         with computing("bf16", CPU), expected if refused else contextlib.nullcontext():
             for _ in advance(state, trial.stream, spec.training, trial.preset, CPU):
                 pass
+
+
+# Counts the page faults of taking memory again.
+FAULTS = """
+import resource, torch
+from pernn.lab.training import keep_freed_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        torch.empty(2**24).fill_(1.0)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+assert keep_freed_memory()
+faults()
+print(faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
+def test_memory_that_was_freed_costs_no_page_faults_again():
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True
+    )
+    left, kept = map(int, done.stdout.split())
+    assert kept < 100 < left
