@@ -1,8 +1,25 @@
 """Agreement of two paths through one network: outputs, loss and gradients."""
 
+from contextlib import contextmanager, nullcontext
+
+import pytest
 import torch
 
+from pernn.kernels import without_kernels
+
 NO_GRADIENTS = {"logits", "outputs", "loss"}
+each_way = pytest.mark.parametrize("way", [nullcontext, without_kernels], ids=["compiled", "torch"])
+
+
+@contextmanager
+def threads(count):
+    """Compute on this many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def error_of(found, exact):

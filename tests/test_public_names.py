@@ -1,4 +1,4 @@
-"""The public names, and what importing them costs."""
+"""The public names, imported on first use, and what importing them costs."""
 
 import importlib
 import importlib.metadata
@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+import pernn.cores
 import pernn.lab
+from pernn.errors import PernnError
 
 PACKAGES = sorted(
     module.name
@@ -30,23 +32,15 @@ LAB = {
 }  # fmt: skip
 
 
-def run(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def test_the_names_are_those_promised():
     assert set(pernn.__all__) == EXPECTED
     assert dir(pernn) == sorted(EXPECTED)
     assert set(pernn.lab.__all__) == LAB
     assert dir(pernn.lab) == sorted(LAB)
-
-
-@pytest.mark.parametrize("name", sorted(EXPECTED | LAB))
-def test_every_name_resolves(name):
-    value = getattr(pernn if name in EXPECTED else pernn.lab, name)
-    assert name == "__version__" or value.__name__ == name
-    assert name == "__version__" or value.__doc__
+    for name in (EXPECTED | LAB) - {"__version__"}:
+        value = getattr(pernn if name in EXPECTED else pernn.lab, name)
+        assert value.__name__ == name
+        assert value.__doc__
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -62,18 +56,76 @@ def test_star_import_brings_all_names():
     assert names.keys() >= EXPECTED
 
 
-def test_importing_loads_neither_torch_nor_numpy():
-    code = "import sys, pernn.lab; print(sorted({'torch', 'numpy', 'pydantic'} & set(sys.modules)))"
-    assert run(code) == "[]"
-
-
-def test_listing_names_loads_nothing_either():
-    assert run("import sys, pernn.lab; dir(pernn.lab); print('torch' in sys.modules)") == "False"
-
-
 def test_the_version_is_the_installed_one():
     try:
         installed = importlib.metadata.version("pernn")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("not installed")
     assert installed == pernn.__version__
+
+
+CORPORA = """
+import pernn.lab.corpora as package
+[getattr(package, name) for name in package.__all__]
+package.LanguageModellingConfig()
+"""
+# What only reads may load the reference.
+READING = """
+from pernn.lab.config import own_parts_off
+from pernn.lab.cores import CORES
+with own_parts_off():
+    CORES.find("pernn.lab.reference:TransformerConfig")
+"""
+LIGHT = [
+    ("import pernn, pernn.errors, pernn.encodings, pernn.cores", {"torch"}),
+    ("import pernn.lab.config", {"torch"}),
+    ("import pernn.lab; dir(pernn.lab)", {"torch", "numpy", "pydantic"}),
+    (CORPORA, {"torch", "sentencepiece", "pyarrow"}),
+    (READING, {"torch"}),
+]
+
+
+@pytest.mark.parametrize(("code", "heavy"), LIGHT)
+def test_what_is_light_loads_nothing_heavy(code, heavy):
+    code += "\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not heavy & {*done.stdout.split()}
+
+
+def test_a_name_is_imported_once_and_kept(monkeypatch):
+    monkeypatch.delitem(vars(pernn.cores), "GRU", raising=False)
+    first = pernn.cores.GRU
+    assert vars(pernn.cores)["GRU"] is first
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(
+        AttributeError, match=r"module 'pernn.cores' has no attribute 'Transformer'"
+    ):
+        pernn.cores.Transformer  # noqa: B018
+
+
+def test_only_what_is_imported_as_itself_is_public(tmp_path, monkeypatch):
+    text = """
+from typing import TYPE_CHECKING
+from pernn.lazy import exports
+from .now import ONE as ONE, other
+if TYPE_CHECKING:
+    from .later import TWO as TWO, hidden
+    from pernn.errors import PernnError as PernnError
+__getattr__ = exports(__name__, "__version__")
+__version__ = "1"
+"""
+    (tmp_path / "lazily").mkdir()
+    (tmp_path / "lazily" / "__init__.py").write_text(text)
+    (tmp_path / "lazily" / "now.py").write_text("ONE, other = 1, 1")
+    (tmp_path / "lazily" / "later.py").write_text("TWO, hidden = 2, 2")
+    monkeypatch.syspath_prepend(tmp_path)
+    package = importlib.import_module("lazily")
+    assert package.__all__ == ["ONE", "PernnError", "TWO", "__version__"]
+    assert "lazily.later" not in sys.modules
+    assert (package.ONE, package.TWO, package.PernnError) == (1, 2, PernnError)
+    with pytest.raises(AttributeError, match="no attribute 'hidden'"):
+        package.hidden  # noqa: B018
+    for name in ("lazily", "lazily.now", "lazily.later"):
+        monkeypatch.delitem(sys.modules, name)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from pernn.errors import ConfigError
 from pernn.lab.tasks import TASKS
@@ -79,18 +78,6 @@ def test_integers_stay_below_their_bound_and_follow_exact_arithmetic(values, bou
     exact = np.array([(value >> 11) * bound >> 53 for value in [*values, 2**64 - 1]])
     # Rounding the product may carry over a boundary, by one.
     assert np.all((numbers - exact >= 0) & (numbers - exact <= 1))
-
-
-@pytest.mark.parametrize("bound", [2, 3, 64, 1000])
-def test_integers_are_uniform(bound):
-    numbers = integers(RandomStream(7, "chi", Split.TRAIN).words(0, 200 * bound), bound)
-    counts = np.bincount(numbers, minlength=bound)
-    assert stats.chisquare(counts).pvalue > 1e-3
-
-
-def test_neighbouring_words_are_uncorrelated():
-    numbers = uniform(RandomStream(7, "pairs", Split.TRAIN).words(0, 20_000))
-    assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 0.03
 
 
 def test_the_streams_never_change():

@@ -71,12 +71,8 @@ def test_a_pure_function_of_seed_name_and_source():
         return dual_frequency_pairs(task, num_per_condition=4, **values).second.tolist()
 
     assert rows() == rows()
-    assert (
-        len(
-            {str(rows(**change)) for change in ({}, {"seed": 2}, {"source": 4}, {"vocab_size": 32})}
-        )
-        == 4
-    )
+    changes = ({}, {"seed": 2}, {"source": 4}, {"vocab_size": 32})
+    assert len({str(rows(**change)) for change in changes}) == 4
     assert rows()[0] == [8, 0, 6, 26, 16, 23, 10, 2, 5, 23]  # on any machine
 
 

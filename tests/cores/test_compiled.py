@@ -1,10 +1,14 @@
 """The compiled recurrences against the plain ones in float64: outputs, states, gradients."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import drawn
+from agreement import threads
 from pairs import pairwise
 from pernn.cores import GRU, LSTM, Elman, Projected
 from pernn.kernels import describe_kernels, find_kernels, without_kernels
@@ -20,8 +24,7 @@ def make(kind, width, layers=1, seed=1):
     return CORES[kind](5, width, layers, generator=generator)
 
 
-def random(*shape, seed):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+random = partial(drawn.draw, dtype=torch.float32)
 
 
 def draw(core, batch, inputs, queries, *, by_token, encodings, seed=2):
@@ -108,22 +111,18 @@ def test_they_compute_what_the_plain_recurrence_does(kind, width, layers, with_s
     queries=st.integers(0, 4),
     by_token=st.booleans(),
     encodings=st.booleans(),
-    threads=st.sampled_from([1, 2, 3]),
+    count=st.sampled_from([1, 2, 3]),
     data=st.data(),
 )
 def test_any_batch_length_and_number_of_threads(
-    kind, batch, inputs, queries, by_token, encodings, threads, data
+    kind, batch, inputs, queries, by_token, encodings, count, data
 ):
     core = make(kind, 32)
     steps = inputs + queries
     num_outputs = data.draw(st.integers(1, steps))
     parts = draw(core, batch, inputs, queries, by_token=by_token, encodings=encodings)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with threads(count):
         check(core, parts, {}, num_outputs, tolerance=4e-6)
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("kind", CORES)

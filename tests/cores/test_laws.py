@@ -155,20 +155,6 @@ def test_gradients_are_pytorchs_when_only_one_result_is_used(kind, which):
 
 
 @each_gated
-@pytest.mark.parametrize("bias", [True, False])
-def test_a_state_dict_moves_both_ways(kind, bias):
-    core = build(kind, 2, bias=bias)
-    module = core.reference(INPUT, HIDDEN, 2, bias=bias, batch_first=True).double()
-    assert list(core.state_dict()) == list(module.state_dict())
-    core.load_state_dict(module.state_dict())
-    inputs = draw(BATCH, TIME, INPUT)
-    close(core(inputs)[0], module(inputs)[0])
-    other = build(kind, 2, seed=5, bias=bias)
-    module.load_state_dict(other.state_dict())
-    close(module(inputs)[0], other(inputs)[0])
-
-
-@each_gated
 def test_initial_weights_are_distributed_as_pytorchs(kind):
     core = build(kind, 2)
     bound = HIDDEN**-0.5
@@ -188,6 +174,14 @@ def test_the_generator_alone_decides_the_weights(kind):
         assert torch.equal(value, same.state_dict()[name])
         constant = kind == "s4d" and name.endswith(("log_decay", "frequency"))
         assert torch.equal(value, other.state_dict()[name]) == constant
+
+
+@each_kind
+def test_whoever_resets_by_pytorchs_convention_draws_anew(kind):
+    core = build(kind)
+    before = [parameter.clone() for parameter in core.parameters()]
+    core.reset_parameters()
+    assert any(not torch.equal(*pair) for pair in zip(core.parameters(), before, strict=True))
 
 
 @each_kind

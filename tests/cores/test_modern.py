@@ -11,7 +11,6 @@ from drawn import draw
 from pernn.cores import LRU, GatedDelta, MinGRU, MinLSTM
 from pernn.cores.gated_delta import CHUNK
 from pernn.cores.linear_scan import linear_scan
-from pernn.errors import ConfigError
 
 KINDS = {
     "min_gru": MinGRU,
@@ -123,30 +122,6 @@ def test_gradients_are_those_of_the_step_form(kind, num_steps):
 
 
 @each_kind
-@pytest.mark.parametrize("layers", [1, 2])
-def test_a_split_sequence_is_the_whole_one(kind, layers):
-    core, inputs = build(kind, layers), draw(BATCH, CHUNK + 6, INPUT)
-    outputs, final = core(inputs)
-    for cut in (1, 3, CHUNK, CHUNK + 5):
-        early, between = core(inputs[:, :cut])
-        late, last = core(inputs[:, cut:], between)
-        near(torch.cat([early, late], dim=1), outputs, 1e-12)
-        near(last, final, 1e-12)
-
-
-@each_kind
-@pytest.mark.parametrize("layers", [1, 2])
-def test_the_last_outputs_alone_are_the_last_outputs(kind, layers):
-    core, inputs = build(kind, layers), draw(BATCH, 9, INPUT)
-    whole, final = core(inputs)
-    for count in (1, 4, 9):
-        last, state = core.recur(core.project(inputs), num_outputs=count)
-        assert last.shape == (BATCH, count, HIDDEN)
-        near(last, whole[:, -count:], 1e-14)
-        assert torch.equal(state, final)
-
-
-@each_kind
 def test_a_second_derivative_is_right(kind):
     core, inputs = build(kind), draw(1, 4, INPUT).requires_grad_()
     assert torch.autograd.gradgradcheck(lambda vectors: core(vectors)[0], inputs)
@@ -236,22 +211,3 @@ def test_a_delta_rule_replaces_what_a_key_held():
             states.append(core(torch.zeros(1, 3, INPUT))[1])
             _, final = core(torch.zeros(1, 2, INPUT), states[0])
     torch.testing.assert_close(final, states[1], rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: LRU(3, 4, state_size=0), "state_size must be at least 1, got 0"),
-        (lambda: LRU(3, 4, radii=(0.9, 0.5)), r"radii 0 ≤ least < largest ≤ 1 .*\(0.9, 0.5\)"),
-        (lambda: LRU(3, 4, radii=(0.0, 1.1)), "radii 0 ≤ least"),
-        (lambda: LRU(3, 4, max_phase=0.0), "max_phase above 0"),
-        (lambda: GatedDelta(3, 4, num_heads=3), "num_heads must divide hidden_size, got 3 and 4"),
-        (lambda: GatedDelta(3, 4, num_heads=0), "num_heads must be at least 1, got 0"),
-        (lambda: MinGRU(3, 4, bidirectional=True), "bidirectional=True is not supported"),
-        (lambda: MinLSTM(3, 4, dropout=0.1), "dropout=0.1 is not supported"),
-        (lambda: MinGRU(3, 4)(torch.zeros(1, 2, 3), (torch.zeros(2), torch.zeros(2))), "must hold"),
-    ],
-)
-def test_what_there_is_not_is_named(make, said):
-    with pytest.raises(ConfigError, match=said):
-        make()

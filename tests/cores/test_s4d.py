@@ -11,8 +11,6 @@ from drawn import draw
 from pairs import pairwise
 from pernn.cores import S4D, Projected
 from pernn.cores.s4d import TOEPLITZ_STEPS
-from pernn.errors import ConfigError
-from pernn.lab.cores import CORES
 
 METHODS = ["toeplitz", "fft", "recurrence"]
 INPUT, HIDDEN, BATCH = 3, 4, 2
@@ -168,21 +166,6 @@ def test_initial_weights_are_distributed_as_described(generator):
             assert abs(parameter.mean()) < 0.1 * bound
 
 
-@pytest.mark.parametrize(("width", "layers"), [(512, 1), (1024, 1), (512, 3)])
-def test_parameter_counts(width, layers):
-    core = S4D(width, 512, layers)
-    layer = 512 + 3 * 512 * 32 + 512 * 32 + 512 + 512 * 1024 + 1024
-    assert sum(p.numel() for p in core.parameters()) == 512 * width + 512 + layers * layer
-
-
-def test_every_parameter_is_real_and_converts():
-    core = S4D(3, 4)
-    assert {p.dtype for p in core.parameters()} == {torch.float32}
-    assert not list(core.buffers())
-    outputs, final = core.double()(draw(2, 5, 3))
-    assert (outputs.dtype, final.dtype) == (torch.float64, torch.float64)
-
-
 @each_method
 def test_autocast_rounds_the_linear_layers_only(method):
     core, inputs = build(method, 2).float(), draw(BATCH, 20, INPUT).float()
@@ -196,18 +179,3 @@ def test_autocast_rounds_the_linear_layers_only(method):
     assert not torch.equal(outputs, exact[0])
     torch.testing.assert_close(outputs, exact[0], rtol=0, atol=0.03)
     assert (outputs.dtype, whole.dtype) == (torch.float32, torch.float32)
-
-
-def test_odd_sizes_and_unknown_methods_are_refused():
-    with pytest.raises(ConfigError, match="state_size must be even, got 7"):
-        S4D(3, 4, state_size=7)
-    with pytest.raises(ConfigError, match="state_size must be at least 1, got 0"):
-        S4D(3, 4, state_size=0)
-    with pytest.raises(ConfigError, match=r"state_size.*multiple of 2"):
-        CORES.validate({"kind": "s4d", "state_size": 7})
-
-
-def test_the_config_gives_its_sizes():
-    config = CORES.validate({"kind": "s4d", "hidden_size": 6, "num_layers": 2, "state_size": 10})
-    core = config.build(5, torch.Generator().manual_seed(1))
-    assert repr(core).startswith("S4D(\n  5, 6, num_layers=2, state_size=10, method='auto'\n")

@@ -31,12 +31,6 @@ def root(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(scope="session")
-def small():
-    """The config of the small corpus."""
-    return SMALL
-
-
 @pytest.fixture
 def corpus(shared_root, monkeypatch):
     """The small corpus, prepared once."""

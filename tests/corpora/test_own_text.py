@@ -46,8 +46,6 @@ def test_a_name_stands_for_the_text_with_its_digest(book):
     assert find_text("book")["digest"] == config.digest
     with pytest.raises(ConfigError, match="is a kind of corpus"):
         keep_text(book, "grammar")
-    with pytest.raises(ConfigError, match="bok"):
-        spec.override({"task.corpus": "bok"})
 
 
 def test_another_split_of_a_text_is_another_corpus(book):

@@ -74,17 +74,17 @@ def test_long_paragraphs_are_trained_on_too():
     assert len(model.encode([" qqqq"])[0]) <= 2
 
 
-def test_paragraphs_come_back_exactly(corpus, small):
+def test_paragraphs_come_back_exactly(corpus):
     for split in SPLITS:
-        expected = list(paragraphs(small.corpus.build().lines(split)))
+        expected = list(paragraphs(SMALL.corpus.build().lines(split)))
         found = [corpus.text(split, index) for index in range(corpus.num_paragraphs(split))]
         assert found == expected
         assert corpus.lengths(split).min() > 0
-    assert max(corpus.lengths("train")) > small.length
+    assert max(corpus.lengths("train")) > SMALL.length
 
 
-def test_the_same_text_gives_the_same_bytes(corpus, small, root):
-    again = prepare(small)
+def test_the_same_text_gives_the_same_bytes(corpus, root):
+    again = prepare(SMALL)
     assert again.folder != corpus.folder
     assert contents(again.folder) == contents(corpus.folder)
     assert (again.folder / MANIFEST).read_bytes() == (corpus.folder / MANIFEST).read_bytes()
@@ -130,9 +130,9 @@ def test_as_run_paragraphs_without_a_target_are_left_out(root):
     assert known.num_paragraphs("test") == known.manifest["num_paragraphs"]["test"] == expected
 
 
-def test_what_is_prepared_is_not_prepared_again(corpus, small):
+def test_what_is_prepared_is_not_prepared_again(corpus):
     stages = []
-    assert prepare(small, lambda *stage: stages.append(stage)).digest == corpus.digest
+    assert prepare(SMALL, lambda *stage: stages.append(stage)).digest == corpus.digest
     assert stages == []
 
 
@@ -197,10 +197,10 @@ def test_a_failed_preparation_leaves_nothing(root):
     assert [path.suffix for path in (root / "prepared").iterdir()] == [".lock"]
 
 
-def test_a_missing_sentencepiece_is_named(root, small, monkeypatch):
+def test_a_missing_sentencepiece_is_named(root, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(MachineError, match=r"pip install .*\[language\]'"):
-        prepare(small)
+        prepare(SMALL)
 
 
 @pytest.fixture
@@ -260,8 +260,8 @@ def start(config, stop_at=""):
 
 
 @pytest.mark.parametrize("stage", ["reading valid", "training the pieces", "encoding test"])
-def test_a_kill_leaves_nothing_and_the_next_call_succeeds(corpus, small, root, stage):
-    with start(small, stage) as process:
+def test_a_kill_leaves_nothing_and_the_next_call_succeeds(corpus, root, stage):
+    with start(SMALL, stage) as process:
         for line in process.stdout:
             if line.strip() == stage:
                 break
@@ -270,12 +270,12 @@ def test_a_kill_leaves_nothing_and_the_next_call_succeeds(corpus, small, root, s
     left = list((root / "prepared").iterdir())
     assert all(path.name.startswith(".") for path in left)
     assert [path for path in left if path.suffix == ".partial"]
-    assert prepare(small).digest == corpus.digest
+    assert prepare(SMALL).digest == corpus.digest
     assert not list((root / "prepared").glob(".*.partial"))
 
 
-def test_two_processes_at_once_make_one_corpus(corpus, small, root):
-    processes = [start(small), start(small)]
+def test_two_processes_at_once_make_one_corpus(corpus, root):
+    processes = [start(SMALL), start(SMALL)]
     outputs = [process.communicate()[0].splitlines() for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert [lines[-1] for lines in outputs] == [corpus.digest] * 2

@@ -19,17 +19,6 @@ def undecided(monkeypatch):
     monkeypatch.setattr(loading, "_decision", loading._Decision())
 
 
-def run(script, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
-
-
 def test_they_are_found_once_and_described():
     kernels = find_kernels()
     assert kernels is find_kernels()
@@ -52,17 +41,23 @@ def test_they_can_be_left_out_for_a_while():
 
 
 @pytest.mark.usefixtures("undecided")
-def test_they_are_switched_off(monkeypatch):
-    monkeypatch.setenv("PERNN_KERNELS", "off")
-    assert find_kernels() is None
-    assert describe_kernels() == "torch (PERNN_KERNELS=off)"
-
-
-@pytest.mark.usefixtures("undecided")
-def test_another_wish_is_refused(monkeypatch):
-    monkeypatch.setenv("PERNN_KERNELS", "yes")
-    with pytest.raises(MachineError, match="auto, off or require, got 'yes'"):
-        find_kernels()
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ("off", None),
+        ("yes", "auto, off or require, got 'yes'"),
+        ("require", "require, but no C"),
+    ],
+)
+def test_wishes(monkeypatch, wish, said):
+    monkeypatch.setenv("PERNN_KERNELS", wish)
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    if said is None:
+        assert find_kernels() is None
+        assert describe_kernels() == "torch (PERNN_KERNELS=off)"
+    else:
+        with pytest.raises(MachineError, match=said):
+            find_kernels()
 
 
 @pytest.mark.usefixtures("undecided")
@@ -76,14 +71,6 @@ def test_without_a_compiler_there_are_none_and_training_says_so_once(monkeypatch
     assert said == [
         "no compiled kernels, training is slower: no C++ compiler (no-such-compiler) was found"
     ]
-
-
-@pytest.mark.usefixtures("undecided")
-def test_kernels_that_are_required_must_be_there(monkeypatch):
-    monkeypatch.setenv("PERNN_KERNELS", "require")
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(MachineError, match="require, but no C"):
-        find_kernels()
 
 
 def test_what_the_compiler_says_is_one_line(tmp_path, monkeypatch):
@@ -135,8 +122,8 @@ def test_importing_the_modules_compiles_nothing(tmp_path):
         "import pernn.cores, pernn.models, pernn.lab.training; "
         "pernn.cores.LSTM, pernn.models.VectorRNN"
     )
-    done = run(script, XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     assert not [*tmp_path.iterdir()]
 
 

@@ -1,19 +1,17 @@
 """Products and the linear map: compiled or not, in float32 or rounded, against float64."""
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from agreement import each_way, threads
 from pernn.kernels import find_kernels, linear, product, rounds_products, without_kernels
 from pernn.kernels.products import LEAST
 from pernn.lab.training import computing
 
 CPU = torch.device("cpu")
-WAYS = {"compiled": nullcontext, "torch": without_kernels}
 PARTS = () if find_kernels() is None else find_kernels().product_parts
 has_units = 1 in PARTS
 needs_products = pytest.mark.skipif(not PARTS, reason="no compiled products here")
@@ -39,18 +37,14 @@ def relative(found, exact):
     turned=st.tuples(st.booleans(), st.booleans()),
     parts=st.sampled_from(PARTS or (3,)),
     add=st.booleans(),
-    threads=st.integers(1, 3),
+    num_threads=st.integers(1, 3),
 )
-def test_compiled_products_of_any_shape(rows, inner, columns, turned, parts, add, threads):
+def test_compiled_products_of_any_shape(rows, inner, columns, turned, parts, add, num_threads):
     left, right = draw(rows, inner, turned[0], 1), draw(inner, columns, turned[1], 2)
     before = draw(rows, columns + 3, False, 3)
     out = before.clone()[:, :columns]  # rows of a wider matrix
-    kept = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with threads(num_threads):
         find_kernels().operators.matmul(out, left, right, parts, add)
-    finally:
-        torch.set_num_threads(kept)
     start = before[:, :columns].double() * add
     exact = left.double() @ right.double() + start
     if has_units:
@@ -79,11 +73,9 @@ def test_float32_is_at_least_as_exact_as_pytorchs(inner, turned):
 def test_many_blocks_give_the_same_bits_on_any_number_of_threads(turned):
     left, right = draw(900, 1100, turned[0], 1), draw(1100, 700, turned[1], 2)
     found = []
-    kept = torch.get_num_threads()
-    for threads in (1, 3):
-        torch.set_num_threads(threads)
-        found.append(product(left, right))
-    torch.set_num_threads(kept)
+    for num_threads in (1, 3):
+        with threads(num_threads):
+            found.append(product(left, right))
     assert torch.equal(*found)
     assert relative(found[0], left.double() @ right.double()) < 1e-6
 
@@ -98,7 +90,7 @@ def test_shapes_that_do_not_fit_are_refused():
         multiply(torch.zeros(2, 2), torch.zeros(4, 6)[::2, ::3], torch.zeros(2, 2), 3, False)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@each_way
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (200,), (20, 16)], ids=str)
 @pytest.mark.parametrize("with_bias", [False, True])
@@ -108,7 +100,7 @@ def test_the_linear_map_and_its_gradients(way, precision, shape, with_bias):
     leaves = [inputs, weight, bias] if with_bias else [inputs, weight]
     wide = [leaf.double().requires_grad_() for leaf in leaves]
     leaves = [leaf.requires_grad_() for leaf in leaves]
-    with computing(precision, CPU), WAYS[way]():
+    with computing(precision, CPU), way():
         found = linear(*leaves)
         (found * found).sum().backward()
     exact = F.linear(*wide)

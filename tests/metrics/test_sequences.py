@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pernn.errors import ConfigError
-from pernn.lab import metrics
 from pernn.lab.metrics import (
     ascending_pair_share,
     ascending_sequence_share,
@@ -16,13 +15,6 @@ from pernn.lab.metrics import (
     token_accuracy,
 )
 
-PER_ITEM = {"cosine_similarities", "edit_distances"}
-METRICS = [
-    one
-    for name, one in vars(metrics).items()
-    if getattr(one, "__module__", "") == metrics.__name__ and not name.startswith("_")
-    if name not in PER_ITEM
-]
 CHECKED = [
     token_accuracy,
     sequence_accuracy,
@@ -85,29 +77,7 @@ def test_distance_equals_an_independent_version(pair):
     each = [
         naive_distance(p, t) for p, t in zip(predictions.tolist(), targets.tolist(), strict=True)
     ]
-    assert edit_distances(predictions, targets).mean() == pytest.approx(np.mean(each))
-
-
-@given(pairs())
-def test_range_identity_and_agreement(pair):
-    targets = pair[1]
-    tokens, sequences = token_accuracy(*pair), sequence_accuracy(*pair)
-    distance = edit_distances(*pair).mean()
-    assert 0 <= sequences <= tokens <= 1
-    assert 0 <= distance <= targets.shape[1]
-    # Substituting every wrong token is one way to mend a sequence.
-    assert distance <= (1 - tokens) * targets.shape[1] + 1e-9
-    assert (distance == 0) == (tokens == 1) == (sequences == 1) == np.array_equal(*pair)
-    assert token_accuracy(targets, targets) == sequence_accuracy(targets, targets) == 1
-    assert edit_distances(targets, targets).mean() == 0
-
-
-@given(pairs(), st.randoms(use_true_random=False))
-def test_the_order_of_sequences_does_not_matter(pair, random):
-    order = list(range(len(pair[0])))
-    random.shuffle(order)
-    for metric in METRICS:
-        assert metric(pair[0][order], pair[1][order]) == pytest.approx(metric(*pair))
+    assert edit_distances(predictions, targets).tolist() == each
 
 
 @pytest.mark.parametrize(

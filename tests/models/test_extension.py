@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from pernn.errors import ConfigError
+from pernn.lab.cores import CORES
 from pernn.lab.training import PRESETS, TrainState
 from pernn.models import PlainRNN, PositionEncodedRNN, extend_vocabulary
 
-CORES = ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta")
 SIZES = {"embedding_size": 6, "hidden_size": 6, "num_positions": 20}
 
 
@@ -34,7 +33,7 @@ def same_bits(left, right):
     return torch.equal(left.view(torch.int32), right.view(torch.int32))
 
 
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", CORES.names())
 @pytest.mark.parametrize("encoding", ["none", "sinusoidal", "learned", "repeated_embedding"])
 def test_all_but_the_new_rows_stays_bit_by_bit(core, encoding):
     # Two rows behind the ids: the query's and a sign's, which move.
@@ -84,10 +83,3 @@ def test_a_checkpoint_holds_the_frozen_rows():
     twin = TrainState.fresh(other, PRESETS["as-run"])
     twin.restore(state.dump(), 5)
     assert torch.equal(other.embedding.weight, model.embedding.weight)
-
-
-@pytest.mark.parametrize("vocab_size", [4, 5])
-def test_fewer_ids_are_refused(vocab_size):
-    model = PositionEncodedRNN(5, "gru", **SIZES)
-    with pytest.raises(ConfigError, match="more than the 5 ids"):
-        extend_vocabulary(model, vocab_size)

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from pernn.errors import ConfigError
 from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
-from pernn.models import AutoregressiveRNN, PositionEncodedRNN
+from pernn.models import PositionEncodedRNN
 
 SIZES = {"embedding_size": 8, "hidden_size": 8}
 
@@ -51,23 +50,3 @@ def test_draws_follow_the_seed_and_the_temperature():
     assert torch.equal(draw(1), draw(1))
     assert not torch.equal(draw(1), draw(2))
     assert torch.equal(draw(1, 1e-6), model.generate(prompt, 64, temperature=0))
-
-
-@pytest.mark.parametrize(
-    ("prompt", "options", "said"),
-    [
-        ([[]], {}, "prompt is invalid"),
-        ([[3]], {"num_tokens": 0}, "at least one token"),
-        ([[3]], {"temperature": -1.0}, "a temperature of at least 0"),
-        ([[3]], {"temperature": float("nan")}, "a temperature of at least 0"),
-    ],
-)
-def test_what_is_out_of_range_is_said(prompt, options, said):
-    ids = torch.tensor(prompt, dtype=torch.int64)
-    with pytest.raises(ConfigError, match=said):
-        network().generate(ids, **{"num_tokens": 2, **options})
-
-
-def test_a_network_that_is_told_phases_cannot_go_on():
-    with pytest.raises(ConfigError, match="told more than tokens"):
-        AutoregressiveRNN(7, **SIZES).generate(torch.tensor([[3]]), 2)

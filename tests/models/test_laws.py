@@ -19,8 +19,15 @@ from pernn.models import AutoregressiveRNN, PlainRNN, PositionEncodedRNN, Vector
 WIDTH, PHASE, HIDDEN, BATCH, TIME, QUERIES = 6, 4, 5, 3, 4, 3
 NETWORKS = {
     "queried": PositionEncodedRNN,
+    "more rows": PositionEncodedRNN,
+    "no rows": PositionEncodedRNN,
     "vector": VectorRNN,
     "autoregressive": AutoregressiveRNN,
+}
+OPTIONS = {
+    "more rows": {"num_extra_rows": 3},
+    "no rows": {"num_extra_rows": 0},
+    "autoregressive": {"phase_size": PHASE},
 }
 UNSIZED = ("none", "repeated_embedding")
 PLACES = [
@@ -36,8 +43,9 @@ CASES = [
     for kind, place in ENCODED
     # Without queries there is no phase to be masked.
     if network != "autoregressive" or not place.get("masked")
+    if "rows" not in network or place in ({}, PLACES[0])
 ]
-each_network = pytest.mark.parametrize("network", NETWORKS)
+each_network = pytest.mark.parametrize("network", ["queried", "vector", "autoregressive"])
 
 
 def build(
@@ -53,15 +61,15 @@ def build(
     size = {} if encoding in UNSIZED else {"size": WIDTH}
     code = ENCODINGS.validate({"kind": encoding, **size, **place})
     code = code.build(2 * TIME, "halves", generator)
-    phase = {"phase_size": PHASE} if network == "autoregressive" else {}
+    options = OPTIONS.get(network, {})
     sizes = CORES.validate({"kind": core, "hidden_size": hidden, "num_layers": layers})
     return NETWORKS[network](
         vocab_size,
-        sizes.build(code.joined_size(WIDTH) + sum(phase.values()), generator),
+        sizes.build(code.joined_size(WIDTH) + options.get("phase_size", 0), generator),
         code,
         embedding_size=WIDTH,
         generator=generator,
-        **phase,
+        **options,
     )
 
 
@@ -82,8 +90,12 @@ def shown(network, vocab_size, dtype=torch.float64):
         tokens = draw(vocab_size, BATCH, 2 * TIME)
         tokens[:, TIME] = vocab_size  # DUMMY
         return tokens, {"num_scored": TIME}
-    tokens = vectors(vocab_size, TIME, dtype) if network == "vector" else None
-    return draw(vocab_size, BATCH, TIME) if tokens is None else tokens, {"num_queries": QUERIES}
+    if network == "vector":
+        return vectors(vocab_size, TIME, dtype), {"num_queries": QUERIES}
+    tokens = draw(vocab_size, BATCH, TIME)
+    if network == "more rows":
+        tokens[:, 1:3] = torch.tensor([vocab_size + 1, vocab_size + 2])
+    return tokens, {"num_queries": 0 if network == "no rows" else QUERIES}
 
 
 def measured(network, model, vocab_size, dtype=torch.float64):
@@ -107,10 +119,13 @@ def measured(network, model, vocab_size, dtype=torch.float64):
     layers=[1, 2],
     # Twelve tokens a batch or more: of 7 ids every row is projected, of 50 only those that occur.
     vocab_size=[7, 50],
-    dtype=[torch.float64, torch.float32],
+    # Compiled kernels take states of sixteens, in float32.
+    way=["float64", "float32", "compiled"],
 )
-def test_the_folded_path_equals_the_plain_one(case, core, layers, vocab_size, dtype):
+def test_the_folded_path_equals_the_plain_one(case, core, layers, vocab_size, way):
     network, encoding, place = case
+    dtype = torch.float64 if way == "float64" else torch.float32
+    place = place | {"hidden": 16 if way == "compiled" else HIDDEN}
     tolerance = 1e-10 if dtype == torch.float64 else 2e-5 if network == "vector" else 1e-5
     model = build(network, core, encoding, vocab_size, layers, **place).to(dtype)
     found, expected = (measured(network, m, vocab_size, dtype) for m in (model, PlainRNN(model)))

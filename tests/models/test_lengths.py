@@ -67,26 +67,19 @@ def check(wrapped, vectors, places, outputs, final, hx=None, offsets=None):
 @each_layer
 @each_encoding
 @each_axis
-def test_lengths_are_each_sequence_alone(kind, encoding, batch_first):
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_padding_is_skipped(kind, encoding, batch_first, side):
     wrapped, vectors = make(kind, encoding, batch_first=batch_first), draw(4, STEPS, WIDTH)
     given = vectors if batch_first else vectors.transpose(0, 1)
-    outputs, final = wrapped(given, lengths=LENGTHS)
+    if side == "right":
+        outputs, final = wrapped(given, lengths=LENGTHS)
+        _, _, ends = wrapped(given, lengths=torch.tensor(LENGTHS), position_offset=2)
+        ends, places = ends - 2, [slice(0, n) for n in LENGTHS]
+    else:
+        offsets, places = torch.tensor(LENGTHS) - STEPS, [slice(STEPS - n, STEPS) for n in LENGTHS]
+        outputs, final, ends = wrapped(given, position_offset=offsets)
     outputs = outputs if batch_first else outputs.transpose(0, 1)
-    check(wrapped, vectors, [slice(0, n) for n in LENGTHS], outputs, final)
-    _, _, ends = wrapped(given, lengths=torch.tensor(LENGTHS), position_offset=2)
-    assert ends.tolist() == [n + 2 for n in LENGTHS]
-
-
-@each_layer
-@each_encoding
-@each_axis
-def test_padding_on_the_left_is_skipped(kind, encoding, batch_first):
-    wrapped, vectors = make(kind, encoding, batch_first=batch_first), draw(4, STEPS, WIDTH)
-    given = vectors if batch_first else vectors.transpose(0, 1)
-    offsets = torch.tensor(LENGTHS) - STEPS
-    outputs, final, ends = wrapped(given, position_offset=offsets)
-    outputs = outputs if batch_first else outputs.transpose(0, 1)
-    check(wrapped, vectors, [slice(STEPS - n, STEPS) for n in LENGTHS], outputs, final)
+    check(wrapped, vectors, places, outputs, final)
     assert ends.tolist() == LENGTHS
 
 

@@ -1,29 +1,13 @@
-"""The network of tokens and queries, and a layer with an encoding before it."""
+"""What networks are made of: their weights, their queries, an encoding before a layer."""
 
 import pytest
 import torch
 from torch import nn
 
-from models.test_laws import BATCH, ENCODED, HIDDEN, QUERIES, TIME, WIDTH, build, draw, measured
-from pairs import pairwise
-from pernn import GRU, LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
-from pernn.encodings import Learned, NoEncoding
-from pernn.errors import ConfigError
-from pernn.kernels import describe_kernels, find_kernels
-from pernn.models import PlainRNN
-
-
-@pytest.mark.skipif(find_kernels() is None, reason=describe_kernels())
-@pairwise(core=["elman", "gru", "lstm"], encoded=ENCODED, layers=[1, 2], vocab_size=[7, 50])
-def test_the_compiled_path_equals_the_plain_one(core, encoded, layers, vocab_size):
-    encoding, place = encoded
-    model = build("queried", core, encoding, vocab_size, layers, hidden=16, **place)
-    found = measured("queried", model, vocab_size)
-    expected = measured("queried", PlainRNN(model).double(), vocab_size)
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        error = (found[name] - value).abs().max() / value.abs().max().clamp_min(1e-6)
-        assert error < 1e-5, name
+from models.test_laws import BATCH, HIDDEN, QUERIES, TIME, build, draw
+from pernn import LSTM, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn.lab.cores import CORES
+from pernn.models import PlainRNN, VectorRNN
 
 
 def test_both_paths_meet_at_the_number_of_tokens(monkeypatch):
@@ -69,11 +53,13 @@ def test_parameter_counts_of_the_paper(core, vocab_size, vanilla, encoded):
     assert PositionEncodedRNN(vocab_size, core, "repeated_embedding").num_parameters == encoded
 
 
-def test_a_learned_code_adds_its_table():
-    sizes = {"embedding_size": 8, "hidden_size": 8}
-    learned = PositionEncodedRNN(9, "gru", "learned", num_positions=20, **sizes)
-    sinusoidal = PositionEncodedRNN(9, "gru", "sinusoidal", **sizes)
-    assert learned.num_parameters - sinusoidal.num_parameters == 20 * 8
+def test_a_learned_code_adds_its_table_and_a_row_its_width():
+    def count(encoding="sinusoidal", **options):
+        sizes = {"embedding_size": 8, "hidden_size": 8}
+        return PositionEncodedRNN(9, "gru", encoding, **sizes, **options).num_parameters
+
+    assert count("learned", num_positions=20) - count() == 20 * 8
+    assert [count(num_extra_rows=rows) - count() for rows in (0, 1, 2)] == [-8, 0, 8]
 
 
 def test_initial_weights_are_distributed_as_described(generator):
@@ -85,57 +71,17 @@ def test_initial_weights_are_distributed_as_described(generator):
         assert 0.9 / 8 < parameter.abs().max() <= 1 / 8
 
 
-def test_the_query_row_is_trained_by_the_sum_over_steps():
-    model = build(vocab_size=7).double()
+@pytest.mark.parametrize("core", CORES.names())
+def test_the_query_is_a_row_that_queries_alone_train(core):
+    model, tokens = build(core=core, vocab_size=7).double(), draw(7, BATCH, TIME)
+    shown = torch.cat([tokens, torch.full((BATCH, QUERIES), 7)], dim=1)
+    by_token = model.states(shown, num_scored=QUERIES)
+    torch.testing.assert_close(model.states(tokens, QUERIES), by_token)
     model(draw(7, BATCH, TIME), QUERIES).sum().backward()
     assert model.embedding.weight.grad[7].any()
     model.zero_grad()
     model(draw(7, BATCH, TIME)).sum().backward()
     assert not model.embedding.weight.grad[7].any()
-
-
-def test_a_vanilla_network_has_no_clock_and_an_encoded_one_has():
-    tokens = torch.full((1, 4), 3)
-    for encoding, differs in (("none", False), ("repeated_embedding", False), ("sinusoidal", True)):
-        gates = build(encoding=encoding).project(tokens, 2)
-        assert torch.equal(gates[:, 0], gates[:, 3]) != differs
-        assert torch.equal(gates[:, 4], gates[:, 5]) != differs
-
-
-def test_too_few_ids_are_refused():
-    with pytest.raises(ConfigError, match="vocab_size must be at least 2, got 1"):
-        PositionEncodedRNN(1)
-
-
-def test_a_core_of_another_width_is_refused():
-    message = (
-        r"the core takes vectors of 6, but embedding and encoding together have 10: "
-        r"build it with input_size=10"
-    )
-    with pytest.raises(ConfigError, match=message):
-        PositionEncodedRNN(9, GRU(6, 8), Sinusoidal(4), embedding_size=6)
-
-
-def test_kinds_that_do_not_exist_are_refused():
-    with pytest.raises(ConfigError, match=r"no kind 'lstn', did you mean 'lstm'\?"):
-        PositionEncodedRNN(9, "lstn")
-    with pytest.raises(ConfigError, match=r"no kind 'sine'"):
-        PositionEncodedRNN(9, "lstm", "sine")
-
-
-def test_a_core_without_a_plain_twin_is_named():
-    class Own(nn.Module):
-        input_size, hidden_size = WIDTH, HIDDEN
-
-        def project(self, inputs, *, offset=0, bias=True):
-            return inputs
-
-        def recur(self, gates, state=None):
-            return gates, None
-
-    model = PositionEncodedRNN(9, Own(), NoEncoding(), embedding_size=WIDTH)
-    with pytest.raises(ConfigError, match="no plain twin is known of the core Own"):
-        PlainRNN(model)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
@@ -162,21 +108,16 @@ def test_a_layer_of_pytorch_and_ours_give_the_same(batch_first, batched, generat
         assert position == TIME
 
 
-def test_a_wrapped_layer_trains_its_code():
-    wrapped = PositionEncoded(GRU(10, HIDDEN, batch_first=True), Learned(4, TIME))
-    wrapped(torch.zeros(BATCH, TIME, 6))[0].sum().backward()
-    assert wrapped.encoding.weight.grad.any()
-    assert set(dict(wrapped.named_children())) == {"layer", "encoding"}
+def test_the_first_map_of_vectors_is_drawn_as_pytorch_draws():
+    model, bound = build("vector", vocab_size=3), 3**-0.5
+    assert 0 < model.embedding.weight.abs().max() <= bound
+    assert 0 < model.embedding.bias.abs().max() <= bound
 
 
-@pytest.mark.parametrize("layer", [LSTM, nn.LSTM])
-def test_a_wrapped_layer_of_another_width_is_refused(layer):
-    wrapped = PositionEncoded(layer(9, HIDDEN), Sinusoidal(4))
-    with pytest.raises(ConfigError, match=r"input_size is invalid: expected 10, the 6 .*, got 9"):
-        wrapped(torch.zeros(1, 2, 6))
-
-
-@pytest.mark.parametrize("size", ["hidden_size", "embedding_size"])
-def test_a_width_of_nothing_is_named(size):
-    with pytest.raises(ConfigError, match=f"{size} is invalid: expected at least 1, got 0"):
-        PositionEncodedRNN(8, **{size: 0})
+@pytest.mark.parametrize(
+    ("encoding", "columns"), [("none", 16), ("sinusoidal", 32), ("repeated_embedding", 32)]
+)
+def test_parameters_for_vectors_are_two_linear_maps_and_a_core(encoding, columns):
+    model = VectorRNN(8, "gru", encoding, embedding_size=16, hidden_size=10)
+    core = 3 * 10 * (columns + 10 + 2)
+    assert model.num_parameters == (8 * 16 + 16) + core + (10 * 8 + 8)

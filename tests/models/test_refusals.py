@@ -2,103 +2,178 @@
 
 import pytest
 import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence
 
-from pernn import LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn import GRU, LSTM, S4D, PositionEncoded, PositionEncodedRNN, Sinusoidal
+from pernn.encodings import NoEncoding
 from pernn.errors import ConfigError
 from pernn.kernels import rounding_products
-from pernn.models import AutoregressiveRNN, CodedRNN, VectorRNN
-
-CORES = ["elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"]
+from pernn.lab.cores import CORES
+from pernn.models import AutoregressiveRNN, CodedRNN, PlainRNN, VectorRNN, extend_vocabulary
 
 
 def network(core="lstm", **options):
     return PositionEncodedRNN(16, core, hidden_size=16, **options)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "said"),
-    [
-        (torch.rand(2, 5), r"got torch\.float32 of shape \(2, 5\)"),
-        (torch.rand(5), r"got torch\.float32 of shape \(5,\)"),
-        (torch.zeros(2, 5, dtype=torch.bool), r"got torch\.bool of shape \(2, 5\)"),
-        (torch.tensor(3), r"got torch\.int64 of shape \(\)"),
-        (torch.zeros(2, 3, 5, dtype=torch.long), r"got torch\.int64 of shape \(2, 3, 5\)"),
-        (torch.tensor([[3, 40]]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
-        (torch.tensor([3, 40]), r"ids must lie in 0 … 15 \(16 is the query\), got 40"),
-        (torch.tensor([[3, -1]]), r"ids must lie in 0 … 15 \(16 is the query\), got -1"),
-        (torch.tensor([[3, 16]]), r"shape \(1, 2\): ids .* 15 \(16 is the query\), got 16; num_q"),
-        (torch.tensor([16, 3, 1]), r"shape \(3,\): ids .* 15 \(16 is the query\), got 16; num_q"),
-    ],
-)
-def test_ids_that_are_none_are_named_with_the_users_shape(tokens, said):
-    with pytest.raises(ConfigError, match=said):
-        network()(tokens)
+def sized(core, **options):
+    return PositionEncodedRNN(9, core, Sinusoidal(6), embedding_size=4, **options)
 
 
-def test_rows_after_the_query_are_tokens_of_a_task():
-    several = network(num_extra_rows=3)
-    assert several(torch.tensor([[17, 18]])).shape == (1, 2, 16)
-    with pytest.raises(ConfigError, match=r"0 … 15 or 17 … 18 \(16 is the query\), got 16"):
-        several(torch.tensor([[18, 16, 3]]))
-    with pytest.raises(ConfigError, match=r"0 … 15, got 16"):
-        network(num_extra_rows=0)(torch.tensor([[16]]))
+class Own(nn.Module):
+    """A core that computes nothing."""
+
+    input_size, hidden_size = 6, 5
+
+    def project(self, inputs, *, offset=0, bias=True):
+        return inputs
+
+    def recur(self, gates, state=None):
+        return gates, None
 
 
-def test_what_is_fed_its_outputs_is_shown_its_first_sign():
-    model = AutoregressiveRNN(16, "gru", hidden_size=16)
-    assert model(torch.tensor([[3, 16, 3]]), num_scored=2).shape == (1, 2, 16)
-    with pytest.raises(ConfigError, match=r"0 … 15 or 16 … 16, got 17"):
-        model(torch.tensor([[3, 17, 3]]), num_scored=2)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "said"),
-    [
-        (torch.tensor([[3, 40]]), r"ids must lie in 0 … 1[56]"),
-        (torch.tensor([[True, False]]), r"got torch\.bool of shape \(1, 2\)"),
-        (torch.rand(1, 2), r"got torch\.float32 of shape \(1, 2\)"),
-        (torch.tensor([3, 4]), r"prompt is .*\(batch, time\).* got .*\(2,\)"),
-    ],
-)
-def test_what_is_to_be_continued_is_ids_too(prompt, said):
-    for go_on in (network().generate, AutoregressiveRNN(16, "gru", hidden_size=16).decode):
-        with pytest.raises(ConfigError, match=said):
-            go_on(prompt, 2)
-    with pytest.raises(ConfigError, match=r"0 … 15$"):
-        network(num_extra_rows=0).generate(torch.tensor([[16]]), 2)
-    assert network().generate(torch.tensor([[16, 3]]), 2).shape == (1, 2)  # begins a text
-
-
-@pytest.mark.parametrize(
-    ("model", "given", "said"),
-    [
-        (VectorRNN(3, "gru", hidden_size=8), torch.zeros(1, 4, 5), r"\(batch, time, 3\).*4, 5\)"),
-        (VectorRNN(3, "gru", hidden_size=8), torch.zeros(3), r"expected vectors .*\(3,\)"),
+USUAL, MORE, NONE = network(), network(num_extra_rows=3), network(num_extra_rows=0)
+FED = AutoregressiveRNN(16, "gru", hidden_size=16)
+VECTOR = VectorRNN(3, "gru", hidden_size=8)
+CODED = CodedRNN(5, "gru", hidden_size=8, phase_size=4)
+WRAPPED = PositionEncoded(GRU(10, 8, batch_first=True), Sinusoidal(6))
+IDS, STATE, IN = torch.zeros(2, 5, dtype=torch.long), torch.zeros(1, 2, 16), r"ids must lie in 0 … "
+OUT = IN + r"15 \(16 is the query\), got "
+NO_TOKENS = [
+    (torch.rand(5), r"got torch\.float32 of shape \(5,\)"),
+    (torch.zeros(2, 5, dtype=torch.bool), r"got torch\.bool of shape \(2, 5\)"),
+    (torch.tensor(3), r"got torch\.int64 of shape \(\)"),
+    (torch.zeros(2, 3, 5, dtype=torch.long), r"got torch\.int64 of shape \(2, 3, 5\)"),
+    (torch.tensor([[3, 40]]), OUT + "40"),
+    (torch.tensor([[3, -1]]), OUT + "-1"),
+    (torch.tensor([[3, 16]]), rf"shape \(1, 2\): {OUT}16; num_q"),
+    (torch.tensor([16, 3, 1]), rf"shape \(3,\): {OUT}16; num_q"),
+]
+NO_PROMPT = [
+    (torch.tensor([[3, 40]]), IN + "1[56]"),
+    (torch.tensor([[True, False]]), r"got torch\.bool of shape \(1, 2\)"),
+    (torch.rand(1, 2), r"got torch\.float32 of shape \(1, 2\)"),
+    (torch.tensor([3, 4]), r"prompt is .*\(batch, time\).* got .*\(2,\)"),
+]
+CALLS = [
+    *((lambda tokens=tokens: USUAL(tokens), said) for tokens, said in NO_TOKENS),
+    (lambda: MORE(torch.tensor([[18, 16, 3]])), r"0 … 15 or 17 … 18 \(16 is the query\), got 16"),
+    (lambda: NONE(torch.tensor([[16]])), "0 … 15, got 16"),
+    (lambda: NONE(IDS, 2), "2 queries, but the embedding has no query row"),
+    (lambda: FED(torch.tensor([[3, 17, 3]]), num_scored=2), "0 … 15 or 16 … 16, got 17"),
+    (lambda: FED(IDS, num_queries=2, num_scored=2), "fed outputs, not queries"),
+    (lambda: FED(IDS), "fed outputs, not queries"),
+    *((lambda ids=ids: USUAL.generate(ids, 2), said) for ids, said in NO_PROMPT),
+    *((lambda ids=ids: FED.decode(ids, 2), said) for ids, said in NO_PROMPT),
+    (lambda: FED.decode(IDS, 0), "num_outputs must be at least 1, got 0"),
+    (lambda: FED.generate(IDS, 2), "told more than tokens"),
+    (lambda: NONE.generate(torch.tensor([[16]]), 2), "0 … 15$"),
+    (lambda: USUAL.generate(IDS[:1, :0], 2), "prompt is invalid"),
+    (lambda: USUAL.generate(IDS, 0), "at least one token"),
+    (lambda: USUAL.generate(IDS, 2, temperature=-1.0), "a temperature of at least 0"),
+    (lambda: USUAL.generate(IDS, 2, temperature=float("nan")), "a temperature of at least 0"),
+    (lambda: VECTOR(torch.zeros(1, 4, 5)), r"\(batch, time, 3\).*4, 5\)"),
+    (lambda: VECTOR(torch.zeros(3)), r"expected vectors .*\(3,\)"),
+    (lambda: CODED(torch.full((2, 6, 5), 3.5)), "whole numbers"),
+    (lambda: CODED(torch.zeros(3, 7, 4)), r"expected \(batch, time, 5\).*got \(3, 7, 4\)"),
+    (lambda: CODED(torch.zeros(7, 5)), "ids beside their codes"),
+    (lambda: CODED(torch.full((3, 7, 5), 6.0)), IN + "4"),
+    (lambda: CODED(torch.zeros(3, 7, 5), 2), "queries need codes: show them as id 5"),
+    (lambda: USUAL(IDS, num_queries=-1), "num_queries is invalid"),
+    (
+        lambda: USUAL(IDS, position_offset=torch.tensor([0, 1])),
+        "expected an int, .*PositionEncoded takes one offset",
+    ),
+    (lambda: USUAL(IDS, hx=(STATE, STATE)), "position_offset is missing: .*position_offset=0"),
+    (
+        lambda: WRAPPED(torch.zeros(2, 5, 4), torch.zeros(1, 2, 8)),
+        "position_offset is missing: .*position_offset=0",
+    ),
+    (lambda: WRAPPED(torch.zeros(2, 5, 4), position_offset=-1), "at least 0, got -1"),
+    (lambda: Sinusoidal(6)(torch.zeros(4)), "vectors' shape is invalid"),
+    *(
         (
-            CodedRNN(16, "gru", hidden_size=8, phase_size=4),
-            torch.full((2, 6, 5), 3.5),
-            "whole numbers",
+            lambda layer=layer: PositionEncoded(layer(9, 5), Sinusoidal(4))(torch.zeros(1, 2, 6)),
+            "input_size is invalid: expected 10, the 6 .*, got 9",
+        )
+        for layer in (LSTM, nn.LSTM)
+    ),
+    *(
+        (lambda call=call: call(pack_sequence([torch.zeros(2, 4)])), "takes vectors of 3, got 4")
+        for call in (GRU(3, 4), S4D(3, 4))
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), CALLS)
+def test_what_a_network_cannot_read_is_named(call, said):
+    with pytest.raises(ConfigError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: PositionEncodedRNN(1), "vocab_size must be at least 2, got 1"),
+        (lambda: VectorRNN(0), "at least one component, got 0"),
+        (lambda: network(num_extra_rows=-1), "num_extra_rows must be at least 0, got -1"),
+        (lambda: PositionEncodedRNN(8, hidden_size=0), "hidden_size is .* at least 1, got 0"),
+        (lambda: PositionEncodedRNN(8, embedding_size=0), "embedding_size is .* at least 1, got 0"),
+        (lambda: network("lstn"), r"no kind 'lstn', did you mean 'lstm'\?"),
+        (lambda: network(encoding="sine"), "no kind 'sine'"),
+        (
+            lambda: sized(GRU(6, 8)),
+            "takes vectors of 6, but .* encoding together have 10: build it with input_size=10",
+        ),
+        (
+            lambda: AutoregressiveRNN(9, LSTM(10, 5), embedding_size=6),
+            "but embedding, encoding and phase together have 12",
+        ),
+        (lambda: sized(GRU(10, 8), hidden_size=999), "hidden_size=999 is invalid beside a core"),
+        (lambda: sized(GRU(10, 8), num_layers=2), "num_layers=2 is invalid beside"),
+        (lambda: sized(nn.Linear), "core is invalid: expected a kind, a core .* got Linear"),
+        (
+            lambda: sized("gru", num_positions=9),
+            "num_positions is invalid: expected with an encoding given by",
+        ),
+        (
+            lambda: PlainRNN(PositionEncodedRNN(9, Own(), NoEncoding(), embedding_size=6)),
+            "core Own",
+        ),
+        (lambda: extend_vocabulary(sized("gru"), 8), "more than the 9 ids"),
+        (lambda: extend_vocabulary(sized("gru"), 9), "more than the 9 ids"),
+        (lambda: PositionEncoded(Own(), Sinusoidal(6)), "pass batch_first as the layer has it"),
+        (
+            lambda: PositionEncoded(nn.GRU(10, 8), Sinusoidal(6), batch_first=True),
+            "got True, and GRU has False",
+        ),
+        (
+            lambda: PositionEncoded(nn.GRU(10, 8), "sinusoidal"),
+            r"expected a module such as Sinusoidal\(6\), got 'sinu",
         ),
     ],
 )
-def test_vectors_that_are_none_of_a_networks_are_named(model, given, said):
+def test_networks_that_cannot_be_are_refused(make, said):
     with pytest.raises(ConfigError, match=said):
-        model(given)
+        make()
 
 
-@pytest.mark.parametrize("core", CORES)
+def test_tokens_beside_the_ids_are_read_where_they_mean_something():
+    # Rows after the query's, a sign that begins the outputs, one that begins a text.
+    assert MORE(torch.tensor([[17, 18]])).shape == (1, 2, 16)
+    assert FED(torch.tensor([[3, 16, 3]]), num_scored=2).shape == (1, 2, 16)
+    assert USUAL.generate(torch.tensor([[16, 3]]), 2).shape == (1, 2)
+    # Without an encoding there is no position to lose.
+    assert network("gru", encoding="none")(IDS, hx=STATE).shape == (2, 5, 16)
+
+
+@pytest.mark.parametrize("core", CORES.names())
 def test_nothing_scored_gives_no_rows_under_rounding_too(core):
     tokens, nothing = torch.zeros(2, 5, dtype=torch.long), torch.zeros(2, 5, dtype=torch.bool)
     for rounds in (False, True):
         with rounding_products(rounds=rounds):
             assert network(core)(tokens, scored=nothing).shape == (0, 16)
-
-
-def test_an_offset_for_each_sequence_and_fewer_than_no_queries_are_not_a_networks():
-    with pytest.raises(ConfigError, match="num_queries is invalid"):
-        network()(torch.zeros(2, 5, dtype=torch.long), num_queries=-1)
-    with pytest.raises(ConfigError, match=r"expected an int, .*PositionEncoded takes one offset"):
-        network()(torch.zeros(2, 5, dtype=torch.long), position_offset=torch.tensor([0, 1]))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from pairs import pairwise
 from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import TrainState, evaluate
 from pernn.lab.training.update import RecordedUpdate
@@ -87,31 +88,10 @@ def update_and_evaluate(patch: pytest.MonkeyPatch, spec: RunSpec) -> list[str]:
     return mode.recorded
 
 
-# Each core, encoding, task and precision at least once.
-FEW = [
-    (core, encoding, task, precision)
-    for (task, core), encoding, precision in zip(
-        zip(TASKS, itertools.cycle(CORES), strict=False),
-        itertools.cycle(ENCODINGS),
-        itertools.cycle(PRECISIONS),
-        strict=False,
-    )
-]
-ALL = [case for case in itertools.product(CORES, ENCODINGS, TASKS, PRECISIONS) if case not in FEW]
-
-
-@pytest.mark.parametrize(("core", "encoding", "task", "precision"), FEW)
+@pairwise(core=CORES, encoding=ENCODINGS, task=[*TASKS], precision=PRECISIONS)
 def test_nothing_that_a_gpu_refuses(monkeypatch, core, encoding, task, precision):
     recorded = update_and_evaluate(monkeypatch, make_spec(core, encoding, task, precision))
     assert len(recorded) > 100
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("core", "encoding", "task", "precision"), ALL)
-def test_nothing_that_a_gpu_refuses_in_any_combination(
-    monkeypatch, core, encoding, task, precision
-):
-    update_and_evaluate(monkeypatch, make_spec(core, encoding, task, precision))
 
 
 def test_batches_in_pieces(monkeypatch):

@@ -95,7 +95,7 @@ SPACES = {
     "predecessor_query": ({"vocab_size": 6, "length": 4}, 6 * 5 * 4 * 3 * 3),
     "copying_memory": ({"vocab_size": 2, "length": 11, "hold_time": 3}, 2048),
     "variable_length": ({"vocab_size": 2, "length": 10, "min_length": 8}, 256 + 512 + 1024),
-    "dual_frequency": ({"vocab_size": 4, "length": 5, "rare_share": 0.4}, 1024),
+    "dual_frequency": ({"vocab_size": 4, "length": 4, "rare_share": 0.4}, 256),
     "autoregressive": ({"vocab_size": 2, "length": 11, "rule": "sort"}, 2048),
 }
 
@@ -111,12 +111,17 @@ def num_test(config):
             return (config.length - config.min_length + 1) * config.num_held_out
         case "dual_frequency":
             return 2 * 2 * config.length * config.num_per_cell
+        case "longer_inputs":
+            lengths = [*range(config.min_length, config.length + 1), *config.tested_lengths]
+            return len(lengths) * config.num_held_out
+        case "vocabulary_extension":
+            return 2 * config.num_held_out
     return config.num_held_out
 
 
 KINDS = list(NAIVE)
-# These have tests of their own: codes, longer test sequences, vectors, two sorts of them, text,
-# sequences that are too rare to be found.
+# What these show has tests of its own: codes, longer test sequences, vectors, two sorts of
+# sequences, text, sequences that are too rare to be found.
 ELSEWHERE = {
     "coded_reversal",
     "longer_inputs",
@@ -126,6 +131,20 @@ ELSEWHERE = {
     "zipf",
 }
 every_task = pytest.mark.parametrize("kind", KINDS)
+every_task_but_text = pytest.mark.parametrize(
+    "kind", [*KINDS, *sorted(ELSEWHERE - {"language_modelling"})]
+)
+# Kind → options beside its sizes, none of which is as it is by default.
+OPTIONS = {
+    "variable_length": {"min_length": 6},
+    "dual_frequency": {"rare_share": 0.5},
+    "coded_reversal": {"codes": "shared_noise", "code_size": 6},
+    "longer_inputs": {
+        "min_length": 6, "tested_lengths": [10], "codes": "onset", "code_size": 6
+    },
+    "vocabulary_extension": {"num_known": 500},
+    "zipf": {"exponent": 0.5},
+}  # fmt: skip
 
 
 def num_possible(kind, vocab_size, length):
@@ -172,6 +191,34 @@ def tasks(draw):
     )
 
 
+def large(kind):
+    """Return a task of so many sequences that none is drawn twice."""
+    ids = {"dimension": 9} if kind == "infinite_vocabulary" else {"vocab_size": 1000}
+    sizes = {"kind": kind, "length": 8, **ids, **held(kind, 64)}
+    return TASKS.validate({**sizes, **OPTIONS.get(kind, {})})
+
+
+OTHERS = [
+    *(
+        {"kind": "coded_reversal", "codes": codes, "code_size": 6}
+        for codes in ("noise", "shared_noise", "keys", "unmirrored_keys", "onset")
+    ),
+    *(
+        {"kind": "longer_inputs", "min_length": 3, "tested_lengths": [6, 8], "codes": codes}
+        for codes in (None, "onset")
+    ),
+    {"kind": "vocabulary_extension", "num_known": 2},
+    {"kind": "zipf", "exponent": 0.5},
+]
+SIZES = {"vocab_size": 6, "length": 5, "num_held_out": 9}
+every_sort = tasks() | st.sampled_from(
+    [
+        *(TASKS.validate({**SIZES, **other}) for other in OTHERS),
+        *(TASKS.find("infinite_vocabulary")(dimension=d, length=d, num_held_out=9) for d in (2, 5)),
+    ]
+)
+
+
 def space(kind, left):
     """Return a small task of which half, a twentieth, or all sequences but `left` are held out."""
     sizes, possible = SPACES[kind]
@@ -179,8 +226,8 @@ def space(kind, left):
         possible = 256  # of the shortest
     number = {"half": possible // 2, "most": possible // 20}.get(left) or possible - left
     if kind == "dual_frequency":
-        # All but 2 of the sequences of one class are held out, at most.
-        number = {"half": 3, "most": 1}.get(left, 6)
+        # All 16 sequences of one class are held out, at most.
+        number = {"half": 3, "most": 1}.get(left, 4)
     return TASKS.find(kind)(**sizes, **held(kind, number))
 
 
@@ -214,13 +261,15 @@ def alike(config, row):
 
 def changed(config, name):
     """Change one option, by as little as possible."""
-    values = {"rare_share": 0.25, "rule": "sort"}
-    step = 2 if config.kind == "dual_frequency" else 1
-    return config.override({name: values.get(name) or getattr(config, name) + step})
+    values = {"rare_share": 0.25, "rule": "sort", "tested_lengths": [10, 12], "codes": None}
+    if config.kind == "coded_reversal":
+        values["codes"] = "keys"
+    step = 2 if config.kind == "dual_frequency" or name == "code_size" else 1
+    return config.override({name: values[name] if name in values else getattr(config, name) + step})
 
 
 seeds, steps = st.integers(0, 2**63 - 1), st.integers(0, 2**40)
 
 
 def rows(batch):
-    return set(map(tuple, batch.tokens.tolist()))
+    return {row.tobytes() for row in batch.tokens}

@@ -1,6 +1,5 @@
 """Codes beside the tokens: which, for whom, and that the tokens stay what they are without them."""
 
-import hashlib
 import itertools
 
 import numpy as np
@@ -9,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pernn.encodings import Sinusoidal
-from pernn.errors import ConfigError
-from pernn.lab.interfaces import BatchStream, Task
 from pernn.lab.tasks import CodedReversalConfig, ReverseOrderingConfig
 
 KINDS = ("noise", "shared_noise", "keys", "unmirrored_keys", "onset")
@@ -18,13 +15,13 @@ LENGTH, SIZE = 4, 6
 every_kind = pytest.mark.parametrize("codes", KINDS)
 
 
-def config(codes, **other):
+def build(codes):
     sizes = {"vocab_size": 9, "length": LENGTH, "num_held_out": 40, "code_size": SIZE}
-    return CodedReversalConfig(codes=codes, **{**sizes, **other})
+    return CodedReversalConfig(codes=codes, **sizes).build()
 
 
 def stream(codes, seed=1):
-    return config(codes).build().stream(seed)
+    return build(codes).stream(seed)
 
 
 def codes_of(batch):
@@ -33,12 +30,10 @@ def codes_of(batch):
 
 @given(st.sampled_from(KINDS), st.integers(0, 2**63 - 1), st.integers(0, 2**40))
 def test_tokens_and_targets_are_those_of_the_task_without_codes(codes, seed, step):
-    task = config(codes).build()
+    task = build(codes)
     plain_task = ReverseOrderingConfig(vocab_size=9, length=LENGTH, num_held_out=40).build()
-    assert isinstance(task, Task)
     assert (task.num_steps, task.num_queries, task.num_scored) == (2 * LENGTH, 0, LENGTH)
     found, plain = task.stream(seed), plain_task.stream(seed)
-    assert isinstance(found, BatchStream)
     for one, other in ((found.train(step, 3), plain.train(step, 3)), (found.test(), plain.test())):
         assert one.tokens.dtype == np.float32
         assert one.num_queries == 0
@@ -48,21 +43,10 @@ def test_tokens_and_targets_are_those_of_the_task_without_codes(codes, seed, ste
 
 
 @every_kind
-def test_codes_have_norm_one(codes):
-    for batch in (stream(codes).train(0, 50), stream(codes).test()):
-        norms = np.linalg.norm(codes_of(batch), axis=2)
-        np.testing.assert_allclose(norms, 1, atol=1e-6)
-
-
-@every_kind
-def test_codes_depend_on_seed_split_and_step_alone(codes):
-    found = stream(codes).train(7, 20)
-    again = stream(codes)
-    again.train(3, 5)
-    np.testing.assert_array_equal(again.train(7, 20).tokens, found.tokens)
-    np.testing.assert_array_equal(codes_of(again.train(7, 5)), codes_of(found)[:5])
-    others = (stream(codes, seed=2).train(7, 20), again.train(8, 20), again.test())
-    for one, other in itertools.combinations(map(codes_of, (found, *others)), 2):
+def test_codes_depend_on_seed_split_and_step(codes):
+    found = stream(codes)
+    others = (stream(codes, seed=2).train(7, 20), found.train(8, 20), found.test())
+    for one, other in itertools.combinations(map(codes_of, (found.train(7, 20), *others)), 2):
         assert not np.array_equal(one[:20], other[:20])
     digests = {codes_of(stream(kind).train(7, 20)).tobytes() for kind in KINDS}
     assert len(digests) == len(KINDS)
@@ -106,21 +90,3 @@ def test_an_onset_is_a_place_in_the_sinusoidal_encoding():
         onsets.add(int(onset))
     assert len(onsets) > 200
     assert max(onsets) > 900
-
-
-def test_the_noise_is_the_same_on_every_machine():
-    tokens = stream("noise").train(5, 4).tokens
-    assert hashlib.sha256(tokens.tobytes()).hexdigest()[:16] == "27e6ebe978456b7d"
-
-
-def test_whatever_the_data_depend_on_stands_in_the_name():
-    changes = {"vocab_size": 10, "length": 5, "num_held_out": 41, "code_size": 8, "codes": "keys"}
-    assert changes.keys() == CodedReversalConfig.model_fields.keys() - {"kind"}
-    names = {config(**{"codes": "noise", name: value}).name for name, value in changes.items()}
-    assert len({config("noise").name, *names}) == 1 + len(changes)
-
-
-@pytest.mark.parametrize("values", [{"code_size": 3}, {"codes": "tabel"}, {"vocab_size": 2**25}])
-def test_values_outside_the_range_are_refused(values):
-    with pytest.raises(ConfigError, match=next(iter(values))):
-        config(**{"codes": "noise", **values})

@@ -1,17 +1,11 @@
 """Ids of a Zipf law: how often each comes, equal entropies, and accuracy by rank."""
 
-import hashlib
-from decimal import localcontext
-
 import numpy as np
 import pytest
 
-from pernn.errors import ConfigError
 from pernn.lab.experiments.dual_frequency import LAWS
-from pernn.lab.interfaces import Batch, BatchStream, Predictions, Task
+from pernn.lab.interfaces import Batch, Predictions
 from pernn.lab.tasks import ByRank, Zipf, ZipfConfig
-
-SIZES = {"vocab_size": 12, "length": 5, "num_held_out": 300}
 
 
 def law(vocab_size, exponent):
@@ -36,13 +30,9 @@ def test_an_id_is_drawn_where_the_number_lies_in_its_part():
     np.testing.assert_array_equal(source.draw(ends), [[0, 4]])
 
 
-def test_training_and_test_follow_the_law_and_share_no_sequence():
-    task = ZipfConfig(**SIZES, exponent=1.0).build()
-    stream = task.stream(1)
-    assert isinstance(task, Task)
-    assert isinstance(stream, BatchStream)
-    shown, asked = stream.train(3, 20_000), stream.test()
-    assert not {*map(tuple, shown.tokens.tolist())} & {*map(tuple, asked.tokens.tolist())}
+def test_training_follows_the_law():
+    config = ZipfConfig(vocab_size=12, length=5, num_held_out=300, exponent=1.0)
+    shown = config.build().stream(1).train(3, 20_000)
     np.testing.assert_array_equal(shown.targets, shown.tokens[:, ::-1])
     share = np.bincount(shown.tokens.ravel(), minlength=12) / shown.tokens.size
     # Held out are the likeliest sequences before all, so frequent ids are a little rarer.
@@ -82,36 +72,8 @@ def test_accuracy_is_that_of_each_quarter_and_company():
     assert table["token_accuracy"][rows[4, "Mostly frequent"]] == 1
 
 
-def test_whatever_the_data_depend_on_stands_in_the_name():
-    changes = {"vocab_size": 13, "length": 6, "num_held_out": 21, "exponent": 0.5}
-    assert changes.keys() == ZipfConfig.model_fields.keys() - {"kind"}
-    names = {ZipfConfig(**{**SIZES, name: value}).name for name, value in changes.items()}
-    assert len({ZipfConfig(**SIZES).name, *names}) == 1 + len(changes)
-
-
-def test_the_data_are_the_same_on_every_machine():
-    with localcontext(prec=3):  # whatever decimals the caller has
-        stream = ZipfConfig(**SIZES, exponent=1.1).build().stream(111)
-        words = stream.train(5, 8).tokens.tobytes() + stream.test().tokens.tobytes()
-    assert hashlib.sha256(words).hexdigest()[:16] == "10d5903a2fddbb27"
-
-
 def test_sequences_that_are_too_rare_to_be_found_are_not_held_out():
     assert Zipf(vocab_size=16, exponent=0).num_sequences(2) == 256
     assert Zipf(vocab_size=2, exponent=4).num_sequences(10) == 2**3  # a third of a bit each
     held_out = ZipfConfig(vocab_size=2, length=10, exponent=4, num_held_out=7).build().stream(1)
     assert held_out.test().tokens.shape == (7, 10)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"exponent": -0.5}, "exponent"),
-        ({"exponent": float("nan")}, "exponent"),
-        ({"vocab_size": 1}, "vocab_size"),
-        ({"exponent": 4, "vocab_size": 2, "length": 10, "num_held_out": 8}, "only 8 sequences"),
-    ],
-)
-def test_what_cannot_be_is_refused(changes, said):
-    with pytest.raises(ConfigError, match=said):
-        ZipfConfig(**{**SIZES, **changes})

@@ -1,7 +1,5 @@
 """Read-out and loss in chunks against PyTorch's, in float64."""
 
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 import torch
@@ -9,17 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from agreement import each_way
 from pernn import PositionEncodedRNN
 from pernn.cross_entropy import CHUNK_SIZES, linear_cross_entropy
 from pernn.errors import ConfigError
-from pernn.kernels import library_products, product, without_kernels
+from pernn.kernels import library_products, product
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.lab.training.objective import DeviceBatch, batch_loss
 from pernn.models import PlainRNN
-
-WAYS = {"compiled": nullcontext, "torch": without_kernels}
-each_way = pytest.mark.parametrize("way", WAYS)
 
 
 def leaves(rows, width, vocab, seed, *, bias=True):
@@ -45,7 +41,7 @@ def test_loss_share_and_gradients_are_those_of_the_plain_way(
     way, rows, width, vocab, chunk, bias, seed
 ):
     parts = leaves(rows, width, vocab, seed, bias=bias)
-    with WAYS[way](), pytest.MonkeyPatch.context() as patch:
+    with way(), pytest.MonkeyPatch.context() as patch:
         patch.setitem(CHUNK_SIZES, "cpu", chunk)
         loss, share = linear_cross_entropy(*parts)
         (2 * loss).backward()
@@ -95,7 +91,7 @@ def test_a_gpu_finds_the_same(monkeypatch, bias, dtype):
 def test_a_target_out_of_range_is_refused(way):
     states, weight, bias, targets = leaves(3, 2, 5, 1)
     targets[1] = 5
-    with WAYS[way](), pytest.raises((IndexError, RuntimeError)):
+    with way(), pytest.raises((IndexError, RuntimeError)):
         linear_cross_entropy(states, weight, bias, targets)
 
 
@@ -103,7 +99,7 @@ def test_a_target_out_of_range_is_refused(way):
 def test_extreme_logits_give_numbers(way):
     states = torch.tensor([[1e4, 0.0], [-1e4, 0.0]], requires_grad=True)
     weight = torch.eye(2, requires_grad=True)
-    with WAYS[way]():
+    with way():
         loss, share = linear_cross_entropy(states, weight, None, torch.tensor([0, 0]))
     loss.backward()
     assert loss.item() == pytest.approx(5e3)

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from pernn import PositionEncodedRNN
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.lab.training import decode, predict
-from pernn.lab.training.objective import find_scored, losses, predictions
+from pernn.lab.training.objective import losses, predictions
 from pernn.models import AutoregressiveRNN
 
 CPU = torch.device("cpu")
@@ -37,16 +37,6 @@ def test_vectors_cost_one_minus_their_cosine():
     targets = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]])
     torch.testing.assert_close(losses(outputs, targets), torch.tensor([[0.0, 2.0, 1 - 0.5**0.5]]))
     assert torch.equal(predictions(outputs, targets), outputs)
-
-
-def test_a_mask_is_made_only_where_one_is_needed():
-    ids = np.array([[1, 2], [3, 4]])
-    assert find_scored(ids) is None
-    assert find_scored(np.zeros((1, 2, 3), dtype=np.float32)) is None
-    ids[0, 1] = UNSCORED
-    mask = find_scored(ids)
-    assert mask is not None
-    assert mask.tolist() == [[True, False], [True, True]]
 
 
 @pytest.mark.parametrize("chunk", [2, 256])

@@ -1,5 +1,6 @@
 """Our optimisers: the numbers of PyTorch's own, without what PyTorch's own load."""
 
+import json
 import subprocess
 import sys
 
@@ -7,11 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from pernn.errors import ConfigError
-from pernn.kernels import has_whole_updates
-from pernn.lab.runs import RunSpec, build, execute, load_model
-from pernn.lab.training import TrainState, find_usual
+from pernn.lab.runs import build, execute, load_model
 from pernn.lab.training.state import FusedAdam, Momentum
+from training.test_loop import SPEC
 
 BETAS, EPS = (0.9, 0.98), 1e-9
 ON_GPU = (
@@ -86,48 +85,8 @@ def test_momentum_is_that_of_pytorch_and_signs_are_those_of_its_buffer(device: s
         torch.testing.assert_close(third.data, place)
 
 
-SMALL = RunSpec().override(
-    {
-        "task.vocab_size": 16,
-        "task.length": 4,
-        "core.hidden_size": 16,
-        "training.batch_size": 4,
-        "training.iterations": 12,
-        "training.warmup_updates": 2,
-        "training.checkpoint_interval": 4,
-    }
-)
-
-
-@pytest.mark.parametrize("kind", ["adam", "adam_0.999", "sgd", "sign"])
-def test_a_trial_of_each_ends_in_the_same_bits_wherever_it_was_stopped(kind, tmp_path) -> None:
-    spec = SMALL.override({"training.optimizer": kind})
-    whole = execute(spec, tmp_path / "whole", device="cpu").result
-    for stop in (3, 6, 9):
-        found = execute(spec, tmp_path / "parts", device="cpu", on_update=lambda n, s=stop: n < s)
-        assert found.state == "stopped"
-    assert execute(spec, tmp_path / "parts", device="cpu").result == whole
-    assert whole is not None
-    others = {"adam", "sgd", "sign"} - {kind}
-    for other in others:
-        changed = spec.override({"training.optimizer": other})
-        result = execute(changed, tmp_path / other, device="cpu").result
-        assert result is not None
-        assert result["weights_sha256"] != whole["weights_sha256"]
-
-
-def test_whole_updates_are_adams_alone() -> None:
-    device = torch.device("cpu")
-    for kind, is_adams in {"adam": True, "adam_0.999": True, "sgd": False, "sign": False}.items():
-        spec = SMALL.override({"training.optimizer": kind})
-        trial = build(spec, device)
-        state = TrainState.fresh(trial.model, trial.preset, spec.training.optimizer)
-        has = find_usual(state, spec.training, device) is not None
-        assert has == (is_adams and has_whole_updates(device)), kind
-
-
 def test_frozen_vectors_stay_and_everything_else_is_trained(tmp_path) -> None:
-    spec = SMALL.override({"training.frozen_embedding": True})
+    spec = SPEC.override({"training.frozen_embedding": True})
     before = build(spec, torch.device("cpu")).model
     execute(spec, tmp_path, device="cpu")
     after = load_model(tmp_path / "runs" / spec.fingerprint())
@@ -142,39 +101,18 @@ def test_frozen_vectors_stay_and_everything_else_is_trained(tmp_path) -> None:
     )
 
 
-def test_what_is_left_out_of_files_keeps_digests_and_what_cannot_be_is_refused() -> None:
-    given = SMALL.override({"training.optimizer": "adam", "training.frozen_embedding": False})
-    assert given.fingerprint() == SMALL.fingerprint()
-    assert not {"optimizer", "frozen_embedding"} & given.dump()["training"].keys()
-    with pytest.raises(ConfigError, match="leave nothing of new ids to train"):
-        SMALL.override(
-            {
-                "pretraining": {"task": {**SMALL.dump()["task"], "vocab_size": 8}},
-                "training.frozen_embedding": True,
-            }
-        )
-
-
 def test_a_trial_loads_no_compiler() -> None:
     code = """
-import sys
+import json, sys
 from pathlib import Path
 from tempfile import mkdtemp
 from pernn.kernels import has_whole_updates
 from pernn.lab.runs import RunSpec, build, execute, load_model
 for core in ("elman", "gru", "lstm", "s4d", "min_gru", "min_lstm", "lru", "gated_delta"):
-    execute(
-        RunSpec.load({
-            "task": {"kind": "reverse_ordering", "vocab_size": 16, "length": 4},
-            "core": {"kind": core, "hidden_size": 8},
-            "encoding": {"kind": "sinusoidal", "size": 8},
-            "embedding_size": 8,
-            "training": {"batch_size": 4, "iterations": 3},
-        }),
-        Path(mkdtemp()),
-        device="cpu",
-    )
+    spec = RunSpec.load({**json.loads(sys.argv[1]), "core": {"kind": core, "hidden_size": 8}})
+    execute(spec, Path(mkdtemp()), device="cpu")
 print([name for name in ("torch._dynamo", "sympy") if name in sys.modules])
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    words = [sys.executable, "-c", code, json.dumps(SPEC.dump())]
+    found = subprocess.run(words, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -1,18 +1,17 @@
 """Precision policies: named, checked, and gone when the block ends."""
 
 import contextlib
-import json
+import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-from command_line import call
+from agreement import each_way
 from pernn.cores import Elman
 from pernn.errors import MachineError
-from pernn.kernels import rounded, rounds_products, without_kernels
+from pernn.kernels import rounded, rounds_products
 from pernn.lab.cores import CORES
 from pernn.lab.runs import RunSpec, build
 from pernn.lab.training import (
@@ -69,49 +68,19 @@ for tf32, name in ((False, "ieee"), (True, "tf32")):
     assert done.stdout.split() == ["True"] * 4, done.stderr
 
 
-def test_bf16_training_uses_the_weights_as_they_are(tmp_path: Path) -> None:
-    """Autocast keeps rounded copies of weights: those of one update must not serve the next."""
-    spec = RunSpec.load(
-        {
-            "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32},
-            "core": {"kind": "gru", "hidden_size": 32},
-            "encoding": {"kind": "sinusoidal", "size": 8},
-            "embedding_size": 8,
-            "training": {
-                "iterations": 400,
-                "batch_size": 32,
-                "learning_rate": 0.01,
-                "warmup_updates": 10,
-            },
-        }
-    )
-    (tmp_path / "trial.json").write_text(json.dumps(spec.dump()))
-    accuracies = {}
-    for precision in ("fp32", "bf16"):
-        words = ("train", "trial.json", "--set", f"training.precision={precision}", "--json")
-        # In a process of its own: with the checks of types it takes five times as long.
-        done = call(*words, "--device", "cpu", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        accuracies[precision] = json.loads(done.stdout)["metrics"]["token_accuracy"]
-    assert accuracies["fp32"] > 0.9
-    assert accuracies["bf16"] == pytest.approx(accuracies["fp32"], abs=0.05)
-
-
 def test_tf32_means_nothing_on_a_cpu() -> None:
     with pytest.raises(MachineError, match="tf32 needs a CUDA device"), computing("tf32", CPU):
         pass
 
 
-@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])
+@each_way
 @pytest.mark.parametrize("core", CORES.names())
-def test_bf16_rounds_products_only(core: str, compiled: bool, generator: torch.Generator) -> None:
+def test_bf16_rounds_products_only(core: str, way, generator: torch.Generator) -> None:
     model = PositionEncodedRNN(32, core, embedding_size=32, hidden_size=32, generator=generator)
     tokens = torch.randint(32, (8, 6), generator=generator)
-    way = contextlib.nullcontext() if compiled else without_kernels()
-    with computing("fp32", CPU), way:
+    with computing("fp32", CPU), way():
         exact = model(tokens, 6)
-    way = contextlib.nullcontext() if compiled else without_kernels()
-    with computing("bf16", CPU), rounding("bf16", CPU), way:
+    with computing("bf16", CPU), rounding("bf16", CPU), way():
         rounded = model(tokens, 6)
         states, _ = model.core.recur(model.project(tokens, 6))
     rounded.float().square().sum().backward()
@@ -207,17 +176,14 @@ def defined(core: str, tokens: torch.Tensor, model: PositionEncodedRNN) -> torch
     return multiply(outputs, model.output_layer.weight) + model.output_layer.bias.double()
 
 
-@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])
+@each_way
 @pytest.mark.parametrize("core", ["elman", "lstm"])
-def test_bf16_is_what_its_definition_says(
-    core: str, compiled: bool, generator: torch.Generator
-) -> None:
+def test_bf16_is_what_its_definition_says(core: str, way, generator: torch.Generator) -> None:
     """On every processor: a state at the edge of a rounding may fall to the other side."""
     model = PositionEncodedRNN(32, core, embedding_size=32, hidden_size=32, generator=generator)
     tokens = torch.randint(32, (8, 6), generator=generator)
-    way = contextlib.nullcontext() if compiled else without_kernels()
     with torch.no_grad():
-        with computing("bf16", CPU), way:
+        with computing("bf16", CPU), way():
             found = model(tokens, 6).double()
         expected = defined(core, tokens, model)
         with computing("fp32", CPU):
@@ -249,3 +215,29 @@ def test_products_that_would_not_round_are_refused(generator: torch.Generator) -
         with computing("bf16", CPU), expected if refused else contextlib.nullcontext():
             for _ in advance(state, trial.stream, spec.training, trial.preset, CPU):
                 pass
+
+
+# Counts the page faults of taking memory again.
+FAULTS = """
+import resource, torch
+from pernn.lab.training import keep_freed_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        torch.empty(2**24).fill_(1.0)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+assert keep_freed_memory()
+faults()
+print(faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
+def test_memory_that_was_freed_costs_no_page_faults_again():
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True
+    )
+    left, kept = map(int, done.stdout.split())
+    assert kept < 100 < left

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from pernn.errors import ConfigError, MachineError
+from pernn.errors import MachineError
 from pernn.kernels import whole_updates
 from pernn.lab.cores import CORES
 from pernn.lab.interfaces import UNSCORED, Batch
@@ -120,17 +120,6 @@ def test_sequences_without_a_target_add_nothing() -> None:
     batch.targets[2:] = UNSCORED
     (piece,) = show(batch, CPU, 2)
     assert (piece.share, piece.targets.numel()) == (1.0, 10)
-
-
-def test_pieces_are_part_of_a_spec_only_where_there_are_any() -> None:
-    spec = SPEC.override({"training.micro_batch": 4})
-    assert "micro_batch" not in SPEC.dump()["training"]
-    assert spec.dump()["training"]["micro_batch"] == 4
-    assert RunSpec.load(spec.dump()) == spec
-    assert spec.override({"training.micro_batch": None}).fingerprint() == SPEC.fingerprint()
-    assert spec.fingerprint() != SPEC.fingerprint()
-    with pytest.raises(ConfigError, match="expected at most batch_size 8, got 9"):
-        SPEC.override({"training.micro_batch": 9})
 
 
 @pytest.mark.parametrize("way", ["at once", "while recording", "by the C library"])

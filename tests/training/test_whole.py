@@ -2,7 +2,6 @@
 
 import copy
 import math
-from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from agreement import threads
 from pairs import pairwise
 from pernn.kernels import has_whole_updates, whole_updates, without_kernels
 from pernn.lab.interfaces import Batch
@@ -35,16 +35,6 @@ class Spy(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.count += func.name() == "pernn::update"
         return func(*args, **(kwargs or {}))
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def begin(kind, hidden, vocab, encoding, preset="as-run", *, embedding=6, **options):
@@ -157,54 +147,31 @@ def test_weights_take_the_step_of_adam(preset):
             assert (parameter - expected).abs().max() < 1e-6
 
 
-def test_the_usual_trial_is_trained_by_whole_updates_alone():
-    expected = 12 if has_whole_updates(CPU) else 0
-    for core in ("elman", "gru", "lstm"):
-        spec = SPEC.override({"core.kind": core})
-        trial, state = start(spec)
-        with Spy() as spy:
-            list(advance(state, trial.stream, spec.training, trial.preset, CPU))
-        assert spy.count == expected, core
-
-
-@needs_whole
-def test_a_constant_rate_is_that_of_autograd():
-    weights = {}
-    for schedule in ("constant", "cosine"):
-        for whole in (True, False):
-            spec = SPEC.override({"core.kind": "lstm", "training.schedule": schedule})
-            trial, state = start(spec)
-            with Spy() as spy, whole_updates(enabled=whole):
-                done = list(advance(state, trial.stream, spec.training, trial.preset, CPU))
-            assert spy.count == (12 if whole else 0)
-            weights[schedule, whole] = state.weights()
-        rate = [one.values["learning_rate"] for one in done if getattr(one, "kind", "") == "train"]
-        assert (rate[-1] == 0.01) == (schedule == "constant")
-    for name, value in weights["constant", True].items():
-        np.testing.assert_allclose(value, weights["constant", False][name], atol=1e-5)
-        assert np.abs(value - weights["cosine", True][name]).max() > 1e-3, name
-
-
 @needs_whole
 @pytest.mark.parametrize(
-    "encoding",
+    "changes",
     [
+        {"training.schedule": "constant"},
+        *({"training.encoding_schedule": when} for when in ("early", "late", "withdrawn")),
+        {"training.optimizer": "adam_0.999"},
         {"encoding.kind": "constant"},
         {"encoding.masked": "output"},
         {"encoding.frequencies": [1.570796]},
     ],
     ids=str,
 )
-def test_what_an_encoding_may_carry_is_trained_by_whole_updates(encoding):
-    spec, weights = SPEC.override(encoding), {}
-    for whole in (True, False):
-        trial, state = start(spec)
+def test_whole_updates_are_those_of_autograd(changes):
+    spec, weights = SPEC.override(changes), []
+    for one, whole in ((spec, True), (spec, False), (SPEC, True)):
+        trial, state = start(one)
         with Spy() as spy, whole_updates(enabled=whole):
-            list(advance(state, trial.stream, spec.training, trial.preset, CPU))
+            list(advance(state, trial.stream, one.training, trial.preset, CPU))
         assert spy.count == (12 if whole else 0)
-        weights[whole] = state.weights()
-    for name, value in weights[True].items():
-        np.testing.assert_allclose(value, weights[False][name], atol=1e-5)
+        weights.append(state.weights())
+    for name, value in weights[0].items():
+        np.testing.assert_allclose(value, weights[1][name], atol=1e-5)
+    # The change matters.
+    assert any(np.abs(value - weights[2][name]).max() > 5e-5 for name, value in weights[0].items())
 
 
 UNUSUAL = {
@@ -219,6 +186,8 @@ UNUSUAL = {
     "its own outputs": {"task.kind": "autoregressive"},
     "vectors": {"task.kind": "infinite_vocabulary"},
     "codes": {"task.kind": "coded_reversal"},
+    "momentum": {"training.optimizer": "sgd"},
+    "signs": {"training.optimizer": "sign"},
 }
 
 
