@@ -15,7 +15,7 @@ from pernn.lab.interfaces import Batch
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
 from .devices import RoundedOnly, rounding
 from .objective import DeviceBatch, batch_loss, show
-from .state import MOMENTS, FusedAdam, TrainState
+from .state import FusedAdam, TrainState
 
 
 class Update:
@@ -75,8 +75,7 @@ class Update:
         network = find_usual(self.state, self.config, self.device, sum(phases), shown.num_queries)
         self._found = phases, network
         if network:
-            all_moments = [self.state.optimizer.moments_of(weight) for weight in network.weights]
-            self._moments = [[one[key] for one in all_moments] for key in MOMENTS]
+            self._moments = self.state.optimizer.moments(network.weights)
         return network
 
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
@@ -84,7 +83,7 @@ class Update:
         torch.ops.pernn.update(
             network.kind, network.weights, *self._moments, network.encodings, network.copies,
             shown.tokens.contiguous(), shown.targets.contiguous(), shown.num_queries,
-            adam.param_groups[0]["lr"], *adam.betas, adam.eps, self.clip_norm, state.sums,
+            adam.rate, *adam.betas, adam.eps, self.clip_norm, state.sums,
             self._space,  # Its memory, of any size: it grows, and serves the next update.
         )  # fmt: skip
 
@@ -95,12 +94,11 @@ class Update:
         """
         self.state.update += 1
         set_strength(self.state.model, self.state.update, self.config)
-        rate = learning_rate(self.state.update, self.config)
-        for group in self.state.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+        optimizer, rate = self.state.optimizer, learning_rate(self.state.update, self.config)
+        if isinstance(optimizer.rate, Tensor):
+            optimizer.rate.fill_(rate)
+        else:
+            optimizer.rate = rate
 
     def run(self, pieces: Sequence[DeviceBatch]) -> None:
         """Change the state without waiting for the device."""
