@@ -4,19 +4,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int64, UInt64
+from jaxtyping import Float32, Int64, UInt64
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.randomness import integers, uniform
 
-Inputs = Int64[np.ndarray, "batch input_time"]
-"""Rows of ids, as long as the longest; what is beyond a row's own length is filled up."""
-Targets = Int64[np.ndarray, "batch scored"]
-Tokens = Int64[np.ndarray, "batch token_time"]
+Inputs = Int64[np.ndarray, "batch input_time"] | Float32[np.ndarray, "batch input_time width"]
+"""Rows of ids, as long as the longest; what is beyond a row's own length is filled up. Or vectors.
+"""
+Targets = Int64[np.ndarray, "batch scored"] | Float32[np.ndarray, "batch scored width"]
+Tokens = Int64[np.ndarray, "batch token_time"] | Float32[np.ndarray, "batch token_time width"]
 Words = UInt64[np.ndarray, "batch input_time"]
 """Random words, one per id."""
 
@@ -137,21 +138,12 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform:
-    """Ids drawn uniformly and independently from 0 … vocab_size − 1.
-
-    Raises:
-        ConfigError: If there are fewer than two ids.
-    """
-
+class _Ids:
     vocab_size: int
 
     def __post_init__(self) -> None:
-        _require_two_ids(self.vocab_size)
-
-    def draw(self, words: Words) -> Inputs:
-        """Map one random word to each id."""
-        return integers(words, self.vocab_size)
+        if self.vocab_size < 2:
+            raise ConfigError(f"vocab_size must be at least 2, got {self.vocab_size}")
 
     def num_sequences(self, length: int) -> int:
         """Count the distinct sequences of a length."""
@@ -159,7 +151,20 @@ class Uniform:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualFrequency:
+class Uniform(_Ids):
+    """Ids drawn uniformly and independently from 0 … vocab_size − 1.
+
+    Raises:
+        ConfigError: If there are fewer than two ids.
+    """
+
+    def draw(self, words: Words) -> Inputs:
+        """Map one random word to each id."""
+        return integers(words, self.vocab_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualFrequency(_Ids):
     """Independent ids, Rare with a probability, uniform within their half.
 
     Frequent are the ids of the first half, Rare those of the second. One random word decides both:
@@ -176,11 +181,10 @@ class DualFrequency:
     Source: Morita (2024), section 2.2.
     """
 
-    vocab_size: int
     rare_share: float
 
     def __post_init__(self) -> None:
-        _require_two_ids(self.vocab_size)
+        super().__post_init__()
         if self.vocab_size % 2:
             raise ConfigError(
                 "vocab_size must be even, as one half of the ids is Frequent and the other Rare; "
@@ -201,13 +205,9 @@ class DualFrequency:
         ids: Inputs = ranks + half * is_rare
         return ids
 
-    def num_sequences(self, length: int) -> int:
-        """Count the distinct sequences of a length."""
-        return int(self.vocab_size**length)
-
 
 @dataclass(frozen=True, kw_only=True)
-class NonRepeating:
+class NonRepeating(_Ids):
     """Distinct ids, every ordered choice of them equally likely.
 
     Step t = 0, 1, … picks one of the vocab_size − t ids that are still free, by its rank among
@@ -218,11 +218,6 @@ class NonRepeating:
     Raises:
         ConfigError: If there are fewer than two ids.
     """
-
-    vocab_size: int
-
-    def __post_init__(self) -> None:
-        _require_two_ids(self.vocab_size)
 
     def draw(self, words: Words) -> Inputs:
         """Map one random word to each id, without repetition."""
@@ -283,11 +278,6 @@ class Cued:
         return self.source.num_sequences(length - 1) * (length - 2)
 
 
-def _require_two_ids(vocab_size: int) -> None:
-    if vocab_size < 2:
-        raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
-
-
 @runtime_checkable
 class Feedback(Protocol):
     """Tokens and queries around the inputs, and their embedding rows."""
@@ -304,6 +294,12 @@ class Feedback(Protocol):
 
 
 class _InputsOnly:
+    extra_rows: ClassVar[tuple[str, ...]] = ()
+
+    def num_queries(self, num_targets: int) -> int:
+        """Count no query steps."""
+        return 0
+
     def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Show the inputs and nothing else."""
         return inputs
@@ -316,10 +312,7 @@ class Query(_InputsOnly):
     Source: Morita (2024), section 4.1.
     """
 
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """Name the query's row."""
-        return ("?",)
+    extra_rows = ("?",)
 
     def num_queries(self, num_targets: int) -> int:
         """Count the query steps for that many targets: one each."""
@@ -329,15 +322,6 @@ class Query(_InputsOnly):
 @dataclass(frozen=True)
 class Unprompted(_InputsOnly):
     """No query: the answers are due while the last inputs are shown."""
-
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """Name no row."""
-        return ()
-
-    def num_queries(self, num_targets: int) -> int:
-        """Count no query steps."""
-        return 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -375,7 +359,7 @@ class HoldAndEmit:
 
 
 @dataclass(frozen=True)
-class OwnOutput:
+class OwnOutput(_InputsOnly):
     """The previous output, in training the true one (teacher forcing).
 
     The sign is DUMMY, the embedding's row `vocab_size`. The task shows the true outputs; a network
@@ -384,14 +368,7 @@ class OwnOutput:
     Source: Morita (2024), version 1, appendix B.2.
     """
 
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """Name the row that is shown before there is an output."""
-        return ("DUMMY",)
-
-    def num_queries(self, num_targets: int) -> int:
-        """Count no query steps."""
-        return 0
+    extra_rows = ("DUMMY",)
 
     def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Show the inputs, DUMMY, and all targets but the last one."""
