@@ -133,7 +133,7 @@ def _sums(values: Float64[np.ndarray, "rows width"]) -> Float64[np.ndarray, "row
 
 @dataclass(frozen=True, kw_only=True)
 class SphericalTask(SyntheticTask):
-    """A task whose tokens are vectors, and whose query is the zero vector."""
+    """Vectors instead of ids, and the zero vector as the query."""
 
     steps_at_once: ClassVar[int] = 1
     source: Spherical

@@ -99,10 +99,8 @@ class ByLength:
         cells = group(np.arange(len(lengths)), lengths)
         table: Table = {
             "length": [length for (length,) in cells],
-            "token_accuracy": [
-                token_accuracy(values[rows], targets[rows]) for rows in cells.values()
-            ],
-            "num_sequences": [rows.size for rows in cells.values()],
+            "token_accuracy": [token_accuracy(values[one], targets[one]) for one in cells.values()],
+            "num_sequences": [one.size for one in cells.values()],
         }
         return Measurement({}, {"by_length": table})
 

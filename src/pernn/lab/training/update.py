@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from typing import Any, cast
 
@@ -18,6 +21,7 @@ from .objective import DeviceBatch, batch_loss, show
 from .state import FusedAdam, TrainState
 
 
+@dataclass(eq=False)
 class Update:
     """Updates that run as they are written.
 
@@ -28,20 +32,18 @@ class Update:
         device: Where.
     """
 
-    def __init__(
-        self,
-        state: TrainState,
-        config: TrainingConfig,
-        preset: Preset,
-        device: torch.device,
-    ) -> None:
-        self.state, self.config, self.device = state, config, device
-        self.clip_norm = inf if preset.clip_norm is None else preset.clip_norm
+    state: TrainState
+    config: TrainingConfig
+    preset: Preset
+    device: torch.device
+
+    def __post_init__(self) -> None:
+        self.clip_norm = inf if self.preset.clip_norm is None else self.preset.clip_norm
         self._space = torch.empty(0)
         self._found: tuple[tuple[int, int], UsualNetwork | None] = (0, 0), None
         self._moments: list[list[Tensor]] = []
         # Of the first forward pass; it would slow all of them down.
-        rounds = config.precision == "bf16" and device.type == "cpu"
+        rounds = self.config.precision == "bf16" and self.device.type == "cpu"
         self._watch: AbstractContextManager[Any] = nullcontext()
         if rounds:
             self._watch = RoundedOnly()  # type: ignore[no-untyped-call]
@@ -159,6 +161,22 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 """Takes what is to be repeated, may run it a few times, and gives what repeats it."""
 
 
+def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
+    """Record a CUDA graph after three warm-up runs."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    replay: Callable[[], None] = graph.replay
+    return replay
+
+
+@dataclass(eq=False)
 class RecordedUpdate(Update):
     """Updates that are recorded once, then repeated on a GPU.
 
@@ -170,19 +188,13 @@ class RecordedUpdate(Update):
         config: How many and how fast.
         preset: Whether gradients are clipped.
         device: Where.
-        capture: What records; a CUDA graph if absent.
+        capture: What records.
     """
 
-    def __init__(
-        self,
-        state: TrainState,
-        config: TrainingConfig,
-        preset: Preset,
-        device: torch.device,
-        capture: Capture | None = None,
-    ) -> None:
-        super().__init__(state, config, preset, device)
-        self._capture = capture or cuda_graph
+    capture: Capture = cuda_graph
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._places: list[DeviceBatch] = []
         self._repeat: Callable[[], None] | None = None
 
@@ -201,30 +213,18 @@ class RecordedUpdate(Update):
         self._repeat()
 
     def _record(self, pieces: Sequence[DeviceBatch]) -> None:
-        self._places = [shown.clone() for shown in pieces]
+        self._places = deepcopy([*pieces])
         kept = [(place, place.clone()) for place in self._changing()]
-        self._repeat = self._capture(lambda: self.run(self._places))
+        self._repeat = self.capture(lambda: self.run(self._places))
         # What ran to be recorded did not count.
-        fresh = {id(place) for place, _ in kept}
-        for place in self._changing():
-            if id(place) not in fresh:
-                place.zero_()
         for place, value in kept:
             place.copy_(value)
 
-    @torch.no_grad()
     def _changing(self) -> list[Tensor]:
         """Everything that an update changes: weights, moments, step counts, sums."""
-        state = self.state
-        return [
-            *(parameter.data for parameter in state.parameters),
-            *(
-                moment
-                for parameter in state.parameters
-                for moment in state.optimizer.state.get(parameter, {}).values()
-            ),
-            state.sums,
-        ]
+        parameters = self.state.parameters
+        moments = self.state.optimizer.moments(parameters)
+        return [*(one.data for one in parameters), *chain(*moments), self.state.sums]
 
 
 def make_update(
@@ -235,21 +235,6 @@ def make_update(
     can_repeat = config.encoding_schedule == "always"
     kind = RecordedUpdate if device.type == "cuda" and can_repeat else Update
     return kind(state, config, preset, device)
-
-
-def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
-    """Record a CUDA graph after three warm-up runs."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    replay: Callable[[], None] = graph.replay
-    return replay
 
 
 def now(device: torch.device) -> float:
