@@ -186,15 +186,6 @@ class Registry(Generic[C]):
         self.group, self.builtin, self.base = group, dict(builtin), base
         self.all.append(self)
 
-    def add(self, kind: str, place: str) -> None:
-        """Add a kind that is defined in a package above the registry's.
-
-        Args:
-            kind: Its name.
-            place: `module:Config`.
-        """
-        self.builtin[kind] = place
-
     def names(self) -> list[str]:
         """List every kind, those of other packages included."""
         return list(dict.fromkeys([*self.builtin, *installed(self.group)]))

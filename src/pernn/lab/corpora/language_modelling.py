@@ -88,7 +88,7 @@ class LanguageModellingConfig(TaskConfig):
 
 
 # `tasks` knows no corpora: who imports them has one task more.
-TASKS.add("language_modelling", "pernn.lab.corpora.language_modelling:LanguageModellingConfig")
+TASKS.builtin["language_modelling"] = "pernn.lab.corpora.language_modelling:LanguageModellingConfig"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,10 +74,8 @@ def evaluate(
     how it does with the truth fed back, as in training.
     """
     batch = stream.test()
-    predictions = predict(model, batch, device, precision)
-    if not isinstance(model, Decoder):
-        return _measure(stream, predictions, None)
-    return _measure(stream, predictions, decode(model, batch, device, precision))
+    own = decode(model, batch, device, precision) if isinstance(model, Decoder) else None
+    return _measure(stream, predict(model, batch, device, precision), own)
 
 
 def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:

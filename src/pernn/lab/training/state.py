@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -162,14 +162,14 @@ class TrainState:
     Attributes:
         model: The network, on its device.
         optimizer: What changes its trainable parameters.
-        update: Number of updates done.
         sums: Sums since the last log line: loss, gradient norm, share of right answers.
+        update: Number of updates done.
     """
 
     model: nn.Module
     optimizer: Descent
+    sums: Tensor
     update: int = 0
-    sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
 
     @classmethod
     def fresh(cls, model: nn.Module, preset: Preset, optimizer: Optimizer = "adam") -> "TrainState":
@@ -177,7 +177,7 @@ class TrainState:
         trainable = [p for p in model.parameters() if p.requires_grad]
         made = make_optimizer(optimizer, trainable, preset)
         sums = torch.zeros(3, dtype=torch.float64, device=trainable[0].device)
-        return cls(model, made, sums=sums)
+        return cls(model, made, sums)
 
     @property
     def network(self) -> LinearOutput:
