@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32, Int64, UInt64
@@ -280,33 +280,24 @@ class Cued:
 
 @runtime_checkable
 class Feedback(Protocol):
-    """Tokens and queries around the inputs, and their embedding rows."""
+    """Tokens and queries around the inputs, and their embedding rows: by default none."""
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
         """Names of the embedding rows after the ids', the query's first."""
+        return ()
 
     def num_queries(self, num_targets: int) -> int:
         """Count the query steps for that many targets."""
-
-    def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
-        """Return all tokens that are shown before the queries."""
-
-
-class _InputsOnly:
-    extra_rows: ClassVar[tuple[str, ...]] = ()
-
-    def num_queries(self, num_targets: int) -> int:
-        """Count no query steps."""
         return 0
 
     def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
-        """Show the inputs and nothing else."""
+        """Return all tokens that are shown before the queries."""
         return inputs
 
 
 @dataclass(frozen=True)
-class Query(_InputsOnly):
+class Query(Feedback):
     """The same learnable vector at every step of the output phase.
 
     Source: Morita (2024), section 4.1.
@@ -320,12 +311,12 @@ class Query(_InputsOnly):
 
 
 @dataclass(frozen=True)
-class Unprompted(_InputsOnly):
+class Unprompted(Feedback):
     """No query: the answers are due while the last inputs are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class HoldAndEmit:
+class HoldAndEmit(Feedback):
     """A learnable vector while inputs are held, another for the outputs.
 
     EMIT is the query, the embedding's row `vocab_size`; HOLD is the token `vocab_size + 1`.
@@ -359,7 +350,7 @@ class HoldAndEmit:
 
 
 @dataclass(frozen=True)
-class OwnOutput(_InputsOnly):
+class OwnOutput(Feedback):
     """The previous output, in training the true one (teacher forcing).
 
     The sign is DUMMY, the embedding's row `vocab_size`. The task shows the true outputs; a network
@@ -378,7 +369,7 @@ class OwnOutput(_InputsOnly):
 
 @runtime_checkable
 class Length(Protocol):
-    """The lengths that inputs may have, and how likely each is."""
+    """The lengths that inputs may have, and how likely each is: by default there is one."""
 
     @property
     def possible(self) -> range:
@@ -387,23 +378,27 @@ class Length(Protocol):
     @property
     def tested(self) -> tuple[int, ...]:
         """Lengths of test sequences, the shortest first: `possible`, and maybe longer."""
+        return tuple(self.possible)
 
     @property
     def num_draws(self) -> int:
         """Random words that decide a row's length, beside those of its ids."""
+        return 0
 
     def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
         """Refuse parts that do not work with these lengths."""
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
         """Set the length of every row: ids beyond it become padding."""
+        return ids
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
         """Make a batch out of batches of one length each."""
+        return make(inputs)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fixed:
+class Fixed(Length):
     """Every input has the same length.
 
     Raises:
@@ -421,30 +416,12 @@ class Fixed:
         """The one length."""
         return range(self.length, self.length + 1)
 
-    @property
-    def tested(self) -> tuple[int, ...]:
-        """The same one."""
-        return (self.length,)
-
-    @property
-    def num_draws(self) -> int:
-        """None: nothing is to be decided."""
-        return 0
-
     def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
         """Take any parts."""
 
-    def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
-        """Leave the rows as they are."""
-        return ids
-
-    def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
-        """Make the batch at once."""
-        return make(inputs)
-
 
 @dataclass(frozen=True, kw_only=True)
-class UniformRange:
+class UniformRange(Length):
     """A length per input, uniform in min_length … longest.
 
     In a batch each sequence starts at step 1: inputs, then as many queries, then padding up to the

@@ -46,11 +46,12 @@ class HeldOut(Protocol):
         """Draw distinct sequences from the test stream."""
 
     def mark(self, targets: Targets) -> Targets:
-        """Make `UNSCORED` what is not asked of the same sequences."""
+        """Make `UNSCORED` what is not asked of the same sequences; by default all is."""
+        return targets
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct:
+class Distinct(HeldOut):
     """Distinct samples like those of training, fully scored.
 
     Args:
@@ -91,10 +92,6 @@ class Distinct:
             beyond = np.full_like(rows[:, :1], task.vocab_size).repeat(longest - length, axis=1)
             blocks.append(np.concatenate([rows, beyond], axis=1))
         return np.concatenate(blocks)
-
-    def mark(self, targets: Targets) -> Targets:
-        """Ask for everything."""
-        return targets
 
 
 @dataclass(frozen=True, kw_only=True)
