@@ -223,8 +223,6 @@ def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) ->
     check_source(config)
     if not folder.exists():
         corpus = config.corpus.build()
-        with storing(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
         with storing(folder), _only_here(folder, hear):
             if not folder.exists():
                 _make(folder, corpus, config, hear)
@@ -272,6 +270,7 @@ def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -
 @contextmanager
 def _only_here(folder: Path, hear: Hear) -> Iterator[None]:
     """Be the only one to prepare; the system frees the lock however the process ends."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder.with_name(f".{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
