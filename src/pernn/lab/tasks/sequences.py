@@ -280,7 +280,10 @@ class Cued:
 
 @runtime_checkable
 class Feedback(Protocol):
-    """Tokens and queries around the inputs, and their embedding rows: by default none."""
+    """Tokens and queries around the inputs, and their embedding rows.
+
+    By default there are none.
+    """
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
@@ -369,7 +372,10 @@ class OwnOutput(Feedback):
 
 @runtime_checkable
 class Length(Protocol):
-    """The lengths that inputs may have, and how likely each is: by default there is one."""
+    """The lengths that inputs may have, and how likely each is.
+
+    By default all inputs have the one that is possible.
+    """
 
     @property
     def possible(self) -> range:

@@ -46,7 +46,7 @@ class HeldOut(Protocol):
         """Draw distinct sequences from the test stream."""
 
     def mark(self, targets: Targets) -> Targets:
-        """Make `UNSCORED` what is not asked of the same sequences; by default all is."""
+        """Make `UNSCORED` what is not asked of the same sequences."""
         return targets
 
 

@@ -17,7 +17,7 @@ from .update import make_update
 
 @dataclass(frozen=True)
 class Event:
-    """What happened after an update."""
+    """An event after an update."""
 
     update: int
 
