@@ -20,8 +20,7 @@ def grown(core="gru", encoding="sinusoidal", rows=1):
 
 def learn(model, updates=5):
     state = TrainState.fresh(model, PRESETS["as-run"])
-    for group in state.optimizer.param_groups:
-        group["lr"] = 0.1
+    state.optimizer.rate = 0.1
     for _ in range(updates):
         state.optimizer.zero_grad()
         model(torch.tensor([[0, 7, 5, 3]]), 4).square().mean().backward()

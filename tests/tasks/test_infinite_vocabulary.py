@@ -1,6 +1,7 @@
 """Vectors: shapes and targets, their distribution, their measures."""
 
 import inspect
+import itertools
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pernn.lab.interfaces import Predictions
-from pernn.lab.tasks import InfiniteVocabularyConfig, Spherical
+from pernn.lab.tasks import InfiniteVocabularyConfig, Spherical, SphericalTask
 from pernn.randomness import RandomStream, Split
 
 configs = st.builds(
@@ -45,24 +46,26 @@ def test_shapes_types_range_and_targets(config, seed, step):
 
 
 def test_held_out_rows_are_recognised_and_drawn_again(monkeypatch):
-    stream = InfiniteVocabularyConfig(dimension=4, length=3, num_held_out=10).build().stream(1)
+    task = InfiniteVocabularyConfig(dimension=4, length=3, num_held_out=10).build()
+    stream = task.stream(1)
     held_out = stream.held_out
     assert stream.is_held_out(held_out).all()
     changed = held_out.copy()
     changed[:, 1, 2] = np.nextafter(changed[:, 1, 2], np.float32(2))
     assert not stream.is_held_out(changed).any()
     # No two draws ever coincide, so a coincidence is made.
-    draw = stream._draw
+    draw, lanes = SphericalTask.draw, itertools.count()
 
-    def again(source, step, count, lane):
-        drawn = draw(source, step, count, lane)
-        if lane < 2:
+    def again(task, words):
+        drawn = draw(task, words)
+        if (lane := next(lanes)) < 2:
             drawn[0] = held_out[lane]
         return drawn
 
     expected = stream.train(5, 4).tokens
-    monkeypatch.setattr(stream, "_draw", again)
-    found = stream.train(5, 4).tokens
+    monkeypatch.setattr(SphericalTask, "draw", again)
+    found = task.stream(1).train(5, 4).tokens
+    assert next(lanes) == 3
     assert not stream.is_held_out(found).any()
     np.testing.assert_array_equal(found[1:], expected[1:])
     assert not np.array_equal(found[0], expected[0])
@@ -72,7 +75,7 @@ def test_held_out_rows_are_recognised_and_drawn_again(monkeypatch):
 
 @pytest.mark.parametrize("dimension", [2, 3, 8, 65])
 def test_vectors_are_uniform_on_the_hypersphere(dimension):
-    vectors = Spherical(dimension=dimension).draw(words(dimension, 20_000)).astype(float)
+    vectors = Spherical(dimension=dimension).draw(words(dimension, 20_000))[:, 0].astype(float)
     # A component x of a uniform vector: (1 + x)/2 is Beta((d − 1)/2, (d − 1)/2).
     marginal = stats.beta((dimension - 1) / 2, (dimension - 1) / 2)
     generator = np.random.default_rng(0)
@@ -89,6 +92,7 @@ def test_vectors_are_uniform_on_the_hypersphere(dimension):
 def test_extreme_words_make_vectors_too(word):
     vectors = Spherical(dimension=3).draw(np.full((1, 2), word, dtype=np.uint64))
     assert np.isfinite(vectors).all()
+    assert vectors.shape == (1, 1, 3)
     assert abs(np.linalg.norm(vectors) - 1) < 1e-6
 
 

@@ -39,11 +39,12 @@ def test_equals_the_optimiser_of_pytorch(device: str, dtype: torch.dtype) -> Non
     source = torch.Generator().manual_seed(1)
     for update in range(1, 30):
         rate = 0.1 / update
-        for groups in (adam.param_groups, oracle.param_groups):
-            if isinstance(groups[0]["lr"], torch.Tensor):
-                groups[0]["lr"].fill_(rate)
-            else:
-                groups[0]["lr"] = rate
+        (group,) = oracle.param_groups
+        if isinstance(adam.rate, torch.Tensor):
+            adam.rate.fill_(rate)
+            group["lr"].fill_(rate)
+        else:
+            adam.rate = group["lr"] = rate
         adam.zero_grad()
         oracle.zero_grad()
         for mine, other in zip(own[:-1], theirs[:-1], strict=True):
@@ -68,7 +69,7 @@ def test_momentum_is_that_of_pytorch_and_signs_are_those_of_its_buffer(device: s
     source = torch.Generator().manual_seed(1)
     expected = [parameter.detach().clone() for parameter in signed]
     for optimizer in (plain, signs):
-        optimizer.param_groups[0]["lr"] = 0.1
+        optimizer.rate = 0.1
     for _ in range(30):
         for mine, other, third in zip(own[:-1], theirs[:-1], signed[:-1], strict=True):
             gradient = torch.randn(mine.shape, generator=source, dtype=torch.float64).to(device)

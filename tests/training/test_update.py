@@ -41,8 +41,7 @@ class Recorder:
 
 def rate_as_tensor(state: TrainState) -> None:
     """As on a GPU, where a recording reads the rate where it lies."""
-    for group in state.optimizer.param_groups:
-        group["lr"] = torch.zeros(())
+    state.optimizer.rate = torch.zeros(())
 
 
 def equal(one: TrainState, other: TrainState) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_serializer
+from pydantic.fields import FieldInfo
 
 from pernn.errors import ConfigError, MachineError
 
@@ -125,23 +126,18 @@ class Config(BaseModel):
 
         A value that is left out of the file while it is absent counts, too.
         """
-        node: Any = self.dump()
-        *parents, leaf = path.split(".")
-        for key in parents:
-            if not isinstance(node, dict) or key not in node:
-                return False
-            node = node[key]
-        part = self._part_at(parents)
-        known = type(part).model_fields if isinstance(part, Config) else {}
-        return isinstance(node, dict) and (leaf in node or leaf in known)
+        return self._field(path) is not None
 
     def takes_list(self, path: str) -> bool:
         """Return whether the value at a dotted path may be a list."""
-        *parents, leaf = path.split(".")
-        part = self._part_at(parents)
-        field = type(part).model_fields.get(leaf) if isinstance(part, Config) else None
+        field = self._field(path)
         kinds = () if field is None else (field.annotation, *get_args(field.annotation))
         return any(get_origin(kind) in (tuple, list) for kind in kinds)
+
+    def _field(self, path: str) -> FieldInfo | None:
+        *parents, leaf = path.split(".")
+        part = self._part_at(parents)
+        return type(part).model_fields.get(leaf) if isinstance(part, Config) else None
 
     def _part_at(self, keys: Sequence[str]) -> Any:
         """Return the part at a path; `None` if there is none."""
@@ -189,15 +185,6 @@ class Registry(Generic[C]):
     def __init__(self, group: str, builtin: Mapping[str, str], base: type[C]) -> None:
         self.group, self.builtin, self.base = group, dict(builtin), base
         self.all.append(self)
-
-    def add(self, kind: str, place: str) -> None:
-        """Add a kind that is defined in a package above the registry's.
-
-        Args:
-            kind: Its name.
-            place: `module:Config`.
-        """
-        self.builtin[kind] = place
 
     def names(self) -> list[str]:
         """List every kind, those of other packages included."""
@@ -412,7 +399,8 @@ def read_file(path: Path) -> dict[str, Any]:
     form = "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = _read_text(path)
-        values = _parse_json(text) if form == "JSON" else _parse_toml(text)
+        is_json = form == "JSON"
+        values = json.loads(text, object_pairs_hook=_once) if is_json else _parse_toml(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -432,15 +420,12 @@ def _read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _parse_json(text: str) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise ValueError(f"key {max(keys, key=keys.count)[:60]!r} twice")
-        return values
-
-    return json.loads(text, object_pairs_hook=once)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {max(keys, key=keys.count)[:60]!r} twice")
+    return values
 
 
 def _parse_toml(text: str) -> dict[str, Any]:

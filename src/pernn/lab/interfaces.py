@@ -125,17 +125,9 @@ class SequenceModel(Protocol):
     vocab_size: int
 
     def __call__(
-        self,
-        tokens: "Tensor",
-        num_queries: int = 0,
-        *,
-        num_scored: int | None = None,
-        scored: "Tensor | None" = None,
-    ) -> "Float[Tensor, '*rows vocab']":
-        """Return the logits of the last `num_scored` of all `input_time + num_queries` steps.
-
-        With a mask `scored` over these, only the logits of what it marks, one row each.
-        """
+        self, tokens: "Tensor", num_queries: int = 0, *, num_scored: int | None = None
+    ) -> "Float[Tensor, 'batch scored vocab']":
+        """Return the logits of the last `num_scored` of all `input_time + num_queries` steps."""
 
 
 @runtime_checkable
@@ -147,13 +139,8 @@ class LinearOutput(SequenceModel, Protocol):
         """The map."""
 
     def states(
-        self,
-        tokens: "Tensor",
-        num_queries: int = 0,
-        *,
-        num_scored: int | None = None,
-        scored: "Tensor | None" = None,
-    ) -> "Float[Tensor, '*rows hidden']":
+        self, tokens: "Tensor", num_queries: int = 0, *, num_scored: int | None = None
+    ) -> "Float[Tensor, 'batch scored hidden']":
         """Return what the call reads out."""
 
 

@@ -1,6 +1,7 @@
 """Pairs of a task's sequences for the analysis of gradients."""
 
 from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,8 @@ def dual_frequency_pairs(
     if num_per_condition < 1:
         raise ConfigError(f"num_per_condition must be at least 1, got {num_per_condition}")
     target, length = target_step(task, source), task.longest
-    grid, conditions, num_ids = _conditions(task)
+    classes, num_ids = _classes(task)
+    grid = [*product(range(len(classes)), repeat=2)]
     stream = RandomStream(seed, task.name, Split.ANALYSIS)
     num_after = length - source
     sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -66,21 +68,17 @@ def dual_frequency_pairs(
         num_queries=task.num_queries,
         source=source,
         target=target,
-        conditions=conditions,
+        conditions=tuple(product(classes, classes)),
         condition=np.repeat(np.arange(len(grid)), num_per_condition),
     )
 
 
-def _conditions(
-    task: SyntheticTask,
-) -> tuple[list[tuple[int, int]], tuple[tuple[str, str], ...], int]:
-    """Return classes of target and disturbants by number and by name, and the size of a class."""
+def _classes(task: SyntheticTask) -> tuple[tuple[str, ...], int]:
+    """Return the classes of ids, and how many ids each has."""
     if isinstance(task.source, DualFrequency):
-        grid = [(aim, other) for aim in range(2) for other in range(2)]
-        names = tuple((CLASSES[aim], CLASSES[other]) for aim, other in grid)
-        return grid, names, task.vocab_size // 2
+        return CLASSES, task.vocab_size // 2
     if isinstance(task.source, Uniform):
-        return [(0, 0)], ((ALL, ALL),), task.vocab_size
+        return (ALL,), task.vocab_size
     raise ConfigError(
         f"disturbants are drawn uniformly from a class of ids; {type(task.source).__name__} "
         "allows no such sequences"

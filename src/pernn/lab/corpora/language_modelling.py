@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -88,7 +88,7 @@ class LanguageModellingConfig(TaskConfig):
 
 
 # `tasks` knows no corpora: who imports them has one task more.
-TASKS.add("language_modelling", "pernn.lab.corpora.language_modelling:LanguageModellingConfig")
+TASKS.builtin["language_modelling"] = "pernn.lab.corpora.language_modelling:LanguageModellingConfig"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +191,8 @@ class ParagraphStream:
     def __init__(self, task: LanguageModelling, seed: int) -> None:
         self.task, self.seed = task, seed
         self._words = RandomStream(seed, task.name, Purpose.TRAIN)
-        self._orders: dict[int, Int64[np.ndarray, " paragraphs"]] = {}
+        # A batch may belong to two epochs.
+        self._order = lru_cache(maxsize=2)(self._draw_order)
 
     @property
     def digest(self) -> str:
@@ -209,13 +210,9 @@ class ParagraphStream:
             chosen[rows] = self._order(epoch)[within[rows]]
         return self.task.batch("train", chosen)
 
-    def _order(self, epoch: int) -> Int64[np.ndarray, " paragraphs"]:
-        if epoch not in self._orders:
-            words = self._words.words(epoch, self.task.corpus.num_paragraphs("train"))
-            while len(self._orders) > 1:
-                del self._orders[min(self._orders)]
-            self._orders[epoch] = np.argsort(words, kind="stable")
-        return self._orders[epoch]
+    def _draw_order(self, epoch: int) -> Int64[np.ndarray, " paragraphs"]:
+        words = self._words.words(epoch, self.task.corpus.num_paragraphs("train"))
+        return np.argsort(words, kind="stable")
 
     def test(self) -> Batch:
         """Return all paragraphs of the test part, shortest first."""

@@ -4,13 +4,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -39,6 +38,7 @@ from .text import (
     data_root,
     find_text,
     raw_folder,
+    raw_lines,
     read_lines,
     reading,
     sha256,
@@ -49,20 +49,11 @@ FORMAT = 1
 """Version of a prepared folder; a larger number is refused."""
 MANIFEST, MODEL = "manifest.json", "pieces.model"
 
+IDS, OFFSETS = "{}.ids.bin", "{}.offsets.bin"
+"""Files of each part: ids, and where paragraphs begin."""
+FILES = (MODEL, *(name.format(split) for split in SPLITS for name in (IDS, OFFSETS)))
+
 Ids = UInt16[np.ndarray, " pieces"] | UInt32[np.ndarray, " pieces"]
-
-
-def ids_file(split: Split) -> str:
-    """Return the name of the file of a part's ids."""
-    return f"{split}.ids.bin"
-
-
-def offsets_file(split: Split) -> str:
-    """Return the name of the file of paragraphs' beginnings."""
-    return f"{split}.offsets.bin"
-
-
-FILES = (MODEL, *(name(split) for split in SPLITS for name in (ids_file, offsets_file)))
 
 
 def ids_type(vocab_size: int) -> str:
@@ -148,11 +139,11 @@ class EncodedCorpus:
     @cached_property
     def _ids(self) -> dict[Split, Ids]:
         kind = ids_type(self.vocab_size)
-        return {split: self._map(ids_file(split), kind) for split in SPLITS}
+        return {split: self._map(IDS.format(split), kind) for split in SPLITS}
 
     @cached_property
     def _offsets(self) -> dict[Split, Int64[np.ndarray, " edges"]]:
-        return {split: self._map(offsets_file(split), "<i8") for split in SPLITS}
+        return {split: self._map(OFFSETS.format(split), "<i8") for split in SPLITS}
 
     def _map(self, name: str, kind: str) -> Any:
         with storing(self.folder / name):
@@ -212,15 +203,6 @@ class Preparable(Protocol):
         """The part of the text that is used."""
 
 
-@dataclass
-class Survey:
-    """Counts of one part's text."""
-
-    num_articles: int = 0
-    num_paragraphs: int = 0
-    num_ids: int = 0
-
-
 def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) -> EncodedCorpus:
     """Open a task's corpus, prepared now if it never was.
 
@@ -241,8 +223,6 @@ def prepare(config: Preparable, hear: Hear = lambda stage, done, total: None) ->
     check_source(config)
     if not folder.exists():
         corpus = config.corpus.build()
-        with storing(folder):
-            folder.parent.mkdir(parents=True, exist_ok=True)
         with storing(folder), _only_here(folder, hear):
             if not folder.exists():
                 _make(folder, corpus, config, hear)
@@ -290,6 +270,7 @@ def prepared_folder(name: str, vocab_size: int, parameters: Mapping[str, Any]) -
 @contextmanager
 def _only_here(folder: Path, hear: Hear) -> Iterator[None]:
     """Be the only one to prepare; the system frees the lock however the process ends."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder.with_name(f".{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
@@ -306,8 +287,8 @@ def _make(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> None:
     prefix, suffix = f".{folder.name}.", ".partial"
     for remains in folder.parent.glob(f"{prefix}*{suffix}"):
         shutil.rmtree(remains, ignore_errors=True)
-    partial = Path(tempfile.mkdtemp(suffix, prefix, folder.parent))
-    try:
+    with TemporaryDirectory(suffix, prefix, folder.parent, ignore_cleanup_errors=True) as made:
+        partial = Path(made)
         manifest = _fill(partial, corpus, config, hear)
         (partial / MANIFEST).write_bytes(to_json(seal(manifest)))
         for path in partial.iterdir():
@@ -321,23 +302,22 @@ def _make(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> None:
             if not folder.exists():
                 raise
         sync(folder.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    rules = config.effective_rules
-    surveys = {split: _clean(folder, split, corpus, rules, digest, hear) for split in SPLITS}
-    num_articles = {split: surveys[split].num_articles for split in SPLITS}
+    digest, rules, unit = hashlib.sha256(), config.effective_rules, config.corpus.tokens
+    num_articles: dict[Split, int] = {}
+    num_lines: dict[Split, int] = {}
+    for split in SPLITS:
+        num_articles[split], num_lines[split] = _clean(folder, split, corpus, rules, digest, hear)
     _verify(config.corpus, num_articles, digest.hexdigest())
-    total = surveys["train"].num_paragraphs
-    hear("training the pieces", 0, total)
-    model = train_pieces(_read(folder, "train"), config.vocab_size, rules, config.corpus.tokens)
+    hear("training the pieces", 0, num_lines["train"])
+    model = train_pieces(raw_lines(_text_file(folder, "train")), config.vocab_size, rules, unit)
     (folder / MODEL).write_bytes(model)
     pieces = Pieces(model)
-    for split in SPLITS:
-        _encode(folder, split, pieces, rules, surveys[split], hear)
+    ends = {
+        split: _encode(folder, split, pieces, rules, num_lines[split], hear) for split in SPLITS
+    }
     for split in SPLITS:
         _text_file(folder, split).unlink()
     return {
@@ -346,11 +326,11 @@ def _fill(folder: Path, corpus: Corpus, config: Preparable, hear: Hear) -> dict[
         "sources": dict(corpus.sources()),
         "text_sha256": digest.hexdigest(),
         "vocab_size": pieces.vocab_size,
-        "pieces": settings(rules, config.corpus.tokens),
+        "pieces": settings(rules, unit),
         "rules": rules,
         "num_articles": num_articles,
-        "num_paragraphs": {split: surveys[split].num_paragraphs for split in SPLITS},
-        "num_ids": {split: surveys[split].num_ids for split in SPLITS},
+        "num_paragraphs": {split: len(ends[split]) for split in SPLITS},
+        "num_ids": {split: int(ends[split][-1]) for split in SPLITS},
         "files": {path.name: sha256(path) for path in sorted(folder.iterdir())},
     }
 
@@ -361,24 +341,28 @@ def _text_file(folder: Path, split: Split) -> Path:
 
 def _clean(
     folder: Path, split: Split, corpus: Corpus, rules: Rules, digest: Any, hear: Hear
-) -> Survey:
-    """Write a part's paragraphs to a file, one per line: the source is read only once."""
-    survey = Survey()
+) -> tuple[int, int]:
+    """Write a part's paragraphs to a file, one per line: the source is read only once.
+
+    Returns:
+        How many articles and paragraphs there are.
+    """
+    num_articles = done = 0
     with _text_file(folder, split).open("wb") as file:
         for line in read_lines(corpus.lines(split)):
-            survey.num_articles += line.level == 1
+            num_articles += line.level == 1
             if not line.is_kept(rules):
                 continue
             content = line.text.encode() + b"\n"
             file.write(content)
             digest.update(content)
-            survey.num_paragraphs += 1
-            if survey.num_paragraphs % PARAGRAPHS_AT_ONCE == 0:
-                hear(f"reading {split}", survey.num_paragraphs, 0)
-    hear(f"reading {split}", survey.num_paragraphs, survey.num_paragraphs)
-    if not survey.num_paragraphs:
+            done += 1
+            if done % PARAGRAPHS_AT_ONCE == 0:
+                hear(f"reading {split}", done, 0)
+    hear(f"reading {split}", done, done)
+    if not done:
         raise CorruptError(f"the {split} part of the corpus has no paragraph: download it again")
-    return survey
+    return num_articles, done
 
 
 def _verify(config: CorpusConfig, num_articles: dict[Split, int], digest: str) -> None:
@@ -401,33 +385,27 @@ def _counts(numbers: tuple[int, ...]) -> str:
     return " / ".join(f"{number:,}" for number in numbers)
 
 
-def _read(folder: Path, split: Split) -> Iterator[str]:
-    with _text_file(folder, split).open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.removesuffix("\n")
-
-
 def _encode(
-    folder: Path, split: Split, pieces: Pieces, rules: Rules, survey: Survey, hear: Hear
-) -> None:
-    """Write the ids of all paragraphs that have something to predict; count them anew."""
-    total, done, lengths = survey.num_paragraphs, 0, [np.zeros(1, dtype="<i8")]
-    paragraphs = _read(folder, split)
-    with (folder / ids_file(split)).open("wb") as file:
+    folder: Path, split: Split, pieces: Pieces, rules: Rules, total: int, hear: Hear
+) -> Int64[np.ndarray, " paragraphs"]:
+    """Write the ids of all paragraphs that have something to predict, and return their ends."""
+    done, lengths = 0, [0]
+    paragraphs = raw_lines(_text_file(folder, split))
+    with (folder / IDS.format(split)).open("wb") as file:
         while block := list(islice(paragraphs, PARAGRAPHS_AT_ONCE)):
-            encoded = [ids for ids in pieces.encode(block) if _is_usable(ids, rules)]
-            for ids in encoded:
-                file.write(ids.astype(ids_type(pieces.vocab_size)).tobytes())
-            lengths.append(np.array([len(ids) for ids in encoded], dtype="<i8"))
+            for ids in pieces.encode(block):
+                if _is_usable(ids, rules):
+                    file.write(ids.astype(ids_type(pieces.vocab_size)).tobytes())
+                    lengths.append(len(ids))
             done += len(block)
             hear(f"encoding {split}", done, total)
-    offsets = np.cumsum(np.concatenate(lengths), dtype="<i8")
-    (folder / offsets_file(split)).write_bytes(offsets.tobytes())
-    survey.num_paragraphs, survey.num_ids = len(offsets) - 1, int(offsets[-1])
-    if not survey.num_paragraphs:
+    offsets = np.cumsum(lengths, dtype="<i8")
+    (folder / OFFSETS.format(split)).write_bytes(offsets.tobytes())
+    if len(offsets) == 1:
         raise CorruptError(
             f"the {split} part of the corpus has nothing to predict: download it again"
         )
+    return offsets[1:]
 
 
 def _is_usable(ids: np.ndarray, rules: Rules) -> bool:

@@ -122,8 +122,8 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
     """
     previous, line = "", ""
     for following in chain(lines, [""]):
-        if not is_blank(line):
-            alone = is_blank(previous) and is_blank(following)
+        if line.strip():
+            alone = not (previous.strip() or following.strip())
             yield Line(line.removesuffix(" "), heading_level(line) if alone else 0)
         previous, line = line, following
 
@@ -144,11 +144,6 @@ def split_paragraphs(text: str) -> list[str]:
         return lines
     blocks = re.split(r"\n{2,}", "\n".join(lines))
     return [block.replace("\n", " ") for block in blocks]
-
-
-def is_blank(line: str) -> bool:
-    """Return whether a line has nothing but white space."""
-    return not line or line.isspace()
 
 
 ENDINGS = ("raw", "tokens", "txt")

@@ -62,7 +62,7 @@ def find_errors(run: Path, *, device: str = "auto") -> RecallErrors:
     """
     spec, _ = read_run(run)
     task, chosen = spec.build_task(), choose_device(device)
-    if not isinstance(task, SyntheticTask):
+    if not isinstance(task, SyntheticTask) or task.network == "vector":
         raise ConfigError(f"recall errors are those of tokens, not of {spec.task.kind}")
     batch = task.stream(spec.seed).test()
     answers = predict(load_model(run, device=chosen), batch, chosen).values
@@ -421,7 +421,7 @@ class _Measurement:
         self, spec: RunSpec, first: RunSpec, root: Path, device: torch.device, budget: int
     ) -> None:
         config, task = spec.analysis, first.build_task()
-        if config is None or not isinstance(task, SyntheticTask):
+        if config is None or not isinstance(task, SyntheticTask) or task.network == "vector":
             raise ConfigError(f"checkpoints are measured on tokens, not on {first.task.kind}")
         self.first, self.root, self.device = first, root, device
         self.local = threading.local()

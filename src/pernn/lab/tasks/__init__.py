@@ -36,7 +36,6 @@ from .metrics import (
 from .infinite_vocabulary import (
     InfiniteVocabularyConfig as InfiniteVocabularyConfig,
     Spherical as Spherical,
-    SphericalStream as SphericalStream,
     SphericalTask as SphericalTask,
 )
 from .longer_inputs import LongerInputsConfig as LongerInputsConfig

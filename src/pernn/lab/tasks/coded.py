@@ -103,7 +103,7 @@ class CodedReversal(SyntheticTask):
         rows = 1 if self.codes == "shared_noise" else count
         steps = steps // 2 if self.codes.endswith("keys") else steps
         words = stream.words(step, rows * steps * source.num_draws)
-        found = source.draw(words.reshape(-1, source.num_draws)).reshape(rows, steps, -1)
+        found = source.draw(words.reshape(rows, -1))
         if self.codes.endswith("keys"):
             again = found[:, ::-1] if self.codes == "keys" else found
             found = np.concatenate([found, again], axis=1)

@@ -1,6 +1,5 @@
 """Frequent and Rare ids, and tests of one token among others."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -12,6 +11,7 @@ from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Tabl
 from pernn.randomness import RandomStream, integers
 
 from .config import TaskConfig
+from .metrics import group
 from .sequences import DualFrequency, Fixed, Inputs, Reverse, Targets
 from .synthetic import SyntheticTask, first_distinct, lanes
 
@@ -111,37 +111,28 @@ class ByCondition:
         right = predictions.values[rows, steps] == asked
         places = length - 1 - steps
         others = batch.tokens[rows, (places + 1) % length]
-        is_rare = [ids >= self.vocab_size // 2 for ids in (asked, others)]
-        keys = [*(each.astype(np.int64) for each in is_rare), places]
-        quarters = [*keys[:2], places * 4 // length]
+        classes = [(ids >= self.vocab_size // 2).astype(np.int64) for ids in (asked, others)]
         return Measurement(
             {"token_accuracy": float(right.mean())},
             {
-                "by_condition": _table(right, keys[:2]),
-                "by_quarter": _table(right, quarters, "quarter"),
-                "by_position": _table(right, keys, "position"),
+                "by_condition": _table(right, *classes),
+                "by_quarter": _table(right, *classes, quarter=places * 4 // length),
+                "by_position": _table(right, *classes, position=places),
             },
         )
 
 
-def _table(right: np.ndarray, keys: Sequence[np.ndarray], place: str | None = None) -> Table:
-    """Average over rows of equal keys: classes of target and disturbants, then a place from 0."""
-    cells, group, counts = np.unique(
-        np.stack(keys, axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    sums = np.bincount(group.reshape(-1), weights=right)
-    target, disturbants = ([CLASSES[cell] for cell in cells[:, n]] for n in range(2))
-    table: dict[str, Sequence[object]] = {
-        "condition": [f"{a} among {b}" for a, b in zip(target, disturbants, strict=True)],
-        "target": target,
-        "disturbants": disturbants,
-    }
-    if place:
-        table[place] = (cells[:, 2] + 1).tolist()
+def _table(right: np.ndarray, *classes: np.ndarray, **places: np.ndarray) -> Table:
+    """Average over classes of target and disturbants, and over places from 0."""
+    cells = group(right, *classes, *places.values())
+    names = [(CLASSES[target], CLASSES[other]) for target, other, *_ in cells]
     return {
-        **table,
-        "token_accuracy": (sums / counts).tolist(),
-        "num_sequences": counts.tolist(),
+        "condition": [f"{target} among {other}" for target, other in names],
+        "target": [target for target, _ in names],
+        "disturbants": [other for _, other in names],
+        **{name: [place + 1 for *_, place in cells] for name in places},
+        "token_accuracy": [float(found.mean()) for found in cells.values()],
+        "num_sequences": [found.size for found in cells.values()],
     }
 
 
@@ -172,6 +163,11 @@ class DualFrequencyConfig(TaskConfig):
     num_per_cell: Annotated[int, Field(ge=1, le=2**16)] = 16
 
     @property
+    def effective_share(self) -> float:
+        """The share, by default that of `as-run`."""
+        return RARE_SHARE if self.rare_share is None else self.rare_share
+
+    @property
     def sizes(self) -> str:
         """Its sizes in a few words, for labels and for `name`."""
         return f"K={self.vocab_size} {super().sizes}"
@@ -179,8 +175,7 @@ class DualFrequencyConfig(TaskConfig):
     @property
     def name(self) -> str:
         """Canonical description: what the data depend on beside the seed."""
-        share = RARE_SHARE if self.rare_share is None else self.rare_share
-        return f"{super().name} rare_share={share!r} per_cell={self.num_per_cell}"
+        return f"{super().name} rare_share={self.effective_share!r} per_cell={self.num_per_cell}"
 
     def under(
         self, rare_share: float, text_rules: Literal["as-run", "as-written"]
@@ -191,12 +186,11 @@ class DualFrequencyConfig(TaskConfig):
         return self.model_copy(update={"rare_share": rare_share})
 
     def build(self) -> SyntheticTask:
-        """Build the task, by default with the share of `as-run`."""
-        share = RARE_SHARE if self.rare_share is None else self.rare_share
+        """Build the task."""
         return SyntheticTask(
             name=self.name,
             rule=Reverse(),
-            source=DualFrequency(vocab_size=self.vocab_size, rare_share=share),
+            source=DualFrequency(vocab_size=self.vocab_size, rare_share=self.effective_share),
             length=Fixed(length=self.length),
             metrics=(ByCondition(vocab_size=self.vocab_size),),
             held_out=OneTarget(num_per_cell=self.num_per_cell),

@@ -3,21 +3,19 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, UInt64
+from jaxtyping import Float32, Float64, UInt64
 from pydantic import Field
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import Batch, Measurement, Predictions
 from pernn.lab.metrics import cosine_similarities
-from pernn.randomness import RandomStream, Split
 
 from .config import SampledTaskConfig
-from .sequences import Fixed
-from .synthetic import first_distinct
+from .sequences import Fixed, Reverse
+from .synthetic import Distinct, SyntheticTask
 
 WORDS_AT_ONCE = 2**14
 """Few enough for a processor's cache; no number depends on it."""
@@ -51,21 +49,31 @@ class Spherical:
             raise ConfigError(f"dimension must be at least 2, got {self.dimension}")
 
     @property
+    def vocab_size(self) -> int:
+        """Width of the vectors, d."""
+        return self.dimension
+
+    @property
     def num_draws(self) -> int:
         """Words that make one vector: one for every two components."""
         return (self.dimension + 1) // 2
 
     def draw(
-        self, words: UInt64[np.ndarray, "vectors words"]
-    ) -> Float32[np.ndarray, "vectors dimension"]:
-        """Map every row of words to a vector."""
-        vectors = np.empty((len(words), self.dimension), dtype=np.float32)
+        self, words: UInt64[np.ndarray, "batch words"]
+    ) -> Float32[np.ndarray, "batch time dimension"]:
+        """Map the words of every row, `num_draws` for each, to vectors."""
+        drawn = words.reshape(-1, self.num_draws)
+        vectors = np.empty((len(drawn), self.dimension), dtype=np.float32)
         size = max(1, WORDS_AT_ONCE // self.num_draws)
-        for start in range(0, len(words), size):
+        for start in range(0, len(drawn), size):
             rows = slice(start, start + size)
-            deviates = normals(words[rows])[:, : self.dimension]
+            deviates = normals(drawn[rows])[:, : self.dimension]
             vectors[rows] = deviates / np.sqrt(_sums(deviates * deviates))
-        return vectors
+        return vectors.reshape(len(words), -1, self.dimension)
+
+    def num_sequences(self, length: int) -> int:
+        """Return a number of sequences that no test set comes near."""
+        return 2**64
 
 
 def normals(words: UInt64[np.ndarray, "rows words"]) -> Float64[np.ndarray, "rows deviates"]:
@@ -123,10 +131,55 @@ def _sums(values: Float64[np.ndarray, "rows width"]) -> Float64[np.ndarray, "row
     return values
 
 
+@dataclass(frozen=True, kw_only=True)
+class SphericalTask(SyntheticTask):
+    """Vectors instead of ids, and the zero vector as the query."""
+
+    steps_at_once: ClassVar[int] = 1
+    source: Spherical
+
+    @property
+    def network(self) -> Literal["vector"]:
+        """The sort of network."""
+        return "vector"
+
+    @property
+    def extra_rows(self) -> tuple[str, ...]:
+        """None: there is no embedding."""
+        return ()
+
+    @property
+    def words_per_token(self) -> int:
+        """Number of random words behind one vector."""
+        return self.source.num_draws
+
+    @cached_property
+    def _example(self) -> Batch:
+        """One sequence, for its shape: vectors without components cost nothing."""
+        return self.batch(np.zeros((1, self.longest, 0), dtype=np.float32))
+
+
 PERCENTS = tuple(range(0, 101, 5))
 """Quantiles that are recorded."""
 
-Vectors = Float32[np.ndarray, "batch time dimension"]
+
+@dataclass(frozen=True)
+class Cosines:
+    """Mean cosine between answers and targets, and its distribution over tokens."""
+
+    def measure(self, predictions: Predictions, batch: Batch) -> Measurement:
+        """Measure whole vectors."""
+        cosines = cosine_similarities(predictions.values, batch.targets)
+        found = np.quantile(cosines, np.array(PERCENTS) / 100).tolist()
+        quantiles = {f"q{percent}": value for percent, value in zip(PERCENTS, found, strict=True)}
+        metrics = {
+            "cosine_similarity": float(cosines.mean()),
+            "cosine_q25": quantiles["q25"],
+            "cosine_median": quantiles["q50"],
+            "cosine_q75": quantiles["q75"],
+        }
+        row = {"dimension": batch.targets.shape[2], **quantiles}
+        return Measurement(metrics, {"cosine": {name: [value] for name, value in row.items()}})
 
 
 class InfiniteVocabularyConfig(SampledTaskConfig):
@@ -153,140 +206,13 @@ class InfiniteVocabularyConfig(SampledTaskConfig):
         """Its sizes in a few words, for labels and for `name`."""
         return f"d={self.dimension} {super().sizes}"
 
-    def build(self) -> "SphericalTask":
+    def build(self) -> SphericalTask:
         """Build the task."""
         return SphericalTask(
             name=self.name,
+            rule=Reverse(),
             source=Spherical(dimension=self.dimension),
             length=Fixed(length=self.length),
-            num_held_out=self.num_held_out,
+            metrics=(Cosines(),),
+            held_out=Distinct(num_held_out=self.num_held_out),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SphericalTask:
-    """Fresh vectors at every step, a function of their address.
-
-    Args:
-        name: Canonical description; two tasks of one name show the same data.
-        source: Random words → vectors.
-        length: Number of vectors in a sequence.
-        num_held_out: Distinct test sequences, which training never shows.
-    """
-
-    name: str
-    source: Spherical
-    length: Fixed
-    num_held_out: int = 1024
-    network: Literal["vector"] = "vector"
-
-    @property
-    def vocab_size(self) -> int:
-        """Width of the vectors, d."""
-        return self.source.dimension
-
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """None: there is no embedding, and the query is the zero vector."""
-        return ()
-
-    @property
-    def num_steps(self) -> int:
-        """Number of time steps, both phases."""
-        return 2 * self.length.length
-
-    @property
-    def num_queries(self) -> int:
-        """Number of steps at the end that show the zero vector."""
-        return self.length.length
-
-    @property
-    def num_scored(self) -> int:
-        """Number of targets."""
-        return self.length.length
-
-    def batch(self, inputs: Vectors) -> Batch:
-        """Put inputs and targets together."""
-        return Batch(inputs, self.num_queries, np.ascontiguousarray(inputs[:, ::-1]))
-
-    def stream(self, seed: int) -> "SphericalStream":
-        """Return the data of one seed."""
-        return SphericalStream(self, seed)
-
-
-class SphericalStream:
-    """The data of one task and seed: a `BatchStream`.
-
-    Args:
-        task: What to sample.
-        seed: Which samples.
-    """
-
-    def __init__(self, task: SphericalTask, seed: int) -> None:
-        self.task, self.seed = task, seed
-        self._train = RandomStream(seed, task.name, Split.TRAIN)
-        self._test = RandomStream(seed, task.name, Split.TEST)
-        # Odd multipliers of a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
-        words = self._test.words(0, task.length.length * task.vocab_size, lane=2**63)
-        self._multipliers = words | np.uint64(1)
-
-    def train(self, step: int, batch_size: int) -> Batch:
-        """Return the training batch of update `step`, counted from 0.
-
-        A row that is held out is drawn again, from the next lane of the same step.
-        """
-        inputs = self._draw(self._train, step, batch_size, lane=0)
-        rejected = np.flatnonzero(self.is_held_out(inputs))
-        lane = 1
-        while rejected.size:
-            inputs[rejected] = self._draw(self._train, step, rejected.size, lane)
-            rejected = rejected[self.is_held_out(inputs[rejected])]
-            lane += 1
-        return self.task.batch(inputs)
-
-    def test(self) -> Batch:
-        """Return all held-out sequences."""
-        return self.task.batch(self.held_out.copy())
-
-    def measure(self, predictions: Predictions) -> Measurement:
-        """Measure mean cosine and its distribution over tokens."""
-        targets = self.held_out[:, ::-1]
-        cosines = cosine_similarities(predictions.values, targets)
-        found = np.quantile(cosines, np.array(PERCENTS) / 100).tolist()
-        quantiles = {f"q{percent}": value for percent, value in zip(PERCENTS, found, strict=True)}
-        metrics = {
-            "cosine_similarity": float(cosines.mean()),
-            "cosine_q25": quantiles["q25"],
-            "cosine_median": quantiles["q50"],
-            "cosine_q75": quantiles["q75"],
-        }
-        row = {"dimension": self.task.vocab_size, **quantiles}
-        return Measurement(metrics, {"cosine": {name: [value] for name, value in row.items()}})
-
-    @cached_property
-    def held_out(self) -> Vectors:
-        """The first `num_held_out` distinct sequences of the test stream."""
-        wanted = self.task.num_held_out
-        drawn = (self._draw(self._test, 0, wanted, lane) for lane in count())
-        # Distinct hashes are distinct sequences, the converse hardly ever fails.
-        return first_distinct(drawn, wanted, self._hash)
-
-    def is_held_out(self, inputs: Vectors) -> Bool[np.ndarray, " batch"]:
-        """Return which rows have the hash of a held-out sequence."""
-        found: Bool[np.ndarray, " batch"] = np.isin(self._hash(inputs), self._hashes)
-        return found
-
-    @cached_property
-    def _hashes(self) -> UInt64[np.ndarray, " held_out"]:
-        return self._hash(self.held_out)
-
-    def _hash(self, inputs: Vectors) -> UInt64[np.ndarray, " batch"]:
-        """Hash the bytes."""
-        words = inputs.reshape(len(inputs), -1).view(np.uint32)
-        return words.astype(np.uint64) @ self._multipliers
-
-    def _draw(self, stream: RandomStream, step: int, rows: int, lane: int) -> Vectors:
-        source, length = self.task.source, self.task.length.length
-        words = stream.words(step, rows * length * source.num_draws, lane)
-        vectors = source.draw(words.reshape(-1, source.num_draws))
-        return vectors.reshape(rows, length, source.dimension)

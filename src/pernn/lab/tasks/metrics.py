@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Int64, Shaped
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch, Measurement, Predictions, Table
@@ -95,13 +96,21 @@ class ByLength:
         """Return a table of lengths."""
         values, targets = predictions.values, batch.targets
         lengths = (targets != UNSCORED).sum(axis=1)
-        rows = {int(length): lengths == length for length in np.unique(lengths)}
+        cells = group(np.arange(len(lengths)), lengths)
         table: Table = {
-            "length": [*rows],
-            "token_accuracy": [token_accuracy(values[one], targets[one]) for one in rows.values()],
-            "num_sequences": [int(one.sum()) for one in rows.values()],
+            "length": [length for (length,) in cells],
+            "token_accuracy": [token_accuracy(values[one], targets[one]) for one in cells.values()],
+            "num_sequences": [one.size for one in cells.values()],
         }
         return Measurement({}, {"by_length": table})
+
+
+def group(
+    values: Shaped[np.ndarray, " rows"], *keys: Int64[np.ndarray, " rows"]
+) -> dict[tuple[int, ...], Shaped[np.ndarray, " _"]]:
+    """Return the values of each combination of keys, in ascending order."""
+    cells, number = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    return {tuple(cell): values[number == place] for place, cell in enumerate(cells.T.tolist())}
 
 
 def measure_all(metrics: tuple[Metric, ...], predictions: Predictions, batch: Batch) -> Measurement:

@@ -7,16 +7,17 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int64, UInt64
+from jaxtyping import Float32, Int64, UInt64
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import UNSCORED, Batch
 from pernn.randomness import integers, uniform
 
-Inputs = Int64[np.ndarray, "batch input_time"]
-"""Rows of ids, as long as the longest; what is beyond a row's own length is filled up."""
-Targets = Int64[np.ndarray, "batch scored"]
-Tokens = Int64[np.ndarray, "batch token_time"]
+Inputs = Int64[np.ndarray, "batch input_time"] | Float32[np.ndarray, "batch input_time width"]
+"""Rows of ids, as long as the longest; what is beyond a row's own length is filled up. Or vectors.
+"""
+Targets = Int64[np.ndarray, "batch scored"] | Float32[np.ndarray, "batch scored width"]
+Tokens = Int64[np.ndarray, "batch token_time"] | Float32[np.ndarray, "batch token_time width"]
 Words = UInt64[np.ndarray, "batch input_time"]
 """Random words, one per id."""
 
@@ -137,21 +138,12 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform:
-    """Ids drawn uniformly and independently from 0 … vocab_size − 1.
-
-    Raises:
-        ConfigError: If there are fewer than two ids.
-    """
-
+class _Ids:
     vocab_size: int
 
     def __post_init__(self) -> None:
-        _require_two_ids(self.vocab_size)
-
-    def draw(self, words: Words) -> Inputs:
-        """Map one random word to each id."""
-        return integers(words, self.vocab_size)
+        if self.vocab_size < 2:
+            raise ConfigError(f"vocab_size must be at least 2, got {self.vocab_size}")
 
     def num_sequences(self, length: int) -> int:
         """Count the distinct sequences of a length."""
@@ -159,7 +151,20 @@ class Uniform:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualFrequency:
+class Uniform(_Ids):
+    """Ids drawn uniformly and independently from 0 … vocab_size − 1.
+
+    Raises:
+        ConfigError: If there are fewer than two ids.
+    """
+
+    def draw(self, words: Words) -> Inputs:
+        """Map one random word to each id."""
+        return integers(words, self.vocab_size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualFrequency(_Ids):
     """Independent ids, Rare with a probability, uniform within their half.
 
     Frequent are the ids of the first half, Rare those of the second. One random word decides both:
@@ -176,11 +181,10 @@ class DualFrequency:
     Source: Morita (2024), section 2.2.
     """
 
-    vocab_size: int
     rare_share: float
 
     def __post_init__(self) -> None:
-        _require_two_ids(self.vocab_size)
+        super().__post_init__()
         if self.vocab_size % 2:
             raise ConfigError(
                 "vocab_size must be even, as one half of the ids is Frequent and the other Rare; "
@@ -201,13 +205,9 @@ class DualFrequency:
         ids: Inputs = ranks + half * is_rare
         return ids
 
-    def num_sequences(self, length: int) -> int:
-        """Count the distinct sequences of a length."""
-        return int(self.vocab_size**length)
-
 
 @dataclass(frozen=True, kw_only=True)
-class NonRepeating:
+class NonRepeating(_Ids):
     """Distinct ids, every ordered choice of them equally likely.
 
     Step t = 0, 1, … picks one of the vocab_size − t ids that are still free, by its rank among
@@ -218,11 +218,6 @@ class NonRepeating:
     Raises:
         ConfigError: If there are fewer than two ids.
     """
-
-    vocab_size: int
-
-    def __post_init__(self) -> None:
-        _require_two_ids(self.vocab_size)
 
     def draw(self, words: Words) -> Inputs:
         """Map one random word to each id, without repetition."""
@@ -283,43 +278,35 @@ class Cued:
         return self.source.num_sequences(length - 1) * (length - 2)
 
 
-def _require_two_ids(vocab_size: int) -> None:
-    if vocab_size < 2:
-        raise ConfigError(f"vocab_size must be at least 2, got {vocab_size}")
-
-
 @runtime_checkable
 class Feedback(Protocol):
-    """Tokens and queries around the inputs, and their embedding rows."""
+    """Tokens and queries around the inputs, and their embedding rows.
+
+    By default there are none.
+    """
 
     @property
     def extra_rows(self) -> tuple[str, ...]:
         """Names of the embedding rows after the ids', the query's first."""
+        return ()
 
     def num_queries(self, num_targets: int) -> int:
         """Count the query steps for that many targets."""
+        return 0
 
     def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Return all tokens that are shown before the queries."""
-
-
-class _InputsOnly:
-    def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
-        """Show the inputs and nothing else."""
         return inputs
 
 
 @dataclass(frozen=True)
-class Query(_InputsOnly):
+class Query(Feedback):
     """The same learnable vector at every step of the output phase.
 
     Source: Morita (2024), section 4.1.
     """
 
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """Name the query's row."""
-        return ("?",)
+    extra_rows = ("?",)
 
     def num_queries(self, num_targets: int) -> int:
         """Count the query steps for that many targets: one each."""
@@ -327,21 +314,12 @@ class Query(_InputsOnly):
 
 
 @dataclass(frozen=True)
-class Unprompted(_InputsOnly):
+class Unprompted(Feedback):
     """No query: the answers are due while the last inputs are shown."""
-
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """Name no row."""
-        return ()
-
-    def num_queries(self, num_targets: int) -> int:
-        """Count no query steps."""
-        return 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class HoldAndEmit:
+class HoldAndEmit(Feedback):
     """A learnable vector while inputs are held, another for the outputs.
 
     EMIT is the query, the embedding's row `vocab_size`; HOLD is the token `vocab_size + 1`.
@@ -375,7 +353,7 @@ class HoldAndEmit:
 
 
 @dataclass(frozen=True)
-class OwnOutput:
+class OwnOutput(Feedback):
     """The previous output, in training the true one (teacher forcing).
 
     The sign is DUMMY, the embedding's row `vocab_size`. The task shows the true outputs; a network
@@ -384,14 +362,7 @@ class OwnOutput:
     Source: Morita (2024), version 1, appendix B.2.
     """
 
-    @property
-    def extra_rows(self) -> tuple[str, ...]:
-        """Name the row that is shown before there is an output."""
-        return ("DUMMY",)
-
-    def num_queries(self, num_targets: int) -> int:
-        """Count no query steps."""
-        return 0
+    extra_rows = ("DUMMY",)
 
     def tokens(self, inputs: Inputs, targets: Targets, vocab_size: int) -> Tokens:
         """Show the inputs, DUMMY, and all targets but the last one."""
@@ -401,7 +372,10 @@ class OwnOutput:
 
 @runtime_checkable
 class Length(Protocol):
-    """The lengths that inputs may have, and how likely each is."""
+    """The lengths that inputs may have, and how likely each is.
+
+    By default all inputs have the one that is possible.
+    """
 
     @property
     def possible(self) -> range:
@@ -410,23 +384,27 @@ class Length(Protocol):
     @property
     def tested(self) -> tuple[int, ...]:
         """Lengths of test sequences, the shortest first: `possible`, and maybe longer."""
+        return tuple(self.possible)
 
     @property
     def num_draws(self) -> int:
         """Random words that decide a row's length, beside those of its ids."""
+        return 0
 
     def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
         """Refuse parts that do not work with these lengths."""
 
     def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
         """Set the length of every row: ids beyond it become padding."""
+        return ids
 
     def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
         """Make a batch out of batches of one length each."""
+        return make(inputs)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fixed:
+class Fixed(Length):
     """Every input has the same length.
 
     Raises:
@@ -444,30 +422,12 @@ class Fixed:
         """The one length."""
         return range(self.length, self.length + 1)
 
-    @property
-    def tested(self) -> tuple[int, ...]:
-        """The same one."""
-        return (self.length,)
-
-    @property
-    def num_draws(self) -> int:
-        """None: nothing is to be decided."""
-        return 0
-
     def check(self, rule: Rule, source: Source, feedback: Feedback) -> None:
         """Take any parts."""
 
-    def cut(self, ids: Inputs, words: UInt64[np.ndarray, "batch words"], padding: int) -> Inputs:
-        """Leave the rows as they are."""
-        return ids
-
-    def join(self, inputs: Inputs, padding: int, make: Callable[[Inputs], Batch]) -> Batch:
-        """Make the batch at once."""
-        return make(inputs)
-
 
 @dataclass(frozen=True, kw_only=True)
-class UniformRange:
+class UniformRange(Length):
     """A length per input, uniform in min_length … longest.
 
     In a batch each sequence starts at step 1: inputs, then as many queries, then padding up to the

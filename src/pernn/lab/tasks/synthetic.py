@@ -1,13 +1,13 @@
 """Composition of tasks: rule × token source × length × feedback × test set."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt64
+from jaxtyping import Bool, UInt64
 
 from pernn.errors import ConfigError
 from pernn.lab.interfaces import Batch, Measurement, Predictions
@@ -16,9 +16,6 @@ from pernn.randomness import RandomStream, Split
 from .metrics import Metric, Sequences, measure_all
 from .sequences import Feedback, Inputs, Length, OwnOutput, Query, Rule, Source, Targets, Words
 
-STEPS_AT_ONCE = 16
-"""Training batches that are made together; no number depends on it."""
-
 
 def lanes(stream: RandomStream, step: int, num_rows: int, width: int) -> Iterator[Words]:
     """Yield the words of a step's lanes, one after another without end."""
@@ -26,22 +23,12 @@ def lanes(stream: RandomStream, step: int, num_rows: int, width: int) -> Iterato
         yield stream.words(step, num_rows * width, lane).reshape(num_rows, width)
 
 
-def first_distinct(
-    drawn: Iterable[np.ndarray],
-    wanted: int,
-    key: Callable[[np.ndarray], np.ndarray] = lambda rows: rows,
-) -> np.ndarray:
-    """Return the first distinct rows of as many arrays as it takes.
-
-    Args:
-        drawn: Arrays of rows, without end.
-        wanted: Number of rows.
-        key: Rows → what tells them apart.
-    """
+def first_distinct(drawn: Iterable[np.ndarray], wanted: int) -> np.ndarray:
+    """Return the first distinct rows of as many arrays as it takes."""
     found: list[np.ndarray] = []
     for rows in drawn:
         every = np.concatenate([*found, rows])
-        _, first = np.unique(key(every), axis=0, return_index=True)
+        _, first = np.unique(every, axis=0, return_index=True)
         found = [every[np.sort(first)]]
         if len(found[0]) >= wanted:
             break
@@ -60,10 +47,11 @@ class HeldOut(Protocol):
 
     def mark(self, targets: Targets) -> Targets:
         """Make `UNSCORED` what is not asked of the same sequences."""
+        return targets
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct:
+class Distinct(HeldOut):
     """Distinct samples like those of training, fully scored.
 
     Args:
@@ -99,15 +87,11 @@ class Distinct:
         *_, longest = lengths = task.length.tested
         blocks = []
         for place, length in enumerate(lengths):
-            words = lanes(stream, place, self.num_held_out, length)
+            words = lanes(stream, place, self.num_held_out, length * task.words_per_token)
             rows = first_distinct(map(task.source.draw, words), self.num_held_out)
-            beyond = ((0, 0), (0, longest - length))
-            blocks.append(np.pad(rows, beyond, constant_values=task.vocab_size))
+            beyond = np.full_like(rows[:, :1], task.vocab_size).repeat(longest - length, axis=1)
+            blocks.append(np.concatenate([rows, beyond], axis=1))
         return np.concatenate(blocks)
-
-    def mark(self, targets: Targets) -> Targets:
-        """Ask for everything."""
-        return targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +114,8 @@ class SyntheticTask:
             others, or the parts do not fit each other.
     """
 
+    steps_at_once: ClassVar[int] = 16
+    """Training batches that are made together; no number depends on it."""
     name: str
     rule: Rule
     source: Source
@@ -153,7 +139,7 @@ class SyntheticTask:
         return self.feedback.extra_rows
 
     @property
-    def network(self) -> Literal["queried", "autoregressive", "coded"]:
+    def network(self) -> Literal["queried", "autoregressive", "coded", "vector"]:
         """The sort of network."""
         return "autoregressive" if isinstance(self.feedback, OwnOutput) else "queried"
 
@@ -179,9 +165,14 @@ class SyntheticTask:
         return self.batch(self.source.draw(words))
 
     @property
+    def words_per_token(self) -> int:
+        """Number of random words behind one token."""
+        return 1
+
+    @property
     def num_draws(self) -> int:
         """Number of random words behind one sequence."""
-        return self.longest + self.length.num_draws
+        return self.longest * self.words_per_token + self.length.num_draws
 
     @property
     def longest(self) -> int:
@@ -190,8 +181,8 @@ class SyntheticTask:
 
     def draw(self, words: UInt64[np.ndarray, "batch words"]) -> Inputs:
         """Return the inputs of each row of words, ids' words first."""
-        ids = self.source.draw(words[:, : self.longest])
-        return self.length.cut(ids, words[:, self.longest :], self.vocab_size)
+        ids, lengths = np.split(words, [self.longest * self.words_per_token], axis=1)
+        return self.length.cut(self.source.draw(ids), lengths, self.vocab_size)
 
     def batch(self, inputs: Inputs) -> Batch:
         """Put inputs, what is given after them, and targets together."""
@@ -219,10 +210,7 @@ class SyntheticStream:
         self.task, self.seed = task, seed
         self._train = RandomStream(seed, task.name, Split.TRAIN)
         self._test = RandomStream(seed, task.name, Split.TEST)
-        # Odd multipliers of a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
-        words = self._test.words(0, task.longest, lane=2**63)
         self._block: tuple[int, int, Batch] | None = None
-        self._multipliers = words | np.uint64(1)
 
     def train(self, step: int, batch_size: int) -> Batch:
         """Return the training batch of update `step`, counted from 0.
@@ -230,7 +218,7 @@ class SyntheticStream:
         A row that is held out is drawn again, from the next lane of the same step. Neighbouring
         steps are made together and kept: what is the same for all of them is then paid once.
         """
-        first = step - step % STEPS_AT_ONCE
+        first = step - step % self.task.steps_at_once
         if self._block is None or self._block[:2] != (first, batch_size):
             self._block = first, batch_size, self.task.batch(self._inputs(first, batch_size))
         block = self._block[2]
@@ -240,9 +228,12 @@ class SyntheticStream:
         return Batch(tokens, block.num_queries, targets)
 
     def _inputs(self, first: int, batch_size: int) -> Inputs:
-        """Draw the inputs of `STEPS_AT_ONCE` steps, one after another."""
-        size = batch_size * self.task.num_draws
-        words = [self._train.words(first + offset, size) for offset in range(STEPS_AT_ONCE)]
+        """Draw the inputs of `steps_at_once` steps, one after another."""
+        size, steps = (
+            batch_size * self.task.num_draws,
+            range(first, first + self.task.steps_at_once),
+        )
+        words = [self._train.words(step, size) for step in steps]
         inputs = self.task.draw(np.concatenate(words).reshape(-1, self.task.num_draws))
         rejected = np.flatnonzero(self.is_held_out(inputs))
         lane = 1
@@ -259,7 +250,7 @@ class SyntheticStream:
 
     def test(self) -> Batch:
         """Return all held-out sequences."""
-        batch = self.task.batch(self.held_out)
+        batch = self.task.batch(self.held_out.copy())
         return replace(batch, targets=self.task.held_out.mark(batch.targets))
 
     def measure(self, predictions: Predictions) -> Measurement:
@@ -267,7 +258,7 @@ class SyntheticStream:
         return measure_all(self.task.metrics, predictions, self.test())
 
     @cached_property
-    def held_out(self) -> Int64[np.ndarray, "held_out input_time"]:
+    def held_out(self) -> Inputs:
         """The inputs of all test sequences."""
         return self.task.held_out.inputs(self.task, self._test)
 
@@ -289,4 +280,14 @@ class SyntheticStream:
         return np.sort(self._hash(self.held_out))
 
     def _hash(self, inputs: Inputs) -> UInt64[np.ndarray, " batch"]:
-        return inputs[:, : self.task.longest].astype(np.uint64) @ self._multipliers
+        numbers = inputs[:, : self.task.longest].reshape(len(inputs), -1)
+        # Of vectors, their bits.
+        whole = numbers.view(np.uint32) if numbers.dtype == np.float32 else numbers
+        hashes: UInt64[np.ndarray, " batch"] = whole.astype(np.uint64) @ self._multipliers
+        return hashes
+
+    @cached_property
+    def _multipliers(self) -> UInt64[np.ndarray, " numbers"]:
+        # Odd, for a hash modulo 2⁶⁴; the test stream's last lane is theirs alone.
+        width = self.held_out[0, : self.task.longest].size
+        return self._test.words(0, width, lane=2**63) | np.uint64(1)

@@ -12,14 +12,14 @@ from pernn.randomness import RandomStream, integers
 
 from .config import TokenTaskConfig
 from .metrics import Sequences
-from .sequences import Inputs, Reverse, Targets
+from .sequences import Inputs, Reverse
 from .synthetic import Distinct, SyntheticTask, first_distinct, lanes
 
 NEW, MIXED = "new", "mixed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewAndMixed:
+class NewAndMixed(Distinct):
     """Distinct sequences of new ids only, then as many of any ids.
 
     Args:
@@ -28,7 +28,6 @@ class NewAndMixed:
     """
 
     num_known: int
-    num_held_out: int
 
     def check(self, task: SyntheticTask) -> None:
         """Refuse a task without that many sequences of new ids.
@@ -55,10 +54,6 @@ class NewAndMixed:
         new, mixed = (lanes(stream, place, wanted, task.longest) for place in range(2))
         rows = first_distinct((self.num_known + integers(some, num_new) for some in new), wanted)
         return first_distinct(chain([rows], map(task.source.draw, mixed)), 2 * wanted)
-
-    def mark(self, targets: Targets) -> Targets:
-        """Ask for everything."""
-        return targets
 
 
 @dataclass(frozen=True)

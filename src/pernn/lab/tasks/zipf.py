@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
 from itertools import accumulate
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64
 from pydantic import Field
 
 from pernn.errors import ConfigError
-from pernn.lab.interfaces import Batch, Measurement, Predictions
+from pernn.lab.interfaces import Batch, Measurement, Predictions, Table
 from pernn.randomness import uniform
 
 from .config import TokenTaskConfig
-from .metrics import Sequences
+from .metrics import Sequences, group
 from .sequences import Inputs, Reverse, Words
 from .synthetic import SyntheticTask
 
@@ -101,17 +101,14 @@ class ByRank:
         rare = quarter >= 2
         balance = 2 * (rare.sum(axis=1, keepdims=True) - rare) - (rare.shape[1] - 1)
         right = predictions.values == batch.targets
-        cells = {
-            (place + 1, name): right[(quarter == place) & (np.sign(balance) == sign)]
-            for place in range(4)
-            for sign, name in zip((-1, 1), COMPANY, strict=True)
-        }
-        shown = {cell: found for cell, found in cells.items() if found.size}
-        table: dict[str, list[Any]] = {
-            "target": [target for target, _ in shown],
-            "disturbants": [name for _, name in shown],
-            "token_accuracy": [float(found.mean()) for found in shown.values()],
-            "num_tokens": [found.size for found in shown.values()],
+        sign = np.sign(balance)
+        kept = sign != 0
+        cells = group(right[kept], quarter[kept], sign[kept])
+        table: Table = {
+            "target": [place + 1 for place, _ in cells],
+            "disturbants": [COMPANY[int(side > 0)] for _, side in cells],
+            "token_accuracy": [float(found.mean()) for found in cells.values()],
+            "num_tokens": [found.size for found in cells.values()],
         }
         return Measurement({}, {"by_rank": table})
 

@@ -29,10 +29,10 @@ MAX_LOGITS = 2**24
 """Outputs that are computed at a time: states are read out in pieces, and fewer sequences are
 decoded at once."""
 
-Index = tuple[Tensor, Tensor]
+Index = tuple[Tensor, ...]
 """Sequences and steps; a mask would have to be counted on the device."""
-Ask = Callable[[Tensor, int, Index | None], Iterable[Tensor]]
-"""Tokens, number of scored steps, which of these (all if absent) → outputs, row by row."""
+Ask = Callable[[Tensor, int, Index], Iterable[Tensor]]
+"""Tokens, number of scored steps, which of these → outputs, row by row."""
 
 
 @torch.no_grad()
@@ -41,10 +41,9 @@ def predict(
 ) -> Predictions:
     """Predict a batch in chunks, the truth fed back."""
 
-    def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterator[Tensor]:
+    def ask(tokens: Tensor, num_scored: int, scored: Index) -> Iterator[Tensor]:
         states = model.states(tokens, batch.num_queries, num_scored=num_scored)
-        states = states.flatten(0, 1) if scored is None else states[scored]
-        for rows in states.split(max(1, MAX_LOGITS // model.vocab_size)):
+        for rows in states[scored].split(max(1, MAX_LOGITS // model.vocab_size)):
             yield linear(rows, model.output_layer.weight, model.output_layer.bias)
 
     return _answer(ask, 1, batch, device, precision)
@@ -56,9 +55,9 @@ def decode(
 ) -> Predictions:
     """Predict a batch from the model's own outputs, fed back."""
 
-    def ask(tokens: Tensor, num_scored: int, scored: Index | None) -> Iterable[Tensor]:
-        outputs = model.decode(tokens[:, : tokens.shape[1] - num_scored + 1], num_scored)
-        return [outputs.flatten(0, 1) if scored is None else outputs[scored]]
+    def ask(tokens: Tensor, num_scored: int, scored: Index) -> Iterable[Tensor]:
+        prompt = tokens[:, : tokens.shape[1] - num_scored + 1]
+        return [model.decode(prompt, num_scored)[scored]]
 
     return _answer(ask, model.vocab_size, batch, device, precision)
 
@@ -75,10 +74,8 @@ def evaluate(
     how it does with the truth fed back, as in training.
     """
     batch = stream.test()
-    predictions = predict(model, batch, device, precision)
-    if not isinstance(model, Decoder):
-        return _measure(stream, predictions, None)
-    return _measure(stream, predictions, decode(model, batch, device, precision))
+    own = decode(model, batch, device, precision) if isinstance(model, Decoder) else None
+    return _measure(stream, predict(model, batch, device, precision), own)
 
 
 def evaluate_diverged(model: SequenceModel, stream: BatchStream) -> Measurement:
@@ -130,23 +127,18 @@ def _answer(
         tokens = batch.tokens[rows, : batch.tokens.shape[1] - surplus]
         expected = batch.targets[rows, :steps]
         mask = find_scored(expected)
-        # Everything, as an index that keeps the shape.
-        where = mask if mask is not None else (slice(None), slice(None))
-        shown = torch.from_numpy(tokens).to(device)
-        targets = torch.from_numpy(expected[where]).to(device)
-        scored: Index | None = None
-        if mask is not None:
-            sequences, places = (torch.from_numpy(axis).to(device) for axis in np.nonzero(mask))
-            scored = sequences, places
-        flat, found = targets.flatten(0, 1) if mask is None else targets, []
+        if mask is None:
+            mask = np.ones(expected.shape[:2], dtype=bool)
+        scored = tuple(torch.from_numpy(axis).to(device) for axis in np.nonzero(mask))
+        targets = torch.from_numpy(expected[mask]).to(device)
+        found = []
         with rounding(precision, device):
-            for outputs in ask(shown, steps, scored):
-                part, flat = flat[: len(outputs)], flat[len(outputs) :]
+            for outputs in ask(torch.from_numpy(tokens).to(device), steps, scored):
+                part, targets = targets[: len(outputs)], targets[len(outputs) :]
                 found.append((predictions(outputs, part), losses(outputs, part)))
         ids, nats = (torch.cat(parts) for parts in zip(*found, strict=True))
-        said[rows, :steps][where] = ids.cpu().numpy().reshape(targets.shape)
-        costs = cost[rows, :steps]
-        costs[where] = nats.cpu().numpy().reshape(costs[where].shape)
+        said[rows, :steps][mask] = ids.cpu().numpy()
+        cost[rows, :steps][mask] = nats.cpu().numpy()
     return Predictions(said, cost)
 
 

@@ -16,29 +16,26 @@ from .update import make_update
 
 
 @dataclass(frozen=True)
-class Updated:
+class Event:
+    """An event after an update."""
+
+    update: int
+
+
+class Updated(Event):
     """One more update is done, and the state may be saved."""
 
-    update: int
 
-
-@dataclass(frozen=True)
-class Measured:
-    """Metrics of training, over a log interval, or of held-out sequences."""
-
-    update: int
-    kind: str
-    values: dict[str, float]
-
-
-@dataclass(frozen=True)
-class CheckpointDue:
+class CheckpointDue(Event):
     """The spec wants a checkpoint here."""
 
-    update: int
 
+@dataclass(frozen=True)
+class Measured(Event):
+    """Metrics of training, over a log interval, or of held-out sequences."""
 
-Event = Updated | Measured | CheckpointDue
+    kind: str
+    values: dict[str, float]
 
 
 def advance(

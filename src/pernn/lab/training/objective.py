@@ -1,7 +1,6 @@
 """Objectives: cross-entropy of ids, or one minus vectors' cosine."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -85,16 +84,9 @@ class DeviceBatch:
             self.share,
         )
 
-    def clone(self) -> "DeviceBatch":
-        """Return a copy with tensors of its own."""
-        fields = vars(self).items()
-        own: dict[str, Any] = {n: value.clone() for n, value in fields if isinstance(value, Tensor)}
-        return replace(self, **own)
-
     def tensors(self) -> list[Tensor]:
         """Return everything that lies on the device."""
-        found = (self.tokens, self.targets, self.rows, self.weights)
-        return [tensor for tensor in found if tensor is not None]
+        return [value for value in vars(self).values() if isinstance(value, Tensor)]
 
 
 def show(batch: Batch, device: torch.device, micro_batch: int | None = None) -> list[DeviceBatch]:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -19,8 +19,7 @@ from .config import Optimizer, Preset
 REMEDY = "lower training.learning_rate or clip gradients (preset as-run)"
 
 Arrays = dict[str, Shaped[np.ndarray, "..."]]
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")
-"""Names of what Adam keeps of a parameter, as `torch.optim.Adam` has them."""
+Tensors = list[Tensor]
 MOMENTUM = 0.9
 
 
@@ -35,28 +34,34 @@ class Descent(ABC):
         parameters: What is trained; all of one type, on one device.
 
     Attributes:
-        param_groups: One group, with `params` and the rate `lr`: a tensor on a GPU, so that a
-            recording reads it where it lies.
+        parameters: What is trained.
+        rate: The learning rate: a tensor on a GPU, so that a recording reads it where it lies.
         state: Parameter → what is kept of it, by names of `kept`, from its first step on.
     """
 
     kept: ClassVar[tuple[str, ...]]
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
-        trained = list(parameters)
-        on_cpu = trained[0].device.type == "cpu"
-        rate = 0.0 if on_cpu else torch.zeros((), device=trained[0].device)
-        self.param_groups: list[dict[str, Any]] = [{"params": trained, "lr": rate}]
+        self.parameters = list(parameters)
+        device = self.parameters[0].device
+        self.rate: Any = 0.0 if device.type == "cpu" else torch.zeros((), device=device)
         self.state: defaultdict[nn.Parameter, dict[str, Tensor]] = defaultdict(dict)
 
     def zero_grad(self) -> None:
         """Forget all gradients."""
-        for parameter in self.param_groups[0]["params"]:
+        for parameter in self.parameters:
             parameter.grad = None
 
-    @abstractmethod
+    @torch.no_grad()
     def step(self) -> None:
         """Change every parameter that has a gradient."""
+        trained = [parameter for parameter in self.parameters if parameter.grad is not None]
+        grads = [cast(Tensor, parameter.grad) for parameter in trained]
+        self.change([*trained], grads, self.moments(trained))
+
+    @abstractmethod
+    def change(self, trained: Tensors, grads: Tensors, moments: list[Tensors]) -> None:
+        """Change parameters by their gradients, and what is kept of them."""
 
     def moments_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """Return a parameter's state, made on its first step."""
@@ -66,6 +71,11 @@ class Descent(ABC):
             if "step" in state:
                 state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
         return state
+
+    def moments(self, parameters: Iterable[nn.Parameter]) -> list[Tensors]:
+        """Return the states of parameters, a list for each name of `kept`."""
+        states = [self.moments_of(parameter) for parameter in parameters]
+        return [[state[name] for state in states] for name in self.kept]
 
 
 class Momentum(Descent):
@@ -86,16 +96,13 @@ class Momentum(Descent):
         super().__init__(parameters)
         self.takes_signs = takes_signs
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """Change every parameter that has a gradient."""
-        (group,) = self.param_groups
-        trained = [parameter for parameter in group["params"] if parameter.grad is not None]
-        buffers = [self.moments_of(parameter)["momentum_buffer"] for parameter in trained]
+    def change(self, trained: Tensors, grads: Tensors, moments: list[Tensors]) -> None:
+        """Change parameters by their buffers."""
+        (buffers,) = moments
         torch._foreach_mul_(buffers, MOMENTUM)
-        torch._foreach_add_(buffers, [parameter.grad for parameter in trained])
+        torch._foreach_add_(buffers, grads)
         ways = torch._foreach_sign(buffers) if self.takes_signs else buffers
-        torch._foreach_sub_(trained, torch._foreach_mul(ways, group["lr"]))
+        torch._foreach_sub_(trained, torch._foreach_mul(ways, self.rate))
 
 
 class FusedAdam(Descent):
@@ -107,7 +114,7 @@ class FusedAdam(Descent):
         eps: Added to the root of the second moment.
     """
 
-    kept = MOMENTS
+    kept = ("exp_avg", "exp_avg_sq", "step")  # as `torch.optim.Adam` names them
 
     def __init__(
         self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float], eps: float
@@ -115,22 +122,18 @@ class FusedAdam(Descent):
         super().__init__(parameters)
         self.betas, self.eps = betas, eps
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """Change every parameter that has a gradient."""
-        (group,) = self.param_groups
-        trained = [parameter for parameter in group["params"] if parameter.grad is not None]
-        states = [self.moments_of(parameter) for parameter in trained]
-        steps = [state["step"] for state in states]
+    def change(self, trained: Tensors, grads: Tensors, moments: list[Tensors]) -> None:
+        """Change parameters by both moments."""
+        first, second, steps = moments
         torch._foreach_add_(steps, 1)
         torch._fused_adam_(
             trained,
-            [parameter.grad for parameter in trained],
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
+            grads,
+            first,
+            second,
             [],
             steps,
-            lr=group["lr"],
+            lr=self.rate,
             beta1=self.betas[0],
             beta2=self.betas[1],
             weight_decay=0.0,
@@ -159,14 +162,14 @@ class TrainState:
     Attributes:
         model: The network, on its device.
         optimizer: What changes its trainable parameters.
-        update: Number of updates done.
         sums: Sums since the last log line: loss, gradient norm, share of right answers.
+        update: Number of updates done.
     """
 
     model: nn.Module
     optimizer: Descent
+    sums: Tensor
     update: int = 0
-    sums: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
 
     @classmethod
     def fresh(cls, model: nn.Module, preset: Preset, optimizer: Optimizer = "adam") -> "TrainState":
@@ -174,7 +177,7 @@ class TrainState:
         trainable = [p for p in model.parameters() if p.requires_grad]
         made = make_optimizer(optimizer, trainable, preset)
         sums = torch.zeros(3, dtype=torch.float64, device=trainable[0].device)
-        return cls(model, made, sums=sums)
+        return cls(model, made, sums)
 
     @property
     def network(self) -> LinearOutput:
@@ -184,13 +187,13 @@ class TrainState:
     @property
     def parameters(self) -> list[nn.Parameter]:
         """The network that is trained."""
-        return [p for group in self.optimizer.param_groups for p in group["params"]]
+        return self.optimizer.parameters
 
-    def _moments(self) -> dict[str, tuple[nn.Parameter, str]]:
-        trainable = ((n, p) for n, p in self.model.named_parameters() if p.requires_grad)
+    def _moments(self) -> dict[str, Tensor]:
         return {
-            f"optimizer.{key}.{name}": (parameter, key)
-            for name, parameter in trainable
+            f"optimizer.{key}.{name}": self.optimizer.moments_of(parameter)[key]
+            for name, parameter in self.model.named_parameters()
+            if parameter.requires_grad
             for key in self.optimizer.kept
         }
 
@@ -201,10 +204,7 @@ class TrainState:
 
     def dump(self) -> Arrays:
         """Return every tensor by a flat name, on the CPU."""
-        tensors: dict[str, Tensor] = {}
-        for name, (parameter, key) in self._moments().items():
-            tensors[name] = self.optimizer.state[parameter][key]
-        tensors["sums"] = self.sums
+        tensors = {**self._moments(), "sums": self.sums}
         rest = {name: value.detach().cpu().numpy() for name, value in tensors.items()}
         return {**self.weights(), **rest}
 
@@ -227,23 +227,21 @@ class TrainState:
         Raises:
             CorruptError: If names, shapes or types are not those of this model.
         """
-        moments = self._moments()
-        model = self.model.state_dict()
-        expected = {f"model.{name}": (tuple(v.shape), v.dtype) for name, v in model.items()}
-        for name, (parameter, key) in moments.items():
-            like = (tuple(parameter.shape), parameter.dtype)
-            expected[name] = ((), torch.float32) if key == "step" else like
-        expected["sums"] = ((3,), torch.float64)
-        found = {n: (a.shape, torch.from_numpy(np.asarray(a)).dtype) for n, a in arrays.items()}
+        model, moments = self.model.state_dict(), self._moments()
+        own = {f"model.{name}": value for name, value in model.items()} | moments
+        tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        expected, found = (
+            {name: (value.shape, value.dtype) for name, value in some.items()}
+            for some in ({**own, "sums": self.sums}, tensors)
+        )
         if found != expected:
             odd = sorted(
                 n for n in found.keys() | expected.keys() if found.get(n) != expected.get(n)
             )
             raise CorruptError(f"checkpoint does not fit the model: {', '.join(odd[:5])}")
-        tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
         self.model.load_state_dict({name: tensors[f"model.{name}"] for name in model})
-        for name, (parameter, key) in moments.items():
+        for name, kept in moments.items():
             # In place: whole updates and recordings keep these tensors.
-            self.optimizer.moments_of(parameter)[key].copy_(tensors[name])
+            kept.copy_(tensors[name])
         self.sums = tensors["sums"].to(self.sums.device)
         self.update = update

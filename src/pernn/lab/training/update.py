@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from typing import Any, cast
 
@@ -15,9 +18,10 @@ from pernn.lab.interfaces import Batch
 from .config import Preset, TrainingConfig, encoding_strength, learning_rate
 from .devices import RoundedOnly, rounding
 from .objective import DeviceBatch, batch_loss, show
-from .state import MOMENTS, FusedAdam, TrainState
+from .state import FusedAdam, TrainState
 
 
+@dataclass(eq=False)
 class Update:
     """Updates that run as they are written.
 
@@ -28,20 +32,18 @@ class Update:
         device: Where.
     """
 
-    def __init__(
-        self,
-        state: TrainState,
-        config: TrainingConfig,
-        preset: Preset,
-        device: torch.device,
-    ) -> None:
-        self.state, self.config, self.device = state, config, device
-        self.clip_norm = inf if preset.clip_norm is None else preset.clip_norm
+    state: TrainState
+    config: TrainingConfig
+    preset: Preset
+    device: torch.device
+
+    def __post_init__(self) -> None:
+        self.clip_norm = inf if self.preset.clip_norm is None else self.preset.clip_norm
         self._space = torch.empty(0)
         self._found: tuple[tuple[int, int], UsualNetwork | None] = (0, 0), None
         self._moments: list[list[Tensor]] = []
         # Of the first forward pass; it would slow all of them down.
-        rounds = config.precision == "bf16" and device.type == "cpu"
+        rounds = self.config.precision == "bf16" and self.device.type == "cpu"
         self._watch: AbstractContextManager[Any] = nullcontext()
         if rounds:
             self._watch = RoundedOnly()  # type: ignore[no-untyped-call]
@@ -75,8 +77,7 @@ class Update:
         network = find_usual(self.state, self.config, self.device, sum(phases), shown.num_queries)
         self._found = phases, network
         if network:
-            all_moments = [self.state.optimizer.moments_of(weight) for weight in network.weights]
-            self._moments = [[one[key] for one in all_moments] for key in MOMENTS]
+            self._moments = self.state.optimizer.moments(network.weights)
         return network
 
     def _run_whole(self, network: UsualNetwork, shown: DeviceBatch) -> None:
@@ -84,7 +85,7 @@ class Update:
         torch.ops.pernn.update(
             network.kind, network.weights, *self._moments, network.encodings, network.copies,
             shown.tokens.contiguous(), shown.targets.contiguous(), shown.num_queries,
-            adam.param_groups[0]["lr"], *adam.betas, adam.eps, self.clip_norm, state.sums,
+            adam.rate, *adam.betas, adam.eps, self.clip_norm, state.sums,
             self._space,  # Its memory, of any size: it grows, and serves the next update.
         )  # fmt: skip
 
@@ -95,12 +96,11 @@ class Update:
         """
         self.state.update += 1
         set_strength(self.state.model, self.state.update, self.config)
-        rate = learning_rate(self.state.update, self.config)
-        for group in self.state.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+        optimizer, rate = self.state.optimizer, learning_rate(self.state.update, self.config)
+        if isinstance(optimizer.rate, Tensor):
+            optimizer.rate.fill_(rate)
+        else:
+            optimizer.rate = rate
 
     def run(self, pieces: Sequence[DeviceBatch]) -> None:
         """Change the state without waiting for the device."""
@@ -161,6 +161,22 @@ Capture = Callable[[Callable[[], None]], Callable[[], None]]
 """Takes what is to be repeated, may run it a few times, and gives what repeats it."""
 
 
+def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
+    """Record a CUDA graph after three warm-up runs."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    replay: Callable[[], None] = graph.replay
+    return replay
+
+
+@dataclass(eq=False)
 class RecordedUpdate(Update):
     """Updates that are recorded once, then repeated on a GPU.
 
@@ -172,19 +188,13 @@ class RecordedUpdate(Update):
         config: How many and how fast.
         preset: Whether gradients are clipped.
         device: Where.
-        capture: What records; a CUDA graph if absent.
+        capture: What records.
     """
 
-    def __init__(
-        self,
-        state: TrainState,
-        config: TrainingConfig,
-        preset: Preset,
-        device: torch.device,
-        capture: Capture | None = None,
-    ) -> None:
-        super().__init__(state, config, preset, device)
-        self._capture = capture or cuda_graph
+    capture: Capture = cuda_graph
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._places: list[DeviceBatch] = []
         self._repeat: Callable[[], None] | None = None
 
@@ -203,30 +213,18 @@ class RecordedUpdate(Update):
         self._repeat()
 
     def _record(self, pieces: Sequence[DeviceBatch]) -> None:
-        self._places = [shown.clone() for shown in pieces]
+        self._places = deepcopy([*pieces])
         kept = [(place, place.clone()) for place in self._changing()]
-        self._repeat = self._capture(lambda: self.run(self._places))
+        self._repeat = self.capture(lambda: self.run(self._places))
         # What ran to be recorded did not count.
-        fresh = {id(place) for place, _ in kept}
-        for place in self._changing():
-            if id(place) not in fresh:
-                place.zero_()
         for place, value in kept:
             place.copy_(value)
 
-    @torch.no_grad()
     def _changing(self) -> list[Tensor]:
         """Everything that an update changes: weights, moments, step counts, sums."""
-        state = self.state
-        return [
-            *(parameter.data for parameter in state.parameters),
-            *(
-                moment
-                for parameter in state.parameters
-                for moment in state.optimizer.state.get(parameter, {}).values()
-            ),
-            state.sums,
-        ]
+        parameters = self.state.parameters
+        moments = self.state.optimizer.moments(parameters)
+        return [*(one.data for one in parameters), *chain(*moments), self.state.sums]
 
 
 def make_update(
@@ -237,21 +235,6 @@ def make_update(
     can_repeat = config.encoding_schedule == "always"
     kind = RecordedUpdate if device.type == "cuda" and can_repeat else Update
     return kind(state, config, preset, device)
-
-
-def cuda_graph(run: Callable[[], None]) -> Callable[[], None]:
-    """Record a CUDA graph after three warm-up runs."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    replay: Callable[[], None] = graph.replay
-    return replay
 
 
 def now(device: torch.device) -> float:
