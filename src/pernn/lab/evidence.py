@@ -198,11 +198,8 @@ def _judging(root: Path, folder: Path | None, complain: Callable[[str], None]) -
     plans = read_registrations().values()
     registered = {frozenset(own.runs) for plan in plans for own in plan.sweeps}
     whole = [one for one in sweeps if one.scale in SCALES and not one.is_restricted]
-    first: dict[str, str] = {}
-    for one in sorted(
-        whole, key=lambda one: (SCALES.index(one.scale), frozenset(one.runs) not in registered)
-    ):
-        first.setdefault(one.experiment, one.name)
+    whole.sort(key=lambda one: (SCALES.index(one.scale), frozenset(one.runs) not in registered))
+    first = {one.experiment: one.name for one in reversed(whole)}
     return {*first.values()}
 
 

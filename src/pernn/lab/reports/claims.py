@@ -156,16 +156,15 @@ def judge_all(
     """
     plan = [{"run": spec.fingerprint(), **flatten(spec.dump())} for spec in planned or ()]
     found = [_judge(claim, records, plan, label) for claim in claims]
-    tested = [one for one in found if one.num_seeds >= MIN_SEEDS]
+    places = [place for place, one in enumerate(found) if one.num_seeds >= MIN_SEEDS]
+    tested = [found[place] for place in places]
     p_values = [(one.p_supports or 0.0, one.p_contradicts or 0.0) for one in tested]
     # The older rule knows one family.
-    groups = [rule != "2026-11" and one.claim.primary for one in tested]
-    outcomes = dict(zip(map(id, tested), correct(p_values, groups, rule), strict=True))
-    sizes = {id(one): groups.count(group) for one, group in zip(tested, groups, strict=True)}
-    return tuple(
-        _corrected(one, outcomes[id(one)], sizes[id(one)]) if id(one) in outcomes else one
-        for one in found
-    )
+    families = [rule != "2026-11" and one.claim.primary for one in tested]
+    outcomes = correct(p_values, families, rule)
+    for place, family, outcome in zip(places, families, outcomes, strict=True):
+        found[place] = _corrected(found[place], outcome, families.count(family))
+    return tuple(found)
 
 
 def _corrected(verdict: Verdict, outcome: Outcome, num_judged: int) -> Verdict:
@@ -343,14 +342,7 @@ def judge_experiment(
         return found
     specs = {spec.fingerprint(): spec for spec in planned or ()}
     shared = _differences(specs, rule, registered)
-    return tuple(
-        one
-        if one.verdict == "not run"
-        else _withheld(one, registered)
-        if one.num_missing
-        else _marked(one, shared, records, registered)
-        for one in found
-    )
+    return tuple(_marked(one, shared, records, registered) for one in found)
 
 
 def rule_of(experiment: Experiment, scale: str) -> Rule:
@@ -372,23 +364,24 @@ def _differences(specs: Mapping[str, RunSpec], rule: Rule, found: Registered) ->
     return [text for text, holds in words.items() if holds]
 
 
-def _withheld(verdict: Verdict, found: Registered) -> Verdict:
-    # A look before the end would be one more chance to be wrong, and tempt to stop.
-    others = counted(verdict.num_missing, "trial")
-    return Verdict(
-        verdict.claim,
-        "not run",
-        "not run",
-        verdict.quantity,
-        num_missing=verdict.num_missing,
-        detail=f"no verdict before all trials are finished (plan {found.name}); {others} missing",
-    )
-
-
 def _marked(
     verdict: Verdict, shared: Sequence[str], records: Sequence[Record], found: Registered
 ) -> Verdict:
     claim, date = verdict.claim, found.plan.date
+    if verdict.verdict == "not run":
+        return verdict
+    if verdict.num_missing:
+        # A look before the end would be one more chance to be wrong, and tempt to stop.
+        missing = counted(verdict.num_missing, "trial")
+        why = f"no verdict before all trials are finished (plan {found.name}); {missing} missing"
+        return Verdict(
+            claim,
+            "not run",
+            "not run",
+            verdict.quantity,
+            num_missing=verdict.num_missing,
+            detail=why,
+        )
     where = settings_of(claim)
     # Of a tuned setting only the trials that are judged: the choice is not the plan's.
     judged, _, _ = choose(claim, records, (), Labels({}))

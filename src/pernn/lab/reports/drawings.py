@@ -12,7 +12,7 @@ from pernn.lab.trials import Trial, is_missing, lines_of, records_of, settings_o
 from .figures import LINK, Format, draw, inline, render
 from .forms import NUM_THIN
 from .records import Record, matches
-from .texts import SETTINGS, Labels, escape_markdown, footer
+from .texts import SETTINGS, Labels, footer
 
 FORMATS: tuple[Format, ...] = ("svg", "pdf", "png")
 
@@ -64,13 +64,6 @@ class Drawing:
     def inline(self, prefix: str = "") -> str:
         """Return it as part of a page, its ids prefixed."""
         return LINK.sub(rf"\g<1>{prefix}", self.inlined)
-
-    def markdown(self, form: Format) -> str:
-        """Show the figure in Markdown, or its reason to be missing."""
-        name, sentence = escape_markdown(self.caption), escape_markdown(self.sentence)
-        if self.missing:
-            return f"*{name}*: {escape_markdown(self.missing)}."
-        return f"![{name}]({self.stem}.{form})\n\n*{sentence}* {escape_markdown(self.footer)}."
 
 
 def draw_extra_figures(
@@ -137,22 +130,16 @@ def draw_curves(
     settings, note = _kept(settings, panels, Labels(experiment.labels))
     # Only of these, as there can be tens of thousands.
     kept = lines_of([one for one in trials if one.run in settings.index], NUM_POINTS)
-    # A record per update: the training's own lines and the tests', each under names of its own. A
-    # test's line also has a `train_loss`, the mean since the test before: not what is drawn.
+    kept = kept.reindex(columns=[*NAMED, "kind", "loss", *TESTS])
     is_test = kept["kind"] == "test"
-    tests = [name for name in TESTS if name in kept and kept.loc[is_test, name].notna().any()]
-    trained = (
-        kept[~is_test].reindex(columns=[*NAMED, "loss"]).rename(columns={"loss": "train_loss"})
-    )
-    tested = (
-        kept[is_test]
-        .reindex(columns=[*NAMED, "loss", *tests])
-        .rename(columns={"loss": "test_loss"})
-    )
-    measured = trained.merge(tested, on=NAMED, how="outer")
+    tests = [name for name in TESTS if kept.loc[is_test, name].notna().any()]
+    # The training's own lines and the tests', each under names of its own.
+    kept["train_loss"], kept["test_loss"] = kept["loss"].mask(is_test), kept["loss"].where(is_test)
+    kept[tests] = kept[tests].where(is_test)
     # What the figure and its footer name, as there can be 100,000 records.
     said = {"seed", "preset", lines, *panels, *(name for name, _ in SETTINGS)}
     settings = settings.loc[:, settings.columns.isin(said)].rename_axis("run").reset_index()
+    measured = kept[[*NAMED, "train_loss", "test_loss", *tests]]
     records = records_of(measured.merge(settings, on="run"))
     layout = FigureLayout(
         x="update",

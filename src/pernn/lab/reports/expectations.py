@@ -2,7 +2,6 @@
 
 import json
 import math
-import posixpath
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from pernn.lab.trials import unroll
 
 from .claims import Verdict
 from .records import matches, number, sort_key
+from .replication import link_to
 from .report import Report
 from .statistics import Interval, student_interval
 from .texts import escape_markdown, markdown_table
@@ -118,7 +118,7 @@ def _of_claims(one: Mapping[str, Any], reports: Mapping[str, Report], pages: str
         outcome = _judge_claim(expected, verdict)
         is_met = outcome == "held" if expected == NOT else verdict.verdict == "supported"
         fails = bool(one.get("failure")) and outcome != "not run" and not is_met
-        link = posixpath.normpath(f"{pages}/{reports[sweep].name}/report.md")
+        link = link_to(reports[sweep], pages)
         found = f"[`{name}`]({link}): {_told(verdict)}"
         rows.append((one["number"], text, found, outcome, fails))
     return rows

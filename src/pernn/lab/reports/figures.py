@@ -4,8 +4,8 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -269,8 +269,8 @@ def _fit_rows(
         for left, axes in pairwise([None, *panels]):
             axes.tick_params(labelleft=left is None or axes in flat or left in flat)
         if row.metric == "token_accuracy":
-            chance = [axes for axes in panels if axes.get_ylim()[0] < 0]
-            _draw_chance(chance, [across[panels.index(axes)] for axes in chance])
+            for axes, x in zip(panels, across, strict=False):
+                _draw_chance(axes, x)
 
 
 def _draw_heat(grid: Grid) -> None:
@@ -335,19 +335,18 @@ def _count(axes: Axes, counts: Sequence[int]) -> None:
     axes.set_title(text, loc="right", fontsize=7.5, color="#555555")
 
 
-def _draw_chance(row: Sequence[Axes], across: Sequence[Scale]) -> None:
-    """Draw what guessing would give, where the horizontal axis tells the vocabulary."""
-    for axes, x in zip(row, across, strict=False):
-        if x.column == "task.vocab_size":
-            axes.plot(
-                [x.position(value) for value in x.values],
-                [1 / value for value in x.values],
-                color="#777777",
-                linewidth=0.9,
-                linestyle=(0, (1, 1.5)),
-                label=CHANCE,
-                zorder=1,
-            )
+def _draw_chance(axes: Axes, x: Scale) -> None:
+    """Draw what guessing would give, along vocabularies where 0 is in sight."""
+    if x.column == "task.vocab_size" and axes.get_ylim()[0] < 0:
+        axes.plot(
+            [x.position(value) for value in x.values],
+            [1 / value for value in x.values],
+            color="#777777",
+            linewidth=0.9,
+            linestyle=(0, (1, 1.5)),
+            label=CHANCE,
+            zorder=1,
+        )
 
 
 def _quantity(experiment: Experiment, metric: str | None) -> str:
@@ -424,8 +423,6 @@ def _empty(experiment: Experiment, why: str) -> Figure:
     return figure
 
 
-@contextmanager
-def drawing() -> Iterator[None]:
+def drawing() -> AbstractContextManager[None]:
     """Draw in this style, whatever the user's settings."""
-    with matplotlib.style.context(STYLE, after_reset=True):
-        yield
+    return matplotlib.style.context(STYLE, after_reset=True)

@@ -1,8 +1,9 @@
 """Values, cells and evidence of a predicate in finished trials."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, assert_never
 
 import numpy as np
@@ -19,25 +20,19 @@ from pernn.lab.experiments import (
     EveryTrial,
     Grows,
     LimitNear,
-    Predicate,
     Sooner,
 )
 
-from .records import (
-    Arm,
-    Record,
-    is_censored,
-    is_pace,
-    matches,
-    restrict_together,
-    sort_key,
-)
+from .records import Record, is_censored, is_pace, matches, restrict_together, sort_key
 from .rules import Evidence, exceeds, in_every, lies_within, trials_near
-from .samples import Label, NotRunError, Sample, arms, gather, show, show_all
+from .samples import Label, Sample, arms, gather, show, show_all
 from .statistics import ROUNDING, Interval, bootstrap_interval, share_interval, student_interval
 
 Compares = Differs | DiffersMore | Equivalent | Grows
 """Predicates whose values are differences, or slopes."""
+
+Tested = AtLeast | AtMost | Compares | LimitNear | EveryTrial
+"""Predicates that are tested as they stand."""
 
 
 @dataclass(frozen=True)
@@ -96,21 +91,15 @@ def find(
     """
     predicate = claim.predicate
     if isinstance(predicate, Sooner):
-        return _sooner(claim, predicate, records, planned, label)
+        found = find(replace(claim, predicate=_slower(predicate)), records, planned, label)
+        factor = f"a factor of {student_interval(found.values).as_factor()}"
+        return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
     if isinstance(predicate, Compares) and is_pace(predicate.metric):
         return _compare_paces(claim, predicate, records, planned, label)
-    return _find(claim, records, planned, label)
+    return _test(predicate, gather(claim, records, planned, label))
 
 
-def _find(
-    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
-) -> Finding:
-    predicate, taking_part = claim.predicate, _arms(claim.predicate)
-    along = isinstance(predicate, Grows | LimitNear)
-    cells = predicate.along if isinstance(predicate, Grows | LimitNear) else predicate.cells
-    sample = gather(claim, cells, predicate.required, taking_part, records, planned, label)
-    if along and len(sample.cells) < 2:
-        raise NotRunError(f"needs at least 2 values of {sample.name}, found {sample.all_cells}")
+def _test(predicate: Tested, sample: Sample) -> Finding:
     match predicate:
         case AtLeast() | AtMost():
             return _bounded(predicate, sample)
@@ -124,8 +113,6 @@ def _find(
             return _limit_near(predicate, sample)
         case EveryTrial():
             return _every_trial(predicate, sample)
-        case Sooner():
-            raise AssertionError(predicate)
         case _:
             assert_never(predicate)
 
@@ -153,7 +140,6 @@ def _in_cells(
     """Test every cell by itself; the one that decides is shown first."""
     values = {cell: sample.at(cell) for cell in sample.cells}
     fewest = min(map(len, values.values()))
-    cells = _cells(sample, values)
     if fewest < 2:
         (worst,) = [cell for cell in values if len(values[cell]) == fewest][:1]
         evidence = None
@@ -166,50 +152,59 @@ def _in_cells(
             worst = max(found, key=lambda cell: float(found[cell].supports))
     detail = f"the worst of {len(values)} cells; {detail}" if len(values) > 1 else detail
     quantity = f"{quantity} at {sample.name} = {sample.label(worst)}"
+    cells = _cells(sample, values.values())
     return Finding(quantity, values[worst], evidence, fewest, cells, sample, detail)
 
 
+def _by_seed(
+    sample: Sample,
+    rows: Sequence[Sequence[float]],
+    values: Sequence[float],
+    weigh: Callable[[Any], Evidence],
+    quantity: str,
+    detail: str,
+) -> Finding:
+    """Test one value per seed, made of its row of `Sample.complete`."""
+    evidence = weigh(np.array(values)) if len(values) > 1 else None
+    cells = _cells(sample, zip(*rows, strict=True))
+    return Finding(quantity, tuple(values), evidence, len(values), cells, sample, detail)
+
+
 def _differs(predicate: Differs | DiffersMore, sample: Sample) -> Finding:
-    seeds, note = sample.complete()
-    columns, cells = sample.columns, sample.cells
-    values = tuple(math.fsum(columns[seed][cell] for cell in cells) / len(cells) for seed in seeds)
-    margin, detail = predicate.margin, f"over {sample.name} = {sample.all_cells}{note}"
-    quantity = f"{_contrast(predicate, sample.label)}, mean over {sample.name}"
-    if len(cells) == 1:
-        quantity = f"{_contrast(predicate, sample.label)} at {sample.name} = {sample.all_cells}"
-        detail = note.removeprefix("; ")
+    rows, note = sample.complete()
+    values = [math.fsum(row) / len(row) for row in rows]
+    margin, at = predicate.margin, f"{sample.name} = {sample.all_cells}"
+    quantity = _contrast(predicate, sample.label)
+    if len(sample.cells) == 1:
+        quantity, detail = f"{quantity} at {at}", note.removeprefix("; ")
+    else:
+        quantity, detail = f"{quantity}, mean over {sample.name}", f"over {at}{note}"
     if margin:
         against = f"against {predicate.sign * margin:g} ({predicate.margin_origin})"
         detail = "; ".join(filter(None, [detail, against]))
-    evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, margin))
-    shown = _cells(sample, sample.by_cell(seeds))
-    remark = _disagreement(math.fsum(values), shown)
-    return Finding(quantity, values, evidence, len(seeds), shown, sample, detail, remark)
+
+    def weigh(data: Any) -> Evidence:
+        return exceeds(predicate.sign * data, margin)
+
+    found = _by_seed(sample, rows, values, weigh, quantity, detail)
+    return replace(found, remark=_disagreement(math.fsum(values), found.cells))
 
 
-def _sooner(
-    claim: Claim,
-    predicate: Sooner,
-    records: Sequence[Record],
-    planned: Sequence[Record],
-    label: Label,
-) -> Finding:
-    """Test the difference of log2 updates, baseline − treated: the log2 of the factor."""
-    one, margin = predicate.contrast, math.log2(predicate.factor)
-    swapped = Contrast(one.column, one.baseline, one.treated, one.baseline_where, one.treated_where)
-    differs = Differs(
+def _slower(predicate: Sooner) -> Differs:
+    """Return the difference of log2 updates, baseline − treated: the log2 of the factor."""
+    one = predicate.contrast
+    return Differs(
         metric=predicate.metric,
         where=predicate.where,
-        contrast=swapped,
+        contrast=Contrast(
+            one.column, one.baseline, one.treated, one.baseline_where, one.treated_where
+        ),
         cells=predicate.cells,
         required=predicate.required,
         sign=predicate.sign,
-        margin=margin,
+        margin=math.log2(predicate.factor),
         margin_origin=predicate.factor_origin,
     )
-    found = _compare_paces(claim, differs, records, planned, label)
-    factor = f"a factor of {student_interval(found.values).as_factor()}"
-    return replace(found, detail="; ".join(filter(None, [factor, found.detail])))
 
 
 def _compare_paces(
@@ -220,8 +215,7 @@ def _compare_paces(
     label: Label,
 ) -> Finding:
     """Test log2 updates, each trial's within the updates that all of them have."""
-    metric = predicate.metric
-    sides_taken = [where for _, where in _arms(predicate)]
+    metric, sides_taken = predicate.metric, [where for _, where in arms(predicate)]
     taking_part = [
         row
         for row in records
@@ -229,9 +223,8 @@ def _compare_paces(
     ]
     logged = restrict_together(taking_part, metric)
     logs = [{**row, metric: math.log2(row[metric])} for row in logged]
-    found = _find(replace(claim, predicate=predicate), logs, planned, label)
-    cells = predicate.along if isinstance(predicate, Grows) else predicate.cells
-    needed = [row for row in logged if row.get(cells) in found.sample.cells]
+    found = _test(predicate, gather(claim, logs, planned, label))
+    needed = [row for row in logged if row.get(found.sample.column) in found.sample.cells]
     words = []
     for where in reversed(sides_taken):
         own = [row for row in needed if matches(row, where)]
@@ -244,17 +237,6 @@ def _compare_paces(
         quantity=f"log2 of {found.quantity}",
         remark="; ".join(filter(None, [lacking, found.remark])),
     )
-
-
-def _arms(predicate: Predicate) -> list[Arm]:
-    """Return the records whose signed sum a predicate is about."""
-    match predicate:
-        case DiffersMore() | Equivalent():
-            return arms(predicate.contrast, predicate.between)
-        case Differs() | Grows():
-            return arms(predicate.contrast)
-        case _:
-            return arms()
 
 
 def _disagreement(total: float, cells: Sequence[Cell]) -> str:
@@ -272,28 +254,26 @@ def _disagreement(total: float, cells: Sequence[Cell]) -> str:
 
 
 def _grows(predicate: Grows, sample: Sample) -> Finding:
-    seeds, note = sample.complete()
-    columns, cells = sample.columns, sample.cells
-    x = np.array([_log2(cell, sample.name) for cell in cells])
+    rows, note = sample.complete()
+    x = np.array([_log2(cell, sample.name) for cell in sample.cells])
     x -= x.mean()
-    values = tuple(
-        math.fsum(x * [columns[seed][cell] for cell in cells]) / math.fsum(x * x) for seed in seeds
-    )
+    slopes = [math.fsum(x * row) / math.fsum(x * x) for row in rows]
     quantity = f"{_contrast(predicate, sample.label)}, change per doubling of {sample.name}"
-    evidence = _weigh(values, lambda data: exceeds(predicate.sign * data, 0.0))
-    shown = _cells(sample, sample.by_cell(seeds))
     detail = f"over {sample.name} = {sample.all_cells}{note}"
-    return Finding(quantity, values, evidence, len(seeds), shown, sample, detail)
+
+    def weigh(data: Any) -> Evidence:
+        return exceeds(predicate.sign * data, 0.0)
+
+    return _by_seed(sample, rows, slopes, weigh, quantity, detail)
 
 
 def _limit_near(predicate: LimitNear, sample: Sample) -> Finding:
-    seeds, note = sample.complete()
-    columns, cells = sample.columns, sample.cells
-    limits = [_limit([columns[s][cell] for cell in cells], cells, predicate) for s in seeds]
+    (rows, note), cells = sample.complete(), sample.cells
+    limits = [_limit(row, cells, predicate.threshold) for row in rows]
     # A limit of 0 is below all that was tried, and has no logarithm.
     floor = _log2(cells[0], sample.name) - 1
-    values = tuple(_log2(limit, sample.name) if limit else floor for limit in limits)
-    never_failed = sum(limit == cells[-1] for limit in limits)
+    values = [_log2(limit, sample.name) if limit else floor for limit in limits]
+    never_failed = limits.count(cells[-1])
     target = math.log2(predicate.near)
 
     def weigh(data: Any) -> Evidence:
@@ -309,48 +289,37 @@ def _limit_near(predicate: LimitNear, sample: Sample) -> Finding:
         detail += f"; a limit of 0 counts as half of {show(cells[0])}"
     if never_failed:
         detail += f"; {never_failed} of {len(limits)} seeds never fail, so their limit is unknown"
-    quantity = f"log2 of the limit in {sample.name}"
-    shown = _cells(sample, sample.by_cell(seeds))
-    return Finding(quantity, values, _weigh(values, weigh), len(seeds), shown, sample, detail)
+    return _by_seed(sample, rows, values, weigh, f"log2 of the limit in {sample.name}", detail)
 
 
-def _limit(values: list[float], cells: Sequence[Any], predicate: LimitNear) -> Any:
-    limit: Any = 0
-    for cell, value in zip(cells, values, strict=True):
-        if value < predicate.threshold:
-            break
-        limit = cell
-    return limit
+def _limit(values: Sequence[float], cells: Sequence[Any], threshold: float) -> Any:
+    """Return the last cell before the first below the threshold, or 0."""
+    held = takewhile(lambda one: one[0] >= threshold, zip(values, cells, strict=True))
+    return [0, *(cell for _, cell in held)][-1]
 
 
 def _every_trial(predicate: EveryTrial, sample: Sample) -> Finding:
-    columns = {cell: sample.at(cell) for cell in sample.cells}
-    values = tuple(value for some in columns.values() for value in some)
-    evidence = trials_near(np.array(values), predicate.values, predicate.tolerance)
-    reach = predicate.tolerance * (1 + 1e-9)
-    near = sum(min(abs(value - one) for one in predicate.values) <= reach for value in values)
-    interval = share_interval(near, len(values))
+    columns = [sample.at(cell) for cell in sample.cells]
+    values = tuple(value for some in columns for value in some)
+    away = [min(abs(value - one) for one in predicate.values) for value in values]
+    near = sum(one <= predicate.tolerance * (1 + 1e-9) for one in away)
     allowed = " or ".join(f"{one:g}" for one in predicate.values)
     detail = f"{near} of {len(values)} trials lie within {predicate.tolerance:g} of {allowed} "
     detail += f"({predicate.tolerance_origin}); furthest away: "
-    detail += f"{max(values, key=lambda value: min(abs(value - o) for o in predicate.values)):.4g}"
+    detail += f"{values[away.index(max(away))]:.4g}"
     return Finding(
         f"share of trials with {sample.label(predicate.metric)} at {allowed}",
         values,
-        evidence,
-        min(map(len, columns.values())),
+        trials_near(np.array(values), predicate.values, predicate.tolerance),
+        min(map(len, columns)),
         _cells(sample, columns),
         sample,
         detail,
-        interval=interval,
+        interval=share_interval(near, len(values)),
     )
 
 
-def _weigh(values: Sequence[float], rule: Callable[[Any], Evidence]) -> Evidence | None:
-    return rule(np.array(values)) if len(values) > 1 else None
-
-
-def _cells(sample: Sample, values: dict[Any, tuple[float, ...]]) -> tuple[Cell, ...]:
+def _cells(sample: Sample, values: Iterable[tuple[float, ...]]) -> tuple[Cell, ...]:
     return tuple(
         Cell(
             f"{sample.name} = {sample.label(cell)}",
@@ -358,7 +327,7 @@ def _cells(sample: Sample, values: dict[Any, tuple[float, ...]]) -> tuple[Cell, 
             student_interval(some),
             bootstrap_interval(some),
         )
-        for cell, some in values.items()
+        for cell, some in zip(sample.cells, values, strict=True)
     )
 
 

@@ -1,7 +1,7 @@
 """Forms of figures: points, bands, heat maps, scatter plots, factors."""
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pernn.errors import ConfigError, counted
 from pernn.lab.experiments import Columns, Contrast, Experiment, FigureLayout, names_of, pace_column
 
 from .comparing import MIN_PAIRS, Side, Sooner, compare_pace
-from .panels import Scale, is_share, log_ends, tick_log
+from .panels import Scale, is_share, log_ends, tick_log, tick_round
 from .records import Record, matches, number, paired_differences, placed, sides, sort_key
 from .statistics import Interval, rank_correlation, student_interval
 from .texts import Labels, value_of
@@ -228,7 +227,7 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
     for line in series:
         at = sorted(line.points, key=x.values.index)
         places = [x.position(value) for value in at]
-        intervals = _intervals(line, at)
+        means, low, high = _ends(_intervals(line, at))
         look = {"color": line.style["color"], "linestyle": line.style["linestyle"]}
         seeds = dict.fromkeys(seed for value in at for seed in line.points[value])
         for seed in [*seeds][:NUM_THIN]:
@@ -244,8 +243,8 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
             )
         axes.fill_between(
             places,
-            [one.low if one.bounded else one.estimate for one in intervals],
-            [one.high if one.bounded else one.estimate for one in intervals],
+            low,
+            high,
             color=look["color"],
             alpha=0.22,
             linewidth=0,
@@ -255,7 +254,7 @@ def draw_bands(axes: Axes, x: Scale, series: Sequence[Series]) -> None:
         alone = {"marker": line.style["marker"], "markersize": 4.2} if len(at) == 1 else {}
         axes.plot(
             places,
-            [one.estimate for one in intervals],
+            means,
             label=line.label or None,
             linewidth=1.5,
             zorder=3,
@@ -269,14 +268,11 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
     """Draw a line moved by `shift` steps of the axis, its trials `aside` of it."""
     at = sorted(line.points, key=x.values.index)
     intervals = _intervals(line, at)
-    reach: list[list[float]] = [[], []]
-    for interval in intervals:
-        reach[0].append(interval.estimate - interval.low if interval.bounded else 0.0)
-        reach[1].append(interval.high - interval.estimate if interval.bounded else 0.0)
+    means, low, high = _ends(intervals)
     drawn = axes.errorbar(
         [x.position(value, shift) for value in at],
-        [interval.estimate for interval in intervals],
-        yerr=[[max(length, 0.0) for length in side] for side in reach],
+        means,
+        yerr=[means - low, high - means],
         label=line.label or None,
         markersize=4.2,
         linewidth=1.3,
@@ -318,6 +314,15 @@ def _points(axes: Axes, x: Scale, line: Series, shift: float, aside: float) -> N
 
 def _intervals(line: Series, at: Sequence[Any]) -> list[Interval]:
     return [student_interval(list(line.points[value].values())) for value in at]
+
+
+def _ends(intervals: Iterable[Interval]) -> Float64[np.ndarray, "3 values"]:
+    """Return means and their bounds, the mean itself where there are none."""
+    ends = [
+        (one.estimate, one.low, one.high) if one.bounded else (one.estimate,) * 3
+        for one in intervals
+    ]
+    return np.array(ends).reshape(-1, 3).T
 
 
 RISING, DIVERGING = "viridis", "RdBu"
@@ -442,14 +447,11 @@ def draw_scatter(
                 [point.x for point in own],
                 [point.y for point in own],
                 label=label.condition(layout.lines, value),
-                color=styles[value]["color"],
-                marker=styles[value]["marker"],
-                markerfacecolor=styles[value].get("markerfacecolor", styles[value]["color"]),
-                linestyle="none",
                 markersize=3.0 if len(points) > MANY else 4.4,
                 markeredgewidth=0.8,
                 alpha=0.75,
                 zorder=3,
+                **{**styles[value], "linestyle": "none"},
             )
     axes.set_title(correlation_text(points), loc="right", fontsize=7.5, color="#555555")
     axes.grid(visible=True, axis="both")
@@ -478,8 +480,7 @@ def fit_number(axes: Axes, column: str, values: Sequence[float], base: int | Non
         axes.set_xlim(*ends)
         tick_log(axes.xaxis, ends, base)
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+        tick_round(axes.xaxis, 6, [1, 2, 2.5, 5, 10])
 
 
 def _shown(found: Interval) -> str:
@@ -516,14 +517,12 @@ def draw_factors(
         found = _factors(layout.contrast, str(layout.x), records, metric)
         shift = min(0.09, 0.4 / len(layout.metrics)) * (place - (len(layout.metrics) - 1) / 2)
         look = LINES[(place + 1) % len(LINES)]
-        factors = {at: one.interval.as_factor() for at, one in found.items()}
+        means, low, high = _ends(one.interval.as_factor() for one in found.values())
+        places = [x.position(at, shift) for at in found]
         axes.errorbar(
-            [x.position(at, shift) for at in factors],
-            [one.estimate for one in factors.values()],
-            yerr=[
-                [one.estimate - one.low for one in factors.values()],
-                [one.high - one.estimate for one in factors.values()],
-            ],
+            places,
+            means,
+            yerr=[means - low, high - means],
             label=label(metric),
             color=look["color"],
             linestyle=look["linestyle"] if x.numeric else "none",
@@ -531,10 +530,10 @@ def draw_factors(
             elinewidth=1.1,
             capsize=2.2,
         )
-        for at, one in found.items():
+        for at, mean, one in zip(places, means, found.values(), strict=True):
             axes.plot(
-                [x.position(at, shift)],
-                [factors[at].estimate],
+                [at],
+                [mean],
                 marker=_marker(one),
                 markersize=5,
                 color=look["color"],

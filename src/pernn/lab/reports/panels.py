@@ -71,34 +71,32 @@ class Scale:
     def position(self, value: Any, shift: float = 0.0) -> float:
         """Place a value, moved by `shift` steps between neighbours."""
         if self.base:
-            return float(value) * math.pow(self._factor(), shift)
-        place = float(value) if self.numeric else float(self.values.index(value))
-        return place + shift * self._step()
+            return float(value) * math.exp(shift * self._step())
+        return self._place(value) + shift * self._step()
 
     def edges(self) -> list[float]:
         """Return the borders of cells, one more than there are values.
 
         They lie halfway between neighbours, as far outside the first and the last as inside.
         """
-        places = [self.position(value) for value in self.values]
-        if self.base:
-            places = [math.log(place) for place in places]
-        gap = 2 * math.log(self.base) if self.base else 1.0
-        gaps = [right - left for left, right in pairwise(places)] or [gap]
+        places = [self._place(value) for value in self.values]
+        gaps = [right - left for left, right in pairwise(places)]
+        gaps = gaps or [2 * self._step() if self.base else 1.0]
         inside = [(left + right) / 2 for left, right in pairwise(places)]
-        found = [places[0] - gaps[0] / 2, *inside, places[-1] + gaps[-1] / 2] if places else []
+        found = [places[0] - gaps[0] / 2, *inside, places[-1] + gaps[-1] / 2]
         return [math.exp(edge) for edge in found] if self.base else found
 
-    def _factor(self) -> float:
-        """Return the mean factor between neighbours of a logarithmic axis."""
-        if len(self.values) < 2:
-            return float(self.base or 1)
-        return math.pow(self.values[-1] / self.values[0], 1 / (len(self.values) - 1))
+    def _place(self, value: Any) -> float:
+        """Return a word's place, a number or, of a logarithmic axis, its logarithm."""
+        if self.base:
+            return math.log(value)
+        return float(value) if self.numeric else float(self.values.index(value))
 
     def _step(self) -> float:
-        if not self.numeric or len(self.values) < 2:
-            return 1.0
-        return float(self.values[-1] - self.values[0]) / (len(self.values) - 1)
+        """Return the mean distance of neighbours' places."""
+        if len(self.values) < 2:
+            return math.log(self.base) if self.base else 1.0
+        return (self._place(self.values[-1]) - self._place(self.values[0])) / (len(self.values) - 1)
 
     def fit(self, axes: Axes, *, cells: bool = False) -> None:
         """Scale the horizontal axis, its ticks at values that fit.
@@ -107,8 +105,6 @@ class Scale:
             axes: Of the panel.
             cells: Whether the axis ends with the cells round the values, not some way outside.
         """
-        if not self.values:
-            return
         if self.base:
             axes.set_xscale("log", base=self.base)
         edge = 0.6 if len(self.values) > 1 else 1.0
@@ -146,8 +142,7 @@ class Scale:
             return []
         if self.is_dense:
             nbins = 7 if abs(self.values[-1]) < 10_000 else 4
-            axis.set_major_locator(MaxNLocator(nbins=nbins, steps=[1, 2, 4, 5, 8, 10]))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+            tick_round(axis, nbins, [1, 2, 4, 5, 8, 10])
             return []
         # Of numbers the others can be told; words cannot.
         shown = self.values[:: math.ceil(len(self.values) / 8) if self.numeric else 1]
@@ -158,9 +153,7 @@ class Scale:
 
     def _room(self, shown: Sequence[Any]) -> float:
         """Count how many labels of equal width the closest two ask room for."""
-        places = [self.position(value) for value in shown]
-        if self.base:
-            places = [math.log(place) for place in places]
+        places = [self._place(value) for value in shown]
         gaps = [right - left for left, right in pairwise(places)]
         return (places[-1] - places[0]) / min(gaps) + 1 if gaps else 1.0
 
@@ -279,6 +272,12 @@ def log_ends(metric: str, values: Sequence[float]) -> tuple[float, float]:
     return low / margin, high * margin
 
 
+def tick_round(axis: Axis, nbins: int, steps: list[float]) -> None:
+    """Put round numbers on a linear axis."""
+    axis.set_major_locator(MaxNLocator(nbins=nbins, steps=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
 def tick_log(axis: Axis, ends: tuple[float, float], base: int) -> None:
     """Put plain numbers on a logarithmic axis, at least two."""
     axis.set_major_locator(FixedLocator(log_ticks(*ends, base)))
@@ -306,11 +305,10 @@ def log_ticks(low: float, high: float, base: int) -> list[float]:
         found = [tick for tick in ticks if low <= tick <= high]
         if len(found) >= 3:
             return found[:: math.ceil(len(found) / 7)]
-    even = [
-        float(tick)
-        for tick in MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    ]
-    return [tick for tick in even if low <= tick <= high] if len(found) < 2 else found
+    if len(found) == 2:
+        return found
+    even = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return [float(tick) for tick in even if low <= tick <= high]
 
 
 T = TypeVar("T")

@@ -62,11 +62,10 @@ def combine(
         ConfigError: If two records compete for one place, as nothing then says which one to take.
     """
     having = [one for one in records if number(one, metric) is not None]
-    signs = [sign for sign, _ in arms]
-    found = [placed(having, columns, where) for _, where in arms]
-    keys = set(found[0]).intersection(*found[1:])
+    found = [(sign, placed(having, columns, where)) for sign, where in arms]
+    keys = set.intersection(*(set(one) for _, one in found))
     return {
-        key: math.fsum(s * one[key][metric] for s, one in zip(signs, found, strict=True))
+        key: math.fsum(sign * one[key][metric] for sign, one in found)
         for key in sorted(keys, key=lambda key: [*map(sort_key, key)])
     }
 

@@ -64,9 +64,7 @@ def scale_table(name: str) -> str:
             rows.append([label(path), *(_by_core(scale, path, label) for scale in scales)])
     rows.append(["Seeds", *(str(len({trial["seed"] for trial in scale})) for scale in scales)])
     rows.append(["Trials", *(f"{len(scale):,}" for scale in scales)])
-    return markdown_table(
-        ["", *experiment.scales], [[escape_markdown(cell) for cell in row] for row in rows]
-    )
+    return markdown_table(["", *experiment.scales], rows, escape=True)
 
 
 def _by_core(scale: Sequence[Trial], path: str, label: Labels) -> str:
@@ -197,10 +195,8 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
     """
     claims, every = count_claims(reports, list(CATALOGUE)), _core_seconds(reports)
     environments = {one.run: one.environment for report in reports for one in report.trials}
-    machines = [
-        (str(count), escape_markdown(machine))
-        for machine, count in count_machines(environments.values()).items()
-    ]
+    ran_on = count_machines(environments.values()).items()
+    machines = [(str(count), machine) for machine, count in ran_on]
     parts = {
         # The pages of the experiments are in the folder of their list.
         "experiments": markdown_table(
@@ -211,12 +207,12 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
         "scorecard": _scorecard(reports, claims, pages),
         "cost": _cost(reports),
         "spent": f"{len(every):,} runs took {_hours(every)} core-hours of CPUs.",
-        "machines": markdown_table(("trials", "ran on"), machines) if machines else "",
+        "machines": markdown_table(("trials", "ran on"), machines, escape=True) if machines else "",
     }
     for claim in claims:
         parts |= _of_verdict(claim.experiment, claim.verdict)
     for report in reports:
-        parts[f"findings {report.name}"] = findings(report, _link(pages, report))
+        parts[f"findings {report.name}"] = findings(report, link_to(report, pages))
         parts[f"means {report.name}"] = means(report)
         for verdict in report.verdicts:
             parts |= _of_verdict(report.name, verdict)
@@ -267,7 +263,8 @@ def _of_verdict(place: str, verdict: Verdict) -> dict[str, str]:
     return parts
 
 
-def _link(pages: str, report: Report) -> str:
+def link_to(report: Report, pages: str) -> str:
+    """Return a link to a sweep's page in the folder of pages."""
     return posixpath.normpath(f"{pages}/{report.name}/report.md")
 
 
@@ -309,7 +306,7 @@ def _about(report: Report, pages: str, name: str) -> tuple[str, str, str]:
     seeds = sorted({one.num_seeds for one in report.verdicts if one.interval is not None})
     num_seeds = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
     done = f"{len(report.trials):,} of {len(report.planned):,}"
-    return f"[{name}]({_link(pages, report)})", done, num_seeds
+    return f"[{name}]({link_to(report, pages)})", done, num_seeds
 
 
 def _counts(claims: Sequence[Counted]) -> str:
@@ -322,13 +319,10 @@ def _counts(claims: Sequence[Counted]) -> str:
 
 def _cost(reports: Sequence[Report]) -> str:
     """Return what the trials took; what several sweeps share counts once in the sum."""
-    rows = [
-        (escape_markdown(one.title), f"{len(one.trials):,}", _hours(_core_seconds([one])))
-        for one in reports
-    ]
+    rows = [(one.title, f"{len(one.trials):,}", _hours(_core_seconds([one]))) for one in reports]
     every = _core_seconds(reports)
     rows.append(("all, each run once", f"{len(every):,} runs", _hours(every)))
-    return markdown_table(("sweep", "trials", "core-hours"), rows)
+    return markdown_table(("sweep", "trials", "core-hours"), rows, escape=True)
 
 
 def _core_seconds(reports: Sequence[Report]) -> dict[str, float]:
@@ -344,19 +338,13 @@ def _hours(seconds: Mapping[str, float]) -> str:
 def findings(report: Report, page: str) -> str:
     """Return a sweep's judged claims as Markdown, linked to its report."""
     rows = [
-        (
-            escape_markdown(one.claim.statement),
-            escape_markdown(one.quantity),
-            escape_markdown(str(one.interval)),
-            str(one.num_seeds),
-            one.verdict,
-        )
+        (one.claim.statement, one.quantity, str(one.interval), str(one.num_seeds), one.verdict)
         for one in report.verdicts
         if one.interval is not None
     ]
     link = f"Every cell and remark: [{escape_markdown(report.title)}]({page})."
     # A registered sweep that is not finished has no verdicts.
-    return f"{markdown_table(HEAD, rows)}\n\n{link}" if rows else link
+    return f"{markdown_table(HEAD, rows, escape=True)}\n\n{link}" if rows else link
 
 
 def means(report: Report) -> str:
@@ -387,8 +375,8 @@ def means(report: Report) -> str:
         row = [*map(label, cell), *(found[cell].get(line, "–") for line in columns)]
         if contrast:
             row.append(str(student_interval(pairs)) if (pairs := differences[cell]) else "–")
-        rows.append([escape_markdown(text) for text in row])
-    return f"{label(metric)}:\n\n{markdown_table([*map(escape_markdown, head)], rows)}"
+        rows.append(row)
+    return f"{label(metric)}:\n\n{markdown_table(head, rows, escape=True)}"
 
 
 PACE_FIGURE = "vocabulary_size-small"
@@ -443,13 +431,13 @@ def _pace_tables(report: Report) -> list[str]:
         with suppress(ConfigError):  # no curves of accuracies, or no two pairs
             found = [compare_pace(first, second, level).cells for level in LEVELS]
         rows = [
-            (escape_markdown(at[0].name), str(len(at[0].differences)), *map(_factor, at))
+            (at[0].name, str(len(at[0].differences)), *map(_factor, at))
             for at in zip(*found, strict=True)
             if not all(one.nothing for one in at)
         ]
         if rows:
             title = f"### {escape_markdown(report.title)}: {escape_markdown(kind)}"
-            table = markdown_table(("cell", "n", *map(str, LEVELS)), rows)
+            table = markdown_table(("cell", "n", *map(str, LEVELS)), rows, escape=True)
             tables.append(f"{title}\n\n{table}")
     return tables
 
@@ -459,4 +447,4 @@ def _factor(one: Sooner) -> str:
         return one.nothing
     treated, baseline = one.num_never
     never = f" ({baseline}, {treated})" if treated or baseline else ""
-    return escape_markdown(f"{one.factor} {one.interval.as_factor().bounds}{never}")
+    return f"{one.factor} {one.interval.as_factor().bounds}{never}"

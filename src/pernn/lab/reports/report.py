@@ -1,7 +1,9 @@
 """Reports of sweeps: figures, tables, verdicts and one page."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,15 +45,13 @@ METRICS = (
 )
 """Metrics in the order in which `table.csv` has them beside those of the figure."""
 
-ARM = ("core.kind", "encoding.kind")
-"""Columns whose values may be parts of one's own."""
-
 MAX_LISTED = 1_000
 """Trials that a page lists; 20,000 would be a quarter of its 13 MB."""
 LONG = 60
 """Tables with more rows are folded on the page."""
 
 
+@dataclass(eq=False, repr=False)
 class Report:
     """Tables, verdicts and figures of a sweep, made when asked for.
 
@@ -74,40 +74,39 @@ class Report:
             claim.
     """
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        scale: str,
-        records: Sequence[Record],
-        planned: Sequence[RunSpec],
-        command: str,
-        notes: Sequence[str] = (),
-        *,
-        trials: Sequence[Trial] = (),
-        name: str = "",
-        changes: str = "",
-        is_restricted: bool = False,
-        registered: Registered | None = None,
-        formats: Sequence[Format] = FORMATS,
-    ) -> None:
-        self.experiment, self.scale, self.planned, self.name = experiment, scale, planned, name
-        self.records = sorted(records, key=_place(experiment))
-        self.trials, self.changes, self.formats = trials, changes, formats
-        self.is_restricted = is_restricted
-        self.command, self._registered = clean(command), registered
-        self.notes = [clean(note) for note in (*notes, *describe(trials))]
-        self.paths: tuple[Path, ...] = ()
-        layout = experiment.figure
-        self.label = Labels(experiment.labels)
+    experiment: Experiment
+    scale: str
+    records: Sequence[Record]
+    planned: Sequence[RunSpec]
+    command: str
+    notes: Sequence[str] = ()
+    _: KW_ONLY
+    trials: Sequence[Trial] = ()
+    name: str = ""
+    changes: str = ""
+    is_restricted: bool = False
+    registered: Registered | None = None
+    formats: Sequence[Format] = FORMATS
+    paths: tuple[Path, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        layout = self.experiment.figure
+        named = (layout.rows, layout.panels, layout.lines, layout.x)
+        shown = dict.fromkeys(name for columns in named for name in names_of(columns))
+        place = (*shown, "seed", "run")
+        self.records = sorted(
+            self.records, key=lambda record: [sort_key(record.get(name)) for name in place]
+        )
+        self.command = clean(self.command)
+        self.notes = [clean(note) for note in (*self.notes, *describe(self.trials))]
+        self.label = Labels(self.experiment.labels)
         # Both axes of a scatter plot are measured.
-        both = layout.form == "scatter"
-        named = (layout.rows, layout.panels, layout.lines, None if both else layout.x)
-        self.by = tuple(dict.fromkeys(name for columns in named for name in names_of(columns)))
-        self.metrics = (*layout.metrics, *names_of(layout.x)) if both else layout.metrics
+        measured = names_of(layout.x) if layout.form == "scatter" else ()
+        self.by = tuple(name for name in shown if name not in measured)
+        self.metrics = (*layout.metrics, *measured)
         self.preset = preset_of(self.records, self.label)
-        lost = sum("diverged" in record for record in records)
-        self.progress = f"{len(records):,} of {len(planned):,} trials finished"
-        if lost:
+        self.progress = f"{len(self.records):,} of {len(self.planned):,} trials finished"
+        if lost := sum("diverged" in record for record in self.records):
             self.progress += f", {lost:,} of them diverged and counted as the worst"
         if not self.is_finished:
             self.progress += ": this report is incomplete"
@@ -143,7 +142,7 @@ class Report:
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts on all claims, in the experiment's order."""
         return judge_experiment(
-            self.experiment, self.scale, self.records, self.planned, self._registered
+            self.experiment, self.scale, self.records, self.planned, self.registered
         )
 
     @cached_property
@@ -152,23 +151,22 @@ class Report:
 
         No claim is about these, so their differences, paired by seed, stand by themselves.
         """
-        arms: dict[tuple[str, str], list[Record]] = {}
+        core, encoding = "core.kind", "encoding.kind"
+        arms: dict[tuple[str, str], list[Record]] = defaultdict(list)
         for one in self.records:
-            if {*ARM} <= one.keys():
-                arms.setdefault((one[ARM[0]], one[ARM[1]]), []).append(one)
+            if {core, encoding} <= one.keys():
+                arms[one[core], one[encoding]].append(one)
         found = []
-        for (core, encoding), treated in arms.items():
-            is_own = core not in CORES.builtin or encoding not in ENCODINGS.builtin
-            plain = arms.get((core, "none"), [])
-            if encoding == "none" or not is_own or not plain:
+        for own, kind in arms:
+            if kind == "none" or (own in CORES.builtin and kind in ENCODINGS.builtin):
                 continue
             first, second = (
-                Side(self.label(kind), some, dict(zip(ARM, (core, kind), strict=True)))
-                for kind, some in ((encoding, treated), ("none", plain))
+                Side(self.label(name), arms.get((own, name), []), {core: own, encoding: name})
+                for name in (kind, "none")
             )
-            # One seed makes no pairs that could be compared.
+            # Nothing is told without the other arm, or of one seed, which makes no pairs.
             with suppress(ConfigError):
-                name = f"{self.label(core)}: {first.name} − {second.name}"
+                name = f"{self.label(own)}: {first.name} − {second.name}"
                 found.append((name, compare(first, second, self.metrics[0])))
         return found
 
@@ -275,24 +273,13 @@ class Report:
 
     def markdown(self, form: Format) -> str:
         """Return the page's content in Markdown, with figures in a format."""
-        safe = escape_markdown
-        judged_first = sorted(self.verdicts, key=lambda verdict: verdict.verdict == "not run")
-        lines = [
-            f"# {safe(self.experiment.question)}",
-            " · ".join(safe(part) for part in self.about()),
-            f"**{self.progress}**",
-            "## Claims",
-            "\n".join(map(_bullet, judged_first)) or "None.",
-            "## Means over trials",
-            self.table().rstrip(),
-            f"![The figure of the same values](figure.{form})",
-            *(one.markdown(form) for one in self.further),
-            "## How to repeat this",
-            f"    {self.command}",
-            safe(self.figure.footer),
-            *(safe(note) for note in self.notes),
-        ]
-        return "\n\n".join(lines) + "\n"
+        return fill_template(
+            "report.md.jinja",
+            sum=self,
+            marks=MARKS,
+            judged_first=sorted(self.verdicts, key=lambda one: one.verdict == "not run"),
+            form=form,
+        )
 
     def table(self) -> str:
         """Return the means in Markdown, with a caption."""
@@ -322,25 +309,6 @@ class Report:
         ]
 
 
-def _bullet(verdict: Verdict) -> str:
-    text = f"- {MARKS[verdict.verdict]} **{verdict.verdict}**: "
-    text += escape_markdown(f"{verdict.claim.statement} ({verdict.claim.cited})")
-    found = [verdict.sensitivity, verdict.detail, verdict.remark]
-    if verdict.interval is not None:
-        estimate = f"{verdict.quantity}: {verdict.interval.shown}"
-        found.insert(0, estimate + verdict.intervals)
-    if verdict.claim.paper_value is not None:
-        found.append(f"the paper's own: {verdict.claim.paper_value}")
-    text += f"\n  {escape_markdown('; '.join(filter(None, found)))}"
-    cells = verdict.cells if len(verdict.cells) > 1 else ()
-    for cell in cells:
-        line = f"{cell.name}: {cell.interval}"
-        if cell.interval.bounded:
-            line += f", bootstrap {cell.bootstrap.bounds}, n = {cell.num_seeds}"
-        text += f"\n    - {escape_markdown(line)}"
-    return text
-
-
 def write_report(
     experiment: Experiment,
     scale: str,
@@ -368,10 +336,3 @@ def write_report(
     report = Report(experiment, scale, records, planned, command, notes, **how)
     report.write(directory)
     return report
-
-
-def _place(experiment: Experiment) -> Any:
-    layout = experiment.figure
-    named = (layout.rows, layout.panels, layout.lines, layout.x, "seed", "run")
-    columns = [name for some in named for name in names_of(some)]
-    return lambda record: [sort_key(record.get(column)) for column in columns]

@@ -7,7 +7,7 @@ from typing import Any
 
 from pernn.errors import counted
 from pernn.lab.config import is_kind
-from pernn.lab.experiments import Cells, Choice, Claim, Contrast, Where
+from pernn.lab.experiments import Cells, Choice, Claim, Grows, LimitNear, Predicate, Where
 from pernn.lab.trials import is_setting, unroll
 
 from .records import Arm, Record, combine, matches, number, settings_of, sides, sort_key
@@ -30,7 +30,7 @@ class Sample:
     Attributes:
         columns: Seed → cell → value; a difference if the predicate compares.
         cells: Those that are needed, in order; every one has a seed.
-        name: Column whose values they are, as it is displayed.
+        column: What makes the cells.
         num_diverged: Trials among them that diverged, and count as the worst.
         num_missing: Planned trials that are not finished.
         label: Column or value → how it is displayed.
@@ -38,30 +38,31 @@ class Sample:
 
     columns: Columns
     cells: tuple[Any, ...]
-    name: str
+    column: str
     num_diverged: int
     num_missing: int
     label: Label
 
-    def complete(self) -> tuple[list[Any], str]:
+    def complete(self) -> tuple[list[list[float]], str]:
         """Choose the seeds that have every cell.
 
         Returns:
-            Seeds, and a note on what was left out.
+            Their values, a row per seed and a column per cell, and a note on what was left out.
 
         Raises:
             NotRunError: If no seed has all cells.
         """
-        seeds = [seed for seed, column in self.columns.items() if column.keys() >= {*self.cells}]
-        if not seeds:
+        found = [one for one in self.columns.values() if one.keys() >= {*self.cells}]
+        if not found:
             raise NotRunError(f"no seed has all of {self.name} = {self.all_cells}")
-        left_out = len(self.columns) - len(seeds)
+        left_out = len(self.columns) - len(found)
         note = f"; {counted(left_out, 'unfinished seed')} left out" if left_out else ""
-        return seeds, note
+        return [[one[cell] for cell in self.cells] for one in found], note
 
-    def by_cell(self, seeds: Sequence[Any]) -> dict[Any, tuple[float, ...]]:
-        """Return values by cell of seeds that have them all."""
-        return {cell: tuple(self.columns[seed][cell] for seed in seeds) for cell in self.cells}
+    @property
+    def name(self) -> str:
+        """The column that makes the cells, as it is displayed."""
+        return self.label(self.column)
 
     @property
     def all_cells(self) -> str:
@@ -73,14 +74,14 @@ class Sample:
         return tuple(column[cell] for column in self.columns.values() if cell in column)
 
 
-def arms(*contrasts: Contrast | None) -> list[Arm]:
+def arms(predicate: Predicate) -> list[Arm]:
     """Return the records whose signed sum a predicate is about.
 
     One contrast is a difference, two are a difference of differences, none is the metric itself.
     """
     found: list[Arm] = [(1, {})]
-    for contrast in contrasts:
-        if contrast is not None:
+    for name in ("contrast", "between"):
+        if contrast := getattr(predicate, name, None):
             found = [
                 (sign * own, {**where, **also})
                 for own, also in sides(contrast)
@@ -90,21 +91,12 @@ def arms(*contrasts: Contrast | None) -> list[Arm]:
 
 
 def gather(
-    claim: Claim,
-    cells: str,
-    required: Cells,
-    taking_part: Sequence[Arm],
-    records: Sequence[Record],
-    planned: Sequence[Record],
-    label: Label,
+    claim: Claim, records: Sequence[Record], planned: Sequence[Record], label: Label
 ) -> Sample:
     """Sort a claim's values by seed and cell.
 
     Args:
         claim: What is claimed.
-        cells: Column that makes the cells.
-        required: Cells that must be there.
-        taking_part: From `arms`.
         records: Finished trials.
         planned: Settings of all trials of the sweep, flat; none if nobody knows.
         label: Column or value → how it is displayed.
@@ -112,9 +104,11 @@ def gather(
     Raises:
         ConfigError: If two records compete for one place.
         CorruptError: If the claim's table is malformed.
-        NotRunError: If a cell has no value.
+        NotRunError: If a cell has no value, or there is but one where a trend needs two.
     """
-    metric, where = claim.predicate.metric, claim.predicate.where
+    predicate, taking_part = claim.predicate, arms(claim.predicate)
+    metric, where = predicate.metric, predicate.where
+    cells = predicate.along if isinstance(predicate, Grows | LimitNear) else predicate.cells
     rows = unroll(records, claim.table)
     if records and not rows:
         raise NotRunError(f"no finished trial has a table {claim.table!r}")
@@ -130,7 +124,7 @@ def gather(
         columns.setdefault(seed, {})[cell] = value
     seen = {cell for column in columns.values() for cell in column}
     plan = _planned(planned, where, taking_part, is_table=claim.table is not None)
-    needed = _required(cells, required, seen, plan)
+    needed = _required(cells, predicate.required, seen, plan)
     absent = [cell for cell in needed if cell not in seen]
     if absent or not needed:
         named = (", ".join(map(label, arm.values())) for _, arm in taking_part)
@@ -138,6 +132,9 @@ def gather(
         if not needed:
             raise NotRunError(f"nothing finished or planned has {what} at any {label(cells)}")
         raise NotRunError(f"needs {what} at {label(cells)} = {show_all(absent, label)}")
+    if isinstance(predicate, Grows | LimitNear) and len(needed) < 2:
+        found = show_all(needed, label)
+        raise NotRunError(f"needs at least 2 values of {label(cells)}, found {found}")
     used = {
         row.get("run"): "diverged" in row
         for _, arm in taking_part
@@ -148,7 +145,7 @@ def gather(
         one.get("run") for some in plan for one in some if one.get(cells, needed[0]) in needed
     }
     num_missing = len(expected - used.keys())
-    return Sample(columns, needed, label(cells), sum(used.values()), num_missing, label)
+    return Sample(columns, needed, cells, sum(used.values()), num_missing, label)
 
 
 def _planned(

@@ -23,7 +23,7 @@ from pernn.lab.trials import (
 
 from .records import Record, number, placed, sort_key
 from .statistics import Interval, bootstrap_interval, student_interval
-from .texts import clean, csv_cell, escape_markdown, markdown_table
+from .texts import clean, csv_cell, markdown_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,8 +109,8 @@ def _place(item: tuple[tuple[Any, ...], Record]) -> list[Any]:
 
 
 def _measure(group: Mapping[Any, Record], metric: str) -> Measured | None:
-    found = {seed: number(record, metric) for seed, record in group.items()}
-    values = {seed: value for seed, value in found.items() if value is not None}
+    found = ((seed, number(record, metric)) for seed, record in group.items())
+    values = {seed: value for seed, value in found if value is not None}
     if not values:
         return None
     data = list(values.values())
@@ -127,19 +127,16 @@ def to_csv(rows: Sequence[Row], metrics: Sequence[str]) -> str:
     Returns:
         CSV text with a header line; without bounds where there is one seed only.
     """
-    by = list(rows[0].condition) if rows else []
+    by = rows[0].condition if rows else {}
     bounds = ("mean", "low", "high", "t_low", "t_high", "values")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     named = [f"{metric}.{bound}" for metric in metrics for bound in bounds]
-    about = ("num_seeds", "num_parameters", "preset")
-    writer.writerow([*map(_cell, by), *about, *map(_cell, named)])
+    lines: list[list[Any]] = [[*by, "num_seeds", "num_parameters", "preset", *named]]
     for row in rows:
-        line: list[Any] = [*row.condition.values(), row.num_seeds]
+        line = [*row.condition.values(), row.num_seeds]
         line += [" ".join(map(str, row.num_parameters)), " ".join(row.presets)]
-        for metric in metrics:
-            line += _csv_bounds(row.metrics.get(metric))
-        writer.writerow([_cell(value) for value in line])
+        lines.append(line + [x for one in metrics for x in _csv_bounds(row.metrics.get(one))])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(map(_cell, line) for line in lines)
     return text.getvalue()
 
 
@@ -171,19 +168,17 @@ def to_markdown(
     """
     if not rows:
         return "No finished trials yet.\n"
-    columns = map(label, rows[0].condition)
-    head = [*columns, "n", "Parameters", *map(label, metrics)]
+    head = [*map(label, rows[0].condition), "n", "Parameters", *map(label, metrics)]
     cells = [
         [
-            *(label(value) for value in row.condition.values()),
+            *map(label, row.condition.values()),
             str(row.num_seeds),
             row.size(label),
             *(str(row.metrics[one].student) if one in row.metrics else "–" for one in metrics),
         ]
         for row in rows
     ]
-    safe = [[escape_markdown(cell) for cell in line] for line in (head, *cells)]
-    return markdown_table(safe[0], safe[1:]) + "\n"
+    return markdown_table(head, cells, escape=True) + "\n"
 
 
 Records = Sequence[dict[str, Any]]

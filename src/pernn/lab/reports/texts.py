@@ -47,9 +47,20 @@ def escape_markdown(text: str) -> str:
     return "".join(f"\\{sign}" if sign in "\\`*[]|" else sign for sign in text)
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table of cells that are escaped already."""
-    lines = (head, ("---",) * len(head), *rows)
+def markdown_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, escape: bool = False
+) -> str:
+    """Return a Markdown table.
+
+    Args:
+        head: Names of the columns.
+        rows: As many cells each.
+        escape: Whether cells are plain text, else they are Markdown already.
+    """
+    lines = [head, *rows]
+    if escape:
+        lines = [[escape_markdown(cell) for cell in line] for line in lines]
+    lines.insert(1, ["---"] * len(head))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -61,20 +72,23 @@ def resource(name: str) -> str:
 def fill_template(
     name: str, filters: Mapping[str, Callable[[Any], str]] | None = None, /, **values: Any
 ) -> str:
-    """Return a page made from a template, every value escaped.
+    """Return a page made from a template, every value of HTML escaped.
 
     Args:
         name: The template's file.
-        filters: Functions of text that it calls, by name.
+        filters: Functions of text that it calls, by name, beside `markdown`, which escapes.
         values: What it asks for beside `style`.
     """
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=name.endswith(".html.jinja"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.filters |= filters or {}
+    environment.filters |= {"markdown": escape_markdown, **(filters or {})}
     style = Markup(resource("page.css"))  # noqa: S704
     return environment.from_string(resource(name)).render(style=style, **values)
 
