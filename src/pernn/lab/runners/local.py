@@ -108,16 +108,9 @@ class _Pool:
             free = set(range(len(self.places) + 1)) - {*self.places.values()}
             self.places[worker] = min(free)
         self.trials[worker] = spec.fingerprint()
-        request = make_request(
-            spec,
-            root,
-            device=self.runner.device,
-            threads=threads,
-            expired=expired,
-            worker=self.places[worker],
-            num_workers=self.most,
-        )
-        worker.send(request)
+        how = {"device": self.runner.device, "threads": threads}
+        place = {"worker": self.places[worker], "num_workers": self.most}
+        worker.send(make_request(spec, root, expired=expired, **how, **place))
 
     def look(self) -> None:
         """Take the next event, if it comes before limits are due."""
