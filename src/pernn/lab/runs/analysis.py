@@ -133,15 +133,9 @@ class Anatomy:
         batch, length = self.batch, self.inputs.shape[1]
         found = self._errors(model)
         generator = torch.Generator().manual_seed(int(self.stream.words(0, 1, lane=1)[0] >> 1))
-        noisy = [
-            np.mean(
-                [
-                    self._errors(perturb(model, share, generator)).accuracy
-                    for _ in range(NOISE_DRAWS)
-                ]
-            )
-            for share in self.config.noise
-        ]
+        shares = np.repeat(self.config.noise, NOISE_DRAWS).tolist()
+        drawn = [self._errors(perturb(model, share, generator)).accuracy for share in shares]
+        noisy = np.reshape(drawn, (-1, NOISE_DRAWS)).mean(axis=1)
         with torch.no_grad():
             tokens = torch.from_numpy(batch.tokens).to(self.device)
             gates = model.project(tokens, batch.num_queries)
@@ -166,7 +160,7 @@ class Anatomy:
             "errors": tabulate_errors(found),
             "noise": {
                 "noise": [*self.config.noise],
-                "loss": [float(found.accuracy - accuracy) for accuracy in noisy],
+                "loss": (found.accuracy - noisy).tolist(),
             },
             "tokens": tokens_read,
             "time": time_read,
