@@ -164,14 +164,12 @@ def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Tri
     spec = None if result is None else directory.read_spec()
     if result is None or spec is None:
         return None
-    environment: dict[str, Any] = {}
-    curves: dict[str, list[Any]] | None = None
+    trial = Trial(run, spec, result, {}, {}, root=root, is_damaged=True)
     with naming_damage(on_warning):
-        environment = directory.read_environment() or {}
+        trial = replace(trial, environment=directory.read_environment() or {})
     with naming_damage(on_warning):
-        curves = _thinned(directory.metrics())
-    damaged = curves is None
-    return Trial(run, spec, result, environment, curves or {}, root=root, is_damaged=damaged)
+        return replace(trial, curves=_thinned(directory.metrics()), is_damaged=False)
+    return trial
 
 
 def gather(

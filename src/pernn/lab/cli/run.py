@@ -154,7 +154,8 @@ def retry(
     plan = reload_plan(results, sweep)
     if run is not None and run not in plan.specs:
         raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
-    wanted = [run] if run is not None else plan.find_failed(results)
+    lost = (one for one in plan.specs if read_status(results, one).state == "failed")
+    wanted = [*lost] if run is None else [run]
     if not wanted:
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
         return 0

@@ -143,8 +143,9 @@ class _Pool:
         absent, self.looked = now - self.looked > ABSENT_SECONDS, now
         for worker in self.trials:
             if absent:
-                worker.reset_heartbeat()
-            elif worker.silent_seconds > self.silence:
+                # Its silence counts from now on.
+                worker.heard = max(worker.heard, now)
+            elif now - worker.heard > self.silence:
                 worker.kill()
 
     def _handle_dead(self, worker: Child) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import LeaseWatch, RunDirectory, is_done
@@ -198,15 +198,12 @@ class InlineRunner:
             KeyboardInterrupt: After a signal, when the update is finished and checkpointed.
         """
         schedule = Schedule(specs, root, self.limits, on_event)
-        go_on = schedule.should_continue
-        how: dict[str, Any] = {"device": self.device, "threads": self.threads}
+        go_on, how = schedule.should_continue, {"device": self.device, "threads": self.threads}
         with deferred_interrupt(schedule.interrupted):
             while schedule.has_more() and go_on():
                 if trial := schedule.next():
                     spec, expired = trial
-                    end = run_trial(
-                        spec, root, on_event, should_continue=go_on, expired=expired, **how
-                    )
+                    end = run_trial(spec, root, on_event, go_on, expired=expired, **how)
                     # A trial that was told to stop has done so; it is not to be started again.
                     schedule.stopping = not go_on()
                     schedule.end(end)
