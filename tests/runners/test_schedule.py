@@ -118,7 +118,7 @@ def test_a_lease_that_was_not_seen_to_expire_is_not_taken(
     monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
     with OtherHost(RunDirectory(tmp_path, SPEC.fingerprint()), monkeypatch):
         begun = time.monotonic()
-        end = run_trial(SPEC, tmp_path, Ear(), device="cpu", threads=1, expired={})
+        end = run_trial(SPEC, tmp_path, Ear(), lambda: True, device="cpu", threads=1, expired={})
     assert (end.state, end.elsewhere) == ("running", True)
     # A lease beats every ten seconds: nobody waited for it.
     assert time.monotonic() - begun < 5

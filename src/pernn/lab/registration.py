@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -164,16 +165,8 @@ def _register(one: _Experiment, content: _PlanFile) -> tuple[Plan, RegisteredSwe
         )
         for claim, family, is_tested in zip(claims, primary, tested, strict=True)
     }
-    sweep = plan.sweep
-    return plan, RegisteredSweep(
-        name=sweep.name,
-        experiment=sweep.experiment,
-        scale=sweep.scale,
-        overrides=dict(sweep.overrides),
-        rule=rule,
-        runs=tuple(sweep.runs),
-        claims=registered,
-    )
+    more = {"runs": tuple(plan.sweep.runs), "rule": rule, "claims": registered}
+    return plan, RegisteredSweep(**asdict(plan.sweep) | more)
 
 
 def _seen(claim: Claim, count: int, num_judged: int) -> float | None:

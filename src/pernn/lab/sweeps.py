@@ -35,7 +35,6 @@ from pernn.lab.store import (
     is_done,
     is_pause_requested,
     read_json,
-    read_status,
     require_writable,
     save_sweep,
     sweep_directory,
@@ -182,7 +181,8 @@ def run_sweep(
         prepare(wanted)
     save_plan(root, plan)
     withdraw_pause(root, name)
-    for change in plan.changes(root):
+    done = {run: spec for run, spec in plan.specs.items() if is_done(root, run)}
+    for change in changed_parts(done, root):
         on_warning(change)
     if taken := sum(not is_done(root, run) for run in plan.published):
         say(
@@ -318,14 +318,6 @@ class Plan:
         found = [self.specs[run] for run in runs if run in self.specs and not is_done(root, run)]
         return sorted(found, key=lambda one: one.seed)
 
-    def changes(self, root: Path) -> list[str]:
-        """Return a line per part whose code has changed since."""
-        return changed_parts({r: s for r, s in self.specs.items() if is_done(root, r)}, root)
-
-    def find_failed(self, root: Path) -> list[str]:
-        """Return the runs whose last attempt failed."""
-        return [run for run in self.specs if read_status(root, run).state == "failed"]
-
     def summary(self, root: Path, report: "Report") -> dict[str, Any]:
         """Return how it stands, as plain values."""
         return {
@@ -394,9 +386,8 @@ def repeat_command(sweep: Sweep) -> str:
         return "pernn train RUN/spec.json"
     words = ["pernn", "run", sweep.experiment, "--scale", sweep.scale]
     for path, value in sweep.overrides.items():
-        option, name = {ADDED: ("--add", path[1:]), TUNED: ("--tune", path[1:])}.get(
-            path[0], ("--set", path)
-        )
+        option = {ADDED: "--add", TUNED: "--tune"}.get(path[0], "--set")
+        name = path if option == "--set" else path[1:]
         words += [option, f"{name}={in_words(value)}"]
     return shlex.join(words)
 

@@ -164,14 +164,12 @@ def read_trial(root: Path, run: str, on_warning: OnWarning | None = None) -> Tri
     spec = None if result is None else directory.read_spec()
     if result is None or spec is None:
         return None
-    environment: dict[str, Any] = {}
-    curves: dict[str, list[Any]] | None = None
+    trial = Trial(run, spec, result, {}, {}, root=root, is_damaged=True)
     with naming_damage(on_warning):
-        environment = directory.read_environment() or {}
+        trial = replace(trial, environment=directory.read_environment() or {})
     with naming_damage(on_warning):
-        curves = _thinned(directory.metrics())
-    damaged = curves is None
-    return Trial(run, spec, result, environment, curves or {}, root=root, is_damaged=damaged)
+        return replace(trial, curves=_thinned(directory.metrics()), is_damaged=False)
+    return trial
 
 
 def gather(
@@ -298,10 +296,8 @@ def publish(root: Path, sweep: Sweep, folder: Path) -> Publication:
                 one = read_trial(root, run)
                 if one is None:
                     raise CorruptError(f"{RunDirectory(root, run).path}: its spec is missing")  # noqa: TRY301
-                seconds = {
-                    stage: _core_seconds(RunDirectory(root, stage), one if stage == run else None)
-                    for stage in with_stages(root, [run])
-                }
+                stages = with_stages(root, [run])
+                seconds = {stage: _core_seconds(RunDirectory(root, stage)) for stage in stages}
                 there[run] = replace(one, core_seconds=seconds)
                 fates[run] = "published"
             except CorruptError as error:
@@ -324,7 +320,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _core_seconds(directory: RunDirectory, trial: Trial | None) -> float:
+def _core_seconds(directory: RunDirectory) -> float:
     """Add up the time between starts and ends in a run's journal, times its threads."""
     total, begun = 0.0, None
     for line in directory.read_journal():
@@ -334,8 +330,7 @@ def _core_seconds(directory: RunDirectory, trial: Trial | None) -> float:
                 begun = now
             elif line["event"] in ("stopped", "finished", "diverged") and begun is not None:
                 total, begun = total + now - begun, None
-    environment = directory.read_environment() if trial is None else trial.environment
-    threads = (environment or {}).get("threads", 1)
+    threads = (directory.read_environment() or {}).get("threads", 1)
     if not isinstance(threads, int):
         raise CorruptError(f"{directory.path}: environment.json does not say how many threads")
     return round(total * threads, 3)

@@ -1,7 +1,7 @@
 """`pernn prepare`, `prune`, `sample`, `errors` and `analyze`: texts, and what runs hold."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -256,15 +256,7 @@ def analyze(
     config = StabilityAnalysis(
         num_per_condition=pairs, source_step=source_step, map_per_condition=map_pairs
     )
-    tables = analyse_run(
-        run,
-        config,
-        device=device,
-        threads=threads,
-        watch=lambda lines, count: track(
-            lines, "Analysing checkpoints", count, console=Console(stderr=True)
-        ),
-    )
+    tables = analyse_run(run, config, device=device, threads=threads, watch=_watch)
     rows = [
         {"table": name, **dict(zip(table, values, strict=True))}
         for name, table in tables.items()
@@ -278,6 +270,10 @@ def analyze(
     _print_stability(tables["gradient_stability"])
     if output is not None:
         typer.echo(f"{len(rows)} rows written to {output}")
+
+
+def _watch(lines: Iterable[Any], count: int) -> Iterable[Any]:
+    return track(lines, "Analysing checkpoints", count, console=Console(stderr=True))
 
 
 def _print_stability(table: dict[str, list[Any]]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +31,7 @@ from pernn.lab.cores import CORES
 from pernn.lab.encodings import ENCODINGS
 from pernn.lab.experiments import CATALOGUE, experiment_names, registered
 from pernn.lab.lookup import label_run, label_trials, look_at_sweeps
-from pernn.lab.runs import Estimate, RunSpec, estimate
+from pernn.lab.runs import Estimate, RunSpec, describe_versions, estimate
 from pernn.lab.store import (
     Progress,
     RunStatus,
@@ -79,24 +79,15 @@ def list_experiments(as_json: Json = False) -> None:
 
     Example: pernn list --json
     """
-    rows = [
-        {"name": name, "question": entry.question, "source": entry.source}
-        for name, entry in CATALOGUE.items()
-    ]
-    rows += [
-        {"name": name, "question": "", "source": point.value}
-        for name, point in registered().items()
-    ]
+    found = [(name, entry.question, entry.source) for name, entry in CATALOGUE.items()]
+    found += [(name, "", point.value) for name, point in registered().items()]
     if as_json:
-        print_json(rows)
+        keys = ("name", "question", "source")
+        print_json([dict(zip(keys, one, strict=True)) for one in found])
         return
     console = Console()
-    console.print(
-        framed(
-            ["Experiment", "Question"],
-            [(row["name"], row["question"] or row["source"]) for row in rows],
-        )
-    )
+    rows = [(name, question or source) for name, question, source in found]
+    console.print(framed(["Experiment", "Question"], rows))
     for title, kinds in (("Tasks", TASKS), ("Cores", CORES), ("Encodings", ENCODINGS)):
         console.print(f"{title}: {', '.join(kinds.names())}")
     console.print("More of each:  pernn show EXPERIMENT,  pernn show TASK --sample 3")
@@ -404,10 +395,7 @@ def _packages() -> list[Finding]:
         if extra in OTHERS or (name in found and extra != name):
             continue
         remedy = install_command(extra) if extra else f"pip install {name}"
-        try:
-            seen = version(name)
-        except PackageNotFoundError:
-            seen = ""
+        seen = describe_versions((name,))[name] or ""
         found[name] = Finding(f"package {name}", bool(seen), seen, extra is None, remedy)
     return [*found.values()]
 

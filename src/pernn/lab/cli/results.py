@@ -307,9 +307,7 @@ def publish(
 
 
 def evidence(
-    to: Path = Path("docs/evidence"),
-    fill: list[Path] | None = None,
-    jobs: Drawers = None,
+    to: Path = Path("docs/evidence"), fill: list[Path] | None = None, jobs: Drawers = None
 ) -> int:
     """Rebuild all figures, tables, verdicts and pages from published trials, without training.
 

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +13,12 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
 from typer import Argument, Option
 
-from pernn.errors import ConfigError, StoreError, one_line, show_time
+from pernn.errors import ConfigError, one_line, show_time
 from pernn.kernels import may_compile_first
 from pernn.lab.experiments import SINGLE
 from pernn.lab.lookup import list_single_runs, reload_plan
@@ -34,7 +33,7 @@ from pernn.lab.store import (
     read_status,
     request_pause,
 )
-from pernn.lab.sweeps import Plan, SweepResult, plan_sweep, run_sweep
+from pernn.lab.sweeps import Plan, plan_sweep, run_sweep
 
 from .options import (
     LEFT_EARLY,
@@ -155,7 +154,8 @@ def retry(
     plan = reload_plan(results, sweep)
     if run is not None and run not in plan.specs:
         raise ConfigError(f"{run[:40]!r} is no trial of {sweep}: see `pernn status {sweep}`")
-    wanted = [run] if run is not None else plan.find_failed(results)
+    lost = (one for one in plan.specs if read_status(results, one).state == "failed")
+    wanted = [*lost] if run is None else [run]
     if not wanted:
         typer.echo(f"No trial of {sweep} has failed: nothing to do.", err=as_json)
         return 0
@@ -234,7 +234,14 @@ def carry_out(
         on_warning=warn,
         anew=as_json,
     )
-    _show(found, root, console, as_json=as_json)
+    if as_json and found.report is not None:
+        print_json(found.plan.summary(root, found.report))
+    else:
+        if found.verdicts:
+            from .terminal import print_verdicts
+
+            print_verdicts(found.verdicts, console, brief=True)
+        console.print(one_line(f"Report: {found.page}"), soft_wrap=True, markup=False)
     if found.stopped:
         plan = found.plan
         finished = sum(plan.is_finished(root, run) for run in plan.specs)
@@ -244,17 +251,6 @@ def carry_out(
         )
     lost = left_out(found.damage)
     return failure_status(found.failures) or lost or (LEFT_EARLY if found.stopped else 0)
-
-
-def _show(found: SweepResult, root: Path, console: Console, *, as_json: bool) -> None:
-    if as_json and found.report is not None:
-        print_json(found.plan.summary(root, found.report))
-        return
-    if found.report is not None:
-        from .terminal import print_verdicts
-
-        print_verdicts(found.verdicts, console, brief=True)
-    console.print(one_line(f"Report: {found.page}"), soft_wrap=True, markup=False)
 
 
 def _check(specs: Sequence[RunSpec], root: Path, launch: Launch, console: Console) -> None:
@@ -281,21 +277,17 @@ def _check(specs: Sequence[RunSpec], root: Path, launch: Launch, console: Consol
 
 
 class Tally:
-    """Count of trials' events, shown as bars on a terminal, else lines."""
+    """Count of trials' events, shown as bars, or as lines without them."""
 
-    def __init__(self, specs: Sequence[RunSpec], root: Path, progress: Progress | None) -> None:
+    def __init__(self, specs: Sequence[RunSpec], root: Path, progress: Progress) -> None:
         self.specs = {spec.fingerprint(): spec for spec in specs}
-        self.updates = {run: _last_checkpoint(RunDirectory(root, run)) for run in self.specs}
+        self.updates = {run: read_status(root, run).update for run in self.specs}
         self.first = sum(self.updates.values())
         self.total = sum(spec.num_updates for spec in specs)
         self.ended: dict[str, TrialEvent] = {}
         self.begun, self.progress = time.monotonic(), progress
-        self.bars: dict[str, TaskID] = {}
-        if progress is not None:
-            label = f"[bold]all {len(specs)} trials"
-            self.bars[""] = progress.add_task(
-                label, total=self.total, completed=self.first, left=""
-            )
+        label, done = f"[bold]all {len(specs)} trials", self.first
+        self.bars = {"": progress.add_task(label, total=self.total, completed=done, left="")}
 
     @property
     def failures(self) -> list[TrialEvent]:
@@ -316,20 +308,18 @@ class Tally:
             self.ended[run] = event
         if event.state == "finished":
             self.updates[run] = spec.num_updates
-        if self.progress is not None:
-            self._move_bars(event, self.progress)
+        left = show_time(self.seconds_left())
+        self._move_bars(event, left)
         if event.is_warning:
             typer.echo(f"warning: {spec.label}: {event.message}", err=True)
-        elif event.message or (self.progress is None and (event.is_end or event.elsewhere)):
-            left = show_time(self.seconds_left())
+        elif event.message or (self.progress.disable and (event.is_end or event.elsewhere)):
             left = left and f", {left} left"
             reason = f": {event.message}" if event.message else ""
             count = f"[{len(self.ended)}/{len(self.specs)}]"
             typer.echo(f"{count} {event.state}: {spec.label}{reason}{left}", err=True)
 
-    def _move_bars(self, event: TrialEvent, progress: Progress) -> None:
-        run, spec, bars = event.run, self.specs[event.run], self.bars
-        left = show_time(self.seconds_left())
+    def _move_bars(self, event: TrialEvent, left: str) -> None:
+        run, spec, bars, progress = event.run, self.specs[event.run], self.bars, self.progress
         progress.update(bars[""], completed=sum(self.updates.values()), left=left)
         if event.state == "running" and not event.elsewhere and run not in bars:
             bars[run] = progress.add_task(spec.label, total=spec.num_updates, left="")
@@ -339,20 +329,12 @@ class Tally:
             progress.remove_task(bars.pop(run))
 
 
-def _last_checkpoint(run: RunDirectory) -> int:
-    """Return the update that a run goes on from."""
-    with suppress(StoreError):
-        return max(run.checkpoints.updates(), default=0)
-    return 0
-
-
 @contextmanager
 def showing(specs: Sequence[RunSpec], root: Path, console: Console) -> Iterator[Tally]:
     """Show progress while the block runs, of events that it is given."""
-    if not console.is_terminal:
-        yield Tally(specs, root, None)
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     more = (TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, *more, console=console) as progress:
+    progress = Progress(*columns, *more, console=console, disable=not console.is_terminal)
+    # Older versions of rich end also those that it does not show with an empty line.
+    with nullcontext() if progress.disable else progress:
         yield Tally(specs, root, progress)

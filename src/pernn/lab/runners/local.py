@@ -108,16 +108,9 @@ class _Pool:
             free = set(range(len(self.places) + 1)) - {*self.places.values()}
             self.places[worker] = min(free)
         self.trials[worker] = spec.fingerprint()
-        request = make_request(
-            spec,
-            root,
-            device=self.runner.device,
-            threads=threads,
-            expired=expired,
-            worker=self.places[worker],
-            num_workers=self.most,
-        )
-        worker.send(request)
+        how = {"device": self.runner.device, "threads": threads}
+        place = {"worker": self.places[worker], "num_workers": self.most}
+        worker.send(make_request(spec, root, expired=expired, **how, **place))
 
     def look(self) -> None:
         """Take the next event, if it comes before limits are due."""
@@ -150,8 +143,9 @@ class _Pool:
         absent, self.looked = now - self.looked > ABSENT_SECONDS, now
         for worker in self.trials:
             if absent:
-                worker.reset_heartbeat()
-            elif worker.silent_seconds > self.silence:
+                # Its silence counts from now on.
+                worker.heard = max(worker.heard, now)
+            elif now - worker.heard > self.silence:
                 worker.kill()
 
     def _handle_dead(self, worker: Child) -> None:

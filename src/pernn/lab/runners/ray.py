@@ -132,17 +132,11 @@ class _Cluster:
 
     def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
         """Send a trial to the cluster."""
-        gpus, threads = self.runner.gpus_per_trial, self.runner.threads
-        self.child.send(
-            make_request(
-                spec,
-                self.schedule.root,
-                device="cuda" if gpus else "cpu",
-                threads=threads,
-                expired=expired,
-                gpu_share=gpus or 1.0,
-            )
-        )
+        gpus = self.runner.gpus_per_trial
+        how = {"device": "cuda" if gpus else "cpu", "threads": self.runner.threads}
+        share = gpus or 1.0
+        request = make_request(spec, self.schedule.root, expired=expired, gpu_share=share, **how)
+        self.child.send(request)
 
     def look(self) -> None:
         """Take the next event, if it comes before limits are due."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, current_thread, main_thread
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter
@@ -212,20 +212,20 @@ def run_request(
         # A part of another package, or a GPU, that the driver has and this process has not.
         return _failure(request["run"], root, error)
     more = {name: request[name] for name in ("threads", "expired")}
-    return run_trial(spec, root, on_event, should_continue=should_continue, device=device, **more)
+    return run_trial(spec, root, on_event, should_continue, device=device, **more)
 
 
 def run_trial(
-    spec: RunSpec,
-    root: Path,
-    on_event: OnEvent,
-    *,
-    device: str,
-    threads: int,
-    should_continue: Callable[[], bool] = lambda: True,
-    expired: Mapping[str, str] = MappingProxyType({}),
+    spec: RunSpec, root: Path, on_event: OnEvent, should_continue: Callable[[], bool], **how: Any
 ) -> TrialEvent:
     """Run one trial to its end, or to a checkpoint.
+
+    Args:
+        spec: The trial.
+        root: Results directory.
+        on_event: Called with each progress and warning.
+        should_continue: Returns false to stop the trial at a checkpoint.
+        how: `device`, `threads` and `expired`, as for `execute`.
 
     Returns:
         How it ended; `running` if another process works on it.
@@ -239,17 +239,12 @@ def run_trial(
         on_event(TrialEvent("running", run, update))
         return should_continue()
 
+    def on_warning(message: str) -> None:
+        on_event(TrialEvent("running", run, message=message))
+
     on_event(TrialEvent("running", run))
     try:
-        outcome = execute(
-            spec,
-            root,
-            device=device,
-            threads=threads,
-            on_update=on_update,
-            on_warning=lambda message: on_event(TrialEvent("running", run, message=message)),
-            expired=expired,
-        )
+        outcome = execute(spec, root, on_update=on_update, on_warning=on_warning, **how)
     except Exception as error:  # noqa: BLE001 whatever a part raises, the other trials go on
         return _failure(run, root, error)
     return TrialEvent(outcome.state, run, spec.num_updates, elsewhere=not outcome.is_new)

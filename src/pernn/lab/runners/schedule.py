@@ -198,35 +198,17 @@ class InlineRunner:
             KeyboardInterrupt: After a signal, when the update is finished and checkpointed.
         """
         schedule = Schedule(specs, root, self.limits, on_event)
-        drive(_Here(self, schedule), schedule)
-
-
-class _Here:
-    """This process."""
-
-    def __init__(self, runner: InlineRunner, schedule: Schedule) -> None:
-        self.runner, self.schedule = runner, schedule
-
-    def has_room(self) -> bool:
-        return True
-
-    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
-        end = run_trial(
-            spec,
-            self.schedule.root,
-            self.schedule.on_event,
-            device=self.runner.device,
-            threads=self.runner.threads,
-            should_continue=self.schedule.should_continue,
-            expired=expired,
-        )
-        # A trial that was told to stop has done so; it is not to be started again.
-        self.schedule.stopping = not self.schedule.should_continue()
-        self.schedule.end(end)
-
-    def look(self) -> None:
-        # Other processes hold all that waits.
-        time.sleep(POLL_SECONDS)
-
-    def stop(self) -> None:
-        """Nothing runs beside this."""
+        go_on, how = schedule.should_continue, {"device": self.device, "threads": self.threads}
+        with deferred_interrupt(schedule.interrupted):
+            while schedule.has_more() and go_on():
+                if trial := schedule.next():
+                    spec, expired = trial
+                    end = run_trial(spec, root, on_event, go_on, expired=expired, **how)
+                    # A trial that was told to stop has done so; it is not to be started again.
+                    schedule.stopping = not go_on()
+                    schedule.end(end)
+                else:
+                    # Other processes hold all that waits.
+                    time.sleep(POLL_SECONDS)
+        if schedule.interrupted.is_set():
+            raise KeyboardInterrupt

@@ -41,7 +41,8 @@ class Child:
         self.process = process
         # Both are pipes.
         self._requests = cast(TextIOWrapper, process.stdin)
-        self._heard = time.monotonic() + START_SECONDS
+        self.heard = time.monotonic() + START_SECONDS
+        """When the child last said anything."""
         lines = cast(TextIOWrapper, process.stdout)
         self._reader = threading.Thread(target=self._read, args=(lines, events), daemon=True)
         self._reader.start()
@@ -51,15 +52,6 @@ class Child:
         with suppress(OSError):
             self._requests.write(json.dumps(content) + "\n")
             self._requests.flush()
-
-    @property
-    def silent_seconds(self) -> float:
-        """Time since the child said anything."""
-        return time.monotonic() - self._heard
-
-    def reset_heartbeat(self) -> None:
-        """Count silence from now on: the driver itself was not listening."""
-        self._heard = max(self._heard, time.monotonic())
 
     def kill(self) -> None:
         """End a child that is stopped or hangs."""
@@ -87,7 +79,7 @@ class Child:
             elif line.strip() != json.dumps(BEAT):
                 # Cut short by a kill.
                 continue
-            self._heard = time.monotonic()
+            self.heard = time.monotonic()
         lines.close()
         events.put((self, None))
 

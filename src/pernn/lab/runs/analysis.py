@@ -47,6 +47,7 @@ from .spec import AnatomyAnalysis, DescentAnalysis, RunSpec, StabilityAnalysis
 from .stages import Stage
 
 Tables = dict[str, dict[str, list[Any]]]
+Measure = Callable[[PositionEncodedRNN], Tables]
 NOISE_DRAWS = 4
 """Copies of a network with noise on their weights."""
 FEWER = 4
@@ -133,15 +134,9 @@ class Anatomy:
         batch, length = self.batch, self.inputs.shape[1]
         found = self._errors(model)
         generator = torch.Generator().manual_seed(int(self.stream.words(0, 1, lane=1)[0] >> 1))
-        noisy = [
-            np.mean(
-                [
-                    self._errors(perturb(model, share, generator)).accuracy
-                    for _ in range(NOISE_DRAWS)
-                ]
-            )
-            for share in self.config.noise
-        ]
+        shares = np.repeat(self.config.noise, NOISE_DRAWS).tolist()
+        drawn = [self._errors(perturb(model, share, generator)).accuracy for share in shares]
+        noisy = np.reshape(drawn, (-1, NOISE_DRAWS)).mean(axis=1)
         with torch.no_grad():
             tokens = torch.from_numpy(batch.tokens).to(self.device)
             gates = model.project(tokens, batch.num_queries)
@@ -166,7 +161,7 @@ class Anatomy:
             "errors": tabulate_errors(found),
             "noise": {
                 "noise": [*self.config.noise],
-                "loss": [float(found.accuracy - accuracy) for accuracy in noisy],
+                "loss": (found.accuracy - noisy).tolist(),
             },
             "tokens": tokens_read,
             "time": time_read,
@@ -191,58 +186,6 @@ def _read_time(states: np.ndarray) -> dict[str, list[Any]]:
     labels = np.tile(np.arange(num_steps), count)
     read = read_linearly(states.reshape(-1, width), labels).reshape(count, num_steps)
     return {"step": [*range(1, num_steps + 1)], "read": read.mean(axis=0).tolist()}
-
-
-class Descent:
-    """Measures loss and gradients of networks with the same batches.
-
-    Args:
-        config: What is measured.
-        task: Whose sequences.
-        first: The training: batch size, seed.
-        device: Where the networks are.
-        budget: Bytes that gradient stability may take.
-    """
-
-    def __init__(
-        self,
-        config: DescentAnalysis,
-        task: SyntheticTask,
-        first: RunSpec,
-        device: torch.device,
-        budget: int,
-    ) -> None:
-        size = first.training.batch_size
-        stream = RandomStream(first.seed, task.name, Split.ANALYSIS)
-        # Pairs of sequences take later steps of this stream.
-        words = stream.words(0, config.num_batches * size * task.num_draws)
-        inputs = task.draw(words.reshape(-1, task.num_draws))
-        self.batch_size, self.device = size, device
-        self.batches = [
-            task.batch(inputs[start : start + size]) for start in range(0, len(inputs), size)
-        ]
-        stability = StabilityAnalysis(num_per_condition=config.num_per_condition)
-        self.stability = _measure_stability(stability, task, first.seed, budget)
-
-    def tables(self, model: PositionEncodedRNN) -> Tables:
-        """Return gradient stability by condition, and one row of loss and noise."""
-        weights = [one for one in model.parameters() if one.requires_grad]
-        losses, gradients = [], []
-        for batch in self.batches:
-            (shown,) = show(batch, self.device)
-            loss, _ = batch_loss(model, shown)
-            found = torch.autograd.grad(loss, weights)
-            gradients.append(torch.cat([one.flatten() for one in found]))
-            losses.append(loss.item())
-        signal, noise = gradient_noise(torch.stack(gradients), self.batch_size)
-        scale = math.log2(noise / signal) if noise > 0 < signal else None
-        numbers = {
-            "loss": math.fsum(losses) / len(losses),
-            "signal": signal,
-            "noise": noise,
-            "noise_scale": scale,
-        }
-        return {**self.stability(model), NOISE: {name: [one] for name, one in numbers.items()}}
 
 
 def by_disturbants(table: Mapping[str, Sequence[Any]]) -> dict[str, float]:
@@ -347,11 +290,7 @@ class AnalysisRun(Stage):
 
 
 def analyse(
-    spec: RunSpec,
-    first: RunSpec,
-    root: Path,
-    updates: Sequence[int],
-    device: torch.device,
+    spec: RunSpec, first: RunSpec, root: Path, updates: Sequence[int], device: torch.device
 ) -> Iterator[dict[str, Any]]:
     """Measure some checkpoints of a training run, one line each.
 
@@ -426,7 +365,7 @@ class _Measurement:
         self.first, self.root, self.device = first, root, device
         self.local = threading.local()
         self.levels: Mapping[int, Sequence[float]] = {}
-        self.measure: Callable[[PositionEncodedRNN], Tables]
+        self.measure: Measure
         if isinstance(config, StabilityAnalysis):
             self.measure = _measure_stability(config, task, spec.seed, budget)
             return
@@ -435,7 +374,7 @@ class _Measurement:
         if isinstance(config, AnatomyAnalysis):
             self.measure = Anatomy(config, task, spec.seed, device).tables
         else:
-            self.measure = Descent(config, task, first, device, budget).tables
+            self.measure = _measure_descent(config, task, first, device, budget)
 
     def of(self, update: int) -> Line:
         """Return the line of one checkpoint."""
@@ -466,7 +405,7 @@ class _Measurement:
 
 def _measure_stability(
     config: StabilityAnalysis, task: SyntheticTask, seed: int, budget: int
-) -> Callable[[PositionEncodedRNN], Tables]:
+) -> Measure:
     """Return what measures the gradient stability of networks with the same pairs."""
     pairs = dual_frequency_pairs(
         task, seed, num_per_condition=config.num_per_condition, source=config.source_step
@@ -479,6 +418,37 @@ def _measure_stability(
                 model, task, seed, num_per_condition=count, memory_budget=budget
             )
         return tables
+
+    return measure
+
+
+def _measure_descent(
+    config: DescentAnalysis, task: SyntheticTask, first: RunSpec, device: torch.device, budget: int
+) -> Measure:
+    """Return what measures loss and gradients of networks with the same batches."""
+    size = first.training.batch_size
+    stream = RandomStream(first.seed, task.name, Split.ANALYSIS)
+    # Pairs of sequences take later steps of this stream.
+    words = stream.words(0, config.num_batches * size * task.num_draws)
+    inputs = task.draw(words.reshape(-1, task.num_draws))
+    batches = [task.batch(inputs[start : start + size]) for start in range(0, len(inputs), size)]
+    stability = StabilityAnalysis(num_per_condition=config.num_per_condition)
+    measure_stability = _measure_stability(stability, task, first.seed, budget)
+
+    def measure(model: PositionEncodedRNN) -> Tables:
+        weights = [one for one in model.parameters() if one.requires_grad]
+        losses, gradients = [], []
+        for batch in batches:
+            (shown,) = show(batch, device)
+            loss, _ = batch_loss(model, shown)
+            found = torch.autograd.grad(loss, weights)
+            gradients.append(torch.cat([one.flatten() for one in found]))
+            losses.append(loss.item())
+        signal, noise = gradient_noise(torch.stack(gradients), size)
+        scale = math.log2(noise / signal) if noise > 0 < signal else None
+        mean = math.fsum(losses) / len(losses)
+        numbers = {"loss": mean, "signal": signal, "noise": noise, "noise_scale": scale}
+        return {**measure_stability(model), NOISE: {name: [one] for name, one in numbers.items()}}
 
     return measure
 

@@ -15,12 +15,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pernn.errors import StoreError
 from pernn.lab.config import Part
-from pernn.lab.store import RunDirectory
+from pernn.lab.store import RunDirectory, physical_memory
 
 from .spec import RunSpec
 
@@ -141,10 +142,7 @@ def changed_parts(runs: Mapping[str, RunSpec], root: Path) -> list[str]:
         then = started.get("parts")
         for name, digest in now.items():
             if isinstance(then, dict) and then.get(name) not in (None, digest):
-                part: Any = spec
-                for key in name.split("."):
-                    part = getattr(part, key)
-                changed[name, part.kind].append(run)
+                changed[name, attrgetter(f"{name}.kind")(spec)].append(run)
     return [
         f"{name} {kind!r} was changed since run {found[0]}"
         f"{f' and {len(found) - 1} more' if len(found) > 1 else ''} began: what is there is the "
@@ -156,7 +154,7 @@ def changed_parts(runs: Mapping[str, RunSpec], root: Path) -> list[str]:
 
 def measure_free_memory() -> int:
     """Return the bytes available without swapping, as the system says."""
-    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    free = [physical_memory()]
     with suppress(OSError, ValueError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         (available,) = (line for line in lines if line.startswith("MemAvailable:"))

@@ -135,9 +135,7 @@ def estimate(
         with suppress(StoreError):
             free += num_bytes_below(root / "runs" / run)
     return Estimate(
-        hours=_hours(
-            stages, {run: taken for run, (taken, _) in mine.items()}, num_slots, num_sharing
-        ),
+        hours=_hours(stages, mine, num_slots, num_sharing),
         num_kinds=len(examples),
         num_measured=len(found),
         disk=sum(kept) + writing,
@@ -149,14 +147,14 @@ def estimate(
 
 def _hours(
     stages: Mapping[str, RunSpec],
-    mine: Mapping[str, Sequence[float]],
+    mine: Mapping[str, tuple[Sequence[float], int]],
     num_slots: int,
     num_sharing: int,
 ) -> tuple[float, float] | None:
     """Add up the quartiles of the updates' times; what was not measured may be like any other."""
     if not mine:
         return None
-    quartiles = {run: np.quantile(taken, (0.25, 0.75)) for run, taken in mine.items()}
+    quartiles = {run: np.quantile(taken, (0.25, 0.75)) for run, (taken, _) in mine.items()}
     lows, highs = np.array([*quartiles.values()]).T
     seconds = np.zeros(2)
     for run, spec in stages.items():

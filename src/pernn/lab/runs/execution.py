@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -193,12 +193,9 @@ def _as_begun(
             f"{directory.path}: this run began with compiled kernels, and here it is "
             f"{describe_kernels()}: `pernn doctor` says what is missing; or delete the directory"
         )
-    with whole_updates(enabled=started.get("updates") == "whole"):
-        if kernels.startswith("torch"):
-            with without_kernels():
-                yield
-        else:
-            yield
+    arithmetic = without_kernels() if kernels.startswith("torch") else nullcontext()
+    with whole_updates(enabled=started.get("updates") == "whole"), arithmetic:
+        yield
 
 
 def least_bytes(spec: RunSpec, task: Task, device: torch.device) -> int:

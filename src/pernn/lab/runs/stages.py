@@ -229,17 +229,13 @@ def _training_losses(
     training: Sequence[Mapping[str, Any]], updates: Sequence[int]
 ) -> list[float | None]:
     """Average what `train` lines say up to each update, every one as long as it is a mean of."""
-    losses: list[float | None] = []
-    sums, counts, before = 0.0, 0, 0
-    waiting = list(training)
-    for update in updates:
-        while waiting and waiting[0]["update"] <= update:
-            line = waiting.pop(0)
-            num_updates, before = line["update"] - before, line["update"]
-            sums, counts = sums + num_updates * line["loss"], counts + num_updates
-        losses.append(sums / counts if counts else None)
-        sums, counts = 0.0, 0
-    return losses
+    ends = np.array([line["update"] for line in training], dtype=np.int64)
+    lengths, rows = np.diff(ends, prepend=0), np.searchsorted(updates, ends)
+    losses = lengths * np.array([line["loss"] for line in training], dtype=np.float64)
+    # What comes after the last update is in one further row.
+    sums, counts = (np.bincount(rows, one, len(updates) + 1)[:-1] for one in (losses, lengths))
+    means = np.divide(sums, counts, where=counts > 0, out=np.full(len(updates), np.nan))
+    return [None if math.isnan(mean) else mean for mean in means.tolist()]
 
 
 def weights_digest(arrays: Mapping[str, Shaped[np.ndarray, "..."]]) -> str:

@@ -5,7 +5,7 @@ The contract is docs/evidence/README.md.
 """
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
@@ -76,16 +76,13 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
     # Names that thousands of trials share are in memory once.
     shared: dict[Keys, Keys] = {}
     rows = [{shared.setdefault(k, k): value for k, value in _leaves(one)} for one in trials]
-    count: dict[Keys, Counter[str]] = {}
-    odd: set[Keys] = set()
-    for row in rows:
-        for keys, value in row.items():
-            if kind := _kind(value):
-                count.setdefault(keys, Counter())[kind] += 1
-            else:
-                odd.add(keys)
-    kinds = {keys: found.most_common(1)[0][0] for keys, found in count.items()}
-    alike = {keys for keys, found in count.items() if len(found) == 1} - odd
+    kinds_of = [{keys: _kind(value) for keys, value in row.items()} for row in rows]
+    count: dict[Keys, Counter[str]] = defaultdict(Counter)
+    for found in kinds_of:
+        for keys, kind in found.items():
+            if kind:
+                count[keys][kind] += 1
+    kinds = {keys: some.most_common(1)[0][0] for keys, some in count.items()}
     columns: dict[str, Any] = {}
     held: dict[str, Keys] = {}
     # Single values before lists: they are what a table is looked at for.
@@ -94,8 +91,8 @@ def to_parquet(trials: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
         while name in held or name in (REST, CHECKSUM):
             name = f"{keys[-2]}.{name}"
         inner = pa.type_for_alias(kinds[keys].removeprefix("list "))
-        fits = (keys in alike or _kind(row.get(keys)) == kinds[keys] for row in rows)
-        cells = [row.pop(keys, None) if fit else None for row, fit in zip(rows, fits, strict=True)]
+        fits = (found.get(keys) == kinds[keys] for found in kinds_of)
+        cells = [row.pop(keys) if fit else None for row, fit in zip(rows, fits, strict=True)]
         columns[name] = pa.array(cells, inner if kinds[keys] == inner else pa.list_(inner))
         held[name] = keys
     columns[REST] = [to_json(_nested(row), indent=None).decode() for row in rows]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pernn.errors import StoreError, one_line
 
@@ -111,21 +111,16 @@ class Progress:
 def read_progress(root: Path, status: RunStatus) -> Progress:
     """Return the progress of a begun run, unknown where unreadable."""
     directory = RunDirectory(root, status.run)
-    spec: dict[str, Any] = {}
-    journal: list[dict[str, Any]] = []
-    with suppress(StoreError, OSError):
-        spec, journal = directory.read_spec() or {}, directory.read_journal()
-    training = spec.get("training")
-    total = training.get("iterations") if isinstance(training, dict) else None
-    update, now = _last_measured(directory.path / METRICS)
-    update = max(update, status.update)
-    begun = [line for line in journal if line.get("event") in ("started", "resumed")]
-    rate = None
-    with suppress(IndexError, KeyError, TypeError, ValueError):
+    measured, now = _last_measured(directory.path / METRICS)
+    update, total, rate = max(measured, status.update), 0, None
+    with suppress(StoreError, OSError, LookupError, TypeError, ValueError):
+        total = (directory.read_spec() or {})["training"]["iterations"]
+        journal = directory.read_journal()
+        begun = [line for line in journal if line.get("event") in ("started", "resumed")]
         elapsed = now - datetime.fromisoformat(begun[-1]["time"]).timestamp()
         fresh = update - int(begun[-1]["update"])
         rate = fresh / elapsed if elapsed > 0 and fresh > 0 else None
-    return Progress(update, total if isinstance(total, int) else 0, rate)
+    return Progress(update, total, rate)
 
 
 def read_update(root: Path, run: str) -> int:

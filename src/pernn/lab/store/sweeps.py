@@ -117,21 +117,16 @@ def load_sweep(root: Path, name: str) -> Sweep:
     if not path.exists():
         known = ", ".join(list_sweeps(root)) or "none yet: start one with `pernn run`"
         raise ConfigError(f"no sweep {name!r} in {root.absolute()} (there: {known})")
-    sweep = parse_sweep(path)
-    if sweep.name != name:
-        raise CorruptError(f"{path}: the list of another sweep, {sweep.name!r}")
-    return sweep
-
-
-def parse_sweep(path: Path) -> Sweep:
-    """Read a list of runs from a file."""
     values = read_json(path, MAX_RESULT_BYTES)
     check_format(path, values)
     del values["format"]
     try:
-        return as_sweep(values)
+        sweep = as_sweep(values)
     except ValueError:
         raise CorruptError(f"{path}: not a list of runs: run the experiment again") from None
+    if sweep.name != name:
+        raise CorruptError(f"{path}: the list of another sweep, {sweep.name!r}")
+    return sweep
 
 
 def list_sweeps(root: Path) -> list[str]:
