@@ -9,7 +9,6 @@ import pytest
 
 from pernn.errors import ConfigError
 from pernn.lab.experiments import FigureLayout
-from pernn.lab.experiments.comparisons import LABELS, labels
 from pernn.lab.reports import Report, write_report
 from pernn.lab.reports.drawings import draw_extra_figures
 from reports.test_page import NAMES, read
@@ -68,6 +67,7 @@ def test_the_page_shows_them_under_the_main_one(report: Report) -> None:
     assert text.index("Loss and accuracy.") < text.index("Similarity <by> position.")
     assert text.index("Similarity <by> position.") < text.index("Means over trials")
     assert page.tags.count("svg") == 3
+    assert "image" not in page.tags  # which a page that loads nothing would not show
     assert set(page.links) >= FURTHER
     source = report.page.read_text()
     names = re.findall(r'\bid="([^"]+)"', source)
@@ -77,14 +77,6 @@ def test_the_page_shows_them_under_the_main_one(report: Report) -> None:
     markdown = (report.page.parent / "report.md").read_text()
     assert markdown.index("(figure.png)") < markdown.index("(loss_and_accuracy.png)")
     assert "![Similarity &lt;by&gt; position](by_position.png)" in markdown
-
-
-def test_equal_records_are_equal_bytes(report: Report) -> None:
-    about = experiment(more_figures={"by_position": LAYOUT}, labels=CAPTIONS)
-    (again,) = draw_extra_figures(about, made()[::-1], "demo")
-    assert len(again.contents) == 3
-    for name, content in again.contents.items():
-        assert (report.page.parent / name).read_bytes() == content, name
 
 
 def test_a_figure_without_its_table_is_visibly_left_out(tmp_path: Path) -> None:
@@ -111,22 +103,6 @@ def test_a_scatter_plot_may_be_the_main_figure() -> None:
 def test_names_of_other_files_are_refused(stem: str) -> None:
     with pytest.raises(ConfigError, match=r"figure's name|another file"):
         experiment(more_figures={stem: LAYOUT})
-
-
-def test_labels_of_joint_columns_and_of_numbers() -> None:
-    from pernn.lab.experiments import Contrast
-
-    contrast = Contrast("training.batch_size", treated=64, baseline=None)
-    layout = FigureLayout(
-        x="update",
-        panels=("core.kind", "encoding.kind"),
-        lines="training.batch_size",
-        metrics=("perplexity",),
-        contrast=contrast,
-    )
-    found = labels(layout, "gru")
-    names = ["update", "core.kind", "encoding.kind", "training.batch_size", "gru", "perplexity"]
-    assert list(found.items()) == [(name, LABELS[name]) for name in names]
 
 
 def test_a_figure_of_a_part_of_the_trials(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from pernn.lab.experiments import (
     Sooner,
     pace_column,
 )
-from pernn.lab.reports import Side, compare_pace, draw, judge, select
+from pernn.lab.reports import Side, compare_pace, judge, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
 from reports.trials import ENCODING, SEEDS, experiment, trial
@@ -317,10 +317,3 @@ def layout(**changes):
         "form": "factors",
     }
     return experiment(figure=FigureLayout(**{**values, **changes}))
-
-
-def test_a_figure_of_factors_needs_levels_and_a_contrast():
-    records = [one | {"core.kind": "gru"} for one in pairs(*FACTORS)]
-    for changes in ({"contrast": None}, {"metrics": ("seed",)}):
-        with pytest.raises(ConfigError, match="a figure of factors needs a contrast"):
-            draw(layout(**changes), records)
