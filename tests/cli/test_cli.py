@@ -1,7 +1,6 @@
 """The command line as a user meets it: real processes, exit statuses, one clear line."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -13,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.tiny import TINY, sweep, tiny_run
+from cli.tiny import sweep, tiny_run
 from command_line import call as pernn
 from pernn.errors import install_command
+from pernn.lab.cli import look
 from pernn.lab.cli.app import VERBS
 from pernn.lab.runs import RunSpec
 from store.finished import begin
@@ -51,47 +51,6 @@ def test_a_second_run_does_nothing_and_says_so(finished: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")} == before
 
 
-def test_a_deleted_run_is_redone_alone_in_the_same_bits(finished: Path, tmp_path: Path) -> None:
-    root = shutil.copytree(finished, tmp_path / "results")
-    runs = sorted((root / "runs").iterdir())
-    victim = runs[2]
-    before = {path.name: (path / "result.json").read_bytes() for path in runs}
-    times = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
-    shutil.rmtree(victim)
-    assert "Running 1 trials (4 are finished)" in tiny_run(root).stdout
-    after = {path.name: (path / "result.json").stat().st_mtime_ns for path in runs}
-    assert {name for name in times if times[name] != after[name]} == {victim.name}
-    assert {path.name: (path / "result.json").read_bytes() for path in runs} == before
-
-
-# Small guards: tests/runs/test_kill.py, of the bits after a kill, and
-# test_a_killed_driver_takes_its_workers_along of tests/runners/test_runners.py.
-@pytest.mark.slow
-def test_killed_with_all_its_processes_it_ends_in_the_same_bits(
-    finished: Path, tmp_path: Path
-) -> None:
-    settings = [word for text in TINY for word in ("--set", text)]
-    command = [sys.executable, "-m", "pernn", "run", "vocabulary_size", "-r", str(tmp_path)]
-    command += ["-j", "2", *settings, "--set", "encoding.kind=sinusoidal"]
-    command += ["--set", "task.vocab_size=4"]
-    for part in ("checkpoints/update-*", "result.json"):
-        driver = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 240
-        while not list(tmp_path.glob(f"runs/*/{part}")) and driver.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        workers = subprocess.run(
-            ["pgrep", "--parent", str(driver.pid)], capture_output=True, text=True, check=False
-        )
-        for process in [driver.pid, *map(int, workers.stdout.split())]:
-            os.kill(process, signal.SIGKILL)
-        driver.wait()
-    assert tiny_run(tmp_path).returncode == 0
-    for run in (finished / "runs").iterdir():
-        for name in ("spec.json", "metrics.jsonl", "result.json"):
-            assert (tmp_path / "runs" / run.name / name).read_bytes() == (run / name).read_bytes()
-
-
 def test_json_is_all_that_scripts_read(finished: Path) -> None:
     summary = json.loads(tiny_run(finished, "--json").stdout)
     assert (summary["num_trials"], summary["num_finished"]) == (5, 5)
@@ -104,35 +63,6 @@ def test_json_is_all_that_scripts_read(finished: Path) -> None:
     assert len(claims) == len(summary["verdicts"])
     report = json.loads(pernn("report", name, "-r", finished, "--json").stdout)
     assert Path(report["page"]).exists()
-
-
-@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
-def test_export(finished: Path, tmp_path: Path, form: str) -> None:
-    path = tmp_path / f"records.{form}"
-    done = pernn("export", sweep(finished).name, "-r", finished, "-o", path)
-    assert done.returncode == 0, done.stderr
-    match form:
-        case "csv":
-            import csv
-
-            with path.open() as file:
-                rows = list(csv.DictReader(file))
-        case "json":
-            rows = json.loads(path.read_text())
-        case _:
-            from pyarrow import parquet
-
-            rows = parquet.read_table(path).to_pylist()
-    assert len(rows) == 5
-    assert {str(row["seed"]) for row in rows} == {"111", "222", "333", "444", "555"}
-    assert all(0 <= float(row["token_accuracy"]) <= 1 for row in rows)
-    assert all(row["core.kind"] == "lstm" for row in rows)
-
-
-def test_resume_does_nothing_when_all_is_done(finished: Path) -> None:
-    done = pernn("resume", "-r", finished)
-    assert done.returncode == 0
-    assert "nothing to do" in done.stdout
 
 
 def test_train_goes_on_from_its_own_spec(tmp_path: Path) -> None:
@@ -248,6 +178,19 @@ def blocked(tmp_path: Path) -> Path:
         (["train", "{trial}", "--threads", "9999"], 2, "--oversubscribe"),
         (["retry", "x"], 2, "either --failed or --run"),
         (["pause", "x", "-r", "{here}"], 2, "no sweep 'x'"),
+        (["compare", "core.kind=gru", "x", "-r", "{here}"], 2, "expected two conditions such as"),
+        (["report", "x", "--all"], 2, "--all"),
+        (["report"], 2, "--all"),
+        (["analyze", "."], 2, "is not a run directory"),
+        (["analyze", "runs/0123456789abcdef"], 2, "with a spec.json"),
+        (["errors", "."], 2, "is not a run directory"),
+        (["prepare", "sorting"], 2, "there is nothing to prepare"),
+        (["prepare", "languagemodelling"], 2, "did you mean 'language_modelling'"),
+        (["show", "vocabulary_size", "--sample", "2"], 2, "vocabulary_size is an experiment"),
+        (["show", "input_length", "--sample", "2"], 2, "sequences are shown of a task"),
+        (["show", "reverse_ordering", "--scale", "paper"], 2, "is a task: it takes --sample, "),
+        (["show", "sorting", "--sample", "1", "--set", "hold_time=2"], 2, "hold_time: unknown key"),
+        (["show", "sortin"], 2, "no experiment"),
     ],
 )
 def test_bad_input_gets_one_clear_line(
@@ -260,13 +203,6 @@ def test_bad_input_gets_one_clear_line(
     assert said in done.stderr
     complaints = [line for line in done.stderr.splitlines() if line.startswith("pernn: ")]
     assert len(complaints) <= 1
-
-
-def test_an_unwritable_export_is_said_and_records_are_kept(finished: Path, tmp_path: Path) -> None:
-    path = blocked(tmp_path) / "records.csv"
-    done = pernn("export", sweep(finished).name, "-r", finished, "-o", path)
-    assert done.returncode == 4
-    assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
@@ -310,9 +246,16 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 @pytest.mark.parametrize(
-    "module", ["pernn.lab.cli.app", "typer", "pernn.lab.cli.results", "pernn.lab.sweeps"]
+    ("module", "number"),
+    [
+        ("pernn.lab.cli.app", signal.SIGINT),
+        ("typer", signal.SIGTERM),
+        ("typer", signal.SIGINT),
+        ("pernn.lab.cli.results", signal.SIGUSR1),
+        ("pernn.lab.cli.results", signal.SIGINT),
+        ("pernn.lab.sweeps", signal.SIGTERM),
+    ],
 )
 def test_a_signal_while_a_verb_is_loaded_is_an_interruption(
     tmp_path: Path, module: str, number: int
@@ -325,45 +268,23 @@ def test_a_signal_while_a_verb_is_loaded_is_an_interruption(
     assert "Traceback" not in done.stderr
 
 
-def test_one_page_of_all_sweeps(finished: Path, tmp_path: Path) -> None:
-    page = tmp_path / "study.html"
-    done = pernn("report", "--all", "--out", page, "-r", finished)
-    assert done.returncode == 0, done.stderr
-    text = page.read_text()
-    for words in ('id="sweep-0"', "Learning curves", "hours in all", "trials ran on", "pernn run"):
-        assert words in text
-
-
-def test_doctor_names_extras_with_their_brackets(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    from pernn.lab.cli import look
-
-    def absent(name: str) -> str:
+@pytest.mark.parametrize(
+    ("absent", "status", "said"),
+    [
+        ("version", 3, ["pip install torch", *map(install_command, ("parquet", "hub", "ray"))]),
+        ("requires", 0, ["pip install -e ."]),
+    ],
+)
+def test_doctor_says_what_to_install(absent, status, said, monkeypatch, capsys, tmp_path):
+    def fail(name):
         raise look.PackageNotFoundError(name)
 
-    monkeypatch.setattr(look, "version", absent)
+    monkeypatch.setattr(look, absent, fail)
     monkeypatch.setenv("COLUMNS", "200")
-    assert look.doctor(tmp_path) == 3
+    assert look.doctor(tmp_path) == status
     shown = capsys.readouterr().out
-    assert "pip install torch" in shown
-    for extra in ("parquet", "hub", "language", "ray"):
-        assert install_command(extra) in shown
+    assert [one for one in said if one not in shown] == []
     assert "hypothesis" not in shown
-
-
-def test_doctor_says_that_it_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    from pernn.lab.cli import look
-
-    def unknown(name: str) -> list[str]:
-        raise look.PackageNotFoundError(name)
-
-    monkeypatch.setattr(look, "requires", unknown)
-    monkeypatch.setenv("COLUMNS", "200")
-    assert look.doctor(tmp_path) == 0
-    assert "pip install -e ." in capsys.readouterr().out
 
 
 def test_doctor_finds_what_is_here(tmp_path: Path) -> None:
@@ -399,3 +320,18 @@ def test_a_truncated_checkpoint_is_said_in_one_line_and_costs_nothing(tmp_path: 
     lines = [line for line in again.stderr.splitlines() if line.startswith("warning: ")]
     assert len(lines) == 1
     assert "damaged checkpoint set aside" in lines[0]
+
+
+def test_what_is_no_longer_needed_is_deleted_when_told(finished: Path, tmp_path: Path) -> None:
+    finished = shutil.copytree(finished, tmp_path / "results")
+    name = sweep(finished).name
+    asked = pernn("prune", name, "-r", finished)
+    assert asked.returncode == 2
+    assert "say --yes" in asked.stderr
+    dry = json.loads(pernn("prune", name, "-r", finished, "--dry-run", "--json").stdout)
+    assert len(list(finished.glob("runs/*/checkpoints/update-*"))) == 10
+    done = pernn("prune", name, "-r", finished, "--yes", "--json")
+    assert json.loads(done.stdout) == {**dry, "dry_run": False}
+    assert dry["num_checkpoints"] == 5
+    assert len(list(finished.glob("runs/*/checkpoints/update-*"))) == 5
+    assert pernn("report", name, "-r", finished).returncode == 0

@@ -107,23 +107,3 @@ def test_json_has_the_same_for_scripts() -> None:
     (sample,) = shown["samples"]
     assert sample["input"][10:] == ["HOLD"] * 2 + ["EMIT"] * 10
     assert sample["target"] == [None] * 12 + sample["input"][:10]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["vocabulary_size", "--sample", 2], "vocabulary_size is an experiment"),
-        (["input_length", "--sample", 2], "sequences are shown of a task"),
-        (
-            ["reverse_ordering", "--scale", "paper"],
-            "is a task: it takes --sample, --set and --json",
-        ),
-        (["sorting", "--sample", 1, "--set", "hold_time=2"], "hold_time: unknown key"),
-        (["sortin"], "no experiment"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(words: list[object], said: str) -> None:
-    done = show(*words)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr

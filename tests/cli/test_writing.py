@@ -77,7 +77,9 @@ def test_the_page_of_all_makes_its_folder(damaged: Path, tmp_path: Path) -> None
     done = pernn("report", "--all", cwd=tmp_path, PERNN_EVIDENCE=str(evidence))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(Path("results/study.html"))
-    assert "Scorecard" in (tmp_path / "results" / "study.html").read_text()
+    text = (tmp_path / "results" / "study.html").read_text()
+    for words in ("Scorecard", 'id="sweep-0"', "Learning curves", "trials ran on", "pernn run"):
+        assert words in text
 
 
 def test_a_folder_in_the_place_of_a_file_is_refused(damaged: Path) -> None:

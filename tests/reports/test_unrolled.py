@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer import Typer
-from typer.testing import CliRunner
+from pyarrow import parquet
 
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.cli.results import export
 from pernn.lab.experiments import (
     AtLeast,
     AtMost,
@@ -25,8 +23,6 @@ from pernn.lab.experiments import (
     Predicate,
 )
 from pernn.lab.reports import export_records, judge, report, write_report
-from pernn.lab.store import RunDirectory, Sweep, save_sweep
-from pernn.lab.store.files import checksum
 from pernn.lab.trials import unroll
 from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
 
@@ -213,20 +209,22 @@ def test_of_too_many_trials_a_page_lists_the_first(
     assert page.count("<td><code>") == 7
 
 
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_exports_leave_tables_out_or_unroll_them(form: str, tmp_path: Path) -> None:
-    path = tmp_path / f"records.{form}"
+READ = {
+    "csv": lambda path: [*csv.DictReader(io.StringIO(path.read_text()))],
+    "json": lambda path: json.loads(path.read_text()),
+    "parquet": lambda path: parquet.read_table(path).to_pylist(),
+}
 
-    def read() -> list[dict[str, Any]]:
-        text = path.read_text()
-        return json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
 
+@pytest.mark.parametrize("form", READ)
+def test_exports_leave_tables_out_or_unroll_them(form, tmp_path):
+    path, read = tmp_path / f"records.{form}", READ[form]
     records = by_length()
     assert export_records(records, path) == len(records)
-    assert len(read()) == len(records)
-    assert "tables" not in read()[0]
+    assert len(read(path)) == len(records)
+    assert "tables" not in read(path)[0]
     assert export_records(records, path, "by_length") == 20 * len(records)
-    rows = read()
+    rows = read(path)
     assert [int(row["length"]) for row in rows[:3]] == [5, 6, 7]
     assert {row["encoding.kind"] for row in rows} == {"none", "sinusoidal"}
     with pytest.raises(ConfigError, match=r"did you mean 'by_length'\?.*known: by_length"):
@@ -242,39 +240,3 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) 
     assert rows[0] == ["text", "number", "'=name", "none"]
     defused = ["'" + text.replace("\r", "\n") for text in texts[:6]] + texts[6:]
     assert rows[1:] == [[text, "-0.5", "-3", ""] for text in defused]
-
-
-def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
-    runs = [checksum({"seed": number})[:16] for number in range(3)]
-    for number, name in enumerate(runs[:2]):
-        run = RunDirectory(tmp_path, name)
-        with run.locked():
-            run.write_spec({"seed": number})
-            table = {"length": [1, 2], "token_accuracy": [0.5, 0.25]}
-            result = {"fingerprint": name, "metrics": {"loss": 1.0}, "num_parameters": 7}
-            run.write_result({**result, "tables": {"by_length": table}})
-    save_sweep(tmp_path, Sweep("made-demo", "made", "demo", {}, runs))
-
-    app = Typer()
-    app.command()(export)
-
-    def run_export(*words: str) -> Any:
-        arguments = ["made-demo", "-r", str(tmp_path), "-o", str(tmp_path / "rows.csv"), *words]
-        return CliRunner().invoke(app, arguments)
-
-    assert run_export("--table", "by_length").output.startswith(
-        "4 rows of 2 of 3 trials written to "
-    )
-    assert (tmp_path / "rows.csv").read_text() == (
-        "run,seed,num_parameters,loss,length,token_accuracy\n"
-        f"{runs[0]},0,7,1.0,1,0.5\n{runs[0]},0,7,1.0,2,0.25\n"
-        f"{runs[1]},1,7,1.0,1,0.5\n{runs[1]},1,7,1.0,2,0.25\n"
-    )
-    assert run_export().output.startswith("2 of 3 trials written to ")
-    assert isinstance(run_export("--table", "by_position").exception, ConfigError)
-    (tmp_path / "runs" / runs[0] / "result.json").write_text("{}")
-    assert f"pernn: left out: {tmp_path}" in run_export().stderr
-    assert (
-        (tmp_path / "rows.csv").read_text().startswith(f"run,seed,num_parameters,loss\n{runs[1]}")
-    )
-    assert "--table by_length" in run_export("--help").output
