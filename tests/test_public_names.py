@@ -8,7 +8,10 @@ import sys
 
 import pytest
 
+import pernn.cores
 import pernn.lab
+from pernn import errors
+from pernn.errors import PernnError
 
 PACKAGES = sorted(
     module.name
@@ -28,11 +31,6 @@ LAB = {
     "RunSpec", "execute", "from_pretrained", "load_curves", "load_model", "load_results", "run",
     "save_pretrained",
 }  # fmt: skip
-
-
-def run(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def test_the_names_are_those_promised():
@@ -56,24 +54,70 @@ def test_every_name_of_a_package_resolves(package):
         assert getattr(module, name) is not None
 
 
-def test_star_import_brings_all_names():
-    names = {}
-    exec("from pernn import *", names)  # noqa: S102 (a star import needs a namespace of its own)
-    assert names.keys() >= EXPECTED
-
-
-def test_importing_loads_neither_torch_nor_numpy():
-    code = "import sys, pernn.lab; print(sorted({'torch', 'numpy', 'pydantic'} & set(sys.modules)))"
-    assert run(code) == "[]"
-
-
-def test_listing_names_loads_nothing_either():
-    assert run("import sys, pernn.lab; dir(pernn.lab); print('torch' in sys.modules)") == "False"
+def test_importing_and_listing_load_neither_torch_nor_numpy():
+    light = ["pernn", "pernn.lab", "pernn.errors", "pernn.encodings", "pernn.cores"]
+    code = "".join(f"import sys, {name}; dir({name})\n" for name in light)
+    code += "print(sorted({'torch', 'numpy', 'pydantic'} & set(sys.modules)))\n"
+    code += "import pernn.lab.config; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\nFalse\n"
 
 
 def test_the_version_is_the_installed_one():
-    try:
-        installed = importlib.metadata.version("pernn")
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("not installed")
-    assert installed == pernn.__version__
+    assert importlib.metadata.version("pernn") == pernn.__version__
+
+
+def test_a_name_is_imported_once_and_kept(monkeypatch):
+    monkeypatch.delitem(vars(pernn.cores), "GRU", raising=False)
+    first = pernn.cores.GRU
+    assert vars(pernn.cores)["GRU"] is first
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(
+        AttributeError, match=r"module 'pernn.cores' has no attribute 'Transformer'"
+    ):
+        pernn.cores.Transformer  # noqa: B018
+
+
+def test_only_what_is_imported_as_itself_is_public(tmp_path, monkeypatch):
+    text = """
+from typing import TYPE_CHECKING
+from pernn.lazy import exports
+from .now import ONE as ONE, other
+if TYPE_CHECKING:
+    from .later import TWO as TWO, hidden
+    from pernn.errors import PernnError as PernnError
+__getattr__ = exports(__name__, "__version__")
+__version__ = "1"
+"""
+    (tmp_path / "lazily").mkdir()
+    (tmp_path / "lazily" / "__init__.py").write_text(text)
+    (tmp_path / "lazily" / "now.py").write_text("ONE, other = 1, 1")
+    (tmp_path / "lazily" / "later.py").write_text("TWO, hidden = 2, 2")
+    monkeypatch.syspath_prepend(tmp_path)
+    package = importlib.import_module("lazily")
+    assert package.__all__ == ["ONE", "PernnError", "TWO", "__version__"]
+    assert "lazily.later" not in sys.modules
+    assert (package.ONE, package.TWO, package.PernnError) == (1, 2, PernnError)
+    with pytest.raises(AttributeError, match="no attribute 'hidden'"):
+        package.hidden  # noqa: B018
+    for name in ("lazily", "lazily.now", "lazily.later"):
+        monkeypatch.delitem(sys.modules, name)
+
+
+ALL = [value for value in vars(errors).values() if isinstance(value, type)]
+
+
+@pytest.mark.parametrize("error", ALL, ids=lambda error: error.__name__)
+def test_every_error_is_a_pernn_error(error):
+    assert issubclass(error, errors.PernnError)
+    assert error.__doc__
+
+
+def test_a_config_error_is_also_a_value_error():
+    assert issubclass(errors.ConfigError, ValueError)
+
+
+def test_the_drawn_tree_names_every_error():
+    assert all(error.__name__ in errors.__doc__ for error in ALL)

@@ -16,16 +16,9 @@ from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEv
 from pernn.lab.runners.worker import Child, Events
 from pernn.lab.runs import RunSpec, execute
 from pernn.lab.store import RunDirectory, read_status
+from tiny import tiny
 
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
-        "core": {"kind": "elman", "hidden_size": 8},
-        "encoding": {"kind": "none"},
-        "embedding_size": 8,
-        "training": {"iterations": 30, "batch_size": 4, "checkpoint_interval": 10},
-    }
-)
+SPEC = tiny("reverse_ordering", "elman", training={"iterations": 30, "checkpoint_interval": 10})
 SPECS = [SPEC.override({"seed": seed}) for seed in range(4)]
 LONG = SPEC.override({"training.iterations": 1_000_000, "training.checkpoint_interval": 20})
 

@@ -12,11 +12,9 @@ from pernn.lab.runs import execute, stages
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import advance
 from runs.bits import contents, cut
-from runs.test_tasks import tiny
+from tiny import tiny
 
-TRAINING = tiny("dual_frequency").override(
-    {"training.keep_interval": 4, "training.checkpoint_interval": 4, "training.iterations": 10}
-)
+TRAINING = tiny("dual_frequency", training={"keep_interval": 4, "iterations": 10})
 SPEC = TRAINING.override({"analysis": {"num_per_condition": 3, "map_per_condition": 2}})
 
 

@@ -14,24 +14,19 @@ from pernn.lab.runs.analysis import FEWER, Anatomy, nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import TrainingConfig
 from runs import bits
-from runs.test_tasks import tiny
+from tiny import tiny
 
-TRAINING = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 3, "num_held_out": 32},
-        "core": {"kind": "gru", "hidden_size": 8},
-        "training": {
-            "iterations": 60,
-            "batch_size": 16,
-            "learning_rate": 0.02,
-            "warmup_updates": 5,
-            "log_interval": 5,
-            "evaluation_interval": 30,
-            "checkpoint_interval": 10,
-            "keep_interval": 10,
-        },
-    }
-)
+LEARNING = {
+    "iterations": 60,
+    "batch_size": 16,
+    "learning_rate": 0.02,
+    "warmup_updates": 5,
+    "log_interval": 5,
+    "evaluation_interval": 30,
+    "checkpoint_interval": 10,
+    "keep_interval": 10,
+}
+TRAINING = tiny("reverse_ordering", "gru", vocab_size=4, length=3, training=LEARNING)
 LEVELS = (0.3, 0.4, 0.99)
 ANALYSIS = {"kind": "anatomy", "levels": LEVELS, "num_sequences": 200}
 SPEC = TRAINING.override({"analysis": ANALYSIS})

@@ -1,11 +1,15 @@
 """Spec → live objects."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from pernn.lab.interfaces import BatchStream, SequenceModel
+from pernn.errors import StoreError
 from pernn.lab.runs import RunSpec, build, execute
+from pernn.lab.store import RunDirectory
 from pernn.lab.tasks import ReverseOrderingConfig
+from tiny import tiny
 
 CPU = torch.device("cpu")
 SMALL = {"embedding_size": 16, "core.hidden_size": 16, "encoding.size": 16, "task.vocab_size": 8}
@@ -30,17 +34,6 @@ def test_seeds_share_nothing() -> None:
     assert not torch.equal(one.model.core.weight_hh_l0, two.model.core.weight_hh_l0)
 
 
-def test_no_global_random_state_is_touched() -> None:
-    before = torch.get_rng_state()
-    build(SPEC.override({"encoding.kind": "learned", "encoding.size": 16}), CPU)
-    assert torch.equal(torch.get_rng_state(), before)
-    torch.manual_seed(1)
-    one = build(SPEC, CPU)
-    torch.manual_seed(2)
-    two = build(SPEC, CPU)
-    assert torch.equal(one.model.core.weight_ih_l0, two.model.core.weight_ih_l0)
-
-
 @pytest.mark.parametrize(
     ("preset", "layout"), [("as-run", "halves"), ("as-written", "interleaved")]
 )
@@ -49,16 +42,6 @@ def test_the_preset_decides_the_layout(preset: str, layout: str) -> None:
     assert trial.model.encoding.layout == layout
     asked = SPEC.override({"preset": preset, "encoding.layout": "halves"})
     assert build(asked, CPU).model.encoding.layout == "halves"
-
-
-@pytest.mark.parametrize("code", ["none", "repeated_embedding", "sinusoidal", "learned", "random"])
-def test_every_code_builds_for_the_tasks_length(code: str) -> None:
-    trial = build(SPEC.override({"encoding.kind": code, "task.length": 70}), CPU)
-    assert isinstance(trial.stream, BatchStream)
-    assert isinstance(trial.model, SequenceModel)
-    batch = trial.stream.train(0, 2)
-    logits = trial.model(torch.from_numpy(batch.tokens), batch.num_queries)
-    assert logits.shape == (2, 70, 8)
 
 
 def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch) -> None:
@@ -73,3 +56,24 @@ def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch) -
     execute(spec, tmp_path, device="cpu")
     assert built == [spec.task]
     assert loaded == []
+
+
+def test_a_run_is_not_resumed_on_another_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tiny("language_modelling")
+    execute(spec, tmp_path, device="cpu", on_update=lambda n: n != 3)
+    environment = RunDirectory(tmp_path, spec.fingerprint()).read_environment()
+    assert environment is not None
+    assert len(environment["data_sha256"]) == 64
+    with monkeypatch.context() as patch:
+        patch.setattr("pernn.lab.corpora.language_modelling.ParagraphStream.digest", "another")
+        with pytest.raises(StoreError, match=r"began on data with SHA-256 .* now it is another"):
+            execute(spec, tmp_path, device="cpu")
+    assert execute(spec, tmp_path, device="cpu").state == "finished"
+
+
+def test_drawn_data_have_no_digest(tmp_path: Path) -> None:
+    spec = tiny("sorting")
+    execute(spec, tmp_path, device="cpu")
+    assert "data_sha256" not in RunDirectory(tmp_path, spec.fingerprint()).read_environment()

@@ -13,22 +13,16 @@ from pernn.kernels import loading
 from pernn.lab.runs import RunSpec, estimate, estimates, execute
 from pernn.lab.runs.estimates import measure
 from pernn.lab.store import RunDirectory
+from tiny import tiny
 
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 64, "length": 8, "num_held_out": 64},
-        "core": {"kind": "gru", "hidden_size": 32},
-        "encoding": {"kind": "sinusoidal", "size": 32},
-        "embedding_size": 32,
-        "training": {
-            "iterations": 44,
-            "batch_size": 16,
-            "log_interval": 5,
-            "evaluation_interval": 10,
-            "checkpoint_interval": 5,
-            "keep_interval": 15,
-        },
-    }
+SPEC = tiny(
+    "reverse_ordering",
+    "gru",
+    hidden_size=32,
+    vocab_size=64,
+    length=8,
+    num_held_out=64,
+    training={"iterations": 44, "checkpoint_interval": 5, "keep_interval": 15},
 )
 HERE = {"jobs": 1, "threads": 1, "device": "cpu"}
 

@@ -14,32 +14,14 @@ from pernn.lab.runs import (
     with_stages,
 )
 from pernn.lab.store import RunDirectory, list_runs
+from tiny import tiny
 
-TRAINING = RunSpec.load(
-    {
-        "task": {"kind": "dual_frequency", "vocab_size": 8, "length": 8, "num_per_cell": 2},
-        "core": {"kind": "gru", "hidden_size": 8},
-        "encoding": {"kind": "sinusoidal", "size": 8},
-        "embedding_size": 8,
-        "training": {
-            "iterations": 12,
-            "batch_size": 4,
-            "evaluation_interval": 6,
-            "checkpoint_interval": 2,
-            "keep_interval": 4,
-        },
-    }
-)
+OFTEN = {"evaluation_interval": 6, "checkpoint_interval": 2, "keep_interval": 4}
+TRAINING = tiny("dual_frequency", "gru", vocab_size=8, length=8, num_per_cell=2, training=OFTEN)
 ANALYSIS = TRAINING.override({"analysis": {"num_per_condition": 2}})
-TASK = {"kind": "reverse_ordering", "vocab_size": 6, "length": 4, "num_held_out": 16}
-SECOND = TRAINING.override(
-    {
-        "task": TASK,
-        "pretraining": {
-            "task": {**TASK, "vocab_size": 4},
-            "training": TRAINING.training.override({"keep_interval": None}).dump(),
-        },
-    }
+FIRST = tiny(vocab_size=4, training={**OFTEN, "keep_interval": None})
+SECOND = tiny("reverse_ordering", "gru", training=OFTEN).override(
+    {"pretraining": {"task": FIRST.task.dump(), "training": FIRST.training.dump()}}
 )
 
 

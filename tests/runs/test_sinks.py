@@ -14,20 +14,9 @@ from pernn.lab.cli.options import Launch
 from pernn.lab.runners import LocalRunner
 from pernn.lab.runs import SINKS_VARIABLE, RunSpec, choose_sinks, execute, sinks
 from pernn.lab.store import RunDirectory
+from tiny import tiny
 
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 16},
-        "core": {"kind": "elman", "hidden_size": 8},
-        "training": {
-            "iterations": 12,
-            "batch_size": 4,
-            "log_interval": 3,
-            "evaluation_interval": 5,
-            "checkpoint_interval": 4,
-        },
-    }
-)
+SPEC = tiny("reverse_ordering", "elman")
 
 
 def single(value: float) -> float:

@@ -9,27 +9,11 @@ from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
 from pernn.lab.runs import RunSpec, execute, stages
 from pernn.lab.store import RunDirectory
 from runs.bits import cut
+from tiny import tiny
 
-TRAINING = {
-    "batch_size": 4,
-    "warmup_updates": 2,
-    "log_interval": 3,
-    "evaluation_interval": 5,
-    "checkpoint_interval": 4,
-}
-FIRST = {
-    "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32},
-    "training": {"iterations": 9, **TRAINING},
-}
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 8, "length": 4, "num_held_out": 32},
-        "core": {"kind": "gru", "hidden_size": 8},
-        "encoding": {"kind": "sinusoidal", "size": 8},
-        "embedding_size": 8,
-        "training": {"iterations": 7, **TRAINING},
-        "pretraining": FIRST,
-    }
+FIRST = tiny("reverse_ordering", "gru", vocab_size=4, training={"iterations": 9})
+SPEC = tiny("reverse_ordering", "gru", vocab_size=8, training={"iterations": 7}).override(
+    {"pretraining": {"task": FIRST.task.dump(), "training": FIRST.training.dump()}}
 )
 
 

@@ -11,40 +11,7 @@ from pernn.lab.runs import RunSpec, build, execute
 from pernn.lab.store import RunDirectory
 from pernn.lab.tasks import TASKS
 from runs.bits import cut
-
-# What a kind has beside `SIZES`, or other than it; None: it has no such option.
-SIZES = {"vocab_size": 6, "length": 4, "num_held_out": 32}
-OPTIONS = {
-    "infinite_vocabulary": {"vocab_size": None, "dimension": 6},
-    "dual_frequency": {"num_held_out": None, "num_per_cell": 3},
-    "variable_length": {"min_length": 2},
-    "vocabulary_extension": {"num_known": 3},
-    "language_modelling": {
-        "vocab_size": 320,
-        "num_held_out": None,
-        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 400},
-    },
-}
-
-
-def tiny(kind: str, core: str = "lstm", **sizes: int) -> RunSpec:
-    options = {"kind": kind, **SIZES, **OPTIONS.get(kind, {})}
-    return RunSpec.load(
-        {
-            "task": {name: value for name, value in options.items() if value is not None},
-            "core": {"kind": core, "hidden_size": 8, **sizes},
-            "encoding": {"kind": "sinusoidal", "size": 8},
-            "embedding_size": 8,
-            "training": {
-                "iterations": 12,
-                "batch_size": 4,
-                "warmup_updates": 2,
-                "log_interval": 3,
-                "evaluation_interval": 5,
-                "checkpoint_interval": 4,
-            },
-        }
-    )
+from tiny import tiny
 
 
 @pytest.mark.parametrize("kind", TASKS.names())
@@ -62,10 +29,9 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path: Path, kind: str) ->
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_stopped_run_of_s4d_ends_in_the_same_bits(tmp_path: Path, precision: str) -> None:
-    spec = tiny("reverse_ordering", "s4d", num_layers=2, state_size=8)
-    changes = {"precision": precision, "evaluation_interval": 7, "checkpoint_interval": 5}
-    spec = spec.override({f"training.{name}": value for name, value in changes.items()})
-    cut(spec, tmp_path, (1, 4, 10))
+    training = {"precision": precision, "evaluation_interval": 7, "checkpoint_interval": 5}
+    spec = tiny("reverse_ordering", "s4d", training=training)
+    cut(spec.override({"core.num_layers": 2, "core.state_size": 8}), tmp_path, (1, 4, 10))
 
 
 @pytest.mark.parametrize("kind", TASKS.names())
