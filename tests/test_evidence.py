@@ -22,12 +22,11 @@ from pernn.lab.reports import student_interval
 from pernn.lab.runners import InlineRunner
 from pernn.lab.store import (
     Sweep,
-    list_publications,
     load_sweep,
     save_sweep,
 )
 from pernn.lab.sweeps import name_sweep
-from pernn.lab.trials import gather, publish, read_published
+from pernn.lab.trials import publish
 from tiny import TINY
 
 pytest.importorskip("pyarrow")
@@ -314,11 +313,3 @@ def test_a_damaged_publication_does_not_count_and_is_said(ran, tmp_path, monkeyp
     done = call("status", "-r", ran / "results", "--json", PERNN_EVIDENCE=str(tmp_path))
     assert "published trials do not count" in done.stderr
     assert json.loads(done.stdout)[NAME] == {"finished": 4}
-
-
-def test_what_is_published_is_what_ran(ran):
-    (path,) = list_publications(ran / "evidence")
-    assert path.stem == NAME
-    found = [one.row() for one in read_published(ran / "evidence")]
-    own = gather(ran / "results", sorted(one["run"] for one in found))
-    assert found == [one.row() for one in own]

@@ -15,7 +15,6 @@ from pernn.lab.cli.options import (
     LEFT_EARLY,
     RUNNERS_OF,
     Launch,
-    check_cores,
     command,
     read_duration,
 )
@@ -87,6 +86,8 @@ def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(
             directory.note("failed", update=3, reason="no space left")
     save_sweep(tmp_path, plan.sweep)
     name, more = plan.sweep.name, {"device": "cpu", "results": tmp_path, "as_json": True}
+    with pytest.raises(ConfigError, match="is no trial of"):
+        call(retry, sweep=name, failed=False, run="0" * 16, **more)
     one = plan.sweep.runs[2]
     assert call(retry, sweep=name, failed=False, run=one, **more) == 0
     assert [is_done(tmp_path, run) for run in plan.sweep.runs[:3]] == [False, False, True]
@@ -130,22 +131,6 @@ def test_more_than_a_day_is_asked_for(
     launch = Launch(device="cpu", max_trials=1)
     assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
     assert carry_out(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({}, "either --failed or --run"),
-        ({"failed": True, "run": "0" * 16}, "either --failed or --run"),
-        ({"run": "0" * 16}, "is no trial of"),
-    ],
-)
-def test_what_to_retry_must_be_said(tmp_path: Path, words: dict[str, object], said: str) -> None:
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    save_sweep(tmp_path, plan.sweep)
-    words = {"failed": False, "run": None, **words}
-    with pytest.raises(ConfigError, match=said):
-        call(retry, sweep=plan.sweep.name, results=tmp_path, **words)
 
 
 def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
@@ -285,9 +270,3 @@ def test_an_option_of_another_runner_is_refused(runner: str) -> None:
             option = f"--{name.replace('_', '-')}"
             with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
                 Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner()
-
-
-def test_no_more_threads_than_cores_unless_asked() -> None:
-    check_cores(2, 2, 4)
-    with pytest.raises(ConfigError, match="need 6 cores, and this process may use 4"):
-        check_cores(3, 2, 4)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -231,21 +230,3 @@ class Refusing(InlineRunner):
 
     def run(self, *arguments):
         raise AssertionError
-
-
-def test_in_a_notebook_it_is_run_to_its_end(ran, tmp_path, one_format):
-    root, name, _, _ = ran
-    plan = read_plan(root / "results", name)
-    overrides = {**plan.sweep.overrides, "seed": [111, 222], "training.iterations": 4}
-    found = pernn.lab.run(
-        "vocabulary_size",
-        overrides=overrides,
-        results=tmp_path,
-        evidence=None,
-        runner=InlineRunner(device="cpu"),
-    )
-    again = read_plan(tmp_path, found.name)
-    assert len(again.chosen) == 2
-    assert not again.missing(tmp_path)
-    assert {spec.seed for spec in again.specs.values()} == {*VALIDATION_SEEDS, 111, 222}
-    assert replace(again, published={}).grown(tmp_path).specs == again.specs

@@ -17,7 +17,7 @@ from pernn.lab.experiments import (
     trials,
 )
 from pernn.lab.experiments.grids import RATE, VALIDATION_SEEDS
-from pernn.lab.experiments.learning_rate import RATES, tuned
+from pernn.lab.experiments.learning_rate import RATES
 from pernn.lab.reports import judge
 from reports.trials import ENCODING, SEEDS, trial
 
@@ -129,19 +129,3 @@ def test_conditions_that_a_claim_does_not_compare_are_not_asked_for() -> None:
     assert alone.interval is not None
     assert (found.verdict, found.interval) == (alone.verdict, alone.interval)
     assert "elman" not in found.detail
-
-
-def test_any_experiment_can_be_tuned() -> None:
-    original = find_experiment("delayed_addition")
-    made = tuned(
-        original, "delayed_addition_tuned", ["encoding_helps_lstm"], rates=(1e-3, 1e-2),
-        rows="task.vocab_size",
-    )  # fmt: skip
-    specs, before = trials(made, "demo"), trials(original, "demo")
-    assert len(specs) == len(before) * 2 * 8 // 5
-    assert {spec.training.learning_rate for spec in specs} == {1e-3, 1e-2}
-    names = ["tuned", "at_0.001", "at_0.01"]
-    assert [claim.name for claim in made.claims] == [
-        f"encoding_helps_lstm_{name}" for name in names
-    ]
-    assert isinstance(made.figure.contrast, Contrast)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from pernn.errors import StoreError
 from pernn.lab.experiments import AtLeast, Claim, Differs, Place
 from pernn.lab.reports import Report, write_report
 from reports.trials import ENCODING, experiment, planned, trials
@@ -271,12 +270,6 @@ def test_csv_has_metrics_beside_those_of_the_figure(report: Report) -> None:
 def test_an_experiment_without_claims_says_so(tmp_path: Path) -> None:
     report = write(tmp_path, [], claims=(), **SVG)
     assert "No claims are attached" in report.page.read_text()
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="file"):
-        write(tmp_path / "file", [], **SVG)
 
 
 def test_reports_load_neither_torch_nor_pyplot_and_nothing_before_use() -> None:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from pernn.lab.experiments import PLANNED, EveryTrial, experiment_names, find_experiment
-from pernn.lab.reports import Labels, Report, draw_curves, write_study
+from pernn.lab.reports import Report, draw_curves, write_study
 from pernn.lab.trials import Trial
 from reports.test_page import CLAIMS, HOSTILE, Reader
 from reports.trials import curves, experiment, planned, trials
@@ -232,11 +232,6 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert text.count("<script") == 1
 
 
-def test_equal_records_are_equal_bytes(study: Path, tmp_path: Path) -> None:
-    again = write_study([chapter()], tmp_path / "again.html")
-    assert again.read_bytes() == study.read_bytes()
-
-
 def test_curves_are_drawn() -> None:
     records = trials(("gru",), (4, 8, 16, 32), (111, 222))
 
@@ -339,22 +334,3 @@ def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(
     assert means == pytest.approx([39.0, 40.0])
     said = "(thin lines: 32 trials of each)"
     assert draw_curves(experiment(), rows, "demo", ()).caption.endswith(said)
-
-
-def test_curves_tell_banks_of_oscillators_apart() -> None:
-    """A grid about what only encoded networks have: two trials of a seed are no rivals."""
-    records = [
-        record | ({"encoding.frequencies": bank} if bank else {})
-        for record in trials(("gru",), (4,), (111,))
-        for bank in (("[1.0]", "[0.1]") if record["encoding.kind"] == "sinusoidal" else ("",))
-    ]
-    about = experiment()
-    about = replace(about, figure=replace(about.figure, rows="encoding.frequencies"))
-    records = [{**record, "run": str(place)} for place, record in enumerate(records)]
-    found = curves(records, lambda run: [{"update": 5, "kind": "test"}])
-    assert draw_curves(about, found, "demo", ()).inlined
-
-
-def test_the_label_of_a_missing_name_is_its_own() -> None:
-    assert Labels({})("core.kind") == "Core"
-    assert Labels({"core.kind": "Kern"})("core.kind") == "Kern"

@@ -14,7 +14,6 @@ from pyarrow import parquet
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.experiments import (
     AtLeast,
-    AtMost,
     Claim,
     Contrast,
     Differs,
@@ -125,28 +124,6 @@ def test_conditions_may_be_numbers_or_absent() -> None:
     assert judge(claim(helps), [*longer(0)[::2], *pretrained]).verdict == "supported"
     alone = AtLeast("m", {"pretraining.task.kind": None}, "k", (4,), 0.8, "ours")
     assert judge(claim(alone), [*longer(0)[::2], *pretrained]).verdict == "contradicted"
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ([1.0, 1.2, 1.1, 0.9, 1.0], "supported"),
-        ([3.0, 3.5, 3.1, 3.2, 3.4], "contradicted"),
-        ([1.0, 3.0, 2.0, 1.0, 3.0], "inconclusive"),
-        ([2.0] * 5, "supported"),
-        ([1.0], "too few seeds"),
-        ([], "not run"),
-    ],
-)
-def test_at_most(values: list[float], verdict: str) -> None:
-    records = [
-        trial(seed=seed, k=k, m=value - 0.5 * (k == 8))
-        for seed, value in enumerate(values)
-        for k in (4, 8)
-    ]
-    found = judge(claim(AtMost("m", {}, "k", (4, 8), 2.0, "ours")), records)
-    assert found.verdict == verdict
-    assert found.quantity == "m" if verdict == "not run" else "m at k = 4"
 
 
 LAYOUT = FigureLayout(

@@ -4,17 +4,19 @@ That it computes the same, and an interrupt: tests/runners/test_same_records.py.
 """
 
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pernn.errors import ConfigError, MachineError
-from pernn.lab.runners import RayRunner, TrialEvent
+from pernn.lab.runners import RayRunner
 from pernn.lab.runners import ray as ray_runner
-from pernn.lab.runners.schedule import MAX_DEATHS
-from runners.test_runners import LONG, SPECS, Ear
+from pernn.lab.runners.ray import describe_code
+from pernn.lab.runners.runner import make_request, run_request
+from pernn.lab.runs import execute
+from pernn.lab.store import RunDirectory
+from runners.test_runners import SPEC, SPECS, Ear
 
 NEEDS_RAY = "ray is not installed: pip install -e '.[ray]'"
 
@@ -26,23 +28,6 @@ def nodes() -> Iterator["object"]:
 
     with ray_nodes(num_nodes=1, cpus_per_node=2) as cluster:
         yield cluster
-
-
-@pytest.mark.slow
-def test_a_trial_whose_worker_keeps_dying_fails(nodes, tmp_path: Path) -> None:
-    ear = Ear()
-    killed: set[int] = set()
-
-    def on_event(event: TrialEvent) -> None:
-        ear(event)
-        for worker in nodes.workers(1) if event.update else []:
-            os.kill(worker, signal.SIGKILL)
-            killed.add(worker)
-
-    RayRunner(address=nodes.address, device="cpu").run([LONG], tmp_path, on_event)
-    assert len(killed) == MAX_DEATHS
-    assert ear.ends() == {LONG.fingerprint(): "failed"}
-    assert f"its worker died {MAX_DEATHS} times, last with WorkerCrashedError" in ear[-1].message
 
 
 @pytest.mark.slow
@@ -125,12 +110,6 @@ def test_a_cluster_that_asks_for_a_token(token: Path, tmp_path: Path) -> None:
             RayRunner(address=cluster.address).run(SPECS, tmp_path / "results", Ear())
 
 
-def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(ray_runner, "find_spec", lambda name: None)
-    with pytest.raises(MachineError, match=r"pip install .*\[ray\]'"):
-        RayRunner().run(SPECS, tmp_path, Ear())
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -147,3 +126,43 @@ def test_a_missing_package_is_told(tmp_path: Path, monkeypatch) -> None:
 def test_what_cannot_be_meant_is_refused(values: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         RayRunner(**values)
+
+
+@pytest.fixture
+def child():
+    """The module of the processes that talk to Ray, which imports it."""
+    return pytest.importorskip("pernn.lab.runners.ray_child", reason=NEEDS_RAY)
+
+
+WHERE = {"device": "cpu", "threads": 1, "expired": {}}
+
+
+def test_a_machine_sends_back_what_was_mended_and_how_the_trial_ended(child, tmp_path):
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update != 12)
+    run = RunDirectory(tmp_path, SPEC.fingerprint())
+    (run.path / "checkpoints" / "update-000000012" / "manifest.json").write_text("{}")
+    (tmp_path / "mark").touch()
+    request = make_request(SPEC, tmp_path, **WHERE)
+    mended, end = child.task(str(tmp_path / "mark"), describe_code(), request)
+    assert mended["message"].startswith("damaged checkpoint")
+    assert (end["state"], end["update"]) == ("finished", 30)
+    request["spec"]["core"]["kind"] = "one of another package"
+    (end,) = child.task(str(tmp_path / "mark"), describe_code(), request)
+    assert (end["state"], end["error"][-11:]) == ("failed", "ConfigError")
+    assert (tmp_path / "workers.log").exists()
+
+
+def test_a_trial_gets_its_share_of_a_gpu_or_says_that_there_is_none(tmp_path: Path) -> None:
+    request = make_request(SPEC, tmp_path, gpu_share=0.25, **WHERE | {"device": "cuda:99"})
+    end = run_request(request, Ear(), lambda: True)
+    assert (end.state, end.error) == ("failed", "MachineError")
+    assert "no device 'cuda:99' here" in end.message
+
+
+def test_a_machine_that_shares_nothing_or_has_other_code_is_told(child, tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "WAIT_SECONDS", 0)
+    child.require_same(tmp_path, describe_code())
+    with pytest.raises(MachineError, match=r"does not see .* all machines of the cluster share"):
+        child.require_same(tmp_path / "elsewhere", describe_code())
+    with pytest.raises(MachineError, match=r"has pernn .* where the driver has 9\.9"):
+        child.require_same(tmp_path, {**describe_code(), "pernn": "9.9"})

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pernn.errors import ConfigError, MachineError
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
 from pernn.lab.runners.worker import Child, Events
 from pernn.lab.runs import RunSpec, execute
@@ -31,18 +30,6 @@ class Ear(list[TrialEvent]):
 
     def ends(self) -> dict[str, str]:
         return {e.run: e.state for e in self if e.is_end}
-
-
-class Both(Ear):
-    """Remembers what it hears, and tells it on."""
-
-    def __init__(self, on_event) -> None:
-        super().__init__()
-        self.on_event = on_event
-
-    def __call__(self, event: TrialEvent) -> None:
-        self.append(event)
-        self.on_event(event)
 
 
 def results(root: Path, specs: list[RunSpec]) -> list[bytes]:
@@ -90,14 +77,6 @@ def test_what_nobody_foresaw_ends_one_trial_only(
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_a_missing_device_is_said_before_the_start(tmp_path: Path) -> None:
-    ear = Ear()
-    with pytest.raises(MachineError, match="no device 'cuda:99'"):
-        LocalRunner(device="cuda:99").run(SPECS, tmp_path / "results", ear)
-    assert not ear
-    assert not (tmp_path / "results").exists()
-
-
 @pytest.mark.parametrize("runner", [InlineRunner(device="cpu"), LocalRunner(device="cpu")])
 def test_a_failed_trial_does_not_end_the_others_and_that_of_another_process_is_tried_again(
     tmp_path: Path, inline: list[bytes], runner: Runner
@@ -119,18 +98,6 @@ def test_a_failed_trial_does_not_end_the_others_and_that_of_another_process_is_t
     assert "tf32 needs a CUDA device" in next(e.message for e in ear if e.state == "failed")
     assert ends == {spec.fingerprint(): "finished" for spec in SPECS}
     assert results(tmp_path, SPECS) == inline
-
-
-# A small guard of the slow one: tests/runners/test_schedule.py, of the schedule that counts.
-@pytest.mark.parametrize(
-    "runner", [InlineRunner, pytest.param(LocalRunner, marks=pytest.mark.slow)]
-)
-def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner]) -> None:
-    ear = Ear()
-    limits = Limits(trials=2)
-    runner(device="cpu", limits=limits).run(SPECS, tmp_path, ear)
-    assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS[:2]}
-    assert limits.reason == "--max-trials 2 reached"
 
 
 STAND_IN = """
@@ -304,25 +271,6 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(
     assert events == ["started", "resumed", "failed"]
 
 
-@pytest.mark.slow
-def test_a_stopped_worker_and_one_that_is_sent_away_are_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERNN_LEASE_SECONDS", "3")
-    spec = LONG.override({"training.iterations": 2000})
-    sent = iter([signal.SIGSTOP, signal.SIGUSR1])
-
-    def on_event(event: TrialEvent) -> None:
-        if event.update and not event.is_end and (number := next(sent, None)):
-            (worker,) = workers_of(os.getpid())
-            os.kill(worker, number)
-
-    LocalRunner(device="cpu").run([spec], tmp_path, ear := Both(on_event))
-    assert ear.ends() == {spec.fingerprint(): "finished"}
-    events = [line["event"] for line in RunDirectory(tmp_path, spec.fingerprint()).read_journal()]
-    assert events == ["started", "resumed", "stopped", "resumed", "finished"]
-
-
 def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None:
     root = tmp_path / "results"
     wait_for_checkpoint(root, LONG)
@@ -334,25 +282,25 @@ def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None
         time.sleep(0.05)
 
 
-# Small guards: test_signals_checkpoint_and_leave, in one process; test_same_records.py, of an
-# interrupt while workers run; and test_ctrl_c_loses_nothing of tests/cli/test_cli.py.
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_to_the_driver_checkpoints_and_leaves(
-    tmp_path: Path, driver, number: signal.Signals
+PART = """
+from typing import Literal
+
+from pernn.lab.encodings import NoneConfig
+
+
+class OwnConfig(NoneConfig):
+    kind: Literal["own"] = "own"
+"""
+
+
+def test_a_worker_takes_modules_of_the_users_folder_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = tmp_path / "results"
-    wait_for_checkpoint(root, LONG)
-    driver.send_signal(number)
-    assert driver.wait(timeout=240) != 0
-    assert "KeyboardInterrupt" in driver.stderr.read()
-    directory = RunDirectory(root, LONG.fingerprint())
-    last = directory.read_journal()[-1]
-    assert last["event"] == "stopped"
-    assert directory.checkpoints.updates()[-1] == last["update"]
-
-
-@pytest.mark.parametrize("values", [{"jobs": 0}, {"threads": 0}])
-def test_no_processes_or_threads_is_refused(values: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match="expected at least 1"):
-        LocalRunner(**values)
+    (tmp_path / "random.py").write_text("raise SystemExit('the wrong module')")
+    (tmp_path / "part_beside_random.py").write_text(PART)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = SPEC.override({"encoding": "part_beside_random:OwnConfig"})
+    ear = Ear()
+    LocalRunner(jobs=1, device="cpu").run([spec], Path("results"), ear)
+    assert ear.ends() == {spec.fingerprint(): "finished"}, ear

@@ -271,19 +271,3 @@ def test_no_metric_takes_the_place_of_another_column(run: RunDirectory, tmp_path
         "metric.tables": 3.0,
         "loss": 0.5,
     }
-
-
-def test_the_others_of_a_damaged_run_are_read(run: RunDirectory, tmp_path: Path) -> None:
-    other = RunDirectory(tmp_path, checksum({"seed": 2})[:16])
-    with other.locked():
-        other.write_spec({"seed": 2})
-        other.write_result({"fingerprint": other.fingerprint, "metrics": {"loss": 0.25}})
-    runs = [run.fingerprint, other.fingerprint, "f" * 16]
-    assert len(gather(tmp_path, runs)) == 2
-    change(run.path / "result.json", "0.5", "0.6")
-    with pytest.raises(CorruptError, match="changed since"):
-        gather(tmp_path, runs)
-    said: list[str] = []
-    assert [one.run for one in gather(tmp_path, runs, on_warning=said.append)] == runs[1:2]
-    assert len(said) == 1
-    assert run.fingerprint in said[0]
