@@ -214,3 +214,48 @@ def test_trials_of_no_sweep_are_listed_reported_and_exported(
     assert make_study(tmp_path, page, lambda said: None) == 1
     assert "How did the trials that belong to no sweep end?" in page.read_text()
     assert "no sweep 'train'" in pernn(tmp_path / "empty", "status", "train").stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "vocabulary_size", "--scale", "small"],
+        ["report", "--all"],
+        ["export", "vocabulary_size", "-o", "records.csv"],
+        ["compare", "encoding.kind=none", "encoding.kind=sinusoidal", "--sweep", "sorting"],
+        ["status"],
+    ],
+)
+def test_outside_a_clone_the_place_of_published_trials_is_named(
+    tmp_path: Path, words: list[str]
+) -> None:
+    done = call(*words, cwd=tmp_path, PERNN_EVIDENCE="")
+    said = done.stderr + done.stdout
+    assert str(tmp_path / "results") in said
+    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in said
+    assert "PERNN_EVIDENCE names another folder, such as `evidence` of a clone" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["report", "sorting-smal"], ["export", "sorting-smal", "-o", "records.csv"]]
+)
+def test_a_misspelt_sweep_is_looked_for_among_those_published(
+    tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "sorting-small.parquet").touch()
+    told = call(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
+    assert told.endswith(", did you mean 'sorting-small'?\n")
+    (tmp_path / "evidence" / "sorting-small.parquet").unlink()
+    told = call(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
+    assert f"no sweep 'sorting-smal' in {tmp_path / 'results'}" in told
+    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told
+
+
+def test_a_comparison_of_nothing_says_where_it_looked(tmp_path: Path) -> None:
+    words = ["compare", "encoding.kind=sinusoidal", "encoding.kind=nonee"]
+    done = call(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"no finished trials to select from in {tmp_path / 'results'}" in done.stderr
+    assert "by --sweep" in done.stderr

@@ -1,5 +1,6 @@
 """README's length and commands, examples of PyTorch, and the links of every page."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -179,3 +180,33 @@ def test_every_decision_has_a_number_of_its_own_and_four_parts():
         text = (folder / file).read_text(encoding="utf-8")
         heads = re.findall(r"^\*\*(\w+)\.\*\*", text, flags=re.MULTILINE)
         assert heads == ["Context", "Decision", "Why", "Consequences"]
+
+
+EXPERIMENTS = sorted((ROOT / "docs/reproduce").glob("*.md"))
+FINDINGS = [ROOT / "README.md", ROOT / "docs/article/article.md"]
+FINDINGS += [ROOT / f"docs/evidence/{page}.md" for page in ("report", "mechanism")]
+FILLED = re.compile(r"<!-- (\w+) \S+ -->.*?<!-- /\1 -->", re.DOTALL)
+INTERVAL = re.compile(r"[−+-]?\d+(?:\.\d+)?(?:\s+nats)?\s+\[[−+-]?\d+(?:\.\d+)?,\s+[−+-]?\d")
+
+
+@pytest.mark.parametrize("page", [*FINDINGS, *EXPERIMENTS], ids=lambda page: page.stem)
+def test_no_interval_is_printed_by_hand(page: Path) -> None:
+    assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
+    assert not INTERVAL.search(FILLED.sub("", page.read_text()))
+
+
+@pytest.mark.parametrize("page", EXPERIMENTS, ids=lambda page: page.stem)
+def test_fences_are_paired_and_python_between_them_parses(page: Path) -> None:
+    text = page.read_text()
+    fences = re.findall(r"^```(\w*)$", text, re.MULTILINE)
+    assert all(fences[::2])
+    assert not any(fences[1::2])
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        ast.parse(block)
+
+
+def test_every_published_sweep_has_its_findings_on_its_page() -> None:
+    for claims in (ROOT / "docs/evidence").glob("*/claims.json"):
+        sweep = claims.parent.name
+        page = ROOT / f"docs/reproduce/{sweep.partition('-')[0]}.md"
+        assert f"<!-- findings {sweep} -->" in page.read_text(), sweep

@@ -1,7 +1,6 @@
 """Verdicts: what decides them, what they rest on, and what they show."""
 
 import json
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -38,19 +37,60 @@ from reports.cases import (
 from reports.trials import ENCODING, SEEDS, experiment, trial
 
 
+def about(cells="k", **where):
+    return claim(Differs("m", where, ENCODING, cells))
+
+
+SOME = pairs({4: around(0.1), 8: around(0.1)[:3]})
+SIZES = pairs({4: around(0.1), 8: around(-0.5), 16: around(-0.6)})
+APART = [r for r in pairs({4: [0.5], 8: [0.5] * 2}) if (r["seed"] == SEEDS[0]) == (r["k"] == 4)]
+ONE_SIDE = [r for r in pairs({4: around(0.1)}) if r["encoding.kind"] == "none"]
+LACKING = [r if n else r | {"m": None} for n, r in enumerate(pairs({4: around(0.1)}))]
+
+
 @pytest.mark.parametrize(
-    ("values", "verdict"),
+    ("one", "records", "verdict", "num_seeds", "detail"),
     [
-        (around(0.1), "supported"),
-        (around(-0.1), "contradicted"),
-        ([0.1, -0.2, 0.15, 0.1, 0.0], "inconclusive"),
-        ([0.1, 0.2, 0.15, 0.1], "too few seeds"),
-        ([0.1], "too few seeds"),
-        ([], "not run"),
+        (differs(), pairs({4: around(0.1), 8: around(0.1)}), "supported", 5, "over k = 4, 8"),
+        (differs(), pairs({4: around(-0.1), 8: around(-0.1)}), "contradicted", 5, ""),
+        (differs(), pairs({4: [0.1, -0.2, 0.15, 0.1, 0.0]}), "inconclusive", 5, ""),
+        (differs(), pairs({4: [0.1, 0.2, 0.15, 0.1]}), "too few seeds", 4, ""),
+        (differs(), pairs({4: [0.1]}), "too few seeds", 1, ""),
+        (differs(), [], "not run", 0, ""),
+        (differs(required=(4,)), SOME, "supported", 5, ""),
+        (differs(required=(4, 8)), SOME, "too few seeds", 3, "4, 8; 2 unfinished seeds left out"),
+        (
+            differs(required=(4, 8, 16, 32)),
+            SOME,
+            "not run",
+            0,
+            "needs both sinusoidal and none at k = 16, 32",
+        ),
+        (differs(), APART, "not run", 0, "no seed has all of k = 4, 8"),
+        (
+            differs(),
+            ONE_SIDE,
+            "not run",
+            0,
+            "nothing finished or planned has both sinusoidal and none at any k",
+        ),
+        (differs(), LACKING, "too few seeds", 4, ""),
+        # Selected by value, or by any of several.
+        (about(k=4), SIZES, "supported", 5, ""),
+        (about(k=(8, 16)), SIZES, "contradicted", 5, ""),
+        (
+            about(k=(64, 32), missing=1),
+            SIZES,
+            "not run",
+            0,
+            "no finished trial has k = 64 or 32, missing = 1",
+        ),
     ],
 )
-def test_differs(values: list[float], verdict: str) -> None:
-    assert judge(differs(), pairs({4: values, 8: values})).verdict == verdict
+def test_differs(one, records, verdict, num_seeds, detail):
+    found = judge(one, records)
+    assert (found.verdict, found.num_seeds) == (verdict, num_seeds)
+    assert found.detail.endswith(detail)
 
 
 @pytest.mark.parametrize(
@@ -127,19 +167,6 @@ def test_an_average_says_where_the_sign_is_the_opposite() -> None:
     )
 
 
-def test_named_cells_must_all_be_there() -> None:
-    records = pairs({4: around(0.1), 8: around(0.1)[:3]})
-    assert judge(differs(required=(4,)), records).verdict == "supported"
-    found = judge(differs(required=(4, 8)), records)
-    assert (found.verdict, found.num_seeds) == ("too few seeds", 3)
-    assert found.detail == "over k = 4, 8; 2 unfinished seeds left out"
-    found = judge(differs(required=(4, 8, 16, 32)), records)
-    assert (found.verdict, found.detail) == (
-        "not run",
-        "needs both sinusoidal and none at k = 16, 32",
-    )
-
-
 def test_a_claim_fits_the_grid_of_every_sweep() -> None:
     """What is planned must be there; what other sweeps plan need not."""
     specs = [
@@ -183,13 +210,6 @@ def test_diverged_trials_count_and_are_told() -> None:
     assert found.remark == "2 trials diverged and count as the worst"
 
 
-def test_seeds_without_a_common_cell_are_not_compared() -> None:
-    records = pairs({4: [0.5], 8: [0.5, 0.5]})
-    apart = [one for one in records if (one["seed"] == SEEDS[0]) == (one["k"] == 4)]
-    found = judge(differs(), apart)
-    assert (found.verdict, found.detail) == ("not run", "no seed has all of k = 4, 8")
-
-
 def test_the_order_of_the_records_does_not_matter() -> None:
     records = pairs({4: [0.3, 0.1, 0.2, 0.4, 0.1], 8: [0.2, 0.5, 0.1, 0.0, 0.3]})
     for about in (differs(), grows(), equivalent()):
@@ -216,24 +236,6 @@ def test_holm_corrects_for_the_other_claims() -> None:
     clear = claim(Differs("m", {"k": 16}, ENCODING, "k"))
     more = records + pairs({16: [0.2] * 5})
     assert judge_all([about, clear], more)[0].verdict == "supported"
-
-
-def test_where_selects_by_value_or_by_any_of_several() -> None:
-    records = pairs({4: around(0.1), 8: around(-0.5), 16: around(-0.6)})
-    few = claim(Differs("m", {"k": 4}, ENCODING, cells="k"))
-    some = claim(Differs("m", {"k": (8, 16)}, ENCODING, cells="k"))
-    other = claim(Differs("m", {"k": (64, 32), "missing": 1}, ENCODING, cells="k"))
-    assert judge(few, records).verdict == "supported"
-    assert judge(some, records).verdict == "contradicted"
-    found = judge(other, records)
-    assert found.verdict == "not run"
-    assert found.detail == "no finished trial has k = 64 or 32, missing = 1"
-
-
-def test_trials_that_lack_the_metric_do_not_count() -> None:
-    records = pairs({4: around(0.1)})
-    records[0]["m"] = None
-    assert judge(differs(), records).num_seeds == 4
 
 
 @pytest.mark.parametrize("about", [differs(), grows(), at_least(4), limit_near(4.0, 4.0)])
@@ -267,6 +269,9 @@ def test_a_verdict_is_plain_json() -> None:
     assert dump["interval"]["method"] == "Student's t 0.95"
     assert dump["cells"][0]["bootstrap"]["low"] > 0.23
     assert judge(differs(), []).dump()["interval"] is None
+    # What is not a number becomes null.
+    alone = judge(differs(), pairs({4: [0.25]}))
+    assert (alone.dump()["interval"]["low"], alone.p_supports) == (None, None)
 
 
 def test_a_verdict_says_what_it_could_have_seen() -> None:
@@ -302,19 +307,3 @@ def test_a_scale_registered_later_is_judged_by_its_own_rule() -> None:
     assert newer.detectable < older.detectable
     with pytest.raises(ConfigError, match="primary claims"):
         with_primary(claims, "nothing")
-
-
-def test_what_is_not_a_number_becomes_null() -> None:
-    found = judge(differs(), pairs({4: [0.25]}))
-    assert math.isnan(bootstrap_interval([0.5]).low)
-    assert found.dump()["interval"]["low"] is None
-    assert found.p_supports is None
-
-
-def test_what_no_cell_has_is_said() -> None:
-    only = [one for one in pairs({4: around(0.1)}) if one["encoding.kind"] == "none"]
-    found = judge(differs(), only)
-    assert (found.verdict, found.detail) == (
-        "not run",
-        "nothing finished or planned has both sinusoidal and none at any k",
-    )

@@ -232,22 +232,6 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert text.count("<script") == 1
 
 
-def test_curves_are_drawn() -> None:
-    records = trials(("gru",), (4, 8, 16, 32), (111, 222))
-
-    def lines(run: str) -> list[dict[str, Any]]:
-        return [
-            {"update": u, "kind": kind, "loss": 1 / u, "token_accuracy": 0.5}
-            for u in range(10, 2010, 10)
-            for kind in (["train", "test"] if u % 100 == 0 else ["train"])
-        ]
-
-    found = draw_curves(experiment(), curves(records, lines), "demo", ("svg",))
-    assert found.contents.keys() == {"learning_curves.svg"}
-    assert "scale demo" in found.footer
-    assert "n = 2 seeds" in found.footer
-
-
 def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
     """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
@@ -332,5 +316,8 @@ def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(
     means = sorted(line.get_ydata()[0] for line in axes.lines if line.get_linewidth() > 1)
     # Vanilla and encoded trials are in turn.
     assert means == pytest.approx([39.0, 40.0])
-    said = "(thin lines: 32 trials of each)"
-    assert draw_curves(experiment(), rows, "demo", ()).caption.endswith(said)
+    drawn = draw_curves(experiment(), rows, "demo", ("svg",))
+    assert drawn.caption.endswith("(thin lines: 32 trials of each)")
+    assert drawn.contents.keys() == {"learning_curves.svg"}
+    assert "scale demo" in drawn.footer
+    assert "n = 40 seeds" in drawn.footer

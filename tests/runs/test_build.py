@@ -16,15 +16,20 @@ SMALL = {"embedding_size": 16, "core.hidden_size": 16, "encoding.size": 16, "tas
 SPEC = RunSpec().override(SMALL)
 
 
-def test_trials_of_one_seed_share_data_and_shared_weights() -> None:
-    encoded = build(SPEC, CPU)
-    vanilla = build(SPEC.override({"encoding.kind": "none"}), CPU)
-    other = build(SPEC.override({"core.kind": "gru", "core.hidden_size": 16}), CPU)
-    for trial in (vanilla, other):
+@pytest.mark.parametrize("kind", ["reverse_ordering", "autoregressive", "infinite_vocabulary"])
+def test_trials_of_one_seed_share_data_and_shared_weights(kind):
+    spec = tiny(kind)
+    encoded = build(spec, CPU)
+    expected = encoded.model.state_dict()
+    for change in ({"encoding.kind": "none"}, {"core.kind": "gru"}):
+        trial = build(spec.override(change), CPU)
         assert (trial.stream.train(3, 4).tokens == encoded.stream.train(3, 4).tokens).all()
         assert (trial.stream.test().tokens == encoded.stream.test().tokens).all()
-        assert torch.equal(trial.model.embedding.weight, encoded.model.embedding.weight)
-        assert torch.equal(trial.model.output_layer.weight, encoded.model.output_layer.weight)
+        weights = trial.model.state_dict()
+        shared = [name for name in weights if not name.startswith("core.")]
+        assert {"embedding.weight", "output_layer.weight", "output_layer.bias"} <= {*shared}
+        assert ("phase" in shared) == (kind == "autoregressive")
+        assert all(torch.equal(weights[name], expected[name]) for name in shared)
 
 
 def test_seeds_share_nothing() -> None:

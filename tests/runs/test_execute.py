@@ -73,21 +73,6 @@ def test_a_damaged_checkpoint_costs_time_only(
     assert "damaged checkpoint set aside" in events
 
 
-def test_a_lost_log_is_restored_from_the_checkpoint(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
-    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
-    directory = RunDirectory(tmp_path, RUN)
-    (directory.path / "metrics.jsonl").unlink()
-    said: list[str] = []
-    assert execute(SPEC, tmp_path, device="cpu", on_warning=said.append).state == "finished"
-    assert contents(tmp_path) == undisturbed
-    (line,) = (line for line in directory.read_journal() if "metrics" in line["event"])
-    assert len(said) == 1
-    assert "metrics.jsonl is missing" in said[0]
-    assert "metrics.jsonl is missing" in line["reason"]
-
-
 def test_what_a_kill_kept_from_being_pruned_is_pruned_later(
     tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pernn.errors import CorruptError, PernnError
+from pernn.errors import PernnError
 from pernn.lab.runs import (
     RunSpec,
-    analyse,
     delete_leftovers,
     execute,
     find_leftovers,
@@ -108,12 +107,3 @@ def test_a_run_whose_needs_are_unknown_stops_everything(tmp_path: Path) -> None:
     spec.write_text(spec.read_text()[:-20])
     with pytest.raises(PernnError, match=r"spec\.json"):
         list(find_leftovers(tmp_path, list_runs(tmp_path), all_checkpoints=True))
-
-
-def test_an_analysis_without_its_checkpoints_is_said(tmp_path: Path) -> None:
-    execute(TRAINING, tmp_path, device="cpu")
-    prune(tmp_path, all_checkpoints=True)
-    import torch
-
-    with pytest.raises(CorruptError, match="is missing"):
-        list(analyse(ANALYSIS, TRAINING, tmp_path, [12], torch.device("cpu")))

@@ -68,19 +68,6 @@ def test_vectors_leave_their_distribution(tmp_path: Path) -> None:
     assert abs(metrics["loss"] + metrics["cosine_similarity"] - 1) < 1e-6
 
 
-@pytest.mark.parametrize("kind", ["autoregressive", "infinite_vocabulary"])
-def test_parts_draw_their_weights_from_streams_of_their_own(kind: str) -> None:
-    """Networks of one seed share what they have in common, whatever the code."""
-    specs = [tiny(kind).override({"encoding.kind": code}) for code in ("none", "sinusoidal")]
-    one, other = (build(spec, torch.device("cpu")).model.state_dict() for spec in specs)
-    shared = [name for name in one if not name.startswith("core.weight_ih")]
-    assert {"embedding.weight", "output_layer.weight", "output_layer.bias"} < set(shared)
-    assert ("phase" in shared) == (kind == "autoregressive")
-    for name in shared:
-        if not name.startswith("core."):
-            assert torch.equal(one[name], other[name]), name
-
-
 def test_a_masked_code_needs_queries() -> None:
     with pytest.raises(ConfigError, match="task autoregressive has none"):
         tiny("autoregressive").override({"encoding.masked": "output"})

@@ -1,10 +1,12 @@
 """The run directory: a contract that survives kills, edits and newer versions."""
 
+import gc
 import json
 import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from pernn.lab.store import (
     Checkpoint,
     RunDirectory,
     Sweep,
+    gc_paused,
     read_status,
     read_statuses,
     save_sweep,
@@ -274,3 +277,16 @@ def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(
     with pytest.raises(StoreError, match="symbolic link"):
         RunDirectory(tmp_path / "linked", RUN).note_failure("no GPU")
     assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_the_collector_is_as_it_was_even_after_an_error(collecting: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        with suppress(KeyError), gc_paused(), gc_paused():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() is collecting
+    finally:
+        (gc.enable if before else gc.disable)()
