@@ -43,7 +43,6 @@ def test_pernn_is_cited_as_its_own_file_says():
     assert f"version: {pernn.__version__}\n" in said
     assert f"version = {{{pernn.__version__}}}" in entries()["pernn"]
     title = re.search(r"title = \{(.*)\}", entries()["pernn"])
-    assert title is not None
     assert f'title: "{title[1]}"' in said
 
 

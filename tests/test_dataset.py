@@ -15,7 +15,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 PUBLISHED = Path(__file__).parents[1] / "evidence"
 
 
-def test_sweeps_and_published_trials_are_a_data_set(tmp_path: Path) -> None:
+def test_sweeps_and_published_trials_are_a_data_set(tmp_path):
     root, place = tmp_path / "results", tmp_path / "dataset"
     runs = [finish(root, spec(seed), random.Random(seed)).fingerprint for seed in range(3)]
     save_sweep(root, Sweep("vocabulary_size-own", "vocabulary_size", "paper", {}, runs[:2]))

@@ -9,7 +9,6 @@ from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 from threading import Thread
-from typing import Literal
 
 import pytest
 
@@ -40,10 +39,10 @@ MARKS = "".join(
 class Noting:
     """A runner that notes which trials it was given."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.seeds: list[int] = []
 
-    def describe(self) -> str:
+    def describe(self):
         return "here"
 
     def run(self, specs, root, hear):
@@ -51,7 +50,7 @@ class Noting:
         InlineRunner(device="cpu").run(specs, root, hear)
 
 
-def run(root: Path, evidence: Path | Literal[True] | None, *seeds: int):
+def run(root, evidence, *seeds):
     runner = Noting()
     changes = {**TINY, "seed": [*seeds]}
     found = pernn.lab.run(
@@ -98,7 +97,7 @@ def test_a_reader_adds_a_seed(ran, tmp_path):
     assert "4 trials were not run here" in page
 
 
-def files_below(folder: Path) -> dict[str, bytes]:
+def files_below(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -178,7 +177,7 @@ def test_several_processes_draw_what_one_does(two, tmp_path, monkeypatch):
 
 
 def test_a_killed_process_that_draws_is_said(two, tmp_path):
-    def kill() -> None:
+    def kill():
         while not (there := active_children()):
             time.sleep(0.01)
         there[0].kill()
@@ -209,7 +208,7 @@ def test_processes_that_draw_leave_with_a_killed_parent(two, tmp_path):
     assert alive == []
 
 
-def is_alive(process: str) -> bool:
+def is_alive(process):
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

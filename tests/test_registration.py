@@ -16,7 +16,7 @@ from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
-from pernn.lab.reports import Verdict, claim_digest, find_registered
+from pernn.lab.reports import claim_digest, find_registered
 from pernn.lab.runners import InlineRunner
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
 from pernn.lab.sweeps import plan_sweep, report_of
@@ -42,7 +42,7 @@ expectations = [
 """
 
 
-def text(**changes: object) -> str:
+def text(**changes):
     settings = ", ".join(f'"{path}" = {value}' for path, value in {**TINY, **changes}.items())
     return PLAN.format(settings=f"{{{settings}}}")
 
@@ -57,7 +57,7 @@ def plan(tmp_path, monkeypatch):
     return path
 
 
-def run(root: Path, *seeds: int) -> str:
+def run(root, *seeds):
     found = pernn.lab.run(
         "vocabulary_size",
         overrides={**TINY, "seed": list(seeds or SEEDS)},
@@ -75,7 +75,7 @@ def ran(tmp_path_factory, one_format):
     return root, run(root)
 
 
-def marks(root: Path, name: str, **changes: object) -> dict[str, tuple[str, str]]:
+def marks(root, name, **changes):
     """What the report says of each claim that was judged; the experiment may be another."""
     found = read_plan(root, name)
     found = replace(found, experiment=replace(found.experiment, **changes))
@@ -155,7 +155,7 @@ def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, copy):
     (root, _), (_, name) = copy, ran
     shutil.rmtree(root / "runs" / load_sweep(root, name).runs[0])
 
-    def judged() -> Verdict:
+    def judged():
         found = report_of(root, read_plan(root, name), pytest.fail).verdicts
         (one,) = (one for one in found if one.claim.name == CLAIM)
         return one
@@ -236,7 +236,6 @@ def test_of_plans_that_tune_alike_that_of_the_judged_seeds_counts(plan):
         found = plan_sweep(find_experiment("vocabulary_size"), "demo", {**changes, "seed": own})
         ran = {run: {"date": "2999-01-01T00:00:00+00:00"} for run in found.specs}
         registered = find_registered(found.sweep, found.experiment, found.specs, ran)
-        assert registered is not None
         assert (registered.name, registered.is_tuned) == (name, True)
 
 

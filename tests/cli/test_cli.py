@@ -41,7 +41,7 @@ checkpoint_interval = 5
 """
 
 
-def test_a_second_run_does_nothing_and_says_so(finished: Path) -> None:
+def test_a_second_run_does_nothing_and_says_so(finished):
     assert (sweep(finished) / "index.html").exists()
     before = {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")}
     again = tiny_run(finished)
@@ -51,7 +51,7 @@ def test_a_second_run_does_nothing_and_says_so(finished: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (finished / "runs").rglob("*")} == before
 
 
-def test_json_is_all_that_scripts_read(finished: Path) -> None:
+def test_json_is_all_that_scripts_read(finished):
     summary = json.loads(tiny_run(finished, "--json").stdout)
     assert (summary["num_trials"], summary["num_finished"]) == (5, 5)
     assert {verdict["verdict"] for verdict in summary["verdicts"]} == {"not run"}
@@ -65,7 +65,7 @@ def test_json_is_all_that_scripts_read(finished: Path) -> None:
     assert Path(report["page"]).exists()
 
 
-def test_train_goes_on_from_its_own_spec(tmp_path: Path) -> None:
+def test_train_goes_on_from_its_own_spec(tmp_path):
     (tmp_path / "trial.toml").write_text(TRIAL)
     first = pernn("train", "trial.toml", "--json", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
@@ -77,7 +77,7 @@ def test_train_goes_on_from_its_own_spec(tmp_path: Path) -> None:
     assert "token_accuracy" in plain.stdout
 
 
-def test_trials_of_no_sweep_are_resumed_by_name(tmp_path: Path) -> None:
+def test_trials_of_no_sweep_are_resumed_by_name(tmp_path):
     root, one = tmp_path / "results", RunSpec.load(tomllib.loads(TRIAL))
     for spec in (one, one.override({"seed": 5})):
         begin(root, spec)
@@ -103,7 +103,7 @@ for words in {}:
 """
 
 
-def test_neither_help_nor_a_second_run_loads_torch(finished: Path) -> None:
+def test_neither_help_nor_a_second_run_loads_torch(finished):
     verbs = (f"resume -r {finished}", "list", "status", "--help", "show vocabulary_size")
     script = NO_TORCH.format(verbs)
     done = subprocess.run(
@@ -113,7 +113,7 @@ def test_neither_help_nor_a_second_run_loads_torch(finished: Path) -> None:
     assert "nothing to do" in done.stdout
 
 
-def test_show_tells_grid_cost_claims_and_command() -> None:
+def test_show_tells_grid_cost_claims_and_command():
     shown = json.loads(pernn("show", "vocabulary_size", "-s", "paper", "--json").stdout)
     assert shown["num_trials"] == 560
     assert (shown["estimated_hours"], len(shown["specs"])) == (None, 560)
@@ -124,7 +124,7 @@ def test_show_tells_grid_cost_claims_and_command() -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_with_an_example(verb: str) -> None:
+def test_every_verb_has_help_with_an_example(verb):
     done = pernn(verb, "--help", columns=80)
     assert done.returncode == 0
     text, _, examples = done.stdout.partition("Example")
@@ -137,7 +137,7 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     assert "Example" in done.stdout
 
 
-def test_help_of_eighty_columns_cuts_nothing_and_wraps_once() -> None:
+def test_help_of_eighty_columns_cuts_nothing_and_wraps_once():
     text = pernn("run", "--help", columns=80).stdout
     for whole in (
         "'task.vocab_size=[16,64]'",
@@ -148,7 +148,7 @@ def test_help_of_eighty_columns_cuts_nothing_and_wraps_once() -> None:
     assert "the others go on\n  from their last checkpoint and end in the same bits." in text
 
 
-def blocked(tmp_path: Path) -> Path:
+def blocked(tmp_path):
     """A results directory that cannot be made: a file stands in its place."""
     (tmp_path / "file").write_text("")
     return tmp_path / "file" / "results"
@@ -193,9 +193,7 @@ def blocked(tmp_path: Path) -> Path:
         (["show", "sortin"], 2, "no experiment"),
     ],
 )
-def test_bad_input_gets_one_clear_line(
-    tmp_path: Path, words: list[str], status: int, said: str
-) -> None:
+def test_bad_input_gets_one_clear_line(tmp_path, words, status, said):
     (tmp_path / "trial.toml").write_text(TRIAL)
     places = {"trial": tmp_path / "trial.toml", "blocked": blocked(tmp_path), "here": tmp_path}
     done = pernn(*(word.format(**places) for word in words), cwd=tmp_path)
@@ -205,7 +203,7 @@ def test_bad_input_gets_one_clear_line(
     assert len(complaints) <= 1
 
 
-def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_loses_nothing(tmp_path):
     (tmp_path / "trial.toml").write_text(TRIAL.replace("iterations = 20", "iterations = 1000000"))
     process = subprocess.Popen(
         [sys.executable, "-m", "pernn", "train", "trial.toml"],
@@ -257,9 +255,7 @@ main()
         ("pernn.lab.sweeps", signal.SIGTERM),
     ],
 )
-def test_a_signal_while_a_verb_is_loaded_is_an_interruption(
-    tmp_path: Path, module: str, number: int
-) -> None:
+def test_a_signal_while_a_verb_is_loaded_is_an_interruption(tmp_path, module, number):
     (tmp_path / "at_once.py").write_text(AT_ONCE.format(module=module, number=int(number)))
     words = [sys.executable, "-m", "at_once"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -287,7 +283,7 @@ def test_doctor_says_what_to_install(absent, status, said, monkeypatch, capsys, 
     assert "hypothesis" not in shown
 
 
-def test_doctor_finds_what_is_here(tmp_path: Path) -> None:
+def test_doctor_finds_what_is_here(tmp_path):
     done = pernn("doctor", "-r", tmp_path, "--json")
     assert done.returncode == 0
     found = {one["what"]: one for one in json.loads(done.stdout)}
@@ -296,7 +292,7 @@ def test_doctor_finds_what_is_here(tmp_path: Path) -> None:
     assert pernn("doctor", "-r", blocked(tmp_path)).returncode == 3
 
 
-def test_a_closed_pipe_is_no_error() -> None:
+def test_a_closed_pipe_is_no_error():
     command = f"{Path(sys.executable).with_name('pernn')} show vocabulary_size --json | head -1"
     done = subprocess.run(
         ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
@@ -307,7 +303,7 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_truncated_checkpoint_is_said_in_one_line_and_costs_nothing(tmp_path: Path) -> None:
+def test_a_truncated_checkpoint_is_said_in_one_line_and_costs_nothing(tmp_path):
     (tmp_path / "trial.toml").write_text(TRIAL)
     first = json.loads(pernn("train", "trial.toml", "--json", cwd=tmp_path).stdout)
     run = tmp_path / first["directory"]
@@ -322,7 +318,7 @@ def test_a_truncated_checkpoint_is_said_in_one_line_and_costs_nothing(tmp_path: 
     assert "damaged checkpoint set aside" in lines[0]
 
 
-def test_what_is_no_longer_needed_is_deleted_when_told(finished: Path, tmp_path: Path) -> None:
+def test_what_is_no_longer_needed_is_deleted_when_told(finished, tmp_path):
     finished = shutil.copytree(finished, tmp_path / "results")
     name = sweep(finished).name
     asked = pernn("prune", name, "-r", finished)

@@ -1,7 +1,6 @@
 """`pernn prepare`: text made ready beforehand, and what is said where there is none."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,11 @@ LITTLE = (
 )
 
 
-def prepare(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def prepare(data, *words):
     return call("prepare", *words, PERNN_DATA=str(data))
 
 
-def test_text_is_prepared_once(tmp_path: Path) -> None:
+def test_text_is_prepared_once(tmp_path):
     done = prepare(tmp_path, "language_modelling", *LITTLE)
     assert done.returncode == 0, done.stderr
     assert "training the pieces" in done.stdout
@@ -44,9 +43,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("words", [("run", "language_modelling", *LITTLE), ("train", "trial.json")])
-def test_a_run_without_the_package_is_refused_before_anything_is_announced(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_a_run_without_the_package_is_refused_before_anything_is_announced(tmp_path, words):
     """Ten trials failed one by one, after all of them had been measured."""
     (tmp_path / "sentencepiece.py").write_text("raise ImportError")
     spec = RunSpec().override({"task": {"kind": "language_modelling", "corpus": "grammar"}})

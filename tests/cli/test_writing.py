@@ -14,7 +14,7 @@ from command_line import call as pernn
 
 
 @pytest.fixture(scope="module")
-def damaged(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def damaged(finished, tmp_path_factory):
     """Results with a damaged trial, others with a damaged sweep, and damaged published trials."""
     place = tmp_path_factory.mktemp("writing")
     results = shutil.copytree(finished, place / "results")
@@ -27,7 +27,7 @@ def damaged(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_damage_is_seen_by_who_reads(damaged: Path) -> None:
+def test_the_damage_is_seen_by_who_reads(damaged):
     done = pernn("report", sweep(damaged / "results").name, "--claims", cwd=damaged)
     assert "left out: " in done.stderr
 
@@ -46,9 +46,7 @@ def test_the_damage_is_seen_by_who_reads(damaged: Path) -> None:
         ["analyze", "results/runs", "-o", "{place}/stability.csv"],
     ],
 )
-def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
-    damaged: Path, words: list[str]
-) -> None:
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(damaged, words):
     place, name = damaged / "file" / "below", sweep(damaged / "results").name
     done = pernn(*(word.format(place=place, sweep=name) for word in words), cwd=damaged)
     assert done.returncode == 4, done.stderr
@@ -58,7 +56,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
     assert done.stdout == ""
 
 
-def test_a_trial_that_is_left_out_is_named(damaged: Path, tmp_path: Path) -> None:
+def test_a_trial_that_is_left_out_is_named(damaged, tmp_path):
     results = damaged / "results"
     run, name = min((results / "runs").iterdir()).name, sweep(results).name
     label = rf"pernn: reverse_ordering lstm sinusoidal K=4 L=6 seed \d+ \({run}\)"
@@ -68,7 +66,7 @@ def test_a_trial_that_is_left_out_is_named(damaged: Path, tmp_path: Path) -> Non
     assert re.match(f"{label} left alone: ", done.stderr)
 
 
-def test_the_page_of_all_makes_its_folder(damaged: Path, tmp_path: Path) -> None:
+def test_the_page_of_all_makes_its_folder(damaged, tmp_path):
     """As in a fresh clone, which has published trials and no results."""
     evidence = tmp_path / "evidence"
     results = damaged / "results"
@@ -82,7 +80,7 @@ def test_the_page_of_all_makes_its_folder(damaged: Path, tmp_path: Path) -> None
         assert words in text
 
 
-def test_a_folder_in_the_place_of_a_file_is_refused(damaged: Path) -> None:
+def test_a_folder_in_the_place_of_a_file_is_refused(damaged):
     done = pernn("report", "--all", "--out", "evidence", cwd=damaged)
     assert done.returncode == 4
     assert "Is a directory" in done.stderr

@@ -1,8 +1,5 @@
 """A sweep that takes a second."""
 
-import subprocess
-from pathlib import Path
-
 from command_line import call
 
 TINY = [
@@ -18,13 +15,13 @@ TINY = [
 ]
 
 
-def tiny_run(root: Path, *more: object) -> subprocess.CompletedProcess[str]:
+def tiny_run(root, *more):
     # Codes without a size refuse one, so every trial here has a code.
     settings = [word for text in TINY for word in ("--set", text)]
     settings += ["--set", "encoding.kind=sinusoidal", "--set", "task.vocab_size=4"]
     return call("run", "vocabulary_size", "-r", root, "--runner", "inline", *settings, *more)
 
 
-def sweep(root: Path) -> Path:
+def sweep(root):
     (directory,) = (root / "sweeps").iterdir()
     return directory

@@ -190,13 +190,13 @@ INTERVAL = re.compile(r"[−+-]?\d+(?:\.\d+)?(?:\s+nats)?\s+\[[−+-]?\d+(?:\.\d
 
 
 @pytest.mark.parametrize("page", [*FINDINGS, *EXPERIMENTS], ids=lambda page: page.stem)
-def test_no_interval_is_printed_by_hand(page: Path) -> None:
+def test_no_interval_is_printed_by_hand(page):
     assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
     assert not INTERVAL.search(FILLED.sub("", page.read_text()))
 
 
 @pytest.mark.parametrize("page", EXPERIMENTS, ids=lambda page: page.stem)
-def test_fences_are_paired_and_python_between_them_parses(page: Path) -> None:
+def test_fences_are_paired_and_python_between_them_parses(page):
     text = page.read_text()
     fences = re.findall(r"^```(\w*)$", text, re.MULTILINE)
     assert all(fences[::2])
@@ -205,7 +205,7 @@ def test_fences_are_paired_and_python_between_them_parses(page: Path) -> None:
         ast.parse(block)
 
 
-def test_every_published_sweep_has_its_findings_on_its_page() -> None:
+def test_every_published_sweep_has_its_findings_on_its_page():
     for claims in (ROOT / "docs/evidence").glob("*/claims.json"):
         sweep = claims.parent.name
         page = ROOT / f"docs/reproduce/{sweep.partition('-')[0]}.md"

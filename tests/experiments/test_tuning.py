@@ -16,7 +16,6 @@ from pernn.lab.experiments.tuning import tune
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
 from pernn.lab.runners import InlineRunner
-from pernn.lab.runs import RunSpec
 from pernn.lab.store import load_sweep
 from pernn.lab.sweeps import plan_sweep
 from pernn.lab.trials import load_results, publish
@@ -40,7 +39,7 @@ def rates(best, num_finished=None):
     """Trials and choices of a grid whose accuracy peaks at a rate of each encoding."""
     finished = {}
 
-    def score(spec: RunSpec) -> float | None:
+    def score(spec):
         assert spec.seed in VALIDATION_SEEDS
         if num_finished is not None and len(finished) >= num_finished and spec not in finished:
             return None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.collections import Collection, LineCollection
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
 from pernn.lab.experiments import Contrast, FigureLayout
@@ -83,14 +83,14 @@ SCATTER = FigureLayout(
 )
 
 
-def scored(about: FigureLayout, gru: float, lstm: float) -> tuple[FigureLayout, Records]:
+def scored(about, gru, lstm):
     """A metric that is a share, with one value for each core."""
     values = {"gru": gru, "lstm": lstm}
     records = [{**one, "solved_or_stuck": values[one["core.kind"]]} for one in wide()]
     return replace(about, contrast=None, metrics=("solved_or_stuck",)), records
 
 
-def near_one() -> Records:
+def near_one():
     """Trials of which one core's are so near 1 that they would be a line."""
     return [
         {**one, "token_accuracy": 1 - (1 - one["token_accuracy"]) / 100}
@@ -100,7 +100,7 @@ def near_one() -> Records:
     ]
 
 
-def lengthened() -> Records:
+def lengthened():
     """Trials that were trained for longer the larger the vocabulary is."""
     sizes = (4, 8, 16, 32, 64)
     return [
@@ -109,13 +109,13 @@ def lengthened() -> Records:
     ]
 
 
-def fed_back() -> Records:
+def fed_back():
     """Trials with a table of two conditions."""
     table = {"feedback": ["own output", "truth"], "token_accuracy": [0.2, 0.9]}
     return [{**one, "tables": {"by_feedback": table}} for one in small()]
 
 
-def falling() -> Records:
+def falling():
     """Trials whose perplexity falls from far above what is shown."""
     updates = list(range(10, 210, 10))
     return [
@@ -134,11 +134,11 @@ def falling() -> Records:
     ]
 
 
-def of_gru(records: Records) -> Records:
+def of_gru(records):
     return [one for one in records if one["core.kind"] == "gru"]
 
 
-def with_holes() -> Records:
+def with_holes():
     """Of two trials each, one without a value, the others without the last update."""
     records = of_gru(stability(FEW[:2]))
     records[0]["tables"]["stability_map"]["similarity"][0] = None
@@ -149,7 +149,7 @@ def with_holes() -> Records:
     return records
 
 
-def paced(*factors: float) -> Records:
+def paced(*factors):
     """Pairs of trials of which the second is later by a factor."""
     return [one | {"core.kind": "gru"} for one in pairs(*factors)]
 
@@ -157,7 +157,7 @@ def paced(*factors: float) -> Records:
 FACTORS = layout().figure
 
 
-def of_signs() -> tuple[FigureLayout, Records]:
+def of_signs():
     """Scores above 0 in one panel, and below it in the other."""
     records = [
         {**one, "score": 1.0 if one["core.kind"] == "gru" else -1.0 * one["task.vocab_size"]}
@@ -166,14 +166,14 @@ def of_signs() -> tuple[FigureLayout, Records]:
     return replace(POINTS, contrast=None, metrics=("score",)), records
 
 
-def of_two_tasks() -> Records:
+def of_two_tasks():
     """Trials of two tasks, of which one has a metric more."""
     both = [{**one, "task.kind": "reverse_ordering"} for one in small()]
     more = {"task.kind": "sorting", "ascending_pair_share": 0.999}
     return both + [{**one, **more, "run": f"s{place}"} for place, one in enumerate(small())]
 
 
-def at_first() -> Records:
+def at_first():
     """Trials with the rows of one condition at the first position."""
     records = of_gru(stability(FEW[:2]))
     for record in records:
@@ -261,7 +261,7 @@ CASES: dict[str, Callable[[], tuple[FigureLayout, Records]]] = {
 }
 
 
-def rounded(values: Any) -> Any:
+def rounded(values):
     """Return numbers with four digits, NaN and what is masked as text, the rest as it is."""
     if isinstance(values, (list, tuple, np.ndarray)):
         return [rounded(one) for one in np.ma.getdata(values)]
@@ -270,7 +270,7 @@ def rounded(values: Any) -> Any:
     return float(f"{float(values):.4g}") if np.isfinite(values) else str(values)
 
 
-def shape(found: Collection) -> list[Any]:
+def shape(found):
     """Return what a band, an error bar or a heat map looks like, and where it is."""
     looks = [type(found).__name__, [to_hex(one) for one in found.get_facecolor()[:1]]]
     if isinstance(found, LineCollection):
@@ -282,7 +282,7 @@ def shape(found: Collection) -> list[Any]:
     return [type(found).__name__, found.get_cmap().name, *map(rounded, (found.get_clim(), colours))]
 
 
-def panel(axes: Any) -> dict[str, Any]:
+def panel(axes):
     """Return all that stands in a panel."""
     return {
         "titles": [axes.get_title(loc=place) for place in ("left", "right")],
@@ -314,7 +314,7 @@ def panel(axes: Any) -> dict[str, Any]:
     }
 
 
-def drawn(name: str, step: int = 1) -> Any:
+def drawn(name, step=1):
     """Return all that a figure shows, as in JSON."""
     about, records = CASES[name]()
     figure = draw(experiment(figure=about), records[::step])
@@ -323,7 +323,7 @@ def drawn(name: str, step: int = 1) -> Any:
     return json.loads(json.dumps(found))
 
 
-def agree(one: Any, other: Any, place: str) -> None:
+def agree(one, other, place):
     """Compare two drawings, numbers to the digits that are kept."""
     if isinstance(one, dict):
         assert one.keys() == other.keys(), place
@@ -340,7 +340,7 @@ def agree(one: Any, other: Any, place: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_figure_shows_what_it_did(name: str) -> None:
+def test_a_figure_shows_what_it_did(name):
     """In whatever order its trials come."""
     golden = json.loads(GOLDEN.read_text())
     assert golden.keys() == CASES.keys()

@@ -33,21 +33,21 @@ FACTORS = replace(
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
 
 
-def texts(figure: Any) -> list[str]:
+def texts(figure):
     from matplotlib.text import Text
 
     return [found.get_text() for found in figure.findobj(Text)]
 
 
-def lossless() -> list[dict[str, Any]]:
+def lossless():
     return [{**one, "loss": 0.0} for one in FEW]
 
 
-def error_bars(axes: Any) -> list[ErrorbarContainer]:
+def error_bars(axes):
     return [found for found in axes.containers if isinstance(found, ErrorbarContainer)]
 
 
-def test_two_drawings_are_equal_bytes() -> None:
+def test_two_drawings_are_equal_bytes():
     one, two = draw(experiment(), FEW), draw(experiment(), FEW)
     forms: list[Any] = ["svg", "pdf", "png"]
     first = {form: render(one, form) for form in forms}
@@ -59,13 +59,13 @@ def test_two_drawings_are_equal_bytes() -> None:
         assert b"Date" not in first[form]
 
 
-def test_settings_of_matplotlib_are_left_as_they_were() -> None:
+def test_settings_of_matplotlib_are_left_as_they_were():
     before = dict(mpl.rcParams)
     render(draw(experiment(), FEW), "svg")
     assert dict(mpl.rcParams) == before
 
 
-def test_the_footer_says_how_it_was_made() -> None:
+def test_the_footer_says_how_it_was_made():
     records = [{**one, "training.learning_rate": 0.001} for one in trials()]
     expected = (
         "scale demo · preset as-run · precision fp32 · L = 32 · hidden size 128 · "
@@ -95,16 +95,14 @@ def test_the_footer_says_how_it_was_made() -> None:
         (SCATTER, stability(), "rank correlation, 95 % percentile bootstrap over seeds"),
     ],
 )
-def test_the_footer_explains_the_form_and_mixed_presets(
-    form: FigureLayout, records: list[dict[str, Any]], ends: str
-) -> None:
+def test_the_footer_explains_the_form_and_mixed_presets(form, records, ends):
     records[0]["preset"] = "as-written"
     text = footer(experiment(figure=form), records)
     assert text.startswith("mixed presets: as-run, as-written · ")
     assert text.endswith(ends)
 
 
-def test_four_conditions_look_like_the_papers() -> None:
+def test_four_conditions_look_like_the_papers():
     order = [f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare")]
     found = looks("condition", order)
     assert [found[name]["linestyle"] for name in order] == ["-", "--", "-", "--"]
@@ -112,7 +110,7 @@ def test_four_conditions_look_like_the_papers() -> None:
 
 
 @pytest.mark.parametrize("name", list(CATALOGUE))
-def test_no_column_is_shown_by_its_name(name: str) -> None:
+def test_no_column_is_shown_by_its_name(name):
     found = find_experiment(name)
     columns = {claim.predicate.metric for claim in found.claims}
     for layout in (found.figure, *found.more_figures.values()):
@@ -131,13 +129,13 @@ def test_no_column_is_shown_by_its_name(name: str) -> None:
     assert not {c for c, text in shown.items() if text == c or "_" in text or "." in text}
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_nothing_to_draw_is_said():
     assert "no finished trials yet" in texts(draw(experiment(), []))
     figure = draw(experiment(figure=BANDS), trials())
     assert "no finished trial has a table 'by_length'" in texts(figure)
 
 
-def test_conditions_of_several_columns_stand_in_the_order_of_their_names() -> None:
+def test_conditions_of_several_columns_stand_in_the_order_of_their_names():
     columns = ("encoding.kind", "encoding.masked")
     layout = FigureLayout(x=columns, panels="core.kind", lines="task.length", metrics=("loss",))
     records = [
@@ -156,8 +154,8 @@ def test_conditions_of_several_columns_stand_in_the_order_of_their_names() -> No
     assert axes.get_xlabel() == "Arm"
 
 
-def test_encodings_look_the_same_in_every_figure() -> None:
-    def drawn(encodings: tuple[str, ...], contrast: Contrast) -> dict[str, Any]:
+def test_encodings_look_the_same_in_every_figure():
+    def drawn(encodings, contrast):
         records = [
             {**one, "encoding.kind": code}
             for code in encodings
@@ -224,7 +222,7 @@ WORDS = replace(LINES, x=("seed", "core.kind"))
         ),
     ],
 )
-def test_impossible_figures_are_refused(make: Any, records: Any, said: str) -> None:
+def test_impossible_figures_are_refused(make, records, said):
     if records is None:
         with pytest.raises(ConfigError, match=said):
             make()
@@ -233,11 +231,11 @@ def test_impossible_figures_are_refused(make: Any, records: Any, said: str) -> N
         draw(experiment(figure=make()), records())
 
 
-def test_dollars_are_no_mathematics() -> None:
+def test_dollars_are_no_mathematics():
     render(draw(experiment(question="$\\frac{$ <b>&"), FEW), "svg")
 
 
-def test_labels_name_and_order() -> None:
+def test_labels_name_and_order():
     names = {"b": "B", "a": "A", "rare": "Rare", "frequent": "Frequent", "rare, rare": "Both"}
     label = Labels(names)
     assert label.order(["c", "a", "b", "a", 3]) == ["b", "a", 3, "c"]
@@ -277,7 +275,7 @@ def test_ticks_of_a_logarithmic_axis(low, high, base, ticks):
     assert log_ticks(low, high, base) == ticks
 
 
-def test_a_path_in_steps_leads_through_the_same_places() -> None:
+def test_a_path_in_steps_leads_through_the_same_places():
     """Exactly, over many steps, from each start of a part, closed or not."""
     noise = random.Random(5)
     places = [(noise.randrange(10**5) / 100, noise.randrange(10**5) / 100) for _ in range(500)]

@@ -2,8 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,27 +38,27 @@ CAPTIONS = {**experiment().labels, "by_position": "Similarity <by> position"}
 FURTHER = {f"{stem}.{form}" for stem in FIGURES for form in ("svg", "pdf", "png")}
 
 
-def made() -> list[dict[str, Any]]:
+def made():
     return [one for one in stability((111, 222)) if one["core.kind"] == "gru"]
 
 
-def write(directory: Path, records: list[dict[str, Any]], **changes: Any) -> Report:
+def write(directory, records, **changes):
     about = experiment(**{"figure": MAIN, "more_figures": FIGURES, "labels": CAPTIONS, **changes})
     return write_report(about, "demo", records, planned(), directory, "pernn run it")
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory):
     return write(tmp_path_factory.mktemp("further"), made())
 
 
-def test_further_figures_are_written_and_listed(report: Report) -> None:
+def test_further_figures_are_written_and_listed(report):
     names = {path.name for path in report.paths}
     assert names == NAMES | FURTHER
     assert {path.name for path in report.page.parent.iterdir()} == names
 
 
-def test_the_page_shows_them_under_the_main_one(report: Report) -> None:
+def test_the_page_shows_them_under_the_main_one(report):
     page = read(report)
     text = " ".join(" ".join(page.words).split())
     # Without a label, the name itself; in the order of the experiment.
@@ -79,7 +77,7 @@ def test_the_page_shows_them_under_the_main_one(report: Report) -> None:
     assert "![Similarity &lt;by&gt; position](by_position.png)" in markdown
 
 
-def test_a_figure_without_its_table_is_visibly_left_out(tmp_path: Path) -> None:
+def test_a_figure_without_its_table_is_visibly_left_out(tmp_path):
     records = trials(("gru",), (32,), (111,))
     written = write(tmp_path, records, more_figures={"by_position": LAYOUT})
     assert {path.name for path in written.paths} == NAMES
@@ -91,7 +89,7 @@ def test_a_figure_without_its_table_is_visibly_left_out(tmp_path: Path) -> None:
     assert "".join(read(nothing).words).lower().count("no finished trials yet") >= 2
 
 
-def test_a_scatter_plot_may_be_the_main_figure() -> None:
+def test_a_scatter_plot_may_be_the_main_figure():
     about = experiment(figure=FIGURES["loss_and_accuracy"])
     summary = Report(about, "demo", trials(("gru",), (32,)), planned(), "command")
     assert summary.by == ("core.kind", "encoding.kind")
@@ -100,12 +98,12 @@ def test_a_scatter_plot_may_be_the_main_figure() -> None:
 
 
 @pytest.mark.parametrize("stem", ["figure", "table", "index", "Up", "a/b", "", "a.b"])
-def test_names_of_other_files_are_refused(stem: str) -> None:
+def test_names_of_other_files_are_refused(stem):
     with pytest.raises(ConfigError, match=r"figure's name|another file"):
         experiment(more_figures={stem: LAYOUT})
 
 
-def test_a_figure_of_a_part_of_the_trials(tmp_path: Path) -> None:
+def test_a_figure_of_a_part_of_the_trials(tmp_path):
     records = trials(("elman", "gru"), (32, 64), (111, 222))
     part = {"part": replace(MAIN, where={"core.kind": ("gru", "lstm")})}
     about = experiment(figure=MAIN, more_figures=part)

@@ -115,9 +115,8 @@ def test_details_end_with_what_decides(about, records, said):
     assert judge(about, records).detail.endswith(said)
 
 
-def test_grows_reports_the_slope_per_doubling() -> None:
+def test_grows_reports_the_slope_per_doubling():
     found = judge(grows(), pairs({4: [0.0, 0.0], 8: [0.125, 0.25], 32: [0.375, 0.75]}))
-    assert found.interval is not None
     assert found.interval.estimate == pytest.approx((0.125 + 0.25) / 2)
     assert found.quantity == "m, sinusoidal − none, change per doubling of k"
     assert found.verdict == "too few seeds"
@@ -127,7 +126,7 @@ def test_grows_reports_the_slope_per_doubling() -> None:
     ("more", "less", "verdict"),
     [(0.3, 0.1, "supported"), (0.1, 0.3, "contradicted"), (0.1, 0.1, "inconclusive")],
 )
-def test_differs_more(more: float, less: float, verdict: str) -> None:
+def test_differs_more(more, less, verdict):
     """The gain in one task against the gain in another, both above zero."""
     between = Contrast("task", treated="reverse", baseline="sort", baseline_where={"rule": "up"})
     about = claim(DiffersMore("m", {}, ENCODING, between, "k"))
@@ -135,19 +134,18 @@ def test_differs_more(more: float, less: float, verdict: str) -> None:
     records = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="up")
     found = judge(about, records)
     assert found.verdict == verdict
-    assert found.interval is not None
     assert found.interval.estimate == pytest.approx(more - less)
     assert found.quantity == ("m, sinusoidal − none, more with task reverse than sort at k = 4")
     other = pairs({4: gains[0]}, task="reverse") + pairs({4: gains[1]}, task="sort", rule="down")
     assert judge(about, other).verdict == "not run"
 
 
-def test_what_cannot_be_doubled_is_refused() -> None:
+def test_what_cannot_be_doubled_is_refused():
     with pytest.raises(ConfigError, match="k must be positive numbers"):
         judge(grows(), pairs({0: [0.1, 0.1], 8: [0.2, 0.2]}))
 
 
-def test_at_least_shows_the_cell_that_decides_and_all_others() -> None:
+def test_at_least_shows_the_cell_that_decides_and_all_others():
     found = judge(at_least(4, 8, 16), grid({4: GOOD, 8: NEAR, 16: [0.96] * 5}))
     assert found.quantity == "m at k = 8"
     assert found.interval == student_interval(NEAR)
@@ -159,7 +157,7 @@ def test_at_least_shows_the_cell_that_decides_and_all_others() -> None:
     ]
 
 
-def test_one_cell_of_many_contradicts_only_after_correction() -> None:
+def test_one_cell_of_many_contradicts_only_after_correction():
     """A cell that alone would be below (p = 0.018) is none among fourteen."""
     low = [0.943, 0.948, 0.941, 0.9485, 0.938]
     assert judge(at_least(4), grid({4: low})).verdict == "contradicted"
@@ -167,12 +165,12 @@ def test_one_cell_of_many_contradicts_only_after_correction() -> None:
     assert judge(at_least(*cells), grid(cells)).verdict == "inconclusive"
 
 
-def test_a_limit_is_reached_before_the_first_failure() -> None:
+def test_a_limit_is_reached_before_the_first_failure():
     found = judge(limit_near(4.0, 4.0, 8.0, 16.0), grid({4: GOOD, 8: BAD, 16: GOOD}))
     assert found.interval == student_interval([2.0] * 5)
 
 
-def test_a_limit_of_zero_counts_as_half_the_smallest_value() -> None:
+def test_a_limit_of_zero_counts_as_half_the_smallest_value():
     found = judge(limit_near(64.0, 4.0, 8.0), grid({4: BAD, 8: BAD}))
     assert found.interval == student_interval([1.0] * 5)
     assert found.detail.endswith("a limit of 0 counts as half of 4")
@@ -182,11 +180,10 @@ def test_a_limit_of_zero_counts_as_half_the_smallest_value() -> None:
     ("odd", "verdict"),
     [(1.0, "supported"), (0.99, "supported"), (0.985, "inconclusive"), (0.5, "contradicted")],
 )
-def test_every_trial(odd: float, verdict: str) -> None:
+def test_every_trial(odd, verdict):
     """One counterexample of ten refutes it, if it is none by measurement error."""
     found = judge(every_trial(), grid({4: [1.0, 0.125, 0.13, 1.0, 0.12], 8: [1.0] * 4 + [odd]}))
     assert found.verdict == verdict
-    assert found.interval is not None
     near = 10 if verdict == "supported" else 9
     assert found.detail.startswith(f"{near} of 10 trials lie within 0.01 of 0.125 or 1 (ours)")
     assert found.interval.estimate == near / 10

@@ -23,7 +23,7 @@ ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 7])
-def test_student_interval_agrees_with_scipy(count: int) -> None:
+def test_student_interval_agrees_with_scipy(count):
     values = ACCURACIES[:count]
     found = student_interval(values)
     low, high = scipy.stats.t.interval(
@@ -34,7 +34,7 @@ def test_student_interval_agrees_with_scipy(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 5, 7])
-def test_bootstrap_agrees_with_scipy(count: int) -> None:
+def test_bootstrap_agrees_with_scipy(count):
     values = ACCURACIES[:count]
     expected = scipy.stats.bootstrap(
         (values,),
@@ -51,7 +51,7 @@ def test_bootstrap_agrees_with_scipy(count: int) -> None:
 
 
 @pytest.mark.parametrize("values", [[0.9, 0.95, 0.8, 0.99], [1.0, 0.0, 1.0, 1.0, 0.0], [3.0, 1.0]])
-def test_bootstrap_of_few_values_is_that_of_all_resamples(values: list[float]) -> None:
+def test_bootstrap_of_few_values_is_that_of_all_resamples(values):
     count = len(values)
     means = sorted(sum(chosen) / count for chosen in product(values, repeat=count))
     place = math.ceil(0.025 * count**count) - 1
@@ -60,7 +60,7 @@ def test_bootstrap_of_few_values_is_that_of_all_resamples(values: list[float]) -
 
 
 @given(st.permutations(ACCURACIES))
-def test_intervals_do_not_depend_on_the_order(values: list[float]) -> None:
+def test_intervals_do_not_depend_on_the_order(values):
     for count in (5, 7):
         some = values if count == 7 else [one for one in values if one > 0.9]
         plain = [one for one in ACCURACIES if one in some]
@@ -69,9 +69,7 @@ def test_intervals_do_not_depend_on_the_order(values: list[float]) -> None:
 
 
 @given(VALUES)
-def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(
-    values: list[float],
-) -> None:
+def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(values):
     slack = 1e-9
     for interval in (bootstrap_interval(values), student_interval(values)):
         assert interval.low - slack <= interval.estimate <= interval.high + slack
@@ -81,7 +79,7 @@ def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(
 
 
 @given(VALUES, st.floats(-50, 50), st.floats(-8, 8))
-def test_intervals_follow_shift_and_scale(values: list[float], shift: float, factor: float) -> None:
+def test_intervals_follow_shift_and_scale(values, shift, factor):
     # Drawn resamples are not their own mirror image: beyond six values that holds up to chance.
     mirrored = factor < 0 and len(values) > EXACT
     for make in (student_interval,) if mirrored else (bootstrap_interval, student_interval):
@@ -91,13 +89,13 @@ def test_intervals_follow_shift_and_scale(values: list[float], shift: float, fac
 
 
 @pytest.mark.parametrize("value", [0.1, 0.95, 1 / 3])
-def test_equal_values_have_an_interval_without_width(value: float) -> None:
+def test_equal_values_have_an_interval_without_width(value):
     for make in (bootstrap_interval, student_interval):
         interval = make([value] * 5)
         assert interval.low == interval.estimate == interval.high == value
 
 
-def test_one_value_has_no_interval() -> None:
+def test_one_value_has_no_interval():
     for make in (bootstrap_interval, student_interval):
         interval = make([0.5])
         assert math.isnan(interval.low)
@@ -124,20 +122,18 @@ def test_one_value_has_no_interval() -> None:
         ),
     ],
 )
-def test_an_interval_is_shown_to_two_digits_of_its_half_width(
-    interval: Interval, text: str
-) -> None:
+def test_an_interval_is_shown_to_two_digits_of_its_half_width(interval, text):
     assert str(interval) == text
 
 
 @pytest.mark.parametrize("values", [[], [0.5, math.nan], [math.inf]])
-def test_what_has_no_mean_is_refused(values: list[float]) -> None:
+def test_what_has_no_mean_is_refused(values):
     for make in (bootstrap_interval, student_interval):
         with pytest.raises(ConfigError, match="an interval needs"):
             make(values)
 
 
-def test_p_values_agree_with_scipy() -> None:
+def test_p_values_agree_with_scipy():
     samples = np.random.default_rng(0).normal(0.1, 1, (20, 5))
     expected = scipy.stats.ttest_1samp(samples, 0.05, axis=1, alternative="greater").pvalue
     np.testing.assert_allclose(p_above(samples, 0.05), expected, rtol=1e-9)
@@ -146,27 +142,27 @@ def test_p_values_agree_with_scipy() -> None:
 @pytest.mark.parametrize(
     ("value", "strict", "or_equal"), [(0.3, 0.0, 0.0), (0.1, 1.0, 1.0), (0.2, 1.0, 0.0)]
 )
-def test_p_values_of_equal_values_are_limits(value: float, strict: float, or_equal: float) -> None:
+def test_p_values_of_equal_values_are_limits(value, strict, or_equal):
     values = np.full(5, value + 1e-17)
     assert p_above(values, 0.2) == strict
     assert p_above(values, 0.2, or_equal=True) == or_equal
 
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 5), (5, 5), (3, 10), (1, 1)])
-def test_share_interval_agrees_with_scipy(hits: int, count: int) -> None:
+def test_share_interval_agrees_with_scipy(hits, count):
     expected = scipy.stats.binomtest(hits, count).proportion_ci(0.95, method="exact")
     found = share_interval(hits, count)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_holm_is_holms() -> None:
+def test_holm_is_holms():
     """The example of Holm's paper's kind: 0.01 ≤ 0.05 / 4, 0.02 > 0.05 / 3, so the rest stays."""
     assert holm([0.02, 0.01, 0.03, 0.04], 0.05) == [False, True, False, False]
     assert holm([0.01, 0.012, 0.025, 0.05], 0.05) == [True] * 4
     assert holm([], 0.05) == []
 
 
-def test_pairs_match_by_seed_and_cell() -> None:
+def test_pairs_match_by_seed_and_cell():
     records = [
         trial(seed=2, k=8, encoding__kind="sinusoidal", m=0.75),
         trial(seed=1, k=8, encoding__kind="none", m=0.25),
@@ -180,7 +176,7 @@ def test_pairs_match_by_seed_and_cell() -> None:
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
 
 
-def test_pairs_come_in_the_order_of_their_keys() -> None:
+def test_pairs_come_in_the_order_of_their_keys():
     records = trials()
     keys = list(paired_differences(records, "loss", ENCODING, ["core.kind", "task.vocab_size"]))
     assert keys == sorted(keys)
@@ -189,27 +185,25 @@ def test_pairs_come_in_the_order_of_their_keys() -> None:
     )
 
 
-def test_competing_trials_are_refused() -> None:
+def test_competing_trials_are_refused():
     with pytest.raises(ConfigError, match=r"two trials at encoding\.kind = sinusoidal, seed = 111"):
         paired_differences(trials(), "loss", ENCODING, ["task.vocab_size"])
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, math.nan, math.inf])
-def test_only_finite_numbers_are_numbers(value: object) -> None:
+def test_only_finite_numbers_are_numbers(value):
     assert number({"m": value}, "m") is None
     assert number({}, "m") is None
     assert number({"m": 2}, "m") == 2.0
 
 
-def test_numbers_stand_before_words() -> None:
+def test_numbers_stand_before_words():
     assert sorted(["b", 16, 2.5, "a", None], key=sort_key) == [2.5, 16, None, "a", "b"]
 
 
 @pytest.mark.parametrize(("count", "alpha"), [(5, 0.025), (8, 0.025 / 15), (16, 0.0025)])
 @pytest.mark.parametrize("both_sides", [False, True])
-def test_what_can_be_seen_is_seen_in_four_of_five_studies(
-    count: int, alpha: float, both_sides: bool
-) -> None:
+def test_what_can_be_seen_is_seen_in_four_of_five_studies(count, alpha, both_sides):
     """The very tests that decide, on studies whose effect, or margin, is that of the formula."""
     spread = scipy.stats.norm.ppf(0.75)  # any number
     values = np.random.default_rng(1).normal(0, spread, (40_000, count))
@@ -224,7 +218,7 @@ def test_what_can_be_seen_is_seen_in_four_of_five_studies(
     assert 0.79 < seen.mean() < (0.83 if both_sides else 0.81)
 
 
-def test_without_a_spread_nothing_can_be_said() -> None:
+def test_without_a_spread_nothing_can_be_said():
     assert detectable(student_interval([0.5, 0.5]), 2, 0.025) is None
     assert detectable(student_interval([0.5]), 1, 0.025) is None
 

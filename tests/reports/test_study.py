@@ -4,7 +4,6 @@ import base64
 import gzip
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,15 +22,15 @@ RIGHT_TO_LEFT = "\u202egnp.exe"
 class Page(Reader):
     """Also tells scripts from words, and reads the scorecard."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.scripts: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         if tag not in ("link", "input"):
             super().handle_starttag(tag, attrs)
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         kept = self.scripts if self.open and self.open[-1] == "script" else self.words
         kept.append(data)
 
@@ -39,7 +38,7 @@ class Page(Reader):
 MADE_BY = {"packages": {"pernn": "0.1.0"}, "commit": "abcdef"}
 
 
-def chapter(**changes: Any) -> Report:
+def chapter(**changes):
     about = {
         "experiment": experiment(claims=CLAIMS),
         "scale": "demo",
@@ -53,13 +52,13 @@ def chapter(**changes: Any) -> Report:
     return Report(**{**about, **changes})
 
 
-def unpack(path: Path) -> list[str]:
+def unpack(path):
     """Return the chapters that the page keeps packed."""
     packed = re.findall(r'<script type="text/plain">(.*?)</script>', path.read_text())
     return [gzip.decompress(base64.b64decode(one)).decode() for one in packed]
 
 
-def read(path: Path) -> Page:
+def read(path):
     page = Page()
     page.feed(path.read_text())
     page.close()
@@ -68,12 +67,12 @@ def read(path: Path) -> Page:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(tmp_path_factory):
     """One sweep's page."""
     return write_study([chapter()], tmp_path_factory.mktemp("study") / "study.html")
 
 
-def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
+def test_every_claim_stands_on_the_scorecard(study):
     text = study.read_text()
     lines = re.findall(r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', text)
     others = [name for name in experiment_names() if name != "vocabulary_size"]
@@ -93,14 +92,14 @@ def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
     assert "no finished trials" in words
 
 
-def _rows(page: Path, table: int) -> list[tuple[str, str]]:
+def _rows(page, table):
     found = re.findall(r"<table[^>]*claims.*?</table>", page.read_text(), re.DOTALL)
     return re.findall(
         r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', found[table]
     )
 
 
-def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path) -> None:
+def test_a_claim_counts_once_by_its_planned_sweep(tmp_path):
     """Of one experiment: the demo, its whole grid at `small`, and a cell with other widths."""
     few = [one for one in trials() if one["core.kind"] == "lstm"]
     asked = [spec for spec in planned() if spec.core.kind == "lstm"]
@@ -131,7 +130,7 @@ def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path) -> None:
     assert sum(numbers) == every - own + whole
 
 
-def test_claims_on_the_same_numbers_count_once(tmp_path: Path) -> None:
+def test_claims_on_the_same_numbers_count_once(tmp_path):
     first = CLAIMS[0]
     opposite = replace(first, name="again", predicate=replace(first.predicate, sign=-1))
     about = experiment(claims=(first, opposite))
@@ -143,7 +142,7 @@ def test_claims_on_the_same_numbers_count_once(tmp_path: Path) -> None:
     assert "contradicted" not in counts
 
 
-def test_equal_shares_of_other_trials_count_each(tmp_path: Path) -> None:
+def test_equal_shares_of_other_trials_count_each(tmp_path):
     claims = [
         replace(
             CLAIMS[0],
@@ -168,7 +167,7 @@ def test_equal_shares_of_other_trials_count_each(tmp_path: Path) -> None:
     assert "same numbers" not in counts
 
 
-def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path: Path) -> None:
+def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path):
     own = experiment(name="own", claims=())
     best = experiment(name="tuned_vocabulary_size", claims=())
     chapters = [chapter(), chapter(experiment=best), chapter(experiment=own)]
@@ -183,7 +182,7 @@ def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path: Pa
     assert path.read_text().count("<svg") == 1
 
 
-def test_every_claim_has_a_link_of_its_own(study: Path) -> None:
+def test_every_claim_has_a_link_of_its_own(study):
     text = study.read_text()
     ids = re.findall(r'<tr id="([^"]*)"', text)
     assert len(ids) == len(set(ids)) > 100
@@ -191,7 +190,7 @@ def test_every_claim_has_a_link_of_its_own(study: Path) -> None:
     assert f"claim-vocabulary_size-{CLAIMS[0].name}" in ids
 
 
-def test_marks_tell_their_values_and_trials_their_names(study: Path) -> None:
+def test_marks_tell_their_values_and_trials_their_names(study):
     text = study.read_text()
     one = trials()[0]
     name = "Vocabulary size K: 4, seed 111"
@@ -204,7 +203,7 @@ def test_marks_tell_their_values_and_trials_their_names(study: Path) -> None:
     assert colours == {"#d55e00", "#0072b2"}
 
 
-def test_nothing_is_loaded_from_outside(study: Path) -> None:
+def test_nothing_is_loaded_from_outside(study):
     text, page = study.read_text(), read(study)
     assert not {"iframe", "img", "object"} & set(page.tags)
     assert all(link.startswith("#") for link in page.links)
@@ -213,7 +212,7 @@ def test_nothing_is_loaded_from_outside(study: Path) -> None:
     assert len(page.scripts) == 1
 
 
-def test_hostile_names_are_text(tmp_path: Path) -> None:
+def test_hostile_names_are_text(tmp_path):
     names = (HOSTILE, LONG, RIGHT_TO_LEFT)
     records = [
         {**one, "core.kind": names[place % 3], "run": f"{HOSTILE}{place}"}
@@ -232,7 +231,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert text.count("<script") == 1
 
 
-def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
+def _drawn(monkeypatch, rows):
     """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
     monkeypatch.setattr(
@@ -242,11 +241,11 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
     return figures[0]
 
 
-def test_steep_training_losses_fall_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steep_training_losses_fall_without_a_jump(monkeypatch):
     """A test's line has the mean loss since the test before: far above a steep curve."""
     records = trials(("gru",), (4,))
 
-    def lines(run: str) -> list[dict[str, Any]]:
+    def lines(run):
         return [
             {"update": u, "kind": kind, "loss": loss, "token_accuracy": 1 - loss}
             | ({"train_loss": 0.8} if kind == "test" else {})
@@ -264,7 +263,7 @@ def test_steep_training_losses_fall_without_a_jump(monkeypatch: pytest.MonkeyPat
     assert list(accuracy.lines[0].get_xdata()) == [50, 100, 150, 200]
 
 
-def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch):
     """Cores with vocabularies of their own, more than can be drawn: the extremes of each."""
     records = [
         one
@@ -297,9 +296,7 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.Monkey
     )
 
 
-def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(monkeypatch):
     records = trials(("gru",), (4,), tuple(range(40)))
     lines = {
         one["run"]: [

@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +17,6 @@ from pernn.lab.experiments import (
     Differs,
     FigureLayout,
     Place,
-    Predicate,
 )
 from pernn.lab.reports import export_records, judge, report, write_report
 from pernn.lab.trials import unroll
@@ -30,14 +27,14 @@ NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
+def tables(draw):
     length = draw(st.integers(0, 4))
     column = st.lists(VALUES, min_size=length, max_size=length)
     return draw(st.dictionaries(NAMES, column, max_size=3))
 
 
 @given(st.lists(tables(), max_size=3))
-def test_rows_are_laid_over_their_trial(found: list[dict[str, list[Any]]]) -> None:
+def test_rows_are_laid_over_their_trial(found):
     records = [
         trial(run=str(n), seed=n, token_accuracy=0.5, loss=1.0, tables={"t": table})
         for n, table in enumerate(found)
@@ -54,27 +51,27 @@ def test_rows_are_laid_over_their_trial(found: list[dict[str, list[Any]]]) -> No
     assert rows == expected
 
 
-def test_no_table_leaves_the_trials_alone() -> None:
+def test_no_table_leaves_the_trials_alone():
     records = by_length()
     assert all(one is other for one, other in zip(unroll(records, None), records, strict=True))
 
 
-def test_a_trial_without_the_table_contributes_nothing() -> None:
+def test_a_trial_without_the_table_contributes_nothing():
     assert unroll([*trials(), *by_length()], "by_length") == unroll(by_length(), "by_length")
     assert unroll(trials(), "by_length") == []
 
 
 @pytest.mark.parametrize("name", ["seed", "run", "kind", "task.length", "preset"])
-def test_a_column_named_like_a_setting_is_refused(name: str) -> None:
+def test_a_column_named_like_a_setting_is_refused(name):
     with pytest.raises(CorruptError, match=rf"run 7: table 't': column '{name}'"):
         unroll([trial(run=7, seed=1, tables={"t": {name: [1]}})], "t")
 
 
-def claim(predicate: Predicate, table: str | None = None) -> Claim:
+def claim(predicate, table=None):
     return Claim("name", "statement", Place("v3", "Fig. 3"), predicate, table)
 
 
-def test_claims_are_about_rows() -> None:
+def test_claims_are_about_rows():
     records = by_condition()
     rare = Contrast("disturbants", treated="rare", baseline="frequent")
     where = {"target": "rare", "encoding.kind": "none", "core.kind": "gru"}
@@ -93,7 +90,7 @@ def test_claims_are_about_rows() -> None:
     assert judge(claim(harms, "by_position"), []).verdict == "not run"
 
 
-def test_rows_that_compete_are_told_apart() -> None:
+def test_rows_that_compete_are_told_apart():
     where = {"target": "rare", "core.kind": "gru"}
     vague = Differs("token_accuracy", where, ENCODING, "position")
     with pytest.raises(ConfigError, match=r"they differ in disturbants$"):
@@ -105,7 +102,7 @@ def test_rows_that_compete_are_told_apart() -> None:
         judge(claim(vague_too, "by_position"), by_condition())
 
 
-def longer(gain: float) -> list[dict[str, Any]]:
+def longer(gain):
     return [
         trial(seed=seed, training__iterations=n, k=4, m=0.5 + gain * (n > 300_000) + seed / 1e3)
         for seed in (1, 2, 3, 4, 5)
@@ -113,7 +110,7 @@ def longer(gain: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_conditions_may_be_numbers_or_absent() -> None:
+def test_conditions_may_be_numbers_or_absent():
     more = Differs("m", {}, Contrast("training.iterations", 600_000, 300_000), "k")
     found = judge(claim(more), longer(0.1))
     assert found.verdict == "supported"
@@ -137,7 +134,7 @@ LAYOUT = FigureLayout(
 )
 
 
-def test_the_report_is_of_rows(tmp_path: Path) -> None:
+def test_the_report_is_of_rows(tmp_path):
     records = [
         {**one, "preset": "as-written"} if one["seed"] == 111 else one for one in by_condition()
     ]
@@ -170,9 +167,7 @@ def test_the_report_is_of_rows(tmp_path: Path) -> None:
     assert page.count("mixed presets: as-run, as-written") >= 2
 
 
-def test_of_too_many_trials_a_page_lists_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_many_trials_a_page_lists_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MAX_LISTED", 7)
     records = by_condition()
     write_report(
@@ -209,7 +204,7 @@ def test_exports_leave_tables_out_or_unroll_them(form, tmp_path):
     assert export_records([], path, "by_length") == 0
 
 
-def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) -> None:
+def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path):
     texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", ""]
     records = [{"text": text, "number": -0.5, "=name": -3, "none": None} for text in texts]
     export_records(records, tmp_path / "a.csv")

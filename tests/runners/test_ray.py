@@ -4,8 +4,6 @@ That it computes the same, and an interrupt: tests/runners/test_same_records.py.
 """
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +20,7 @@ NEEDS_RAY = "ray is not installed: pip install -e '.[ray]'"
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator["object"]:
+def nodes():
     pytest.importorskip("ray", reason=NEEDS_RAY)
     from scenarios.ray_cluster import ray_nodes
 
@@ -31,7 +29,7 @@ def nodes() -> Iterator["object"]:
 
 
 @pytest.mark.slow
-def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path: Path, monkeypatch) -> None:
+def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path, monkeypatch):
     code = {**ray_runner.describe_code(), "pernn": "9.9"}
     monkeypatch.setattr(ray_runner, "describe_code", lambda: code)
     ear = Ear()
@@ -40,21 +38,21 @@ def test_a_node_with_other_code_ends_the_sweep(nodes, tmp_path: Path, monkeypatc
     assert not ear
 
 
-def test_a_cluster_without_what_a_trial_needs_is_told(tmp_path: Path) -> None:
+def test_a_cluster_without_what_a_trial_needs_is_told(tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match="no node of the Ray cluster has 1 CPU and 1 GPU"):
         RayRunner(address="local", gpus_per_trial=1).run(SPECS, tmp_path, Ear())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "somewhere", "ray://host:1", f"{'x' * 99}:1"])
-def test_an_address_without_a_cluster_is_told_soon(tmp_path: Path, address: str) -> None:
+def test_an_address_without_a_cluster_is_told_soon(tmp_path, address):
     pytest.importorskip("ray", reason=NEEDS_RAY)
     with pytest.raises(MachineError, match=f"no Ray cluster at {address} .*start one with"):
         RayRunner(address=address).run(SPECS, tmp_path, Ear())
     assert not list(tmp_path.iterdir())
 
 
-def test_an_address_where_something_else_listens_is_told(tmp_path: Path, monkeypatch) -> None:
+def test_an_address_where_something_else_listens_is_told(tmp_path, monkeypatch):
     import socket
 
     pytest.importorskip("ray", reason=NEEDS_RAY)
@@ -67,7 +65,7 @@ def test_an_address_where_something_else_listens_is_told(tmp_path: Path, monkeyp
 
 
 @pytest.fixture
-def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def token(tmp_path, monkeypatch):
     """Where Ray looks for the token of this user, who has none yet."""
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
@@ -77,7 +75,7 @@ def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_token_that_is_there_is_used(token: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_is_there_is_used(token, monkeypatch):
     """Ray itself uses it for `auto`, not for an address."""
     assert "RAY_AUTH_MODE" not in ray_runner.environment("host:6379")
     token.write_text("0" * 64)
@@ -94,7 +92,7 @@ def test_a_token_that_is_there_is_used(token: Path, monkeypatch: pytest.MonkeyPa
 
 # A small guard: the test above.
 @pytest.mark.slow
-def test_a_cluster_that_asks_for_a_token(token: Path, tmp_path: Path) -> None:
+def test_a_cluster_that_asks_for_a_token(token, tmp_path):
     pytest.importorskip("ray", reason=NEEDS_RAY)
     from scenarios.ray_cluster import ray_nodes
 
@@ -123,7 +121,7 @@ def test_a_cluster_that_asks_for_a_token(token: Path, tmp_path: Path) -> None:
         {"device": "cuda:1", "gpus_per_trial": 1},
     ],
 )
-def test_what_cannot_be_meant_is_refused(values: dict[str, object]) -> None:
+def test_what_cannot_be_meant_is_refused(values):
     with pytest.raises(ConfigError):
         RayRunner(**values)
 
@@ -152,7 +150,7 @@ def test_a_machine_sends_back_what_was_mended_and_how_the_trial_ended(child, tmp
     assert (tmp_path / "workers.log").exists()
 
 
-def test_a_trial_gets_its_share_of_a_gpu_or_says_that_there_is_none(tmp_path: Path) -> None:
+def test_a_trial_gets_its_share_of_a_gpu_or_says_that_there_is_none(tmp_path):
     request = make_request(SPEC, tmp_path, gpu_share=0.25, **WHERE | {"device": "cuda:99"})
     end = run_request(request, Ear(), lambda: True)
     assert (end.state, end.error) == ("failed", "MachineError")

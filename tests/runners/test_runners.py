@@ -13,7 +13,7 @@ import pytest
 
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
 from pernn.lab.runners.worker import Child, Events
-from pernn.lab.runs import RunSpec, execute
+from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, read_status
 from tiny import tiny
 
@@ -25,18 +25,18 @@ LONG = SPEC.override({"training.iterations": 1_000_000, "training.checkpoint_int
 class Ear(list[TrialEvent]):
     """Remembers what it hears."""
 
-    def __call__(self, event: TrialEvent) -> None:
+    def __call__(self, event):
         self.append(event)
 
-    def ends(self) -> dict[str, str]:
+    def ends(self):
         return {e.run: e.state for e in self if e.is_end}
 
 
-def results(root: Path, specs: list[RunSpec]) -> list[bytes]:
+def results(root, specs):
     return [(root / "runs" / s.fingerprint() / "result.json").read_bytes() for s in specs]
 
 
-def wait_for_checkpoint(root: Path, spec: RunSpec, after: int = 0) -> None:
+def wait_for_checkpoint(root, spec, after=0):
     directory = RunDirectory(root, spec.fingerprint())
     deadline = time.monotonic() + 240
     while not any(update > after for update in directory.checkpoints.updates()):
@@ -45,7 +45,7 @@ def wait_for_checkpoint(root: Path, spec: RunSpec, after: int = 0) -> None:
 
 
 @pytest.fixture(scope="module")
-def inline(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+def inline(tmp_path_factory):
     root = tmp_path_factory.mktemp("inline")
     ear = Ear()
     runner = InlineRunner(device="cpu")
@@ -55,12 +55,10 @@ def inline(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     return results(root, SPECS)
 
 
-def test_what_nobody_foresaw_ends_one_trial_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_nobody_foresaw_ends_one_trial_only(tmp_path, monkeypatch, capfd):
     from pernn.lab import runs
 
-    def broken(spec: RunSpec, *words: object, **more: object) -> object:
+    def broken(spec, *words, **more):
         if spec.seed == 1:
             raise RuntimeError("a part of another package\nis broken")
         return execute(spec, *words, **more)
@@ -79,14 +77,14 @@ def test_what_nobody_foresaw_ends_one_trial_only(
 
 @pytest.mark.parametrize("runner", [InlineRunner(device="cpu"), LocalRunner(device="cpu")])
 def test_a_failed_trial_does_not_end_the_others_and_that_of_another_process_is_tried_again(
-    tmp_path: Path, inline: list[bytes], runner: Runner
-) -> None:
+    tmp_path, inline, runner
+):
     ear, bad = Ear(), SPEC.override({"training.precision": "tf32"})
     busy, *others = (spec.fingerprint() for spec in SPECS)
     with ExitStack() as stack:
         stack.enter_context(RunDirectory(tmp_path, busy).locked())
 
-        def on_event(event: TrialEvent) -> None:
+        def on_event(event):
             ear(event)
             if [e.run for e in ear if e.state == "finished"] == others:
                 stack.close()
@@ -121,9 +119,7 @@ devices.limit_gpu_memory = lambda name, share: tell(f"{{share:g}} of {{name}}, o
 """A `sitecustomize.py`: two GPUs of a machine that has none, each the CPU under another name."""
 
 
-def test_workers_share_the_gpus_of_their_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_share_the_gpus_of_their_machine(tmp_path, monkeypatch):
     """Three workers on two GPUs: two take half of the first one each, one all of the second."""
     told = tmp_path / "told"
     told.mkdir()
@@ -136,13 +132,11 @@ def test_workers_share_the_gpus_of_their_machine(
     assert found == [*["0.5 of cuda:0, on cuda:0"] * 2, "cuda:1"]
 
 
-def test_a_new_worker_takes_the_gpu_of_the_dead_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_worker_takes_the_gpu_of_the_dead_one(tmp_path, monkeypatch):
     orders = []
     monkeypatch.setattr(Child, "send", lambda self, content: orders.append(content))
 
-    def drive(pool, schedule) -> None:
+    def drive(pool, schedule):
         for spec in SPECS[:2]:
             schedule.running[spec.fingerprint()] = spec
             pool.start(spec, {})
@@ -158,7 +152,7 @@ def test_a_new_worker_takes_the_gpu_of_the_dead_one(
     assert "GPU" not in LocalRunner(jobs=2).describe()
 
 
-def test_a_closed_child_leaves_no_thread_behind() -> None:
+def test_a_closed_child_leaves_no_thread_behind():
     before = threading.enumerate()
     process = subprocess.Popen(
         [sys.executable, "-c", "print('{}\\n' * 20_000)"],
@@ -171,7 +165,7 @@ def test_a_closed_child_leaves_no_thread_behind() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, asked: bool) -> None:
+def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path, asked):
     ear = Ear()
     directory = RunDirectory(tmp_path, LONG.fingerprint())
     begun = time.monotonic()
@@ -188,10 +182,10 @@ def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, a
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_signals_checkpoint_and_leave(tmp_path: Path, number: signal.Signals) -> None:
+def test_signals_checkpoint_and_leave(tmp_path, number):
     ear = Ear()
 
-    def on_event(event: TrialEvent) -> None:
+    def on_event(event):
         ear(event)
         if event.update == 7:
             os.kill(os.getpid(), number)
@@ -202,7 +196,7 @@ def test_signals_checkpoint_and_leave(tmp_path: Path, number: signal.Signals) ->
     assert RunDirectory(tmp_path, LONG.fingerprint()).checkpoints.updates() == [7]
 
 
-def workers_of(process: int) -> list[int]:
+def workers_of(process):
     found = subprocess.run(
         ["pgrep", "--parent", str(process), "--full", "pernn.lab.runners.worker"],
         capture_output=True,
@@ -223,7 +217,7 @@ LocalRunner(jobs=2, device="cpu").run(specs, Path(sys.argv[1]), lambda event: No
 
 
 @pytest.fixture
-def driver(tmp_path: Path):
+def driver(tmp_path):
     """A driver in a process of its own, over one endless trial."""
     import json
 
@@ -241,15 +235,13 @@ def driver(tmp_path: Path):
     process.stderr.close()
 
 
-def test_a_killed_worker_is_replaced_until_it_dies_too_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path, monkeypatch):
     # The number itself is tested with the schedule; a worker takes seconds to start.
     monkeypatch.setattr("pernn.lab.runners.schedule.MAX_DEATHS", 2)
     ear = Ear()
     killed: list[int] = []
 
-    def on_event(event: TrialEvent) -> None:
+    def on_event(event):
         ear(event)
         if event.update == 0 and not event.is_end:
             # The journal's line is written before the first update of a life.
@@ -271,7 +263,7 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(
     assert events == ["started", "resumed", "failed"]
 
 
-def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None:
+def test_a_killed_driver_takes_its_workers_along(tmp_path, driver):
     root = tmp_path / "results"
     wait_for_checkpoint(root, LONG)
     driver.kill()
@@ -293,9 +285,7 @@ class OwnConfig(NoneConfig):
 """
 
 
-def test_a_worker_takes_modules_of_the_users_folder_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_takes_modules_of_the_users_folder_last(tmp_path, monkeypatch):
     (tmp_path / "random.py").write_text("raise SystemExit('the wrong module')")
     (tmp_path / "part_beside_random.py").write_text(PART)
     monkeypatch.chdir(tmp_path)

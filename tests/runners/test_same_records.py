@@ -1,12 +1,11 @@
 """The same specs give the same bytes under every runner, and an interrupt loses nothing."""
 
 import signal
-from pathlib import Path
 
 import pytest
 from scenarios.trials import contents
 
-from pernn.lab.runners import InlineRunner, LocalRunner, RayRunner, Runner, TrialEvent
+from pernn.lab.runners import InlineRunner, LocalRunner, RayRunner, Runner
 from pernn.lab.store import RunDirectory, is_done
 from runners.test_ray import nodes  # noqa: F401  # a fixture
 from runners.test_runners import LONG, SPECS, Ear
@@ -15,13 +14,13 @@ PACKAGES = {"local": "pernn", "ray": "ray"}
 
 
 @pytest.fixture(scope="module")
-def inline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def inline(tmp_path_factory):
     root = tmp_path_factory.mktemp("inline")
     InlineRunner(device="cpu").run(SPECS, root, lambda event: None)
     return contents(root / "runs")
 
 
-def make(name: str, request: pytest.FixtureRequest) -> Runner:
+def make(name, request):
     if name == "local":
         return LocalRunner(jobs=2, device="cpu")
     address = request.getfixturevalue("nodes").address
@@ -30,15 +29,15 @@ def make(name: str, request: pytest.FixtureRequest) -> Runner:
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_byte_is_the_same_and_an_interrupt_checkpoints_what_runs(
-    name: str, inline: dict[str, bytes], tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+    name, inline, tmp_path, request
+):
     """In one go: of a runner's time most goes by until its processes have started."""
     package = PACKAGES[name]
     pytest.importorskip(package, reason=f"{package} is not installed: pip install -e '.[{name}]'")
     ear, short = Ear(), {spec.fingerprint(): "finished" for spec in SPECS}
     asked: list[int] = []  # when to leave: the last trial is at work, and all others are done
 
-    def on_event(event: TrialEvent) -> None:
+    def on_event(event):
         ear(event)
         is_long = event.run == LONG.fingerprint() and event.update
         if is_long and not asked and all(is_done(tmp_path, run) for run in short):

@@ -1,7 +1,5 @@
 """Spec → live objects."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -32,7 +30,7 @@ def test_trials_of_one_seed_share_data_and_shared_weights(kind):
         assert all(torch.equal(weights[name], expected[name]) for name in shared)
 
 
-def test_seeds_share_nothing() -> None:
+def test_seeds_share_nothing():
     one, two = build(SPEC, CPU), build(SPEC.override({"seed": 222}), CPU)
     assert not (one.stream.train(0, 4).tokens == two.stream.train(0, 4).tokens).all()
     assert not torch.equal(one.model.embedding.weight, two.model.embedding.weight)
@@ -42,14 +40,14 @@ def test_seeds_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("preset", "layout"), [("as-run", "halves"), ("as-written", "interleaved")]
 )
-def test_the_preset_decides_the_layout(preset: str, layout: str) -> None:
+def test_the_preset_decides_the_layout(preset, layout):
     trial = build(SPEC.override({"preset": preset}), CPU)
     assert trial.model.encoding.layout == layout
     asked = SPEC.override({"preset": preset, "encoding.layout": "halves"})
     assert build(asked, CPU).model.encoding.layout == "halves"
 
 
-def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch) -> None:
+def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch):
     tiny = {"task.length": 3, "task.num_held_out": 8, "training.iterations": 1}
     spec = SPEC.override({**tiny, "training.batch_size": 2})
     built, loaded = [], []
@@ -63,13 +61,10 @@ def test_a_run_builds_its_task_and_checks_its_spec_once(tmp_path, monkeypatch) -
     assert loaded == []
 
 
-def test_a_run_is_not_resumed_on_another_corpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_not_resumed_on_another_corpus(tmp_path, monkeypatch):
     spec = tiny("language_modelling")
     execute(spec, tmp_path, device="cpu", on_update=lambda n: n != 3)
     environment = RunDirectory(tmp_path, spec.fingerprint()).read_environment()
-    assert environment is not None
     assert len(environment["data_sha256"]) == 64
     with monkeypatch.context() as patch:
         patch.setattr("pernn.lab.corpora.language_modelling.ParagraphStream.digest", "another")
@@ -78,7 +73,7 @@ def test_a_run_is_not_resumed_on_another_corpus(
     assert execute(spec, tmp_path, device="cpu").state == "finished"
 
 
-def test_drawn_data_have_no_digest(tmp_path: Path) -> None:
+def test_drawn_data_have_no_digest(tmp_path):
     spec = tiny("sorting")
     execute(spec, tmp_path, device="cpu")
     assert "data_sha256" not in RunDirectory(tmp_path, spec.fingerprint()).read_environment()

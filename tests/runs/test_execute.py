@@ -1,9 +1,7 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
 import math
-from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from shutil import copytree
 
 import pytest
@@ -29,18 +27,16 @@ contents = partial(bits.contents, SPEC)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def undisturbed(tmp_path_factory):
     root = tmp_path_factory.mktemp("undisturbed")
     assert execute(SPEC, root, device="cpu").state == "finished"
     return contents(root)
 
 
-def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(tmp_path, monkeypatch):
     locked = RunDirectory.locked
 
-    def late(run: RunDirectory, expired: str) -> AbstractContextManager[None]:
+    def late(run, expired):
         monkeypatch.undo()
         assert execute(SPEC, tmp_path, device="cpu").state == "finished"
         return locked(run, expired)
@@ -56,9 +52,7 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
     bits.cut(SPEC, tmp_path, (1, 3, 4, 5, 6, 11, 19, 20))
 
 
-def test_a_damaged_checkpoint_costs_time_only(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_a_damaged_checkpoint_costs_time_only(tmp_path, undisturbed):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
     folder = RunDirectory(tmp_path, RUN).path
     newest = folder / "checkpoints" / "update-000000012" / "tensors.safetensors"
@@ -73,9 +67,7 @@ def test_a_damaged_checkpoint_costs_time_only(
     assert "damaged checkpoint set aside" in events
 
 
-def test_what_a_kill_kept_from_being_pruned_is_pruned_later(
-    tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_kill_kept_from_being_pruned_is_pruned_later(tmp_path, undisturbed, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointFolder, "prune", lambda *words: None)
         execute(SPEC, tmp_path, device="cpu")
@@ -87,9 +79,7 @@ def test_what_a_kill_kept_from_being_pruned_is_pruned_later(
     assert contents(tmp_path) == undisturbed
 
 
-def test_no_sound_checkpoint_means_from_the_beginning(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_no_sound_checkpoint_means_from_the_beginning(tmp_path, undisturbed):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
     for manifest in RunDirectory(tmp_path, RUN).path.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{}")
@@ -98,7 +88,7 @@ def test_no_sound_checkpoint_means_from_the_beginning(
     assert contents(tmp_path) == undisturbed
 
 
-def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path: Path) -> None:
+def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path):
     execute(SPEC, tmp_path, device="cpu", threads=2, on_update=lambda n: n != 3)
     try:
         execute(SPEC, tmp_path, device="cpu", threads=1, on_update=lambda n: n != 4)
@@ -111,13 +101,13 @@ def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path: Path) -> Non
         execute(SPEC, tmp_path, device="cpu")
 
 
-def test_a_missing_device_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_missing_device_leaves_nothing_behind(tmp_path):
     with pytest.raises(MachineError):
         execute(SPEC, tmp_path, device="cuda:99")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
+def test_a_diverged_trial_is_a_result(tmp_path):
     wild = SPEC.override(
         {
             "training.learning_rate": 1e3,
@@ -167,9 +157,7 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["weight", "moment", "loss"])
-def test_no_checkpoint_holds_what_is_not_finite(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_no_checkpoint_holds_what_is_not_finite(tmp_path, monkeypatch, what):
     rarely = {"training.log_interval": 100, "training.evaluation_interval": 100}
     spec = SPEC.override({**rarely, "training.checkpoint_interval": 4})
 
@@ -195,8 +183,8 @@ def test_no_checkpoint_holds_what_is_not_finite(
     assert "not finite" in last["reason"]
 
 
-def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object) -> None:
+def test_a_full_disk_is_said_in_one_line(tmp_path, monkeypatch):
+    def full(*args):
         raise OSError(28, "No space left on device")
 
     execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 6)
@@ -207,9 +195,7 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert execute(SPEC, tmp_path, device="cpu").state == "finished"
 
 
-def test_a_run_goes_on_without_kernels_if_it_began_so(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_a_run_goes_on_without_kernels_if_it_began_so(tmp_path, undisturbed):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     with without_kernels():
         execute(SPEC, whole, device="cpu")
@@ -221,9 +207,7 @@ def test_a_run_goes_on_without_kernels_if_it_began_so(
 
 
 @pytest.mark.skipif(find_kernels() is None, reason="no compiled kernels here")
-def test_a_run_that_began_with_kernels_wants_them(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_a_run_that_began_with_kernels_wants_them(tmp_path, undisturbed):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update < 6)
     with without_kernels(), pytest.raises(MachineError, match="began with compiled kernels"):
         execute(SPEC, tmp_path, device="cpu")

@@ -4,11 +4,10 @@ import multiprocessing
 import random
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
-from pernn.lab.runs import RunSpec, execute
+from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory
 from pernn.lab.tasks import TASKS
 from runs.bits import contents
@@ -27,7 +26,7 @@ IN_TWO_STAGES = SPEC.override(
 )
 
 
-def run_and_kill(spec: RunSpec, root: Path, num_kills: int) -> int:
+def run_and_kill(spec, root, num_kills):
     """Run to the end, killed so many times on the way; gives how often it worked."""
     context = multiprocessing.get_context("forkserver")
     # Starting torch costs seconds: the server does it once and each victim is forked from it.
@@ -36,7 +35,7 @@ def run_and_kill(spec: RunSpec, root: Path, num_kills: int) -> int:
     stages = [stage for stage in (spec.first_stage(), spec) if stage is not None]
     directories = [RunDirectory(root, stage.fingerprint()) for stage in stages]
 
-    def progress() -> list[int]:
+    def progress():
         return [update for one in directories for update in one.checkpoints.updates()[-1:]]
 
     kills = 0
@@ -76,7 +75,7 @@ The two stages below reverse sequences, too.
         pytest.param(IN_TWO_STAGES, id="two stages"),
     ],
 )
-def test_every_task_survives_kills(tmp_path: Path, spec: RunSpec) -> None:
+def test_every_task_survives_kills(tmp_path, spec):
     execute(spec, tmp_path / "undisturbed", device="cpu")
     assert run_and_kill(spec, tmp_path / "killed", 3) >= 1
     assert contents(spec, tmp_path / "killed") == contents(spec, tmp_path / "undisturbed")

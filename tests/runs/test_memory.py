@@ -1,7 +1,5 @@
 """What no machine can hold is refused before any of it is allocated."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -20,13 +18,13 @@ HUGE = [
 
 
 @pytest.mark.parametrize("sizes", HUGE)
-def test_what_cannot_fit_is_refused_and_leaves_nothing(tmp_path: Path, sizes: dict) -> None:
+def test_what_cannot_fit_is_refused_and_leaves_nothing(tmp_path, sizes):
     with pytest.raises(MachineError, match="GiB of memory"):
         execute(SPEC.override(sizes), tmp_path, device="cpu")
     assert not list(tmp_path.iterdir())
 
 
-def test_the_least_is_no_more_than_what_is_there() -> None:
+def test_the_least_is_no_more_than_what_is_there():
     device = torch.device("cpu")
     spec = RunSpec()
     weights = 64 * (512 + 512) + 512 * 512
@@ -36,7 +34,7 @@ def test_the_least_is_no_more_than_what_is_there() -> None:
     assert least == 4 * (3 * weights + batch * 512) + 8 * (batch + held_out)
 
 
-def test_an_analysis_of_a_billion_checkpoints_is_refused() -> None:
+def test_an_analysis_of_a_billion_checkpoints_is_refused():
     every = {"checkpoint_interval": 1, "keep_interval": 1, "iterations": 10**9}
     with pytest.raises(ConfigError, match="analysis of 1,000,000,001 checkpoints"):
         RunSpec.load({"analysis": {}, "training": every})
@@ -46,12 +44,12 @@ def test_an_analysis_of_a_billion_checkpoints_is_refused() -> None:
 @pytest.mark.parametrize(
     "path", ["core.hidden_size", "core.num_layers", "encoding.size", "training.log_interval"]
 )
-def test_every_size_has_a_bound(path: str, value: int) -> None:
+def test_every_size_has_a_bound(path, value):
     with pytest.raises(ConfigError, match=rf"{path}: expected at most \S+, got {str(value)[:9]}"):
         RunSpec().override({path: value})
 
 
-def test_an_edited_spec_file_is_not_another_trial(tmp_path: Path) -> None:
+def test_an_edited_spec_file_is_not_another_trial(tmp_path):
     directory = RunDirectory(tmp_path, SPEC.fingerprint())
     with directory.locked():
         directory.write_spec(SPEC.dump())
@@ -66,7 +64,7 @@ def test_an_edited_spec_file_is_not_another_trial(tmp_path: Path) -> None:
         RunSpec.read(path)
 
 
-def test_a_run_that_does_not_say_how_it_began_is_refused(tmp_path: Path) -> None:
+def test_a_run_that_does_not_say_how_it_began_is_refused(tmp_path):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update != 5)
     directory = RunDirectory(tmp_path, SPEC.fingerprint())
     environment = directory.read_environment()

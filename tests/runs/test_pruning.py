@@ -1,12 +1,9 @@
 """Pruning: what a finished run can do without goes, what any unfinished one needs stays."""
 
-from pathlib import Path
-
 import pytest
 
 from pernn.errors import PernnError
 from pernn.lab.runs import (
-    RunSpec,
     delete_leftovers,
     execute,
     find_leftovers,
@@ -24,11 +21,11 @@ SECOND = tiny("reverse_ordering", "gru", training=OFTEN).override(
 )
 
 
-def updates(root: Path, spec: RunSpec) -> list[int]:
+def updates(root, spec):
     return RunDirectory(root, spec.fingerprint()).checkpoints.updates()
 
 
-def prune(root: Path, *waiting: RunSpec, **options: bool) -> list[str]:
+def prune(root, *waiting, **options):
     """Prune everything; gives the names of the folders that went."""
     found = list(find_leftovers(root, list_runs(root), waiting, **options))
     assert not [one.skipped for one in found if one.skipped]
@@ -39,7 +36,7 @@ def prune(root: Path, *waiting: RunSpec, **options: bool) -> list[str]:
     return sorted(folder.name for folder in folders)
 
 
-def test_the_last_and_the_kept_ones_stay_unless_all_are_to_go(tmp_path: Path) -> None:
+def test_the_last_and_the_kept_ones_stay_unless_all_are_to_go(tmp_path):
     execute(TRAINING, tmp_path, device="cpu")
     before = updates(tmp_path, TRAINING)
     assert before == [4, 8, 10, 12]
@@ -60,7 +57,7 @@ def test_the_last_and_the_kept_ones_stay_unless_all_are_to_go(tmp_path: Path) ->
     assert execute(TRAINING, tmp_path, device="cpu").is_new is False
 
 
-def test_unfinished_and_running_runs_are_left_alone(tmp_path: Path) -> None:
+def test_unfinished_and_running_runs_are_left_alone(tmp_path):
     execute(TRAINING, tmp_path, device="cpu", on_update=lambda update: update != 11)
     before = updates(tmp_path, TRAINING)
     assert prune(tmp_path, all_checkpoints=True) == []
@@ -76,11 +73,8 @@ def test_unfinished_and_running_runs_are_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize(("second", "stay"), [(ANALYSIS, [4, 8, 12]), (SECOND, [12])])
-def test_what_a_later_stage_needs_stays(
-    tmp_path: Path, second: RunSpec, stay: list[int], *, begun: bool
-) -> None:
+def test_what_a_later_stage_needs_stays(tmp_path, second, stay, *, begun):
     first = second.first_stage()
-    assert first is not None
     num_first = first.num_updates
     if begun:
         execute(second, tmp_path, device="cpu", on_update=lambda update: update <= num_first)
@@ -100,7 +94,7 @@ def test_what_a_later_stage_needs_stays(
     assert updates(tmp_path, first) == updates(tmp_path, second) == []
 
 
-def test_a_run_whose_needs_are_unknown_stops_everything(tmp_path: Path) -> None:
+def test_a_run_whose_needs_are_unknown_stops_everything(tmp_path):
     execute(TRAINING, tmp_path, device="cpu")
     execute(ANALYSIS, tmp_path, device="cpu", on_update=lambda update: update <= 13)
     spec = RunDirectory(tmp_path, ANALYSIS.fingerprint()).path / "spec.json"

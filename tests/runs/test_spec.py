@@ -30,14 +30,14 @@ from pernn.lab.runs import RunSpec
         ),
     ],
 )
-def test_bad_values_are_said_in_one_line(change: dict[str, object], said: str) -> None:
+def test_bad_values_are_said_in_one_line(change, said):
     with pytest.raises(ConfigError) as caught:
         RunSpec().override(change)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def widths(spec: RunSpec) -> tuple[int, int, int | None]:
+def widths(spec):
     return spec.core.hidden_size, spec.embedding_size, getattr(spec.encoding, "size", None)
 
 
@@ -53,7 +53,7 @@ def widths(spec: RunSpec) -> tuple[int, int, int | None]:
         ),
     ],
 )
-def test_the_width_of_the_state_is_the_one_that_is_not_given(values, expected) -> None:
+def test_the_width_of_the_state_is_the_one_that_is_not_given(values, expected):
     for spec in (RunSpec.load(values), RunSpec(**values)):
         assert widths(spec) == expected
         assert spec.dump()["embedding_size"] == expected[1]
@@ -70,7 +70,7 @@ def test_the_width_of_the_state_is_the_one_that_is_not_given(values, expected) -
         ({"encoding.kind": "none"}, (64, 64, None)),
     ],
 )
-def test_an_overridden_width_takes_its_equals_along(changes, expected) -> None:
+def test_an_overridden_width_takes_its_equals_along(changes, expected):
     assert widths(RunSpec().override({"core.hidden_size": 64, **changes})) == expected
     # A width that was another one before stays what it is.
     narrow = RunSpec().override({"embedding_size": 8, "encoding.size": 4})
