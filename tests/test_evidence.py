@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 import pernn.lab
-from command_line import call
+from command_line import call, succeed
 from pernn.errors import ConfigError, MachineError
 from pernn.lab.evidence import make_study, rebuild
 from pernn.lab.experiments import find_experiment, trials
@@ -242,8 +242,7 @@ def test_the_verbs(ran, tmp_path):
     both = call("publish", NAME, "--set", "seed=1", "-r", ran / "results", **published)
     assert (both.returncode, both.stderr.count("\n")) == (2, 1)
     words = ["run", *words, "--runner", "inline", "--device", "cpu"]
-    done = call(*words, **published)
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words, **published)
     assert "4 of 4 trials are published and count as finished" in done.stdout
     assert not (tmp_path / "results" / "runs").exists()
     judged = call("report", NAME, "--claims", "--ignore-published", "--json", **published)
@@ -252,8 +251,7 @@ def test_the_verbs(ran, tmp_path):
     assert (summary["num_finished"], summary["num_published"]) == (4, 4)
     done = call(*words, "--ignore-published", "--max-trials", "1", **published)
     assert (done.returncode, len(list((tmp_path / "results" / "runs").iterdir()))) == (5, 1)
-    done = call("evidence", "--to", "pages", **published)
-    assert done.returncode == 0, done.stderr
+    done = succeed("evidence", "--to", "pages", **published)
     assert done.stdout == f"pages/{NAME}/report.md\npages/study.html\n"
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import nct, t
 
 import pernn.lab
-from command_line import call
+from command_line import call, succeed
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
@@ -355,8 +355,7 @@ def test_a_digest_has_what_decides_and_not_where_it_is_printed():
 
 def test_the_command_says_what_to_run_and_where_plans_are_looked_for(tmp_path):
     (tmp_path / "tiny.toml").write_text(text())
-    done = call("register", "tiny.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("register", "tiny.toml", cwd=tmp_path)
     assert done.stdout.splitlines()[0] == "tiny.lock.json"
     assert "pernn run vocabulary_size --scale demo --set core.hidden_size=8" in done.stdout
     assert "10 trials, 17 claims; smallest effects seen with 80 % power" in done.stdout

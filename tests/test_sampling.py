@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pernn.lab
-from command_line import call
+from command_line import call, succeed
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, load_model
 from pernn.lab.sampling import sample
@@ -43,8 +43,7 @@ def test_the_text_is_that_of_the_likeliest_tokens(run):
 
 def test_the_verb_repeats_by_its_seed(run):
     def text(seed):
-        done = call("sample", run, "--prompt", "a", "--tokens", 30, "--seed", seed, "--json")
-        assert done.returncode == 0, done.stderr
+        done = succeed("sample", run, "--prompt", "a", "--tokens", 30, "--seed", seed, "--json")
         return json.loads(done.stdout)["text"]
 
     assert text(1) == text(1) == sample(run, "a", num_tokens=30, seed=1)

@@ -7,38 +7,24 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from cli.tiny import sweep, tiny_run
 from command_line import call as pernn
+from command_line import succeed
 from pernn.errors import install_command
 from pernn.lab.cli import look
 from pernn.lab.cli.app import VERBS
-from pernn.lab.runs import RunSpec
 from store.finished import begin
+from tiny import tiny
 
-TRIAL = """
-seed = 3
-embedding_size = 8
-[task]
-kind = "reverse_ordering"
-vocab_size = 4
-length = 6
-num_held_out = 16
-[core]
-kind = "lstm"
-hidden_size = 8
-[encoding]
-kind = "sinusoidal"
-size = 8
-[training]
-iterations = 20
-batch_size = 4
-checkpoint_interval = 5
-"""
+TRIAL = tiny(vocab_size=4, length=6)
+
+
+def write(spec, folder):
+    (folder / "trial.json").write_text(json.dumps(spec.dump()))
 
 
 def test_a_second_run_does_nothing_and_says_so(finished):
@@ -66,27 +52,24 @@ def test_json_is_all_that_scripts_read(finished):
 
 
 def test_train_goes_on_from_its_own_spec(tmp_path):
-    (tmp_path / "trial.toml").write_text(TRIAL)
-    first = pernn("train", "trial.toml", "--json", cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
+    write(TRIAL, tmp_path)
+    first = succeed("train", "trial.json", "--json", cwd=tmp_path)
     result = json.loads(first.stdout)
     spec = Path(result["directory"]) / "spec.json"
     again = json.loads(pernn("train", tmp_path / spec, "--json", cwd=tmp_path).stdout)
     assert again == result
-    plain = pernn("train", "trial.toml", cwd=tmp_path)
+    plain = pernn("train", "trial.json", cwd=tmp_path)
     assert "token_accuracy" in plain.stdout
 
 
 def test_trials_of_no_sweep_are_resumed_by_name(tmp_path):
-    root, one = tmp_path / "results", RunSpec.load(tomllib.loads(TRIAL))
-    for spec in (one, one.override({"seed": 5})):
-        begin(root, spec)
+    for spec in (TRIAL, TRIAL.override({"seed": 5})):
+        begin(tmp_path / "results", spec)
     named = pernn("resume", "train", "--runner", "inline", "--max-trials", "1", cwd=tmp_path)
     assert (named.returncode, named.stderr.count("pernn resume train")) == (5, 1)
-    every = pernn("resume", "--runner", "inline", "--json", cwd=tmp_path)
-    assert every.returncode == 0, every.stderr
+    every = succeed("resume", "--runner", "inline", "--json", cwd=tmp_path)
     assert json.loads(every.stdout)["num_finished"] == 2
-    assert not (root / "sweeps" / "train" / "sweep.json").exists()
+    assert not (tmp_path / "results" / "sweeps" / "train" / "sweep.json").exists()
     assert "nothing to do" in pernn("resume", "train", cwd=tmp_path).stdout
     assert pernn("resume", cwd=tmp_path).stderr.startswith("No sweeps in")
 
@@ -125,8 +108,7 @@ def test_show_tells_grid_cost_claims_and_command():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb):
-    done = pernn(verb, "--help", columns=80)
-    assert done.returncode == 0
+    done = succeed(verb, "--help", columns=80)
     text, _, examples = done.stdout.partition("Example")
     # An example is whole, to be copied.
     assert max(map(len, text.splitlines())) <= 80
@@ -194,8 +176,8 @@ def blocked(tmp_path):
     ],
 )
 def test_bad_input_gets_one_clear_line(tmp_path, words, status, said):
-    (tmp_path / "trial.toml").write_text(TRIAL)
-    places = {"trial": tmp_path / "trial.toml", "blocked": blocked(tmp_path), "here": tmp_path}
+    write(TRIAL, tmp_path)
+    places = {"trial": tmp_path / "trial.json", "blocked": blocked(tmp_path), "here": tmp_path}
     done = pernn(*(word.format(**places) for word in words), cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
     assert said in done.stderr
@@ -204,9 +186,9 @@ def test_bad_input_gets_one_clear_line(tmp_path, words, status, said):
 
 
 def test_ctrl_c_loses_nothing(tmp_path):
-    (tmp_path / "trial.toml").write_text(TRIAL.replace("iterations = 20", "iterations = 1000000"))
+    write(TRIAL.override({"training.iterations": 1_000_000}), tmp_path)
     process = subprocess.Popen(
-        [sys.executable, "-m", "pernn", "train", "trial.toml"],
+        [sys.executable, "-m", "pernn", "train", "trial.json"],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -284,8 +266,7 @@ def test_doctor_says_what_to_install(absent, status, said, monkeypatch, capsys, 
 
 
 def test_doctor_finds_what_is_here(tmp_path):
-    done = pernn("doctor", "-r", tmp_path, "--json")
-    assert done.returncode == 0
+    done = succeed("doctor", "-r", tmp_path, "--json")
     found = {one["what"]: one for one in json.loads(done.stdout)}
     assert found["package torch"]["present"]
     assert found["results directory"]["present"]
@@ -304,14 +285,13 @@ def test_a_closed_pipe_is_no_error():
 
 
 def test_a_truncated_checkpoint_is_said_in_one_line_and_costs_nothing(tmp_path):
-    (tmp_path / "trial.toml").write_text(TRIAL)
-    first = json.loads(pernn("train", "trial.toml", "--json", cwd=tmp_path).stdout)
+    write(TRIAL, tmp_path)
+    first = json.loads(pernn("train", "trial.json", "--json", cwd=tmp_path).stdout)
     run = tmp_path / first["directory"]
     (run / "result.json").unlink()
     newest = max((run / "checkpoints").iterdir()) / "tensors.safetensors"
     newest.write_bytes(newest.read_bytes()[:64])
-    again = pernn("train", "trial.toml", "--json", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
+    again = succeed("train", "trial.json", "--json", cwd=tmp_path)
     assert json.loads(again.stdout) == first
     lines = [line for line in again.stderr.splitlines() if line.startswith("warning: ")]
     assert len(lines) == 1

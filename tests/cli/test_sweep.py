@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cli.tiny import TINY
+from cli.tiny import CHANGES
 from pernn.errors import ConfigError, MachineError
 from pernn.lab import sweeps
 from pernn.lab.cli import options
@@ -17,7 +17,6 @@ from pernn.lab.cli.options import (
     read_duration,
 )
 from pernn.lab.cli.run import carry_out, pause, retry
-from pernn.lab.config import parse_assignment
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner
 from pernn.lab.store import (
     RunDirectory,
@@ -30,9 +29,7 @@ from pernn.lab.store import (
 )
 from pernn.lab.sweeps import plan_again, plan_sweep, report_of
 
-OVERRIDES = dict(
-    parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]
-) | {"training.iterations": 2, "training.checkpoint_interval": 1}
+OVERRIDES = CHANGES | {"training.iterations": 2, "training.checkpoint_interval": 1}
 
 
 class InThisProcess(LocalRunner):

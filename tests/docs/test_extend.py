@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from command_line import call
+from command_line import call, succeed
 from cores import test_laws as core_laws
 from pernn.analysis import jacobian
 from pernn.encodings import Sinusoidal
@@ -320,8 +320,7 @@ def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
     (tmp_path / "trial.toml").write_text(settings + task + training)
     place = "mingru:MinGRUConfig"
     words = ("train", "trial.toml", "--set", f"core.kind={place}", "--json")
-    done = call(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words, cwd=tmp_path)
     directory = Path(json.loads(done.stdout)["directory"])
     assert json.loads((tmp_path / directory / "spec.json").read_text())["spec"]["core"] == {
         "kind": place, "hidden_size": 8, "num_layers": 1,
@@ -333,8 +332,7 @@ def test_a_file_in_the_current_directory_is_named_by_its_place(tmp_path):
 def test_the_task_is_shown_by_its_place(tmp_path):
     (tmp_path / "copying.py").write_text(recipe("task")[0], encoding="utf-8")
     words = ("show", "copying:CopyConfig", "--sample", "3", "--set", "length=4")
-    done = call(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words, cwd=tmp_path)
     rows = [row.split() for row in done.stdout.splitlines()]
     asked = [row[1:5] for row in rows if row[:1] == ["input"]]
     assert [row[5:] for row in rows if row[:1] == ["target"]] == asked

@@ -17,7 +17,7 @@ from matplotlib.colors import to_hex
 
 from pernn.lab.experiments import Contrast, FigureLayout
 from pernn.lab.reports import draw
-from reports.test_pace import layout, pairs
+from reports.test_pace import pairs
 from reports.trials import (
     CONDITIONS,
     ENCODING,
@@ -154,7 +154,7 @@ def paced(*factors):
     return [one | {"core.kind": "gru"} for one in pairs(*factors)]
 
 
-FACTORS = layout().figure
+FACTORS = replace(POINTS, metrics=("updates_to_0.8", "updates_to_0.9"), x_base=None, form="factors")
 
 
 def of_signs():

@@ -16,7 +16,7 @@ from pernn.lab.reports.figures import STRAIGHT, _in_steps
 from pernn.lab.reports.forms import looks
 from pernn.lab.reports.panels import log_ticks
 from pernn.lab.reports.texts import Labels, footer, names_of
-from reports.test_drawn import BANDS, DIFFERENCE, GRID, HEAT, POINTS, SCATTER
+from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER
 from reports.trials import (
     ENCODING,
     by_condition,
@@ -27,9 +27,6 @@ from reports.trials import (
 )
 
 FEW = trials(("gru",), (4, 8))
-FACTORS = replace(
-    POINTS, metrics=("updates_to_0.8", "updates_to_0.9"), contrast=None, x_base=None, form="factors"
-)
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
 
 
@@ -214,9 +211,9 @@ WORDS = replace(LINES, x=("seed", "core.kind"))
         (lambda: POINTS, lambda: trials() * 2, "two trials at seed = 111"),
         (lambda: replace(GRID, panels="target"), by_condition, "they differ in disturbants"),
         (lambda: replace(HEAT, panels="core.kind"), stability, "they differ in condition"),
-        (lambda: FACTORS, trials, "a figure of factors needs a contrast"),
+        (lambda: replace(FACTORS, contrast=None), trials, "a figure of factors needs a contrast"),
         (
-            lambda: replace(FACTORS, contrast=ENCODING, metrics=("seed",)),
+            lambda: replace(FACTORS, metrics=("seed",)),
             trials,
             "and metrics such as",
         ),

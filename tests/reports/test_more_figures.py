@@ -6,32 +6,16 @@ from dataclasses import replace
 import pytest
 
 from pernn.errors import ConfigError
-from pernn.lab.experiments import FigureLayout
 from pernn.lab.reports import Report, write_report
 from pernn.lab.reports.drawings import draw_extra_figures
+from reports.test_drawn import HEAT, POINTS
 from reports.test_page import NAMES, read
 from reports.trials import experiment, planned, stability, trials
 
-LAYOUT = FigureLayout(
-    x="update",
-    panels="condition",
-    rows="encoding.kind",
-    lines="position",
-    metrics=("similarity",),
-    table="stability_map",
-    form="heat",
-)
-MAIN = FigureLayout(
-    x="task.vocab_size", panels="core.kind", lines="encoding.kind", metrics=("token_accuracy",)
-)
+LAYOUT = replace(HEAT, rows="encoding.kind")
+MAIN = replace(POINTS, metrics=("token_accuracy",), contrast=None, x_base=None)
 FIGURES = {
-    "loss_and_accuracy": FigureLayout(
-        x="loss",
-        panels="core.kind",
-        lines="encoding.kind",
-        metrics=("token_accuracy",),
-        form="scatter",
-    ),
+    "loss_and_accuracy": replace(MAIN, x="loss", form="scatter"),
     "by_position": LAYOUT,
 }
 CAPTIONS = {**experiment().labels, "by_position": "Similarity <by> position"}

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,11 +16,11 @@ from pernn.lab.experiments import (
     Claim,
     Contrast,
     Differs,
-    FigureLayout,
     Place,
 )
 from pernn.lab.reports import export_records, judge, report, write_report
 from pernn.lab.trials import unroll
+from reports.test_drawn import GRID
 from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
@@ -123,15 +124,7 @@ def test_conditions_may_be_numbers_or_absent():
     assert judge(claim(alone), [*longer(0)[::2], *pretrained]).verdict == "contradicted"
 
 
-LAYOUT = FigureLayout(
-    x="position",
-    panels=("target", "disturbants"),
-    lines="encoding.kind",
-    rows="core.kind",
-    metrics=("token_accuracy",),
-    table="by_position",
-    form="bands",
-)
+LAYOUT = replace(GRID, metrics=("token_accuracy",))
 
 
 def test_the_report_is_of_rows(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from command_line import call
+from command_line import call, succeed
 from pernn.errors import ConfigError, CorruptError, TrialError
 from pernn.lab.runs import execute, stages
 from pernn.lab.store import RunDirectory
@@ -94,8 +94,7 @@ def test_the_command_analyses_a_half_finished_run(tmp_path):
     run = RunDirectory(tmp_path, TRAINING.fingerprint()).path
     before = sorted(run.rglob("*"))
     output = tmp_path / "rows.csv"
-    done = call("analyze", run, "--pairs", 3, "--device", "cpu", "--json", "-o", output)
-    assert done.returncode == 0, done.stderr
+    done = succeed("analyze", run, "--pairs", 3, "--device", "cpu", "--json", "-o", output)
     table = json.loads(done.stdout)["gradient_stability"]
     assert sorted(set(table["update"])) == [0, 4, 8, 9]
     assert len(output.read_text().splitlines()) == 1 + 16

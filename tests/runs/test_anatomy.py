@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from command_line import call
+from command_line import call, succeed
 from pernn.analysis import input_gradients, log_slope
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, execute, load_model
@@ -125,8 +125,7 @@ def test_tasks_without_such_answers_are_refused(tmp_path):
 def test_the_command_sorts_the_wrong_answers_to_the_held_out_sequences(tmp_path):
     result = execute(TRAINING, tmp_path, device="cpu").result
     run = RunDirectory(tmp_path, TRAINING.fingerprint()).path
-    done = call("errors", run, "--json", "--device", "cpu")
-    assert done.returncode == 0, done.stderr
+    done = succeed("errors", run, "--json", "--device", "cpu")
     found = json.loads(done.stdout)
     assert found["num_answers"] == 32 * 3
     accuracy = 1 - found["num_wrong"] / found["num_answers"]

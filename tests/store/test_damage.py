@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pernn.errors import CorruptError, StoreError
+from pernn.errors import CorruptError, StoreError, VersionError
 from pernn.lab.store import (
     CheckpointFolder,
     RunDirectory,
@@ -202,21 +202,24 @@ def test_a_damaged_journal_is_read_as_far_as_it_goes(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "error"),
     [
-        {"runs": ["../../x"]},
-        {"runs": [1]},
-        {"name": "../x"},
-        {"name": "other"},
-        {"overrides": []},
-        {"experiment": None},
+        ({"runs": ["../../x"]}, CorruptError),
+        ({"runs": [1]}, CorruptError),
+        ({"runs": "x"}, CorruptError),
+        ({"name": "../x"}, CorruptError),
+        ({"name": "other"}, CorruptError),
+        ({"overrides": []}, CorruptError),
+        ({"experiment": None}, CorruptError),
+        ({"more": 1}, CorruptError),
+        ({"format": 99}, VersionError),
     ],
 )
-def test_lists_that_lead_elsewhere_are_refused(tmp_path, values):
+def test_damaged_lists_are_refused(tmp_path, values, error):
     path = save_sweep(tmp_path, Sweep("a", "b", "demo", {}, [RUN])) / "sweep.json"
     old = {key: value for key, value in json.loads(path.read_text()).items() if key != "checksum"}
     path.write_text(json.dumps({**old, **values}))
-    with pytest.raises(CorruptError):
+    with pytest.raises(error):
         load_sweep(tmp_path, "a")
 
 
@@ -236,15 +239,20 @@ def test_lists_that_lead_elsewhere_are_refused(tmp_path, values):
         ({"tables": {"t": {"a": [1], "b": []}}}, "tables.t: .*equally long"),
         ({"tables": {"t": {"a": ["\ud800"]}}}, "hex escape"),
         ({"num_parameters": "many"}, "num_parameters: .*, got 'many'"),
+        *((text, "result.json") for text in ("", "{", "[]", "null", "{}", "[" * 100_000)),
+        *((text, "result.json") for text in ('{"format": true}', '{"format": 1}')),
     ],
 )
 def test_a_result_of_wrong_types_is_damage_whatever_its_checksum(run, tmp_path, values, said):
-    whole = sealed({"format": 1, "fingerprint": RUN, "metrics": {"loss": 0.5}, **values})
+    if isinstance(values, dict):
+        whole = {"format": 1, "fingerprint": RUN, "metrics": {"loss": 0.5}, **values}
+        values = json.dumps(sealed(whole))
     path = run.path / "result.json"
-    path.write_text(json.dumps(whole))
+    path.write_text(values)
     with pytest.raises(CorruptError, match=said) as caught:
         run.read_result()
     assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
     assert read_status(tmp_path, RUN).state == "damaged"
 
 

@@ -18,6 +18,8 @@ from pernn.lab.store import (
     RunDirectory,
     Sweep,
     gc_paused,
+    list_sweeps,
+    load_sweep,
     read_status,
     read_statuses,
     save_sweep,
@@ -36,12 +38,6 @@ def run(tmp_path):
     with run.locked():
         run.write_spec(SPEC)
     return run
-
-
-@pytest.mark.parametrize("name", ["", "..", "../../etc", "0123456789abcdeF", "a" * 17, "<b>"])
-def test_only_fingerprints_name_runs(tmp_path, name):
-    with pytest.raises(ConfigError):
-        RunDirectory(tmp_path, name)
 
 
 def test_one_writer_at_a_time(run):
@@ -107,17 +103,6 @@ def test_a_newer_format_is_refused(run, name):
     (run.path / name).write_text(json.dumps(content))
     with pytest.raises(VersionError, match="newer pernn"):
         run.read_spec() if name == "spec.json" else run.read_result()
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "{}", '{"format": true}', '{"format": 1}', "[" * 100_000]
-)
-def test_damaged_results_are_no_results(run, content):
-    (run.path / "result.json").write_text(content)
-    with pytest.raises(CorruptError) as caught:
-        run.read_result()
-    assert "\n" not in str(caught.value)
-    assert read_status(run.path.parents[1], RUN).state == "damaged"
 
 
 def test_a_torn_last_line_is_dropped_by_the_next(run):
@@ -279,3 +264,38 @@ def test_the_collector_is_as_it_was_even_after_an_error(collecting):
         assert gc.isenabled() is collecting
     finally:
         (gc.enable if before else gc.disable)()
+
+
+SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
+
+
+def test_load_gives_what_was_saved(tmp_path):
+    save_sweep(tmp_path, SWEEP)
+    assert load_sweep(tmp_path, "study-demo") == SWEEP
+    assert list_sweeps(tmp_path) == ["study-demo"]
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        *((load_sweep, name) for name in ("..", "../x", "a/b", "", ".hidden", "<script>", "a\nb")),
+        *((RunDirectory, name) for name in ("", "..", "../../etc", "0123456789abcdeF", "a" * 17)),
+    ],
+)
+def test_names_cannot_lead_elsewhere(tmp_path, use, name):
+    with pytest.raises(ConfigError):
+        use(tmp_path, name)
+
+
+def test_an_unknown_sweep_is_answered_with_the_known(tmp_path):
+    save_sweep(tmp_path, SWEEP)
+    with pytest.raises(ConfigError, match="study-demo"):
+        load_sweep(tmp_path, "other")
+
+
+def test_people_read_what_was_changed_not_a_digest():
+    changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
+    sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
+    changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
+    assert sweep.title == f"study-demo · {changed}"
+    assert Sweep("study-demo", "study", "demo", {}, []).title == "study-demo"
