@@ -9,13 +9,7 @@ from cli.tiny import CHANGES
 from pernn.errors import ConfigError, MachineError
 from pernn.lab import sweeps
 from pernn.lab.cli import options
-from pernn.lab.cli.options import (
-    LEFT_EARLY,
-    RUNNERS_OF,
-    Launch,
-    command,
-    read_duration,
-)
+from pernn.lab.cli.options import LEFT_EARLY, RUNNERS_OF, Launch, command, read_duration
 from pernn.lab.cli.run import carry_out, pause, retry
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner
 from pernn.lab.store import (

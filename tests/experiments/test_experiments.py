@@ -13,14 +13,7 @@ import pytest
 
 from experiments.grids_of_the_paper import COMMON, PAPER
 from pernn.lab.config import flatten
-from pernn.lab.experiments import (
-    CATALOGUE,
-    PLANNED,
-    find_experiment,
-    first_seeds,
-    names_of,
-    trials,
-)
+from pernn.lab.experiments import CATALOGUE, PLANNED, find_experiment, first_seeds, names_of, trials
 from pernn.lab.reports import write_report
 from pernn.lab.runners import InlineRunner
 from pernn.lab.trials import gather

@@ -17,14 +17,7 @@ from pernn.lab.reports.forms import looks
 from pernn.lab.reports.panels import log_ticks
 from pernn.lab.reports.texts import Labels, footer, names_of
 from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER
-from reports.trials import (
-    ENCODING,
-    by_condition,
-    by_length,
-    experiment,
-    stability,
-    trials,
-)
+from reports.trials import ENCODING, by_condition, by_length, experiment, stability, trials
 
 FEW = trials(("gru",), (4, 8))
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
@@ -212,11 +205,7 @@ WORDS = replace(LINES, x=("seed", "core.kind"))
         (lambda: replace(GRID, panels="target"), by_condition, "they differ in disturbants"),
         (lambda: replace(HEAT, panels="core.kind"), stability, "they differ in condition"),
         (lambda: replace(FACTORS, contrast=None), trials, "a figure of factors needs a contrast"),
-        (
-            lambda: replace(FACTORS, metrics=("seed",)),
-            trials,
-            "and metrics such as",
-        ),
+        (lambda: replace(FACTORS, metrics=("seed",)), trials, "and metrics such as"),
     ],
 )
 def test_impossible_figures_are_refused(make, records, said):

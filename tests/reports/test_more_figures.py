@@ -14,10 +14,7 @@ from reports.trials import experiment, planned, stability, trials
 
 LAYOUT = replace(HEAT, rows="encoding.kind")
 MAIN = replace(POINTS, metrics=("token_accuracy",), contrast=None, x_base=None)
-FIGURES = {
-    "loss_and_accuracy": replace(MAIN, x="loss", form="scatter"),
-    "by_position": LAYOUT,
-}
+FIGURES = {"loss_and_accuracy": replace(MAIN, x="loss", form="scatter"), "by_position": LAYOUT}
 CAPTIONS = {**experiment().labels, "by_position": "Similarity <by> position"}
 FURTHER = {f"{stem}.{form}" for stem in FIGURES for form in ("svg", "pdf", "png")}
 

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.experiments import (
-    AtLeast,
-    Claim,
-    Contrast,
-    Differs,
-    Place,
-)
+from pernn.lab.experiments import AtLeast, Claim, Contrast, Differs, Place
 from pernn.lab.reports import export_records, judge, report, write_report
 from pernn.lab.trials import unroll
 from reports.test_drawn import GRID

@@ -3,12 +3,7 @@
 import pytest
 
 from pernn.errors import PernnError
-from pernn.lab.runs import (
-    delete_leftovers,
-    execute,
-    find_leftovers,
-    with_stages,
-)
+from pernn.lab.runs import delete_leftovers, execute, find_leftovers, with_stages
 from pernn.lab.store import RunDirectory, list_runs
 from tiny import tiny
 
@@ -45,11 +40,7 @@ def test_the_last_and_the_kept_ones_stay_unless_all_are_to_go(tmp_path):
         (folder / name).mkdir()
         (folder / name / "state.json").write_text("{}")
     gone = prune(tmp_path)
-    assert gone == [
-        ".update-000000006.77.partial",
-        "damaged-update-000000002",
-        "update-000000010",
-    ]
+    assert gone == [".update-000000006.77.partial", "damaged-update-000000002", "update-000000010"]
     assert updates(tmp_path, TRAINING) == [4, 8, 12]
     assert prune(tmp_path) == []
     assert len(prune(tmp_path, all_checkpoints=True)) == 3
