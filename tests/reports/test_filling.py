@@ -23,20 +23,6 @@ def test_a_number_is_filled_within_its_line():
     assert fill(filled, PARTS) == filled
 
 
-def test_a_cell_and_a_sweep_have_marks():
-    page = "<!-- effect a/b@64 --><!-- /effect --> <!-- findings a-small -->\n<!-- /findings -->"
-    assert fill(page, PARTS) == (
-        "<!-- effect a/b@64 -->0.3 [0.1, 0.5]<!-- /effect --> "
-        "<!-- findings a-small -->\n\n| a |\n\n<!-- /findings -->"
-    )
-
-
-def test_a_part_has_lines_of_its_own():
-    assert fill("<!-- counts --><!-- /counts -->", PARTS) == (
-        "<!-- counts -->\n\ntwo claims\n\n<!-- /counts -->"
-    )
-
-
 @pytest.mark.parametrize(
     ("page", "wrong"),
     [

@@ -18,18 +18,6 @@ METRICS = ("token_accuracy", "loss")
 TEXTS = st.text(max_size=30) | st.text("|\\<>&\n\r`[]=+-@' \u2028a", max_size=12)
 
 
-def test_one_row_per_condition_sorted_by_value():
-    rows = summarise(trials(vocab_sizes=(16, 4, 8)), BY, METRICS)
-    assert [tuple(row.condition.values()) for row in rows] == [
-        (core, code, size)
-        for core in ("gru", "lstm")
-        for code in ("none", "sinusoidal")
-        for size in (4, 8, 16)
-    ]
-    assert {row.num_seeds for row in rows} == {5}
-    assert rows[0].num_parameters == (1004,)
-
-
 def test_a_row_holds_the_values_and_both_intervals():
     records = trials(cores=("gru",), vocab_sizes=(4,))
     row = summarise(records[::-1], BY, METRICS)[1]
@@ -75,17 +63,6 @@ def test_csv_keeps_all_digits():
         assert float(line["loss.t_low"]) == found.student.low
         raw = dict(pair.split(":") for pair in line["loss.values"].split())
         assert {int(seed): float(value) for seed, value in raw.items()} == dict(found.values)
-
-
-def test_markdown_is_short_and_labelled():
-    rows = summarise(trials(cores=("gru",), vocab_sizes=(1024,)), BY, ["loss"])
-    text = to_markdown(rows, ["loss"], lambda value: {"gru": "GRU"}.get(value, str(value)))
-    head, rule, first, _ = text.splitlines()
-    assert head == "| core.kind | encoding.kind | task.vocab_size | n | Parameters | loss |"
-    assert rule == "| --- | --- | --- | --- | --- | --- |"
-    assert first.startswith("| GRU | none | 1024 | 5 | 2024 | ")
-    interval = str(rows[0].metrics["loss"].student)
-    assert first.endswith(f"{interval.replace('[', chr(92) + '[').replace(']', chr(92) + ']')} |")
 
 
 def test_nothing_finished_is_said():
