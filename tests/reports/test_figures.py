@@ -14,10 +14,10 @@ from pernn.lab.experiments import CATALOGUE, Contrast, FigureLayout, find_experi
 from pernn.lab.reports import draw, render
 from pernn.lab.reports.figures import STRAIGHT, _in_steps
 from pernn.lab.reports.forms import looks
-from pernn.lab.reports.panels import log_ticks
+from pernn.lab.reports.panels import Scale, log_ticks
 from pernn.lab.reports.texts import Labels, footer, names_of
 from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER
-from reports.trials import ENCODING, by_condition, by_length, experiment, stability, trials
+from reports.trials import ENCODING, by_condition, by_length, experiment, stability, trial, trials
 
 FEW = trials(("gru",), (4, 8))
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
@@ -244,6 +244,16 @@ def test_labels_name_and_order():
     gru = Labels({"gru": "GRU"})
     assert gru.condition(("core.kind", "size"), ("gru", 8)) == "GRU, size: 8"
     assert gru.condition(("core.kind", "condition"), ("x", "Y")) == "Core: x, Y"
+
+
+def test_cells_lie_halfway_between_their_values():
+    label = Labels({})
+    rows = [trial(p=p, word=str(p), power=4**p) for p in (0, 1, 4)]
+    assert Scale("p", None, label, rows).edges() == [-0.5, 0.5, 2.5, 5.5]
+    assert Scale("word", None, label, rows).edges() == [-0.5, 0.5, 1.5, 2.5]
+    assert Scale("power", 2, label, rows).edges() == pytest.approx([0.5, 2, 32, 2048])
+    assert Scale("p", None, label, rows[1:2]).edges() == [0.5, 1.5]
+    assert Scale("power", 2, label, rows[:1]).edges() == pytest.approx([0.5, 2])
 
 
 @pytest.mark.parametrize(
