@@ -1,23 +1,19 @@
 """The command line in processes of its own, without an interpreter's start for each.
 
 `call` runs one command in a child of a process that has imported everything once and computed
-nothing: exit status, streams, signals and memory are those of a real process. So are the workers
-that a command starts. Tests of the start itself (what is imported, how a Ctrl-C arrives) begin an
-interpreter instead, and those of the runners start their workers as anybody does.
+nothing: exit status, streams, signals and memory are those of a real process. Tests of the start
+itself (what is imported, how a Ctrl-C arrives) begin an interpreter instead.
 """
 
 import atexit
 import json
 import os
-import runpy
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -26,8 +22,6 @@ from subprocess import PIPE, CompletedProcess, Popen
 from typing import Any, NoReturn
 
 TIMEOUT_SECONDS = 240
-FORKED = ("pernn.lab.runners.worker",)
-"""Modules that a command starts as processes, and that need what the server has imported."""
 
 
 def call(
@@ -53,6 +47,13 @@ def call(
         status = _Server.only().ask(request)
         out, err = (path.read_text(errors="surrogateescape") for path in streams)
     return CompletedProcess(["pernn", *arguments], status, out, err)
+
+
+def succeed(*words: object, **options: Any) -> CompletedProcess[str]:
+    """Run a command that must leave with status 0."""
+    done = call(*words, **options)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 class _Server:
@@ -87,34 +88,6 @@ class _Server:
                 killer.cancel()
 
 
-class _Forking(Popen):
-    """A `Popen` that forks modules of `FORKED` from this process instead of starting Python."""
-
-    def _execute_child(self, args: list[str], *rest: Any) -> None:
-        module = args[args.index("-m") + 1] if "-m" in args else ""
-        if module not in FORKED:
-            super()._execute_child(args, *rest)  # type: ignore[misc]
-            return
-        variables, pipes, has_own_session = rest[5], rest[9:15], rest[-2]
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid:
-            self._child_created = True
-            self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
-            return
-        for number, end in enumerate((pipes[0], pipes[3], pipes[5])):
-            if end != -1:
-                os.dup2(end, number)
-        os.closerange(3, 1024)
-        if has_own_session:
-            os.setsid()
-        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
-            signal.signal(number, signal.SIG_DFL)
-        run = partial(runpy.run_module, module, run_name="__main__", alter_sys=True)
-        _leave(run, args[args.index(module) + 1 :], variables)
-
-
 def _serve() -> None:
     import matplotlib.backends.backend_svg  # noqa: F401
     import rich.table  # noqa: F401
@@ -136,7 +109,6 @@ def _serve() -> None:
 
     # No test of commands looks at the other formats, which take half of a report's time.
     reports.FORMATS = ("svg",)
-    subprocess.Popen = _Forking  # type: ignore[misc]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:
         child = os.fork()
@@ -157,22 +129,13 @@ def _become(request: dict[str, Any]) -> NoReturn:
     os.dup2(nothing, 0)
     for number, path in enumerate(request["streams"], 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
-    _leave(main, request["words"], request["environment"])
-
-
-def _leave(
-    run: Callable[[], object], words: Sequence[str], environment: Mapping[str, str] | None
-) -> NoReturn:
-    """Run a program in this process as if it had just begun, and end with its status."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if environment is not None:
-        os.environ.clear()
-        os.environ.update(environment)
-    sys.argv = ["pernn", *words]
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = ["pernn", *request["words"]]
     status = 70
     try:
-        found = run()
-        status = found if isinstance(found, int) else 0
+        main()
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     except BaseException:  # noqa: BLE001  # an interpreter would print it too

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pernn
-from command_line import call
+from command_line import succeed
 from pernn.errors import ConfigError
 from pernn.lab.citing import STATISTICS, cite, entries
 from pernn.lab.config import Registry
@@ -43,23 +43,20 @@ def test_pernn_is_cited_as_its_own_file_says():
     assert f"version: {pernn.__version__}\n" in said
     assert f"version = {{{pernn.__version__}}}" in entries()["pernn"]
     title = re.search(r"title = \{(.*)\}", entries()["pernn"])
-    assert title is not None
     assert f'title: "{title[1]}"' in said
 
 
 def test_a_run_has_the_sources_of_its_parts_only(tmp_path):
     spec = RunSpec().override({"core.kind": "gru", "encoding.kind": "sinusoidal"})
     (tmp_path / "spec.json").write_text(json.dumps(spec.dump()))
-    done = call("cite", tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("cite", tmp_path)
     found = re.findall(r"^@\w+\{(.*),$", done.stdout, re.MULTILINE)
     assert {*found} == {"pernn", "morita2024", "cho2014", "vaswani2017"}
     assert len(found) == 4
 
 
 def test_an_experiment_has_those_of_all_arms_and_of_its_statistics():
-    done = call("cite", "language_modelling", "--scale", "paper", "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeed("cite", "language_modelling", "--scale", "paper", "--json")
     content = json.loads(done.stdout)
     assert content["parts"]["wikitext"] == ["merity2017"]
     assert content["parts"]["statistics"] == [*STATISTICS]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import call
+from command_line import call, succeed
 from pernn.lab.store import Sweep, save_sweep
 from store.finished import finish, spec
 
@@ -15,12 +15,11 @@ parquet = pytest.importorskip("pyarrow.parquet")
 PUBLISHED = Path(__file__).parents[1] / "evidence"
 
 
-def test_sweeps_and_published_trials_are_a_data_set(tmp_path: Path) -> None:
+def test_sweeps_and_published_trials_are_a_data_set(tmp_path):
     root, place = tmp_path / "results", tmp_path / "dataset"
     runs = [finish(root, spec(seed), random.Random(seed)).fingerprint for seed in range(3)]
     save_sweep(root, Sweep("vocabulary_size-own", "vocabulary_size", "paper", {}, runs[:2]))
-    said = call("export", "--hub", place, "-r", root, PERNN_EVIDENCE=str(PUBLISHED))
-    assert said.returncode == 0, said.stderr
+    succeed("export", "--hub", place, "-r", root, PERNN_EVIDENCE=str(PUBLISHED))
     card = card_of.load(place / "README.md")
     configs = {one["config_name"]: one["data_files"] for one in card.data.configs}
     published = {path.stem for path in PUBLISHED.glob("*.parquet")}

@@ -37,7 +37,7 @@ assert not [name for name in sys.modules if name.startswith("pernn.lab")]
 """
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
+def run(code):
     return subprocess.run(
         [sys.executable, "-c", BLOCK + code], capture_output=True, check=False, text=True
     )

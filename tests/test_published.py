@@ -178,19 +178,6 @@ def test_two_settings_are_compared_as_on_the_page(tmp_path, monkeypatch):
     assert (done.returncode, "no metric beside it" in done.stderr) == (2, True)
 
 
-def test_they_are_judged_and_exported_where_nothing_was_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("PERNN_EVIDENCE", str(EVIDENCE))
-    words = ["variable_length", "--scale", "small", "--results", tmp_path / "none"]
-    found = json.loads(call("report", *words, "--claims", "--json").stdout)
-    page = json.loads((PAGES / "variable_length-small" / "claims.json").read_text())
-    assert close(found, page["claims"])
-    table = tmp_path / "trials.json"
-    assert call("export", *words, "--output", table).returncode == 0
-    assert len(json.loads(table.read_text())) == page["num_finished"]
-    assert not (tmp_path / "none").exists()
-    assert "no sweep" in call("report", *words, "--ignore-published").stderr
-
-
 def test_the_report_tells_how_two_kinds_of_processor_compare():
     found = json.loads(call("compare", EVIDENCE, EVIDENCE / "amd_epyc", "--json").stdout)
     assert (found["num_pairs"], found["differing"]) == (32, [])

@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import nct, t
 
 import pernn.lab
-from command_line import call
+from command_line import call, succeed
 from pernn.errors import ConfigError, CorruptError
 from pernn.lab.evidence import rebuild
 from pernn.lab.experiments import Choice, Place, find_experiment
 from pernn.lab.lookup import read_plan
 from pernn.lab.registration import register
-from pernn.lab.reports import Verdict, claim_digest, find_registered
+from pernn.lab.reports import claim_digest, find_registered
 from pernn.lab.runners import InlineRunner
 from pernn.lab.store import RunDirectory, load_sweep, read_registrations
 from pernn.lab.sweeps import plan_sweep, report_of
@@ -42,7 +42,7 @@ expectations = [
 """
 
 
-def text(**changes: object) -> str:
+def text(**changes):
     settings = ", ".join(f'"{path}" = {value}' for path, value in {**TINY, **changes}.items())
     return PLAN.format(settings=f"{{{settings}}}")
 
@@ -57,7 +57,7 @@ def plan(tmp_path, monkeypatch):
     return path
 
 
-def run(root: Path, *seeds: int) -> str:
+def run(root, *seeds):
     found = pernn.lab.run(
         "vocabulary_size",
         overrides={**TINY, "seed": list(seeds or SEEDS)},
@@ -75,7 +75,7 @@ def ran(tmp_path_factory, one_format):
     return root, run(root)
 
 
-def marks(root: Path, name: str, **changes: object) -> dict[str, tuple[str, str]]:
+def marks(root, name, **changes):
     """What the report says of each claim that was judged; the experiment may be another."""
     found = read_plan(root, name)
     found = replace(found, experiment=replace(found.experiment, **changes))
@@ -86,10 +86,36 @@ def marks(root: Path, name: str, **changes: object) -> dict[str, tuple[str, str]
     }
 
 
-def rewrite(path: Path, **values: str) -> None:
-    """Make a lock file of a registration with other values, which its checksum fits."""
+EARLY = "2026-01-01T00:00:00+00:00"
+LATE = "2999-01-01T00:00:00+00:00"
+
+
+def register_at(plan, date, **values):
+    """Register a plan as if at another time, or commit."""
+    path, _ = register(plan)
     (found,) = read_registrations().values()
-    path.write_bytes(found.override(values).to_json())
+    path.write_bytes(found.override({"date": date, **values}).to_json())
+
+
+def claim_of():
+    return next(c for c in find_experiment("vocabulary_size").claims if c.name == CLAIM)
+
+
+@pytest.fixture
+def copy(ran, tmp_path):
+    """A copy of what ran, and what changes the environments of its runs."""
+    root, name = ran
+    shutil.copytree(root, tmp_path / "copy")
+
+    def change(edit, runs=slice(None)):
+        for one in load_sweep(tmp_path / "copy", name).runs[runs]:
+            directory = RunDirectory(tmp_path / "copy", one)
+            values = directory.read_environment()
+            edit(directory, values)
+            with directory.locked():
+                directory.write_environment(values)
+
+    return tmp_path / "copy", change
 
 
 def test_a_plan_is_run_and_every_verdict_is_registered(plan, tmp_path, one_format):
@@ -119,22 +145,18 @@ def test_a_plan_is_run_and_every_verdict_is_registered(plan, tmp_path, one_forma
 
 
 def test_trials_that_ran_before_are_exploratory(plan, ran):
-    root, name = ran
-    assert marks(root, name)[CLAIM][0] == ""
-    path, _ = register(plan)
-    rewrite(path, date="2999-01-01T00:00:00+00:00")
+    assert marks(*ran)[CLAIM][0] == ""
+    register_at(plan, LATE)
     said = "exploratory (plan tiny): 10 trials run before it was registered"
-    assert marks(root, name)[CLAIM] == ("exploratory", said)
+    assert marks(*ran)[CLAIM] == ("exploratory", said)
 
 
-def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, tmp_path):
-    root, name = ran
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
-    shutil.rmtree(copy / "runs" / load_sweep(copy, name).runs[0])
+def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, copy):
+    (root, _), (_, name) = copy, ran
+    shutil.rmtree(root / "runs" / load_sweep(root, name).runs[0])
 
-    def judged() -> Verdict:
-        found = report_of(copy, read_plan(copy, name), pytest.fail).verdicts
+    def judged():
+        found = report_of(root, read_plan(root, name), pytest.fail).verdicts
         (one,) = (one for one in found if one.claim.name == CLAIM)
         return one
 
@@ -142,88 +164,63 @@ def test_there_is_no_verdict_before_all_trials_are_finished(plan, ran, tmp_path)
     assert (judged().verdict, judged().num_missing) == ("too few seeds", 1)
     register(plan)
     assert (judged().verdict, judged().interval, judged().num_missing) == ("not run", None, 1)
-    assert judged().detail == (
-        "no verdict before all trials are finished (plan tiny); 1 trial missing"
-    )
+    said = "no verdict before all trials are finished (plan tiny); 1 trial missing"
+    assert judged().detail == said
 
 
-def test_departures_are_listed(plan, ran, tmp_path):
-    root, name = ran
-    path, _ = register(plan)
-    rewrite(path, date="2026-01-01T00:00:00+00:00")
-    assert marks(root, name)[CLAIM] == ("registered", "registered (plan tiny)")
+def test_departures_are_listed(plan, ran, copy):
+    register_at(plan, EARLY)
+    assert marks(*ran)[CLAIM] == ("registered", "registered (plan tiny)")
     # Another claim under its name; another rule; one that no plan knows.
-    claims = find_experiment("vocabulary_size").claims
-    (one,) = (claim for claim in claims if claim.name == CLAIM)
+    one = claim_of()
     stricter = replace(one, predicate=replace(one.predicate, margin=0.1, margin_origin="ours"))
     unknown = replace(one, name="unknown")
-    found = marks(root, name, claims=(stricter, unknown), rules={"demo": "2026-12"})
+    found = marks(*ran, claims=(stricter, unknown), rules={"demo": "2026-12"})
     rule = "judged by the rule 2026-12, registered was 2026-11"
     assert f"exploratory (plan tiny): {rule}; the claim was changed" in found[CLAIM][1]
     assert f"exploratory (plan tiny): {rule}; the claim is not in the plan" in found["unknown"][1]
     # Other seeds than the plan's.
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
-    other = run(copy, 111, 222, 333, 444, 666)
+    other = run(copy[0], 111, 222, 333, 444, 666)
     said = "2 registered trials not in this sweep; 2 trials not registered, of seeds 666"
-    assert marks(copy, other)[CLAIM] == ("exploratory", f"exploratory (plan tiny): {said}")
+    assert marks(copy[0], other)[CLAIM] == ("exploratory", f"exploratory (plan tiny): {said}")
 
 
-def test_a_plan_of_another_commit_departs_from_nothing(plan, ran):
-    root, name = ran
-    path, _ = register(plan)
-    rewrite(path, date="2026-01-01T00:00:00+00:00", commit="another")
-    kind, remark = marks(root, name)[CLAIM]
-    assert kind == "registered"
-    assert "commit" not in remark
-
-
-def test_trials_of_two_commits_are_noted_and_depart_from_nothing(plan, ran, tmp_path):
-    root, name = ran
-    path, _ = register(plan)
-    rewrite(path, date="2026-01-01T00:00:00+00:00")
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
-    directory = RunDirectory(copy, load_sweep(copy, name).runs[0])
-    with directory.locked():
-        directory.write_environment({**directory.read_environment(), "commit": "another"})
-    kind, remark = marks(copy, name)[CLAIM]
+def test_other_commits_depart_from_nothing(plan, ran, copy):
+    register_at(plan, EARLY, commit="another")
+    assert marks(*ran)[CLAIM] == ("registered", "registered (plan tiny)")
+    copy[1](lambda _, values: values.update(commit="another"), slice(1))
+    kind, remark = marks(copy[0], ran[1])[CLAIM]
     assert kind == "registered"
     assert "trials ran at 2 commits" in remark
 
 
-def test_trials_that_only_choose_may_be_older(plan, ran, tmp_path):
-    root, name = ran
-    path, _ = register(plan)
-    rewrite(path, date="2026-01-01T00:00:00+00:00")
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
-    for run_name in load_sweep(copy, name).runs:
-        directory = RunDirectory(copy, run_name)
+def test_trials_that_only_choose_may_be_older(plan, ran, copy):
+    register_at(plan, EARLY)
+
+    def age(directory, values):
         if directory.read_spec()["seed"] == 111:
-            values = {**directory.read_environment(), "date": "2025-01-01T00:00:00+00:00"}
-            with directory.locked():
-                directory.write_environment(values)
-    (one,) = (c for c in find_experiment("vocabulary_size").claims if c.name == CLAIM)
+            values["date"] = "2025-01-01T00:00:00+00:00"
+
+    copy[1](age)
+    one = claim_of()
     early = "2 trials run before it was registered"
-    assert early in marks(copy, name, claims=(one,))[CLAIM][1]
+    assert early in marks(copy[0], ran[1], claims=(one,))[CLAIM][1]
     chooses = replace(one, choice=Choice("training.learning_rate", "token_accuracy", (111,)))
-    assert early not in marks(copy, name, claims=(chooses,))[CLAIM][1]
+    assert early not in marks(copy[0], ran[1], claims=(chooses,))[CLAIM][1]
 
 
 def test_a_later_plan_that_judges_other_seeds_is_of_another_sweep(plan, ran):
-    root, name = ran
     plan.write_text(text().replace("[111, 222, 333, 444, 555]", "[555, 666, 777, 888, 999, 1110]"))
-    path, _ = register(plan)
-    rewrite(path, date="2999-01-01T00:00:00+00:00")
-    (one,) = (c for c in find_experiment("vocabulary_size").claims if c.name == CLAIM)
-    assert marks(root, name, claims=(one,))[CLAIM][0] == "exploratory"
+    register_at(plan, LATE)
+    one = claim_of()
+    assert marks(*ran, claims=(one,))[CLAIM][0] == "exploratory"
     # That they have a seed in common which chooses, and is not judged, does not count.
     chooses = replace(one, choice=Choice("training.learning_rate", "token_accuracy", (555,)))
-    assert marks(root, name, claims=(chooses,))[CLAIM][0] == ""
+    assert marks(*ran, claims=(chooses,))[CLAIM][0] == ""
     # Run after it, they are a choice of seeds that it has not.
-    rewrite(path, date="2026-01-01T00:00:00+00:00")
-    assert marks(root, name, claims=(chooses,))[CLAIM][0] == "exploratory"
+    plan.with_suffix(".lock.json").unlink()
+    register_at(plan, EARLY)
+    assert marks(*ran, claims=(chooses,))[CLAIM][0] == "exploratory"
 
 
 def test_of_plans_that_tune_alike_that_of_the_judged_seeds_counts(plan):
@@ -239,22 +236,13 @@ def test_of_plans_that_tune_alike_that_of_the_judged_seeds_counts(plan):
         found = plan_sweep(find_experiment("vocabulary_size"), "demo", {**changes, "seed": own})
         ran = {run: {"date": "2999-01-01T00:00:00+00:00"} for run in found.specs}
         registered = find_registered(found.sweep, found.experiment, found.specs, ran)
-        assert registered is not None
         assert (registered.name, registered.is_tuned) == (name, True)
 
 
-def test_trials_without_a_date_have_no_plan(plan, ran, tmp_path):
-    root, name = ran
+def test_trials_without_a_date_have_no_plan(plan, ran, copy):
     register(plan)
-    copy = tmp_path / "copy"
-    shutil.copytree(root, copy)
-    for run_name in load_sweep(copy, name).runs:
-        directory = RunDirectory(copy, run_name)
-        values = directory.read_environment()
-        del values["date"]
-        with directory.locked():
-            directory.write_environment(values)
-    assert {kind for kind, _ in marks(copy, name).values()} == {""}
+    copy[1](lambda _, values: values.pop("date"))
+    assert {kind for kind, _ in marks(copy[0], ran[1]).values()} == {""}
 
 
 def test_the_plan_of_the_page_is_registered(plan):
@@ -350,8 +338,7 @@ def test_the_smallest_effect_is_seen_with_80_percent(plan):
 
 
 def test_a_digest_has_what_decides_and_not_where_it_is_printed():
-    claims = find_experiment("vocabulary_size").claims
-    (one,) = (claim for claim in claims if claim.name == CLAIM)
+    one = claim_of()
     # Pinned: lock files hold it.
     assert claim_digest(one) == "833817da668de0cf"
     elsewhere = replace(one, source=Place("v9", "Fig. 9"), paper_value=0.9)
@@ -368,8 +355,7 @@ def test_a_digest_has_what_decides_and_not_where_it_is_printed():
 
 def test_the_command_says_what_to_run_and_where_plans_are_looked_for(tmp_path):
     (tmp_path / "tiny.toml").write_text(text())
-    done = call("register", "tiny.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("register", "tiny.toml", cwd=tmp_path)
     assert done.stdout.splitlines()[0] == "tiny.lock.json"
     assert "pernn run vocabulary_size --scale demo --set core.hidden_size=8" in done.stdout
     assert "10 trials, 17 claims; smallest effects seen with 80 % power" in done.stdout

@@ -6,25 +6,11 @@ import pytest
 import torch
 
 import pernn.lab
-from command_line import call
+from command_line import call, succeed
 from pernn.errors import ConfigError
 from pernn.lab.runs import RunSpec, load_model
 from pernn.lab.sampling import sample
-
-
-def spec(rules="as-written"):
-    corpus = {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 400}
-    return RunSpec().override(
-        {
-            "task": {"kind": "language_modelling", "vocab_size": 320, "length": 16},
-            "task.corpus": corpus,
-            "task.rules": rules,
-            "core": {"kind": "lstm", "hidden_size": 8},
-            "encoding.kind": "sinusoidal",
-            "training.iterations": 2,
-            "training.batch_size": 4,
-        }
-    )
+from tiny import tiny
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +21,7 @@ def root(tmp_path_factory):
 @pytest.fixture(params=["as-written", "as-run"])
 def run(request, root, monkeypatch):
     monkeypatch.setenv("PERNN_DATA", str(root / "data"))
-    made = spec(request.param)
+    made = tiny("language_modelling", length=16, rules=request.param, training={"iterations": 2})
     pernn.lab.execute(made, root, device="cpu")
     return root / "runs" / made.fingerprint()
 
@@ -57,8 +43,7 @@ def test_the_text_is_that_of_the_likeliest_tokens(run):
 
 def test_the_verb_repeats_by_its_seed(run):
     def text(seed):
-        done = call("sample", run, "--prompt", "a", "--tokens", 30, "--seed", seed, "--json")
-        assert done.returncode == 0, done.stderr
+        done = succeed("sample", run, "--prompt", "a", "--tokens", 30, "--seed", seed, "--json")
         return json.loads(done.stdout)["text"]
 
     assert text(1) == text(1) == sample(run, "a", num_tokens=30, seed=1)

@@ -2,7 +2,6 @@
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 from pyarrow import parquet
@@ -15,7 +14,7 @@ from store.finished import finish, spec
 UPDATES = range(10, 2010, 10)
 
 
-def trial(root: Path, seed: int) -> str:
+def trial(root, seed):
     run = finish(root, spec(seed), random.Random(seed))
     run.write_environment({"processor": "one", "threads": 2, "device": "cpu"})
     lines = [
@@ -30,7 +29,7 @@ def trial(root: Path, seed: int) -> str:
     return run.fingerprint
 
 
-def test_curves_are_thinned_evenly_with_both_ends(tmp_path: Path) -> None:
+def test_curves_are_thinned_evenly_with_both_ends(tmp_path):
     found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
     assert len(lines_of(found)) == 2 * 220
     frame = beside(lines_of(found, 10), settings_of(found))
@@ -41,9 +40,7 @@ def test_curves_are_thinned_evenly_with_both_ends(tmp_path: Path) -> None:
     assert own["core.hidden_size"].tolist() == [8] * 10
 
 
-def test_a_long_log_gives_the_lines_of_a_short_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_log_gives_the_lines_of_a_short_one(tmp_path, monkeypatch):
     found = gather(tmp_path, [trial(tmp_path, 1)])
     short = [lines_of(found), lines_of(found, 10)]
     monkeypatch.setattr("pernn.lab.trials.CHUNK", 7)
@@ -52,7 +49,7 @@ def test_a_long_log_gives_the_lines_of_a_short_one(
 
 
 @pytest.mark.parametrize("name", ["environment.json", "metrics.jsonl"])
-def test_what_is_damaged_beside_a_result_is_named_and_unknown(tmp_path: Path, name: str) -> None:
+def test_what_is_damaged_beside_a_result_is_named_and_unknown(tmp_path, name):
     runs = [trial(tmp_path, seed) for seed in (1, 2)]
     (tmp_path / "runs" / runs[0] / name).write_text("{\n")
     said: list[str] = []
@@ -68,7 +65,7 @@ def test_what_is_damaged_beside_a_result_is_named_and_unknown(tmp_path: Path, na
         gather(tmp_path, runs)
 
 
-def test_what_is_finished_here_comes_before_what_is_published(tmp_path: Path) -> None:
+def test_what_is_finished_here_comes_before_what_is_published(tmp_path):
     runs = [trial(tmp_path, seed) for seed in (1, 2)]
     other = Trial("f" * 16, {"seed": 9}, {"metrics": {"loss": 0.5}}, {}, {})
     published = {runs[1]: other, other.run: other}
@@ -77,9 +74,7 @@ def test_what_is_finished_here_comes_before_what_is_published(tmp_path: Path) ->
     assert [one.root for one in found] == [tmp_path, tmp_path, None]
 
 
-def test_curves_are_exported_in_parts_as_they_are_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_curves_are_exported_in_parts_as_they_are_whole(tmp_path, monkeypatch):
     found = gather(tmp_path, [trial(tmp_path, seed) for seed in (1, 2)])
     expected = beside(lines_of(found), settings_of(found))
     monkeypatch.setattr("pernn.lab.reports.tables.NUM_ROWS", 77)
@@ -97,7 +92,7 @@ def test_curves_are_exported_in_parts_as_they_are_whole(
     assert (tmp_path / "none.json").read_text() == "[]\n"
 
 
-def test_a_whole_number_that_some_trials_lack_stays_whole(tmp_path: Path) -> None:
+def test_a_whole_number_that_some_trials_lack_stays_whole(tmp_path):
     found = [
         Trial(run, spec, {"metrics": {}}, {}, {"update": [1], "loss": [0.5]})
         for run, spec in (("a", {"seed": 1, "encoding": {"size": 8}}), ("b", {"seed": 2}))

@@ -1,4 +1,6 @@
-"""Settings with which a trial of any experiment takes a moment."""
+"""Trials that take a moment: settings for those of any experiment, and one of every task."""
+
+from pernn.lab.runs import RunSpec
 
 TINY = {
     "core.hidden_size": 8,
@@ -11,3 +13,38 @@ TINY = {
     "training.evaluation_interval": 2,
     "training.checkpoint_interval": 2,
 }
+TRAINING = {
+    "iterations": 12,
+    "batch_size": 4,
+    "warmup_updates": 2,
+    "log_interval": 3,
+    "evaluation_interval": 5,
+    "checkpoint_interval": 4,
+}
+SIZES = {"vocab_size": 6, "length": 4, "num_held_out": 32}
+# What a kind has beside them, or other than they are; None: it has no such option.
+OPTIONS = {
+    "infinite_vocabulary": {"vocab_size": None, "dimension": 6},
+    "dual_frequency": {"num_held_out": None, "num_per_cell": 3},
+    "variable_length": {"min_length": 2},
+    "vocabulary_extension": {"num_known": 3},
+    "language_modelling": {
+        "vocab_size": 320,
+        "num_held_out": None,
+        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 400},
+    },
+}
+
+
+def tiny(kind="reverse_ordering", core="lstm", *, hidden_size=8, training=None, **task):
+    """Return a trial of a task, of other sizes and with another training where these are given."""
+    options = {"kind": kind, **SIZES, **OPTIONS.get(kind, {}), **task}
+    return RunSpec.load(
+        {
+            "task": {name: value for name, value in options.items() if value is not None},
+            "core": {"kind": core, "hidden_size": hidden_size},
+            "encoding": {"kind": "sinusoidal", "size": 8},
+            "embedding_size": 8,
+            "training": {**TRAINING, **(training or {})},
+        }
+    )

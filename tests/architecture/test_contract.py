@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 import tomllib
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -22,15 +20,6 @@ CONTRACTS = {
 }
 PACKAGES = {"pernn": SOURCE, "pernn.lab": SOURCE / "lab"}
 name = {"ids": lambda path: str(path.relative_to(ROOT))}
-
-
-@pytest.mark.slow  # `make check` does the same before every `make test`
-def test_imports_go_downwards():
-    program = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run(
-        [program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("container", PACKAGES)

@@ -1,14 +1,12 @@
 """One finished sweep for all tests of commands that read one."""
 
-from pathlib import Path
-
 import pytest
 
 from cli.tiny import tiny_run
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory):
     """A results directory with a finished sweep: whoever changes it must take a copy."""
     root = tmp_path_factory.mktemp("cli") / "results"
     done = tiny_run(root)

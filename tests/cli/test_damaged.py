@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ NUM_WHOLE = 3
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Results of eight finished trials, five of them damaged, with a damaged sweep and a link."""
     root = tmp_path_factory.mktemp("damaged") / "results"
     runs = [finish(root, spec(seed), random.Random(seed)) for seed in range(8)]
@@ -37,7 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root.parent
 
 
-def lines_naming(name: str, text: str) -> int:
+def lines_naming(name, text):
     return sum(name in line for line in text.splitlines())
 
 
@@ -51,9 +50,7 @@ def lines_naming(name: str, text: str) -> int:
         (["publish", NAME, "--to", "published"], (0, 1, 2, 3, 4), f"{NUM_WHOLE} published"),
     ],
 )
-def test_verbs_name_it_and_go_on(
-    place: Path, words: list[str], named: tuple[int, ...], said: str
-) -> None:
+def test_verbs_name_it_and_go_on(place, words, named, said):
     done = pernn(*words, cwd=place)
     assert done.returncode in (1, 4), done.stderr
     assert "Traceback" not in done.stderr
@@ -61,7 +58,7 @@ def test_verbs_name_it_and_go_on(
     assert all(lines_naming(spec(seed).fingerprint(), done.stderr) == 1 for seed in named)
 
 
-def test_no_list_of_another_sweep_is_in_the_way(place: Path) -> None:
+def test_no_list_of_another_sweep_is_in_the_way(place):
     shutil.copytree(place / "results", place / "torn", symlinks=True)
     shutil.rmtree(place / "torn" / "sweeps" / NAME)
     for words in (["status"], ["report", "--all", "--out", "all.html"], ["resume", "-r", "torn"]):

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from cli.tiny import sweep
-from command_line import call
+from command_line import call, succeed
 from pernn.lab.config import fingerprint
 from pernn.lab.store import list_sweeps, load_sweep, save_sweep
 from pernn.lab.trials import publish
@@ -102,8 +102,7 @@ def test_nor_one_that_a_run_was_begun_with(begun, words):
 def test_what_one_names_as_ones_own_is_imported(folder):
     name = sweep(folder / "results").name
     for parts in ("evilmod", "other,evilmod"):
-        done = call("report", name, cwd=folder, PERNN_PARTS=parts)
-        assert done.returncode == 0, done.stderr
+        succeed("report", name, cwd=folder, PERNN_PARTS=parts)
         assert (folder / "executed").exists()
         (folder / "executed").unlink()
 

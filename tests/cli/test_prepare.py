@@ -1,7 +1,6 @@
 """`pernn prepare`: text made ready beforehand, and what is said where there is none."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,11 @@ LITTLE = (
 )
 
 
-def prepare(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def prepare(data, *words):
     return call("prepare", *words, PERNN_DATA=str(data))
 
 
-def test_text_is_prepared_once(tmp_path: Path) -> None:
+def test_text_is_prepared_once(tmp_path):
     done = prepare(tmp_path, "language_modelling", *LITTLE)
     assert done.returncode == 0, done.stderr
     assert "training the pieces" in done.stdout
@@ -35,28 +34,16 @@ def test_text_is_prepared_once(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == made
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
-    [
-        ((), 3, "Salesforce/wikitext"),
-        (("sorting",), 2, "there is nothing to prepare"),
-        (("languagemodelling",), 2, "did you mean 'language_modelling'"),
-    ],
-)
-def test_what_is_missing_is_said(
-    tmp_path: Path, words: tuple[str, ...], status: int, said: str
-) -> None:
-    done = prepare(tmp_path, *words)
-    assert done.returncode == status
-    assert said in done.stderr
+def test_what_is_missing_is_said(tmp_path):
+    done = prepare(tmp_path)
+    assert done.returncode == 3
+    assert "Salesforce/wikitext" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("words", [("run", "language_modelling", *LITTLE), ("train", "trial.json")])
-def test_a_run_without_the_package_is_refused_before_anything_is_announced(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_a_run_without_the_package_is_refused_before_anything_is_announced(tmp_path, words):
     """Ten trials failed one by one, after all of them had been measured."""
     (tmp_path / "sentencepiece.py").write_text("raise ImportError")
     spec = RunSpec().override({"task": {"kind": "language_modelling", "corpus": "grammar"}})

@@ -5,18 +5,15 @@ import json
 import os
 import pty
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from cli.tiny import sweep
 from command_line import call
 from pernn.lab.cli.look import overview
 from pernn.lab.evidence import make_study
@@ -28,12 +25,12 @@ from store.finished import begin, finish, spec
 EVIL = "\x1b[2J\x1b]0;title\x07<script>[red]\u202eevil\x9b31m"
 
 
-def pernn(root: Path, *words: object, columns: int = 200) -> subprocess.CompletedProcess[str]:
+def pernn(root, *words, columns=200):
     return call(*words, "-r", root, columns=columns)
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(tmp_path_factory):
     root = tmp_path_factory.mktemp("reading") / "results"
     runs = [finish(root, spec(seed), random.Random(seed)).fingerprint for seed in range(3)]
     failed = begin(root, spec(10))
@@ -47,7 +44,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def on_a_terminal(*arguments: str, until: str, leave: bool = False) -> tuple[int, str]:
+def on_a_terminal(*arguments, until, leave=False):
     """Run Python on a pseudo-terminal; give its exit status and all that it printed."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -72,7 +69,7 @@ def on_a_terminal(*arguments: str, until: str, leave: bool = False) -> tuple[int
     return process.wait(timeout=240), said.decode(errors="replace")
 
 
-def test_control_characters_do_nothing_on_a_terminal(results: Path) -> None:
+def test_control_characters_do_nothing_on_a_terminal(results):
     words = ("-m", "pernn", "status", "study-demo", "-r", str(results))
     status, said = on_a_terminal(*words, until="")
     assert status == 0, said
@@ -84,7 +81,7 @@ def test_control_characters_do_nothing_on_a_terminal(results: Path) -> None:
     assert "[red]" in said
 
 
-def test_status_says_why_and_what_happened_last(results: Path) -> None:
+def test_status_says_why_and_what_happened_last(results):
     rows = json.loads(pernn(results, "status", "other-demo", "--json").stdout)["other-demo"]
     assert [(row["state"], row["event"], row["reason"]) for row in rows] == [
         ("stopped", "paused", "asked to")
@@ -99,7 +96,7 @@ def test_status_says_why_and_what_happened_last(results: Path) -> None:
     assert sorted(head.replace("┃", " ").split()) == sorted(["Sweep", "Trials", *states])
 
 
-def test_long_tables_are_lines(tmp_path: Path) -> None:
+def test_long_tables_are_lines(tmp_path):
     runs = [f"{number:016x}" for number in range(300)]
     (tmp_path / "runs").mkdir()
     save_sweep(tmp_path, Sweep("long-demo", "long", "demo", {}, runs))
@@ -108,7 +105,7 @@ def test_long_tables_are_lines(tmp_path: Path) -> None:
     assert [line.split() for line in lines[1:]] == [[run, "waiting", run] for run in runs]
 
 
-def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
+def test_watching_shows_progress_and_leaves_on_ctrl_c(results):
     run = RunDirectory(results, spec(10).fingerprint())
     with run.locked():
         run.note("resumed", update=0)
@@ -122,7 +119,7 @@ def test_watching_shows_progress_and_leaves_on_ctrl_c(results: Path) -> None:
     assert "\x1b[?25h" in said.rpartition("\x1b[?25l")[2]  # the cursor is back
 
 
-def test_who_watches_reads_names_of_trials(tmp_path: Path) -> None:
+def test_who_watches_reads_names_of_trials(tmp_path):
     """A run whose spec is gone keeps its fingerprint."""
     failed, running, torn = (begin(tmp_path, spec(seed)) for seed in (10, 11, 12))
     failed.note("failed", update=7, reason="no space")
@@ -142,26 +139,15 @@ def test_who_watches_reads_names_of_trials(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_watching_in_a_pipe_prints_snapshots(results: Path, more: list[str]) -> None:
+def test_watching_in_a_pipe_prints_snapshots(results, more):
+    words = ["-m", "pernn", "status", "--watch", "--every", "0.2", *more, "-r", str(results)]
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pernn",
-            "status",
-            "--watch",
-            "--every",
-            "0.2",
-            *more,
-            "-r",
-            str(results),
-        ],
+        [sys.executable, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "COLUMNS": "200"},
     )
-    assert process.stdout is not None
     lines: list[str] = []
     while sum("study-demo" in line for line in lines) < 3:
         lines.append(process.stdout.readline())
@@ -174,22 +160,21 @@ def test_watching_in_a_pipe_prints_snapshots(results: Path, more: list[str]) -> 
         assert json.loads(lines[0])["study-demo"]["finished"] == 3
 
 
-def test_curves_and_the_page_of_all(results: Path, tmp_path: Path) -> None:
+def test_curves_and_the_page_of_all(results, tmp_path):
     done = pernn(results, "export", "study-demo", "--curves", "-o", tmp_path / "curves.csv")
     assert done.returncode == 0, done.stderr
     assert "rows of 3 of" in done.stdout
+    done = pernn(results, "export", "study-demo", "--table", "by_update", "-o", tmp_path / "a.csv")
+    assert done.stdout.startswith("3 rows of 3 of 5 trials written to ")
     page = tmp_path / "study.html"
     done = pernn(results, "report", "--all", "--out", page)
     assert done.returncode == 4
     assert done.stderr.count("left out: sweep") == 2
     assert done.stdout.strip() == str(page)
     assert '<table id="scorecard" class="claims">' in page.read_text()
-    refused = pernn(results, "report", "study-demo", "--all")
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert pernn(results, "report").returncode == 2
 
 
-def test_export_takes_no_address(results: Path, tmp_path: Path) -> None:
+def test_export_takes_no_address(results, tmp_path):
     address = "ftp://me:secret@host/b.csv"
     refused = call("export", "study-demo", "-o", address, "-r", results, cwd=tmp_path)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
@@ -198,9 +183,7 @@ def test_export_takes_no_address(results: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_trials_of_no_sweep_are_listed_reported_and_exported(
-    tmp_path: Path, one_format: None
-) -> None:
+def test_trials_of_no_sweep_are_listed_reported_and_exported(tmp_path, one_format):
     analysed = spec(5).override({"analysis": {"num_per_condition": 4}})
     for seed in range(3):
         finish(tmp_path, spec(seed), random.Random(seed)).write_environment({"threads": 1})
@@ -229,18 +212,42 @@ def test_trials_of_no_sweep_are_listed_reported_and_exported(
     assert "no sweep 'train'" in pernn(tmp_path / "empty", "status", "train").stderr
 
 
-def test_results_of_two_machines_are_brought_together_by_copying(
-    finished: Path, tmp_path: Path
-) -> None:
-    here = shutil.copytree(finished, tmp_path / "here")
-    words = ["export", sweep(here).name, "-o", tmp_path / "x.csv"]
-    run, other, *_ = sorted((here / "runs").iterdir())
-    shutil.rmtree(run)
-    assert "4 of 5" in pernn(here, *words).stdout
-    shutil.copytree(finished / "runs" / run.name, run)
-    assert "5 of 5" in pernn(here, *words).stdout
-    result = other / "result.json"
-    result.write_bytes(result.read_bytes()[:-20])
-    cut = pernn(here, *words)
-    assert (cut.returncode, "4 of 5" in cut.stdout) == (4, True)
-    assert f"{other.name}/result.json" in cut.stderr
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "vocabulary_size", "--scale", "small"],
+        ["report", "--all"],
+        ["export", "vocabulary_size", "-o", "records.csv"],
+        ["compare", "encoding.kind=none", "encoding.kind=sinusoidal", "--sweep", "sorting"],
+        ["status"],
+    ],
+)
+def test_outside_a_clone_the_place_of_published_trials_is_named(tmp_path, words):
+    done = call(*words, cwd=tmp_path, PERNN_EVIDENCE="")
+    said = done.stderr + done.stdout
+    assert str(tmp_path / "results") in said
+    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in said
+    assert "PERNN_EVIDENCE names another folder, such as `evidence` of a clone" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["report", "sorting-smal"], ["export", "sorting-smal", "-o", "records.csv"]]
+)
+def test_a_misspelt_sweep_is_looked_for_among_those_published(tmp_path, words):
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "sorting-small.parquet").touch()
+    told = call(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
+    assert told.endswith(", did you mean 'sorting-small'?\n")
+    (tmp_path / "evidence" / "sorting-small.parquet").unlink()
+    told = call(*words, cwd=tmp_path, PERNN_EVIDENCE="").stderr
+    assert f"no sweep 'sorting-smal' in {tmp_path / 'results'}" in told
+    assert f"looked for in {tmp_path / 'evidence'} (there: 0 published sweeps)" in told
+
+
+def test_a_comparison_of_nothing_says_where_it_looked(tmp_path):
+    words = ["compare", "encoding.kind=sinusoidal", "encoding.kind=nonee"]
+    done = call(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"no finished trials to select from in {tmp_path / 'results'}" in done.stderr
+    assert "by --sweep" in done.stderr

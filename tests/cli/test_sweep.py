@@ -2,27 +2,16 @@
 
 import inspect
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cli.tiny import TINY
+from cli.tiny import CHANGES
 from pernn.errors import ConfigError, MachineError
 from pernn.lab import sweeps
 from pernn.lab.cli import options
-from pernn.lab.cli.options import (
-    LEFT_EARLY,
-    RUNNERS_OF,
-    Launch,
-    check_cores,
-    command,
-    read_duration,
-)
+from pernn.lab.cli.options import LEFT_EARLY, RUNNERS_OF, Launch, command, read_duration
 from pernn.lab.cli.run import carry_out, pause, retry
-from pernn.lab.config import parse_assignment
-from pernn.lab.reports import Report
-from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner, Runner
+from pernn.lab.runners import InlineRunner, Limits, LocalRunner, RayRunner
 from pernn.lab.store import (
     RunDirectory,
     is_done,
@@ -32,26 +21,24 @@ from pernn.lab.store import (
     save_sweep,
     sweep_directory,
 )
-from pernn.lab.sweeps import Plan, plan_again, plan_sweep, report_of
+from pernn.lab.sweeps import plan_again, plan_sweep, report_of
 
-OVERRIDES = dict(
-    parse_assignment(text) for text in [*TINY, "encoding.kind=sinusoidal", "task.vocab_size=4"]
-) | {"training.iterations": 2, "training.checkpoint_interval": 1}
+OVERRIDES = CHANGES | {"training.iterations": 2, "training.checkpoint_interval": 1}
 
 
 class InThisProcess(LocalRunner):
-    def run(self, specs, root, on_event) -> None:
+    def run(self, specs, root, on_event):
         InlineRunner(self.device, self.threads, self.limits).run(specs, root, on_event)
 
 
 @pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_this_process(monkeypatch):
     """Starting processes and drawing take longer than these trials, and are tested elsewhere."""
     monkeypatch.setattr(options, "LocalRunner", InThisProcess)
     monkeypatch.setattr("pernn.lab.sweeps.make_report", without_drawing)
 
 
-def without_drawing(root: Path, plan: Plan, complain: Any) -> Report:
+def without_drawing(root, plan, complain):
     page = sweep_directory(root, plan.sweep.name) / "index.html"
     page.write_text("")
     report = report_of(root, plan, complain)
@@ -60,7 +47,7 @@ def without_drawing(root: Path, plan: Plan, complain: Any) -> Report:
 
 
 @pytest.fixture(autouse=True)
-def measured(monkeypatch: pytest.MonkeyPatch) -> dict:
+def measured(monkeypatch):
     """What measuring would find; it is tested with the estimates."""
     found = {"seconds": [0.001, 0.002], "checkpoint": 10}
     monkeypatch.setattr(
@@ -72,13 +59,11 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict:
 ASKED = pytest.raises(KeyboardInterrupt)
 
 
-def counted(root: Path, runs) -> int:
+def counted(root, runs):
     return sum(is_done(root, run) for run in runs)
 
 
-def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(tmp_path, capsys):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     for run in plan.sweep.runs[1:3]:
         directory = RunDirectory(tmp_path, run)
@@ -87,6 +72,8 @@ def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(
             directory.note("failed", update=3, reason="no space left")
     save_sweep(tmp_path, plan.sweep)
     name, more = plan.sweep.name, {"device": "cpu", "results": tmp_path, "as_json": True}
+    with pytest.raises(ConfigError, match="is no trial of"):
+        call(retry, sweep=name, failed=False, run="0" * 16, **more)
     one = plan.sweep.runs[2]
     assert call(retry, sweep=name, failed=False, run=one, **more) == 0
     assert [is_done(tmp_path, run) for run in plan.sweep.runs[:3]] == [False, False, True]
@@ -103,7 +90,7 @@ def test_failed_trials_can_be_run_alone_and_are_run_again_with_the_others(
     assert counted(tmp_path, plan.sweep.runs) == 5
 
 
-def call(verb, **values: object) -> int:
+def call(verb, **values):
     """Call a verb as the command line does, with the defaults of all options."""
     verb = command(verb)
     given = {name: one.default for name, one in inspect.signature(verb).parameters.items()}
@@ -113,13 +100,7 @@ def call(verb, **values: object) -> int:
 @pytest.mark.parametrize(
     ("tty", "expected"), [(False, pytest.raises(ConfigError, match="say --yes")), (True, ASKED)]
 )
-def test_more_than_a_day_is_asked_for(
-    tmp_path: Path,
-    measured: dict,
-    monkeypatch: pytest.MonkeyPatch,
-    tty: bool,
-    expected: object,
-) -> None:
+def test_more_than_a_day_is_asked_for(tmp_path, measured, monkeypatch, tty, expected):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     measured["seconds"] = [1e5]
     monkeypatch.setattr("sys.stdin.isatty", lambda: tty, raising=False)
@@ -132,25 +113,7 @@ def test_more_than_a_day_is_asked_for(
     assert carry_out(plan, tmp_path, Launch(device="cpu", yes=True), as_json=True) == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({}, "either --failed or --run"),
-        ({"failed": True, "run": "0" * 16}, "either --failed or --run"),
-        ({"run": "0" * 16}, "is no trial of"),
-    ],
-)
-def test_what_to_retry_must_be_said(tmp_path: Path, words: dict[str, object], said: str) -> None:
-    plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
-    save_sweep(tmp_path, plan.sweep)
-    words = {"failed": False, "run": None, **words}
-    with pytest.raises(ConfigError, match=said):
-        call(retry, sweep=plan.sweep.name, results=tmp_path, **words)
-
-
-def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(tmp_path, capsys, monkeypatch):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     launch = Launch(device="cpu", max_trials=2)
     assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
@@ -164,7 +127,7 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
     assert counted(tmp_path, plan.sweep.runs) == 4
 
     class Paused(InThisProcess):
-        def run(self, specs, root, on_event) -> None:
+        def run(self, specs, root, on_event):
             pause(plan.sweep.name, results=tmp_path)
             super().run(specs, root, on_event)
 
@@ -174,7 +137,7 @@ def test_limits_leave_early_and_a_pause_is_heard_and_withdrawn(
     assert counted(tmp_path, plan.sweep.runs) == 4
 
 
-def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path, measured: dict) -> None:
+def test_what_cannot_fit_is_refused_before_it_begins(tmp_path, measured):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     measured["checkpoint"] = 10**15
     with pytest.raises(MachineError, match=r"are free: [\d.]+ PB too little.*--force"):
@@ -184,7 +147,7 @@ def test_what_cannot_fit_is_refused_before_it_begins(tmp_path: Path, measured: d
     assert carry_out(plan, tmp_path, launch, as_json=True) == LEFT_EARLY
 
 
-def test_one_seed_of_everything_comes_first(tmp_path: Path) -> None:
+def test_one_seed_of_everything_comes_first(tmp_path):
     plan = plan_sweep("vocabulary_size", "demo", {})
     by_grid, by_seed = list(plan.specs.values()), plan.missing(tmp_path)
     assert [spec.seed for spec in by_seed] == sorted(spec.seed for spec in by_grid)
@@ -192,9 +155,7 @@ def test_one_seed_of_everything_comes_first(tmp_path: Path) -> None:
         assert [s for s in by_seed if s.seed == seed] == [s for s in by_grid if s.seed == seed]
 
 
-def test_a_grid_that_grows_keeps_what_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_grid_that_grows_keeps_what_is_finished(tmp_path, monkeypatch):
     whole = sweeps.trials
     monkeypatch.setattr(sweeps, "trials", lambda *words: whole(*words)[1::2])
     small = plan_sweep("vocabulary_size", "demo", OVERRIDES)
@@ -217,19 +178,17 @@ def test_a_grid_that_grows_keeps_what_is_finished(
     ("text", "seconds"),
     [("90s", 90), ("55m", 3300), ("1.5h", 5400), ("11:30:00", 41400), ("0:00:05", 5)],
 )
-def test_times_are_read(text: str, seconds: float) -> None:
+def test_times_are_read(text, seconds):
     assert read_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "55", "-5m", "0s", "1:60:00", "nan", "1e5s", "5 m", "٣m"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_what_is_no_time_is_refused(text):
     with pytest.raises(ConfigError, match="a time is invalid"):
         read_duration(text)
 
 
-def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(
-    tmp_path: Path,
-) -> None:
+def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(tmp_path):
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     launch = Launch(device="cpu", address="auto")
     with pytest.raises(ConfigError, match="--address applies only to --runner ray, not local"):
@@ -243,11 +202,8 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_written(
 
 @pytest.mark.parametrize("launch", [Launch(device="cuda:99"), Launch(runner="ray")])
 def test_what_the_machine_lacks_is_refused_before_anything_is_announced(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    launch: Launch,
-) -> None:
+    tmp_path, monkeypatch, capsys, launch
+):
     monkeypatch.setattr("pernn.lab.runners.ray.find_spec", lambda name: None)
     plan = plan_sweep("vocabulary_size", "demo", OVERRIDES)
     with pytest.raises(MachineError, match=r"no device 'cuda:99'|ray is missing: .* install"):
@@ -259,7 +215,7 @@ def test_what_the_machine_lacks_is_refused_before_anything_is_announced(
     assert carry_out(plan, tmp_path, launch, as_json=True) == 0
 
 
-def make(runner: str, **given: object) -> Runner:
+def make(runner, **given):
     launch = Launch(runner=runner, threads=2, oversubscribe=runner in HERE, **given)
     made = launch.make_runner()
     assert made.limits == Limits(begun=launch.begun)
@@ -270,7 +226,7 @@ LIMITS, HERE = Limits(), ("local", "inline")
 VALUES = {"force": True, "oversubscribe": True, "address": "auto", "gpus_per_trial": 0.0}
 
 
-def test_each_runner_gets_what_was_given() -> None:
+def test_each_runner_gets_what_was_given():
     assert make("inline") == InlineRunner(threads=2, limits=LIMITS)
     assert make("ray") == RayRunner(threads=2, limits=LIMITS)
     assert make("ray", address="host:1", jobs=9, gpus_per_trial=0.25) == RayRunner(
@@ -279,15 +235,9 @@ def test_each_runner_gets_what_was_given() -> None:
 
 
 @pytest.mark.parametrize("runner", ["local", "inline", "ray"])
-def test_an_option_of_another_runner_is_refused(runner: str) -> None:
+def test_an_option_of_another_runner_is_refused(runner):
     for name, runners in RUNNERS_OF.items():
         if runner not in runners:
             option = f"--{name.replace('_', '-')}"
             with pytest.raises(ConfigError, match=f"^{option} applies only to --runner"):
                 Launch(runner=runner, **{name: VALUES.get(name, 0)}).make_runner()
-
-
-def test_no_more_threads_than_cores_unless_asked() -> None:
-    check_cores(2, 2, 4)
-    with pytest.raises(ConfigError, match="need 6 cores, and this process may use 4"):
-        check_cores(3, 2, 4)

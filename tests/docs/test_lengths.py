@@ -1,9 +1,12 @@
 """Pages keep within their words: what is written by hand, without code and generated parts."""
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
+
+from pernn.lab.experiments.grids import MAX_SEEDS, VALIDATION_SEEDS, first_seeds
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = tuple(
@@ -59,6 +62,11 @@ def test_a_page_keeps_within_its_words(pages, bound):
     assert sum(num_words((ROOT / page).read_text(encoding="utf-8")) for page in pages) <= bound
 
 
+def test_each_experiment_is_told_in_a_page():
+    lengths = {page: num_words((ROOT / page).read_text(encoding="utf-8")) for page in EXPERIMENTS}
+    assert {page: length for page, length in lengths.items() if length > 300} == {}
+
+
 def test_a_decision_is_told_in_half_a_page():
     lengths = {page: num_words((ROOT / page).read_text(encoding="utf-8")) for page in DECISIONS}
     assert {page: length for page, length in lengths.items() if length > 120} == {}
@@ -71,3 +79,27 @@ def test_what_is_written_by_hand_keeps_within_its_words():
     assert pages > GENERATED | RECORDS
     texts = [(ROOT / page).read_text(encoding="utf-8") for page in pages - GENERATED - RECORDS]
     assert sum(map(num_words, texts)) <= IN_ALL
+
+
+FOLDER = Path(__file__).parents[2] / "docs" / "evidence" / "pilots"
+FILES = sorted(FOLDER.glob("*.csv"))
+MEASURED = ("accuracy", "value", "updates_to_0.9", "accuracy_frequent_among_frequent")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_pilot_has_a_seed_of_a_final_run(path):
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    final = {*first_seeds(MAX_SEEDS), *VALIDATION_SEEDS}
+    unknown = [row for row in rows if not row["seed"]]
+    assert all(row["note"] == "seed not recorded" for row in unknown)
+    assert final.isdisjoint(int(row["seed"]) for row in rows if row["seed"])
+    (column,) = [name for name in MEASURED if name in rows[0]]
+    for row in rows:
+        assert None not in row.values()
+        assert re.fullmatch(r">?\d+(\.\d+)?|never", row[column]) or row["note"] == "stopped"
+
+
+def test_every_file_is_named_on_the_page():
+    page = (FOLDER.parent / "pilots.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\(pilots/(\w+\.csv)\)", page)) == [path.name for path in FILES]

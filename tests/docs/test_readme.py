@@ -1,12 +1,15 @@
 """README's length and commands, examples of PyTorch, and the links of every page."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 
 from command_line import call
+from pernn.analysis import KINDS
 from pernn.lab.cli.app import EXIT_STATUSES, VERBS
 from pernn.lab.experiments import find_experiment
 
@@ -15,8 +18,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
 PYTORCH = (ROOT / "docs/pytorch.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-SHELL_PAGES = [page for page in PAGES if "```sh\n" in page.read_text(encoding="utf-8")]
-name = {"ids": lambda page: str(page.relative_to(ROOT))}
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 
 def blocks(language, text):
@@ -37,8 +39,6 @@ def test_its_numbers_are_marks():
 
 
 def test_its_example_runs():
-    import torch
-
     (example,) = blocks("python", README)
     assert len(example.splitlines()) <= 8
     with torch.random.fork_rng():
@@ -49,8 +49,6 @@ def test_its_example_runs():
 
 
 def test_the_example_of_a_network_is_short_and_learns(capsys):
-    import torch
-
     example, layers = blocks("python", PYTORCH)
     assert len(example.splitlines()) <= 12
     with torch.random.fork_rng():
@@ -64,8 +62,6 @@ def test_the_example_of_a_network_is_short_and_learns(capsys):
 
 @pytest.mark.parametrize("numbers", ["float32", "float64", "bfloat16", "float16"])
 def test_the_table_of_precisions_is_true(numbers):
-    import torch
-
     from pernn import PositionEncodedRNN
 
     (row,) = re.findall(rf"^\| CPU \| `{numbers}` \|(.*)\|$", PYTORCH, flags=re.MULTILINE)
@@ -100,36 +96,34 @@ def test_the_readme_starts_with_the_two_commands():
     assert (first, second) == ("make demo", "make test")
 
 
-@pytest.mark.parametrize("page", SHELL_PAGES, **name)
-def test_make_targets_and_verbs_exist(page):
-    for line in commands(page.read_text(encoding="utf-8")):
-        words = line.split()
-        program = words[0].rpartition("/")[2]
-        if program == "make":
-            assert set(words[1:]) <= TARGETS, line
-        elif program == "pernn":
-            assert words[1] in VERBS, line
-            if "--scale" in words and words[2] == "vocabulary_size":
-                assert words[words.index("--scale") + 1] in find_experiment(words[2]).scales
+# Of all pages in one test: to begin a test for each takes longer than to read them.
+def test_make_targets_and_verbs_exist():
+    for page in PAGES:
+        for line in commands(TEXTS[page]):
+            words = line.split()
+            program = words[0].rpartition("/")[2]
+            if program == "make":
+                assert set(words[1:]) <= TARGETS, (page, line)
+            elif program == "pernn":
+                assert words[1] in VERBS, (page, line)
+                if "--scale" in words and words[2] == "vocabulary_size":
+                    assert words[words.index("--scale") + 1] in find_experiment(words[2]).scales
 
 
-@pytest.mark.parametrize("page", PAGES, **name)
-def test_no_line_begins_with_a_mark_of_a_number(page):
+def test_no_line_begins_with_a_mark_of_a_number():
     """There Markdown takes the whole line for HTML: no links in it, and in the article no text."""
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r"^ *<!-- (?:effect|seen|verdict) .*", text, flags=re.MULTILINE) == []
+    mark = re.compile(r"^ *<!-- (?:effect|seen|verdict) .*", re.MULTILINE)
+    assert [page for page in PAGES if mark.search(TEXTS[page])] == []
 
 
 GONE = {"bench", "query", "ui"}
 """Verbs of the past (history 0028 and 0036), which only decisions may name."""
 
 
-@pytest.mark.parametrize("page", PAGES, **name)
-def test_verbs_in_running_text_exist(page):
-    text = page.read_text(encoding="utf-8")
-    is_history = page.parent.name == "decisions"
-    for verb in re.findall(r"`pernn ([a-z]+)", text):
-        assert verb in VERBS or (verb in GONE and is_history)
+def test_verbs_in_running_text_exist():
+    for page in PAGES:
+        for verb in re.findall(r"`pernn ([a-z]+)", TEXTS[page]):
+            assert verb in VERBS or (verb in GONE and page.parent.name == "decisions"), page
 
 
 def test_the_table_of_exit_statuses_is_the_programs():
@@ -156,15 +150,12 @@ def test_the_architectures_table_has_the_contracts_rows():
         assert [sorted(listed[row]) for row in sorted(listed)] == layers
 
 
-@pytest.mark.parametrize("page", PAGES, **name)
-def test_relative_links_lead_somewhere(page):
-    text = re.sub(
-        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"[a-z]+:", target) or target.startswith("#"):
-            continue
-        assert (page.parent / target.partition("#")[0]).exists(), target
+def test_relative_links_lead_somewhere():
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", TEXTS[page], flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if not re.match(r"[a-z]+:|#", target):
+                assert (page.parent / target.partition("#")[0]).exists(), (page, target)
 
 
 def test_every_decision_has_a_number_of_its_own_and_four_parts():
@@ -179,3 +170,46 @@ def test_every_decision_has_a_number_of_its_own_and_four_parts():
         text = (folder / file).read_text(encoding="utf-8")
         heads = re.findall(r"^\*\*(\w+)\.\*\*", text, flags=re.MULTILINE)
         assert heads == ["Context", "Decision", "Why", "Consequences"]
+
+
+EXPERIMENTS = sorted((ROOT / "docs/reproduce").glob("*.md"))
+FINDINGS = [ROOT / "README.md", ROOT / "docs/article/article.md"]
+FINDINGS += [ROOT / f"docs/evidence/{page}.md" for page in ("report", "mechanism")]
+FILLED = re.compile(r"<!-- (\w+) \S+ -->.*?<!-- /\1 -->", re.DOTALL)
+INTERVAL = re.compile(r"[−+-]?\d+(?:\.\d+)?(?:\s+nats)?\s+\[[−+-]?\d+(?:\.\d+)?,\s+[−+-]?\d")
+
+
+def test_no_interval_is_printed_by_hand():
+    assert INTERVAL.search("it falls by −0.020 nats [−0.036, −0.003] at first")
+    for page in (*FINDINGS, *EXPERIMENTS):
+        assert not INTERVAL.search(FILLED.sub("", TEXTS[page])), page
+
+
+def test_fences_are_paired_and_python_between_them_parses():
+    for page in EXPERIMENTS:
+        fences = re.findall(r"^```(\w*)$", TEXTS[page], re.MULTILINE)
+        assert all(fences[::2]), page
+        assert not any(fences[1::2]), page
+        for block in blocks("python", TEXTS[page]):
+            ast.parse(block)
+
+
+def test_every_published_sweep_has_its_findings_on_its_page():
+    for claims in (ROOT / "docs/evidence").glob("*/claims.json"):
+        sweep = claims.parent.name
+        page = ROOT / f"docs/reproduce/{sweep.partition('-')[0]}.md"
+        assert f"<!-- findings {sweep} -->" in page.read_text(), sweep
+
+
+def test_the_examples_run_and_the_table_is_complete():
+    page, names = (ROOT / "docs/analysis.md").read_text(encoding="utf-8"), {}
+    examples = blocks("python", page)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        for block in examples:
+            exec(block, names)  # noqa: S102
+    assert len(examples) == 6
+    described = set(re.findall(r"^\| `([a-z_]+)` \|", page, flags=re.MULTILINE))
+    columns = set(names["table"]) - {"condition", "target", "disturbants", "num_pairs"}
+    assert described == columns
+    assert set(KINDS) < columns

@@ -181,6 +181,9 @@ def test_what_only_pretrained_networks_have_is_a_block_of_rows():
         ({"+encodin.size": 3}, "has no part 'encodin'"),
         ({"task.vocab_size": [4, "many"]}, "expected a whole number, got 'many'"),
         ({"core.kind": ["gru", "gruu"]}, "no kind 'gruu', did you mean 'gru'"),
+        ({"encoding.sise": 1}, "unknown key, did you mean|encoding.sise"),
+        ({"encodin.size": 1}, "has no part 'encodin'"),
+        ({"pretraining.training.iterations": 1}, "has no part 'pretraining'"),
     ],
 )
 def test_what_makes_no_grid_is_refused(changes, said):
@@ -240,3 +243,37 @@ def test_the_commands_of_the_pages_make_the_grids_that_they_tell_of(own_core):
     assert len(second) == 2 * 2 * 40
     assert {one[:2] for one in second} == {(c, h) for c in ("gru", "lstm") for h in (32, 64)}
     assert len({seed for _, _, seed in second}) == 10
+
+
+def test_a_value_that_only_some_have_is_overridden_in_those():
+    specs = trials(VOCABULARY, "demo", {"encoding.size": 96})
+    sizes = [getattr(spec.encoding, "size", None) for spec in specs]
+    assert sorted(set(sizes), key=str) == [96, None]
+    assert sizes.count(96) == sizes.count(None) == 16
+
+
+def test_a_kind_decides_what_else_can_be_overridden():
+    changes = {"encoding.size": 96, "encoding.kind": "learned", "encoding.normalize": True}
+    specs = trials(VOCABULARY, "demo", changes)
+    assert {(spec.encoding.kind, spec.encoding.size) for spec in specs} == {("learned", 96)}
+    assert all(spec.encoding.normalize for spec in specs)
+    assert len(specs) == 16
+
+
+def test_a_kind_that_the_grid_has_is_chosen_from_it():
+    whole = trials(VOCABULARY, "small")
+    gru = tuple(spec for spec in whole if spec.core.kind == "gru")
+    assert trials(VOCABULARY, "small", {"core.kind": "gru"}) == gru
+    two = trials(VOCABULARY, "small", {"core.kind": ["gru", "elman"]})
+    assert set(two) == {spec for spec in whole if spec.core.kind in ("gru", "elman")}
+    # What belongs to another core alone, S4D's place of the target, does not become the GRU's.
+    changes = {"core.kind": "gru", "task.vocab_size": [16, 32, 64]}
+    specs = trials(find_experiment("gradient_stability"), "small", changes)
+    assert {spec.analysis.source_step for spec in specs} == {1}
+    assert len(specs) == 3 * 2 * 8
+
+
+def test_either_stage_can_be_shortened():
+    changes = {"training.iterations": 5, "pretraining.training.iterations": 3}
+    specs = trials(find_experiment("vocabulary_extension"), "demo", changes)
+    assert {spec.num_updates for spec in specs} == {5, 8}

@@ -1,38 +1,91 @@
-"""The scenarios of damage in small; at full length they are run by `benchmarks/scenarios`."""
+"""The fire in small: what `benchmarks/fire.py` does with large counts. A broken promise raises."""
 
-from pathlib import Path
+import os
 
 import pytest
-from scenarios import SCENARIOS
+from scenarios import SCENARIOS, sweeps
+from scenarios.every_call import every_call, stopped_at_every_call
 
-SMALL = {
-    "damaged_files": {"num_flips": 20, "most": 15},
-    "full_disk": {"num_sizes": 1},
-    "confounded": {},
-    "foreign_parts": {},
-    "hub_folders": {},
-    "fuzz": {"num_inputs": 3_000, "seconds": 180.0},
+DAMAGE = {
+    "damaged_files": ({"num_flips": 20, "most": 15}, 15),
+    "full_disk": ({"num_sizes": 1}, 1),
+    "confounded": ({}, 3),
+    "foreign_parts": ({}, 40),
+    "hub_folders": ({}, 30),
+    "fuzz": ({"num_inputs": 3_000, "seconds": 180.0}, 3_000),
 }
-LEAST = {
-    "damaged_files": 15,
-    "full_disk": 1,
-    "confounded": 3,
-    "foreign_parts": 40,
-    "hub_folders": 30,
-    "fuzz": 3_000,
-}
-"""Cases that each must have had; a broken promise raises."""
+"""Scenario → its counts, and how many cases it must have had."""
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def directory(tmp_path_factory):
     """A folder in which the undisturbed sweep is made once."""
     return tmp_path_factory.mktemp("scenarios")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SMALL)
-def test_scenario(directory: Path, name: str) -> None:
-    counts = SCENARIOS[name](directory, **SMALL[name])
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage(directory, name):
+    options, least = DAMAGE[name]
+    counts = SCENARIOS[name](directory, **options)
     print(name, counts)
-    assert counts.get("num_cases", counts.get("num_inputs")) >= LEAST[name]
+    assert counts.get("num_cases", counts.get("num_inputs")) >= least
+
+
+def test_harm_at_a_sample_of_all_calls_costs_nothing(tmp_path):
+    counts = every_call(tmp_path, most=6)
+    print(counts)
+    assert counts["num_cases"] == 6
+    assert counts["num_calls"] >= 100
+
+
+def test_a_holder_stopped_at_a_sample_of_all_calls_costs_nothing(tmp_path):
+    before = dict(os.environ)
+    counts = stopped_at_every_call(tmp_path, most=3)
+    # Later workers of this process would be taken for dead.
+    assert os.environ == before
+    print(counts)
+    assert counts["num_cases"] == 3
+    assert counts["num_calls"] >= 100
+
+
+@pytest.mark.slow
+def test_killed_at_random_every_trial_is_done_once_in_the_same_bits(tmp_path):
+    counts = sweeps.random_kills(tmp_path, num_trials=4, num_kills=4, num_updates=100)
+    print(counts)
+    assert counts["results"] == 4
+    assert counts["kills"] >= 2
+
+
+@pytest.mark.slow
+def test_two_drivers_share_a_directory_though_their_clocks_differ(tmp_path):
+    counts = sweeps.two_drivers(tmp_path, num_trials=6, num_updates=40)
+    print(counts)
+    assert counts["finished lines"] == 6
+    assert counts["times off"] == counts["by the late one"]
+
+
+@pytest.mark.slow
+def test_a_stopped_worker_does_nothing_twice(tmp_path):
+    counts = sweeps.stopped_workers(tmp_path, num_stops=1, num_updates=200, lease=1.0)
+    print(counts)
+    assert counts["holders waited for"] == 1
+
+
+@pytest.mark.slow
+def test_a_stopped_host_notices_that_it_lost_its_lease(tmp_path):
+    counts = sweeps.stopped_host(tmp_path, num_stops=1, num_updates=300, lease=1.0)
+    print(counts)
+    assert counts["losses noticed"] == 1
+
+
+@pytest.mark.slow
+def test_a_killed_worker_and_a_killed_node_cost_nothing(tmp_path):
+    pytest.importorskip("ray", reason="ray is not installed: pip install -e '.[ray]'")
+    from scenarios.ray_cluster import ray_cluster
+
+    counts = ray_cluster(tmp_path, num_trials=8, iterations=10_000, limit_seconds=200)
+    print(counts)
+    assert counts["trials"] == counts["identical"] == 8
+    assert counts["workers killed"] == counts["nodes killed"] == 1
+    assert counts["taken up again"] >= 1

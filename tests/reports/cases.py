@@ -1,7 +1,5 @@
 """Claims about made-up trials, one of each kind."""
 
-from typing import Any
-
 from pernn.lab.experiments import (
     PLANNED,
     AtLeast,
@@ -12,7 +10,6 @@ from pernn.lab.experiments import (
     Grows,
     LimitNear,
     Place,
-    Predicate,
 )
 from reports.trials import ENCODING, SEEDS, trial
 
@@ -23,17 +20,17 @@ NOISE = [0.0, 0.02, -0.02, 0.01, -0.01]
 """Of five seeds, mean 0."""
 
 
-def around(*means: float) -> list[Any]:
+def around(*means):
     """Five trials about each mean; a list of cells if there are several."""
     cells = [[mean + one for one in NOISE] for mean in means]
     return cells[0] if len(cells) == 1 else cells
 
 
-def claim(predicate: Predicate, **more: Any) -> Claim:
+def claim(predicate, **more):
     return Claim("name", "statement", Place("v3", "Fig. 2"), predicate, **more)
 
 
-def grid(cells: Cells, code: str = "sinusoidal", **more: Any) -> list[dict[str, Any]]:
+def grid(cells, code="sinusoidal", **more):
     return [
         trial(run=f"{size}{seed}{code}{more}", seed=seed, k=size, encoding__kind=code, m=value)
         | {"core.kind": "gru"}
@@ -43,36 +40,36 @@ def grid(cells: Cells, code: str = "sinusoidal", **more: Any) -> list[dict[str, 
     ]
 
 
-def pairs(differences: Cells, **more: Any) -> list[dict[str, Any]]:
+def pairs(differences, **more):
     baseline = {size: [0.5] * len(values) for size, values in differences.items()}
     treated = {size: [0.5 + value for value in values] for size, values in differences.items()}
     return grid(baseline, "none", **more) + grid(treated, **more)
 
 
-def differs(sign: Any = 1, **more: Any) -> Claim:
+def differs(sign=1, **more):
     return claim(Differs("m", {"core.kind": "gru"}, ENCODING, cells="k", sign=sign, **more))
 
 
-def grows() -> Claim:
+def grows():
     return claim(Grows("m", {"core.kind": "gru"}, ENCODING, along="k"))
 
 
-def at_least(*required: int) -> Claim:
+def at_least(*required):
     where = {"encoding.kind": "sinusoidal"}
     return claim(AtLeast("m", where, "k", required, 0.95, threshold_origin="ours"))
 
 
-def equivalent(*required: int) -> Claim:
+def equivalent(*required):
     return claim(
         Equivalent("m", {}, ENCODING, "k", required or PLANNED, 0.05, margin_origin="ours")
     )
 
 
-def limit_near(near: float, *required: float) -> Claim:
+def limit_near(near, *required):
     return claim(LimitNear("m", {}, "k", required, 0.95, near, threshold_origin="the text's"))
 
 
-def every_trial() -> Claim:
+def every_trial():
     return claim(EveryTrial("m", {}, "k", PLANNED, (0.125, 1.0), 0.01, tolerance_origin="ours"))
 
 

@@ -1,9 +1,6 @@
 """The study's page in a real browser; run by `make test-browser`, with Chromium of the system."""
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     assert CHROMIUM, "needs Chromium: apt install chromium"
     with playwright.sync_playwright() as running:
         opened = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -27,8 +24,8 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    def lines(run: str) -> list[dict[str, Any]]:
+def address(tmp_path_factory):
+    def lines(run):
         return [{"update": u, "kind": "test", "loss": 9.0 / u} for u in range(100, 1100, 100)]
 
     found = chapter()
@@ -38,7 +35,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:
+def page(request, browser, address):
     context = browser.new_context(
         color_scheme=request.param, viewport={"width": 1280, "height": 900}
     )
@@ -54,7 +51,7 @@ def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator
     context.close()
 
 
-def serious(page: Any) -> list[str]:
+def serious(page):
     """Return what axe-core finds serious on a page as it stands."""
     found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response
     return [
@@ -65,7 +62,7 @@ def serious(page: Any) -> list[str]:
     ]
 
 
-def test_axe_finds_nothing_serious_on_the_study(page: Any) -> None:
+def test_axe_finds_nothing_serious_on_the_study(page):
     for closed in page.locator("details").all():
         closed.evaluate("one => one.open = true")
     page.locator("#sweep-1 svg").first.wait_for()
@@ -73,7 +70,7 @@ def test_axe_finds_nothing_serious_on_the_study(page: Any) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious_on_a_report(browser: Any, theme: str, tmp_path: Path) -> None:
+def test_axe_finds_nothing_serious_on_a_report(browser, theme, tmp_path):
     made = write_report(
         experiment(), "demo", trials(), planned(), tmp_path, "pernn run x", formats=("svg",)
     )
@@ -83,7 +80,7 @@ def test_axe_finds_nothing_serious_on_a_report(browser: Any, theme: str, tmp_pat
     page.close()
 
 
-def test_filters_and_keyboard(page: Any) -> None:
+def test_filters_and_keyboard(page):
     lines = page.locator("#scorecard > tbody > tr")
     num_lines = lines.count()
     assert page.locator("#count").inner_text() == f"{num_lines} of {num_lines} claims"
@@ -98,7 +95,7 @@ def test_filters_and_keyboard(page: Any) -> None:
     assert page.locator("#count").inner_text() == f"1 of {num_lines} claims"
 
 
-def test_drawings_show_values_and_hide_lines(page: Any) -> None:
+def test_drawings_show_values_and_hide_lines(page):
     drawing = page.locator("#sweep-0 svg").first
     mark = drawing.locator("g.line1 use:has(title)").first
     mark.hover(force=True)
@@ -113,7 +110,7 @@ def test_drawings_show_values_and_hide_lines(page: Any) -> None:
     assert drawing.locator("g.line0:visible").count() > 0
 
 
-def test_a_chapter_opens_on_demand_by_hand_and_by_its_link(page: Any, address: str) -> None:
+def test_a_chapter_opens_on_demand_by_hand_and_by_its_link(page, address):
     second = page.locator("#sweep-1 > .chapter")
     assert second.locator("svg").count() == 0
     second.locator("> summary").press("Enter")
@@ -123,7 +120,7 @@ def test_a_chapter_opens_on_demand_by_hand_and_by_its_link(page: Any, address: s
     second.locator("svg").first.wait_for()
 
 
-def test_narrow_and_dark_and_print(page: Any) -> None:
+def test_narrow_and_dark_and_print(page):
     ink, paper = (
         page.evaluate(f"getComputedStyle(document.body).{name}")
         for name in ("color", "backgroundColor")
@@ -139,7 +136,7 @@ def test_narrow_and_dark_and_print(page: Any) -> None:
     assert page.locator("#scorecard > tbody > tr:visible").count() == lines.count()
 
 
-def test_it_opens_without_scripts(browser: Any, address: str) -> None:
+def test_it_opens_without_scripts(browser, address):
     context = browser.new_context(java_script_enabled=False)
     opened = context.new_page()
     opened.goto(address)

@@ -17,7 +17,7 @@ from pernn.lab.experiments import (
     trials,
 )
 from pernn.lab.experiments.grids import RATE, VALIDATION_SEEDS
-from pernn.lab.experiments.learning_rate import RATES, tuned
+from pernn.lab.experiments.learning_rate import RATES
 from pernn.lab.reports import judge
 from reports.trials import ENCODING, SEEDS, trial
 
@@ -29,7 +29,7 @@ CLAIM = Claim(
 )  # fmt: skip
 
 
-def records(*, overfit: str = "", skip: tuple[float, int] | None = None, best=BEST):
+def records(*, overfit="", skip=None, best=BEST):
     """Both networks reach 0.9 at their own best rates, and lose 0.1 per step away from it.
 
     The one that is overfit is best at 0.03 in the choosing seeds only.
@@ -53,18 +53,16 @@ def records(*, overfit: str = "", skip: tuple[float, int] | None = None, best=BE
     return found
 
 
-def test_the_best_of_one_is_compared_with_the_best_of_the_other() -> None:
+def test_the_best_of_one_is_compared_with_the_best_of_the_other():
     found = judge(CLAIM, records())
-    assert found.interval is not None
     assert abs(found.interval.estimate) < 0.01
     assert found.num_seeds == len(SEEDS)
     assert found.detail.endswith("training.learning_rate: none 0.01; sinusoidal 0.003")
 
 
 @pytest.mark.parametrize(("rate", "gain"), [(1e-3, 0.1), (3e-3, 0.1), (1e-2, -0.1), (3e-2, -0.1)])
-def test_at_equal_rates_the_gain_depends_on_the_rate(rate: float, gain: float) -> None:
+def test_at_equal_rates_the_gain_depends_on_the_rate(rate, gain):
     found = judge(replace(CLAIM, choice=replace(CHOICE, value=rate)), records())
-    assert found.interval is not None
     assert found.interval.estimate == pytest.approx(gain, abs=0.01)
     assert (found.verdict, found.num_seeds) == (
         "supported" if gain > 0 else "contradicted",
@@ -72,15 +70,14 @@ def test_at_equal_rates_the_gain_depends_on_the_rate(rate: float, gain: float) -
     )
 
 
-def test_seeds_that_choose_are_not_judged() -> None:
+def test_seeds_that_choose_are_not_judged():
     """A rate that is good in the choosing seeds only is chosen, and judged as it is in others."""
     found = judge(CLAIM, records(overfit="sinusoidal"))
     assert "sinusoidal 0.03 (the largest tried)" in found.detail
-    assert found.interval is not None
     assert found.interval.estimate == pytest.approx(-0.2, abs=0.01)
 
 
-def test_without_a_trial_that_chooses_nothing_is_chosen() -> None:
+def test_without_a_trial_that_chooses_nothing_is_chosen():
     found = judge(CLAIM, records(skip=(3e-2, VALIDATION_SEEDS[0])))
     assert found.verdict == "not run"
     assert (
@@ -88,7 +85,7 @@ def test_without_a_trial_that_chooses_nothing_is_chosen() -> None:
     )
 
 
-def test_trials_that_choose_are_not_missed() -> None:
+def test_trials_that_choose_are_not_missed():
     """Missing are planned trials at the chosen rates, of seeds that are judged."""
     experiment = find_experiment("learning_rate")
     specs = trials(experiment, "demo")
@@ -103,7 +100,7 @@ def test_trials_that_choose_are_not_missed() -> None:
     assert (found.verdict, found.num_seeds, found.num_missing) == ("too few seeds", 4, 2)
 
 
-def test_conditions_that_a_claim_does_not_compare_are_not_asked_for() -> None:
+def test_conditions_that_a_claim_does_not_compare_are_not_asked_for():
     claim = replace(
         CLAIM,
         predicate=DiffersMore(
@@ -129,19 +126,3 @@ def test_conditions_that_a_claim_does_not_compare_are_not_asked_for() -> None:
     assert alone.interval is not None
     assert (found.verdict, found.interval) == (alone.verdict, alone.interval)
     assert "elman" not in found.detail
-
-
-def test_any_experiment_can_be_tuned() -> None:
-    original = find_experiment("delayed_addition")
-    made = tuned(
-        original, "delayed_addition_tuned", ["encoding_helps_lstm"], rates=(1e-3, 1e-2),
-        rows="task.vocab_size",
-    )  # fmt: skip
-    specs, before = trials(made, "demo"), trials(original, "demo")
-    assert len(specs) == len(before) * 2 * 8 // 5
-    assert {spec.training.learning_rate for spec in specs} == {1e-3, 1e-2}
-    names = ["tuned", "at_0.001", "at_0.01"]
-    assert [claim.name for claim in made.claims] == [
-        f"encoding_helps_lstm_{name}" for name in names
-    ]
-    assert isinstance(made.figure.contrast, Contrast)

@@ -273,22 +273,6 @@ def test_the_verb_prints_a_table_json_and_a_page(results, tmp_path):
     assert found["num_unpaired"] == [0, 2]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("core.kind=gru", "vocabulary_size"), "expected two conditions such as core.kind=gru"),
-        (("core.kind=gru", "core.kind=elman"), "expected core.kind as in gru, lstm, got elman"),
-        (("vocabulary_size", "vocabulary_sise-demo"), "no sweep 'vocabulary_sise-demo'"),
-        (("seed=1", "seed=2"), "pairs of trials that differ in seed alone, got 0"),
-    ],
-)
-def test_the_verb_refuses_in_one_line(results, words, said):
-    done = pernn(results, "compare", *words)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_names_from_files_are_text_on_the_page():
     evil = "<script>alert(1)</script>"
     records = [{**r, "core.kind": evil} if r["core.kind"] == "lstm" else r for r in trials()]

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from reports.cases import around, differs, pairs
 from reports.trials import experiment
 
 
-def study(values: list[float], name: str = "sweep-small") -> Report:
+def study(values, name="sweep-small"):
     records = pairs({4: values})
     verdicts = [judge(differs(), records), replace(judge(differs(), []), claim=differs())]
     verdicts[1] = replace(verdicts[1], claim=replace(differs(), name="never"))
@@ -22,7 +21,7 @@ def study(values: list[float], name: str = "sweep-small") -> Report:
     return found
 
 
-def number(expected: str, **more: Any) -> dict[str, Any]:
+def number(expected, **more):
     terms = [
         {"weight": weight, "sweep": "sweep-small", "where": {"encoding.kind": kind}}
         for weight, kind in ((1, "sinusoidal"), (-1, "none"))
@@ -30,12 +29,12 @@ def number(expected: str, **more: Any) -> dict[str, Any]:
     return {"number": "1", "text": "It", "expected": expected, "metric": "m", "terms": terms} | more
 
 
-def claims(expected: str, name: str = "name", **more: Any) -> dict[str, Any]:
+def claims(expected, name="name", **more):
     claim = f"sweep-small: {name}"
     return {"number": "2", "text": "That", "expected": expected, "claims": [claim]} | more
 
 
-def page(*expectations: dict[str, Any], values: list[float]) -> str:
+def page(*expectations, values):
     content = [{"section": 1, "title": "It all", "expectations": list(expectations)}]
     return predicted_and_found(json.dumps(content), [study(values)])
 
@@ -61,7 +60,7 @@ def page(*expectations: dict[str, Any], values: list[float]) -> str:
         (number("open"), 0.1, "open"),
     ],
 )
-def test_outcomes(expected: dict[str, Any], mean: float, outcome: str) -> None:
+def test_outcomes(expected, mean, outcome):
     text = page(expected, values=around(mean))
     assert f"1 rows: 1 {outcome}." in text
     row = text.splitlines()[-1]
@@ -71,7 +70,7 @@ def test_outcomes(expected: dict[str, Any], mean: float, outcome: str) -> None:
 
 
 @pytest.mark.parametrize(("mean", "fails"), [(0.1, False), (0.0, True), (-0.1, True)])
-def test_a_failure_to_replicate_is_said(mean: float, fails: bool) -> None:
+def test_a_failure_to_replicate_is_said(mean, fails):
     for expected in ("supported", "open"):
         text = page(claims(expected, failure=True), values=around(mean))
         assert ("failure to replicate" in text) == fails
@@ -79,7 +78,7 @@ def test_a_failure_to_replicate_is_said(mean: float, fails: bool) -> None:
     assert ("failure to replicate" in text) == (mean == 0.1)
 
 
-def test_what_is_not_published_was_not_run() -> None:
+def test_what_is_not_published_was_not_run():
     absent = number("above", terms=[{"weight": 1, "sweep": "nowhere", "where": {}}])
     two = claims("supported", failure=True, claims=["nowhere: name", "nowhere: other"])
     text = page(absent, two, values=around(0.1))
@@ -88,7 +87,7 @@ def test_what_is_not_published_was_not_run() -> None:
     assert text.count("no trial is published") == 2
 
 
-def test_a_registered_sweep_is_known_by_its_trials() -> None:
+def test_a_registered_sweep_is_known_by_its_trials():
     found = study(around(0.1))
     sweep = {"experiment": "vocabulary_size", "scale": "small", "overrides": {}, "rule": "2026-12"}
     sweep |= {"claims": {}, "name": "sweep-small-1234"}
@@ -112,6 +111,6 @@ def test_a_registered_sweep_is_known_by_its_trials() -> None:
         {"number": "1"},
     ],
 )
-def test_mistakes_are_named(wrong: dict[str, Any]) -> None:
+def test_mistakes_are_named(wrong):
     with pytest.raises(ConfigError, match=r"expectations\.json: "):
         page(wrong, values=around(0.1))

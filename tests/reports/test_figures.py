@@ -14,24 +14,30 @@ from pernn.lab.experiments import CATALOGUE, Contrast, FigureLayout, find_experi
 from pernn.lab.reports import draw, render
 from pernn.lab.reports.figures import STRAIGHT, _in_steps
 from pernn.lab.reports.forms import looks
+from pernn.lab.reports.panels import Scale, log_ticks
 from pernn.lab.reports.texts import Labels, footer, names_of
-from reports.trials import ENCODING, experiment, trials
+from reports.test_drawn import BANDS, DIFFERENCE, FACTORS, GRID, HEAT, POINTS, SCATTER
+from reports.trials import ENCODING, by_condition, by_length, experiment, stability, trial, trials
 
 FEW = trials(("gru",), (4, 8))
 MAGIC = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
 
 
-def texts(figure: Any) -> list[str]:
+def texts(figure):
     from matplotlib.text import Text
 
     return [found.get_text() for found in figure.findobj(Text)]
 
 
-def error_bars(axes: Any) -> list[ErrorbarContainer]:
+def lossless():
+    return [{**one, "loss": 0.0} for one in FEW]
+
+
+def error_bars(axes):
     return [found for found in axes.containers if isinstance(found, ErrorbarContainer)]
 
 
-def test_two_drawings_are_equal_bytes() -> None:
+def test_two_drawings_are_equal_bytes():
     one, two = draw(experiment(), FEW), draw(experiment(), FEW)
     forms: list[Any] = ["svg", "pdf", "png"]
     first = {form: render(one, form) for form in forms}
@@ -43,13 +49,13 @@ def test_two_drawings_are_equal_bytes() -> None:
         assert b"Date" not in first[form]
 
 
-def test_settings_of_matplotlib_are_left_as_they_were() -> None:
+def test_settings_of_matplotlib_are_left_as_they_were():
     before = dict(mpl.rcParams)
     render(draw(experiment(), FEW), "svg")
     assert dict(mpl.rcParams) == before
 
 
-def test_the_footer_says_how_it_was_made() -> None:
+def test_the_footer_says_how_it_was_made():
     records = [{**one, "training.learning_rate": 0.001} for one in trials()]
     expected = (
         "scale demo · preset as-run · precision fp32 · L = 32 · hidden size 128 · "
@@ -71,7 +77,22 @@ def test_the_footer_says_how_it_was_made() -> None:
     )
 
 
-def test_four_conditions_look_like_the_papers() -> None:
+@pytest.mark.parametrize(
+    ("form", "records", "ends"),
+    [
+        (BANDS, by_length(), "bands: 95 % by Student's t over seeds · thin lines: trials"),
+        (HEAT, stability(), "colours: means over seeds · hatched: no trial"),
+        (SCATTER, stability(), "rank correlation, 95 % percentile bootstrap over seeds"),
+    ],
+)
+def test_the_footer_explains_the_form_and_mixed_presets(form, records, ends):
+    records[0]["preset"] = "as-written"
+    text = footer(experiment(figure=form), records)
+    assert text.startswith("mixed presets: as-run, as-written · ")
+    assert text.endswith(ends)
+
+
+def test_four_conditions_look_like_the_papers():
     order = [f"{a} among {b}" for a in ("Frequent", "Rare") for b in ("Frequent", "Rare")]
     found = looks("condition", order)
     assert [found[name]["linestyle"] for name in order] == ["-", "--", "-", "--"]
@@ -79,7 +100,7 @@ def test_four_conditions_look_like_the_papers() -> None:
 
 
 @pytest.mark.parametrize("name", list(CATALOGUE))
-def test_no_column_is_shown_by_its_name(name: str) -> None:
+def test_no_column_is_shown_by_its_name(name):
     found = find_experiment(name)
     columns = {claim.predicate.metric for claim in found.claims}
     for layout in (found.figure, *found.more_figures.values()):
@@ -98,13 +119,13 @@ def test_no_column_is_shown_by_its_name(name: str) -> None:
     assert not {c for c, text in shown.items() if text == c or "_" in text or "." in text}
 
 
-def test_nothing_finished_is_said() -> None:
-    figure = draw(experiment(), [])
-    assert "no finished trials yet" in texts(figure)
-    assert render(figure, "svg") == render(draw(experiment(), []), "svg")
+def test_nothing_to_draw_is_said():
+    assert "no finished trials yet" in texts(draw(experiment(), []))
+    figure = draw(experiment(figure=BANDS), trials())
+    assert "no finished trial has a table 'by_length'" in texts(figure)
 
 
-def test_conditions_of_several_columns_stand_in_the_order_of_their_names() -> None:
+def test_conditions_of_several_columns_stand_in_the_order_of_their_names():
     columns = ("encoding.kind", "encoding.masked")
     layout = FigureLayout(x=columns, panels="core.kind", lines="task.length", metrics=("loss",))
     records = [
@@ -123,16 +144,8 @@ def test_conditions_of_several_columns_stand_in_the_order_of_their_names() -> No
     assert axes.get_xlabel() == "Arm"
 
 
-def test_several_columns_along_an_axis_are_words_alone() -> None:
-    parts = {"x": ("seed", "core.kind"), "panels": "core.kind", "lines": "encoding.kind"}
-    with pytest.raises(ConfigError, match="along words shows no contrast"):
-        FigureLayout(**parts, metrics=("loss",), contrast=ENCODING)
-    with pytest.raises(ConfigError, match="'bands' has one column along its axis"):
-        FigureLayout(**parts, metrics=("loss",), form="bands")
-
-
-def test_encodings_look_the_same_in_every_figure() -> None:
-    def drawn(encodings: tuple[str, ...], contrast: Contrast) -> dict[str, Any]:
+def test_encodings_look_the_same_in_every_figure():
+    def drawn(encodings, contrast):
         records = [
             {**one, "encoding.kind": code}
             for code in encodings
@@ -159,34 +172,106 @@ def test_encodings_look_the_same_in_every_figure() -> None:
     assert some.items() | turned.items() <= every.items()
 
 
-def test_impossible_layouts_are_refused() -> None:
-    logarithmic = replace(experiment().figure, x="encoding.kind", lines="task.vocab_size")
-    with pytest.raises(ConfigError, match="positive numbers"):
-        draw(experiment(figure=logarithmic), trials())
-    across = replace(experiment().figure, contrast=replace(ENCODING, column="core.kind"))
-    with pytest.raises(ConfigError, match="must be between its lines"):
-        draw(experiment(figure=across), trials())
-    with pytest.raises(ConfigError, match="two trials at seed = 111"):
-        draw(experiment(), trials() * 2)
+LINES = FigureLayout("task.vocab_size", "core.kind", "encoding.kind", ("loss",))
+WORDS = replace(LINES, x=("seed", "core.kind"))
 
 
-def test_dollars_are_no_mathematics() -> None:
+@pytest.mark.parametrize(
+    ("make", "records", "said"),
+    [
+        (lambda: replace(WORDS, contrast=ENCODING), None, "along words shows no contrast"),
+        (lambda: replace(WORDS, form="bands"), None, "'bands' has one column along its axis"),
+        (lambda: replace(DIFFERENCE, contrast=None), None, "needs a contrast"),
+        (lambda: replace(SCATTER, contrast=ENCODING), None, "shows no contrast"),
+        (lambda: replace(HEAT, metrics=("similarity", "loss")), None, "one metric"),
+        (lambda: replace(HEAT, y_base=1), None, "at least 2"),
+        (
+            lambda: replace(POINTS, x="encoding.kind", lines="task.vocab_size"),
+            trials,
+            "encoding.kind needs positive numbers",
+        ),
+        (lambda: replace(LINES, y_base=10), lossless, "loss needs positive numbers"),
+        (
+            lambda: replace(LINES, x="loss", x_base=10, form="scatter"),
+            lossless,
+            "loss needs positive numbers",
+        ),
+        (
+            lambda: replace(POINTS, contrast=replace(ENCODING, column="core.kind")),
+            trials,
+            "must be between its lines",
+        ),
+        (lambda: POINTS, lambda: trials() * 2, "two trials at seed = 111"),
+        (lambda: replace(GRID, panels="target"), by_condition, "they differ in disturbants"),
+        (lambda: replace(HEAT, panels="core.kind"), stability, "they differ in condition"),
+        (lambda: replace(FACTORS, contrast=None), trials, "a figure of factors needs a contrast"),
+        (lambda: replace(FACTORS, metrics=("seed",)), trials, "and metrics such as"),
+    ],
+)
+def test_impossible_figures_are_refused(make, records, said):
+    if records is None:
+        with pytest.raises(ConfigError, match=said):
+            make()
+        return
+    with pytest.raises(ConfigError, match=said):
+        draw(experiment(figure=make()), records())
+
+
+def test_dollars_are_no_mathematics():
     render(draw(experiment(question="$\\frac{$ <b>&"), FEW), "svg")
 
 
-def test_labels_name_and_order() -> None:
-    label = Labels({"b": "B", "a": "A"})
+def test_labels_name_and_order():
+    names = {"b": "B", "a": "A", "rare": "Rare", "frequent": "Frequent", "rare, rare": "Both"}
+    label = Labels(names)
     assert label.order(["c", "a", "b", "a", 3]) == ["b", "a", 3, "c"]
-    assert [label(value) for value in ("a", "c", 1024, 0.5, None)] == [
-        "A",
-        "c",
-        "1,024",
-        "0.5",
-        "–",
+    values = ("a", "c", 1024, 0.5, None, "core.kind")
+    assert [label(value) for value in values] == ["A", "c", "1,024", "0.5", "–", "Core"]
+    columns = ("target", "disturbants")
+    pairs = [("frequent", "rare"), ("rare", "frequent"), ("rare", "rare")]
+    # A pair with a name of its own stands where its name does.
+    assert label.order(pairs) == [pairs[1], pairs[0], pairs[2]]
+    first = Labels({"rare, rare": "Both", **names})
+    assert first.order(pairs) == [pairs[2], pairs[1], pairs[0]]
+    assert label.condition(columns, pairs[2]) == "Both"
+    assert label.condition(columns, pairs[0]) == "Target: Frequent, Disturbants: Rare"
+    sizes = Labels({"training.batch_size": "Batch", "256": "Large"})
+    assert [sizes.condition("training.batch_size", size) for size in (64, 256, None)] == [
+        "Batch: 64",
+        "Large",
+        "Batch: –",
     ]
+    gru = Labels({"gru": "GRU"})
+    assert gru.condition(("core.kind", "size"), ("gru", 8)) == "GRU, size: 8"
+    assert gru.condition(("core.kind", "condition"), ("x", "Y")) == "Core: x, Y"
 
 
-def test_a_path_in_steps_leads_through_the_same_places() -> None:
+def test_cells_lie_halfway_between_their_values():
+    label = Labels({})
+    rows = [trial(p=p, word=str(p), power=4**p) for p in (0, 1, 4)]
+    assert Scale("p", None, label, rows).edges() == [-0.5, 0.5, 2.5, 5.5]
+    assert Scale("word", None, label, rows).edges() == [-0.5, 0.5, 1.5, 2.5]
+    assert Scale("power", 2, label, rows).edges() == pytest.approx([0.5, 2, 32, 2048])
+    assert Scale("p", None, label, rows[1:2]).edges() == [0.5, 1.5]
+    assert Scale("power", 2, label, rows[:1]).edges() == pytest.approx([0.5, 2])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "base", "ticks"),
+    [
+        (0.05, 2000, 10, [0.1, 1, 10, 100, 1000]),
+        (0.05, 5, 10, [0.1, 0.3, 1, 3]),
+        (75, 900, 10, [100, 200, 500]),
+        (100, 400, 10, [100, 150, 200, 300, 400]),
+        (3, 40, 2, [4, 8, 16, 32]),
+        (500, 520, 10, [500, 505, 510, 515, 520]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis(low, high, base, ticks):
+    assert log_ticks(low, high, base) == ticks
+
+
+def test_a_path_in_steps_leads_through_the_same_places():
     """Exactly, over many steps, from each start of a part, closed or not."""
     noise = random.Random(5)
     places = [(noise.randrange(10**5) / 100, noise.randrange(10**5) / 100) for _ in range(500)]

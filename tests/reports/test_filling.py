@@ -13,7 +13,7 @@ PARTS = {
 }
 
 
-def test_a_number_is_filled_within_its_line() -> None:
+def test_a_number_is_filled_within_its_line():
     row = "| x | <!-- effect a/b -->old<!-- /effect --> | <!-- verdict a/b --><!-- /verdict --> |"
     filled = fill(row, PARTS)
     assert filled == (
@@ -21,20 +21,6 @@ def test_a_number_is_filled_within_its_line() -> None:
         "| <!-- verdict a/b -->supported<!-- /verdict --> |"
     )
     assert fill(filled, PARTS) == filled
-
-
-def test_a_cell_and_a_sweep_have_marks() -> None:
-    page = "<!-- effect a/b@64 --><!-- /effect --> <!-- findings a-small -->\n<!-- /findings -->"
-    assert fill(page, PARTS) == (
-        "<!-- effect a/b@64 -->0.3 [0.1, 0.5]<!-- /effect --> "
-        "<!-- findings a-small -->\n\n| a |\n\n<!-- /findings -->"
-    )
-
-
-def test_a_part_has_lines_of_its_own() -> None:
-    assert fill("<!-- counts --><!-- /counts -->", PARTS) == (
-        "<!-- counts -->\n\ntwo claims\n\n<!-- /counts -->"
-    )
 
 
 @pytest.mark.parametrize(
@@ -48,6 +34,6 @@ def test_a_part_has_lines_of_its_own() -> None:
         ("<!-- effect a/b --> the end is missing", "never ended"),
     ],
 )
-def test_a_mark_that_cannot_be_filled_is_refused(page: str, wrong: str) -> None:
+def test_a_mark_that_cannot_be_filled_is_refused(page, wrong):
     with pytest.raises(ValueError, match=wrong):
         fill(page, PARTS)

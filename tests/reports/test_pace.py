@@ -18,16 +18,15 @@ from pernn.lab.experiments import (
     Claim,
     Contrast,
     Equivalent,
-    FigureLayout,
     Grows,
     Place,
     Sooner,
     pace_column,
 )
-from pernn.lab.reports import Side, compare_pace, draw, judge, select
+from pernn.lab.reports import Side, compare_pace, judge, select
 from pernn.lab.store import Sweep
 from pernn.lab.trials import Pace, Trial, gather, publish, read_published, updates_to
-from reports.trials import ENCODING, SEEDS, experiment, trial
+from reports.trials import ENCODING, SEEDS, trial
 from store.finished import finish, spec
 
 CONDITIONS = ("sinusoidal", "none")
@@ -305,22 +304,3 @@ def test_a_trial_has_the_same_pace_before_and_after_it_is_published(tmp_path):
     found = [one.row() for one in gather(tmp_path / "results", runs, {}, said.append)]
     assert [one["run"] for one in found if "updates_to_0.9" not in one] == [run]
     assert len(said) == 1
-
-
-def layout(**changes):
-    values = {
-        "x": "task.vocab_size",
-        "panels": "core.kind",
-        "lines": "encoding.kind",
-        "metrics": ("updates_to_0.8", "updates_to_0.9"),
-        "contrast": ENCODING,
-        "form": "factors",
-    }
-    return experiment(figure=FigureLayout(**{**values, **changes}))
-
-
-def test_a_figure_of_factors_needs_levels_and_a_contrast():
-    records = [one | {"core.kind": "gru"} for one in pairs(*FACTORS)]
-    for changes in ({"contrast": None}, {"metrics": ("seed",)}):
-        with pytest.raises(ConfigError, match="a figure of factors needs a contrast"):
-            draw(layout(**changes), records)

@@ -7,14 +7,12 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pernn.errors import StoreError
 from pernn.lab.experiments import AtLeast, Claim, Differs, Place
-from pernn.lab.reports import Report, write_report
+from pernn.lab.reports import write_report
 from reports.trials import ENCODING, experiment, planned, trials
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil/ onerror=1>|\n\x1b[31m{{ 7*7 }}'
@@ -53,14 +51,14 @@ CLAIMS = (
 class Reader(HTMLParser):
     """Tags, attributes and visible words; complains about tags that do not close."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.tags: list[str] = []
         self.open: list[str] = []
         self.links: list[str] = []
         self.words: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         names = dict(attrs)
         assert not [name for name in names if name.startswith("on")]
@@ -68,14 +66,14 @@ class Reader(HTMLParser):
         if tag not in ("meta", "br"):
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
         self.open.pop()
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.words.append(data)
 
 
@@ -83,13 +81,7 @@ SVG: dict[str, Any] = {"formats": ("svg",)}
 """Where a test does not look at the other formats, which take half of a report's time."""
 
 
-def write(
-    directory: Path,
-    records: list[dict[str, Any]] | None = None,
-    *,
-    claims: Any = CLAIMS,
-    **how: Any,
-) -> Report:
+def write(directory, records=None, *, claims=CLAIMS, **how):
     records = trials() if records is None else records
     about = experiment(claims=claims)
     return write_report(
@@ -98,12 +90,12 @@ def write(
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory):
     """A finished sweep's report, only to be read."""
     return write(tmp_path_factory.mktemp("finished") / "new" / "sweep")
 
 
-def read(report: Report) -> Reader:
+def read(report):
     reader = Reader()
     reader.feed(report.page.read_text())
     reader.close()
@@ -111,7 +103,7 @@ def read(report: Report) -> Reader:
     return reader
 
 
-def test_all_files_are_there_and_nothing_else(report: Report) -> None:
+def test_all_files_are_there_and_nothing_else(report):
     assert {path.name for path in report.paths} == NAMES
     assert {path.name for path in report.page.parent.iterdir()} == NAMES
     assert report.page.name == "index.html"
@@ -122,13 +114,13 @@ def test_all_files_are_there_and_nothing_else(report: Report) -> None:
     ]
 
 
-def test_equal_records_are_equal_bytes(report: Report, tmp_path: Path) -> None:
+def test_equal_records_are_equal_bytes(report, tmp_path):
     again = write(tmp_path, trials()[::-1])
     for first, second in zip(report.paths, again.paths, strict=True):
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
-def test_the_page_says_it_all(report: Report) -> None:
+def test_the_page_says_it_all(report):
     text = " ".join(" ".join(read(report).words).split())
     assert text.index("✔ supported") < text.index("✘ contradicted") < text.index("Figure")
     assert "– not run" in text
@@ -142,9 +134,7 @@ def test_the_page_says_it_all(report: Report) -> None:
     assert trials()[-1]["run"] in text
 
 
-def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(
-    report: Report, tmp_path: Path
-) -> None:
+def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(report, tmp_path):
     found = trials(cores=("gru", "mine.mingru:MinGRUConfig"))
     own = write(tmp_path, found)
     page = own.page.read_text()
@@ -166,14 +156,13 @@ def test_parts_of_ones_own_come_first_with_short_names_and_paired_numbers(
         for encoding in ("sinusoidal", "none")
     }
     gain = (sum(accuracy["sinusoidal"]) - sum(accuracy["none"])) / len(accuracy["none"])
-    assert compared.overall is not None
     assert compared.overall.interval.estimate == pytest.approx(gain)
     assert report.own == []
     assert "Your own parts" not in report.page.read_text()
     assert write(tmp_path / "one", trials(("mine:Own",), seeds=(111,))).own == []
 
 
-def test_the_page_is_self_contained(report: Report) -> None:
+def test_the_page_is_self_contained(report):
     reader = read(report)
     assert "svg" in reader.tags
     assert not {"script", "link", "iframe", "img", "object"} & set(reader.tags)
@@ -184,7 +173,7 @@ def test_the_page_is_self_contained(report: Report) -> None:
     assert "default-src 'none'" in report.page.read_text()
 
 
-def test_an_unfinished_sweep_says_so(tmp_path: Path) -> None:
+def test_an_unfinished_sweep_says_so(tmp_path):
     report = write(tmp_path, trials()[:-5], **SVG)
     line = "75 of 80 trials finished: this report is incomplete"
     assert line in report.page.read_text()
@@ -193,7 +182,7 @@ def test_an_unfinished_sweep_says_so(tmp_path: Path) -> None:
     assert (values["num_finished"], values["num_planned"]) == (75, 80)
 
 
-def test_nothing_finished_makes_a_report(tmp_path: Path) -> None:
+def test_nothing_finished_makes_a_report(tmp_path):
     report = write(tmp_path, [], **SVG)
     assert "0 of 80 trials finished" in report.page.read_text()
     assert "No finished trials yet." in " ".join(read(report).words)
@@ -201,7 +190,7 @@ def test_nothing_finished_makes_a_report(tmp_path: Path) -> None:
     assert (tmp_path / "table.md").read_text() == "No finished trials yet.\n"
 
 
-def test_hostile_words_are_shown_and_do_nothing(tmp_path: Path) -> None:
+def test_hostile_words_are_shown_and_do_nothing(tmp_path):
     records = [
         {**record, "core.kind": HOSTILE, "preset": HOSTILE, "run": HOSTILE, HOSTILE: HOSTILE}
         for record in trials(cores=("gru",))
@@ -227,30 +216,18 @@ def test_hostile_words_are_shown_and_do_nothing(tmp_path: Path) -> None:
     assert "\x1b" not in table
 
 
-def test_claims_are_stored_with_their_intervals(report: Report) -> None:
-    stored = json.loads((report.page.parent / "claims.json").read_text())["claims"]
-    assert [one["claim"] for one in stored] == ["helps", "harms", "masters"]
-    assert stored[0]["bootstrap"]["high"] < stored[0]["interval"]["high"] < 0
-    assert (stored[0]["verdict"], stored[0]["uncorrected"]) == ("supported", "supported")
-    assert [cell["name"] for cell in stored[0]["cells"]] == [
-        f"Vocabulary size K = {size}" for size in (4, 8, 16, 32)
-    ]
-    assert stored[2]["interval"] is None
-
-
-def test_every_verdict_shows_what_decided(report: Report) -> None:
+def test_every_verdict_shows_what_decided(report):
     verdict, text = report.verdicts[0], " ".join(" ".join(read(report).words).split())
     markdown = (report.page.parent / "report.md").read_text().replace("\\", "")
     assert verdict.quantity == "Loss, Position-encoded − Vanilla, mean over Vocabulary size K"
     for one in (text, markdown):
-        assert verdict.interval is not None
         assert f"{verdict.interval.estimate:.4g}" in one
         assert verdict.intervals in one
         assert verdict.cells[3].bootstrap.bounds in one
     assert "Each of the 4 cells" in text
 
 
-def test_lost_and_missing_trials_are_told(tmp_path: Path) -> None:
+def test_lost_and_missing_trials_are_told(tmp_path):
     runs = [spec.fingerprint() for spec in planned()]
     records = [{**one, "run": run} for one, run in zip(trials(), runs, strict=True)][:-1]
     records[0] |= {"diverged": 9, "loss": 9.0}
@@ -262,24 +239,12 @@ def test_lost_and_missing_trials_are_told(tmp_path: Path) -> None:
     assert "1 trial diverged and counts as the worst" in text
 
 
-def test_csv_has_metrics_beside_those_of_the_figure(report: Report) -> None:
-    header = (report.page.parent / "table.csv").read_text().splitlines()[0]
-    assert "loss.mean" in header
-    assert "sequence_accuracy" not in header
-
-
-def test_an_experiment_without_claims_says_so(tmp_path: Path) -> None:
+def test_an_experiment_without_claims_says_so(tmp_path):
     report = write(tmp_path, [], claims=(), **SVG)
     assert "No claims are attached" in report.page.read_text()
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="file"):
-        write(tmp_path / "file", [], **SVG)
-
-
-def test_reports_load_neither_torch_nor_pyplot_and_nothing_before_use() -> None:
+def test_reports_load_neither_torch_nor_pyplot_and_nothing_before_use():
     code = (
         "import sys, pernn.lab.reports\n"
         "assert 'matplotlib' not in sys.modules and 'jinja2' not in sys.modules\n"

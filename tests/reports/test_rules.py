@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from verdicts import SCENARIOS, Scenario, family
+from verdicts import SCENARIOS, family
 
 from pernn.lab.reports.rules import ALPHA, correct, exceeds
 
@@ -13,7 +13,7 @@ BOUND = binom.ppf(1 - 1e-4, NUM_DRAWS, ALPHA) / NUM_DRAWS
 
 
 @pytest.mark.parametrize("one", SCENARIOS, ids=lambda one: f"{one.claim}: {one.truth}")
-def test_verdicts_are_wrong_at_most_as_often_as_stated(one: Scenario) -> None:
+def test_verdicts_are_wrong_at_most_as_often_as_stated(one):
     for count in (5, 8):
         assert one.wrong(*one.rates(count, NUM_DRAWS)) <= BOUND
 
@@ -24,19 +24,19 @@ SEEN = [
 
 
 @pytest.mark.parametrize("one", SEEN, ids=lambda one: f"{one.claim}: {one.truth}")
-def test_clear_effects_are_seen(one: Scenario) -> None:
+def test_clear_effects_are_seen(one):
     supported, contradicted = one.rates(5, NUM_DRAWS)
     assert (supported if one.holds else contradicted) > 0.65
 
 
-def test_correction_holds_for_all_claims_together() -> None:
+def test_correction_holds_for_all_claims_together():
     """Judged alone, ten claims without an effect would yield a verdict in 40 % of studies."""
     alone, corrected = family(10, 5, NUM_DRAWS)
     assert alone > 0.3
     assert corrected <= binom.ppf(1 - 1e-4, NUM_DRAWS, 2 * ALPHA) / NUM_DRAWS
 
 
-def test_two_sided_holm_reads_the_direction_off() -> None:
+def test_two_sided_holm_reads_the_direction_off():
     """p-values of the sorting claims: the second missed the one-sided rule by 0.00004."""
     found = [(0.001, 0.999), (0.005593, 0.994407), (0.999, 0.001), *[(0.3, 0.7)] * 3]
     older = correct(found, [False] * 6, "2026-11")
@@ -45,7 +45,7 @@ def test_two_sided_holm_reads_the_direction_off() -> None:
     assert newer == ["supported", "supported", "contradicted", *["inconclusive"] * 3]
 
 
-def test_primary_claims_are_corrected_for_their_own_number() -> None:
+def test_primary_claims_are_corrected_for_their_own_number():
     """The gain of the GRU at its best rate: p 0.0063 among fifteen claims."""
     found = [(0.0063, 0.9937), *[(0.4, 0.6)] * 14]
     primary = [True, *[False] * 14]
@@ -56,7 +56,7 @@ def test_primary_claims_are_corrected_for_their_own_number() -> None:
     assert correct([found[0], *[(1e-9, 1.0)] * 14], primary, "2026-12")[1:] == ["supported"] * 14
 
 
-def test_the_newer_rule_is_wrong_in_either_family_at_most_as_often_as_stated() -> None:
+def test_the_newer_rule_is_wrong_in_either_family_at_most_as_often_as_stated():
     """Primary claims and others, all without an effect, that share half of their variance."""
     generator, num_draws = np.random.default_rng(1), 1_500
     primary = [place < 3 for place in range(12)]

@@ -1,19 +1,21 @@
 """Intervals against SciPy, and the laws they keep."""
 
 import math
+import random
 from itertools import product
 
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from pernn.errors import ConfigError
 from pernn.lab.reports import bootstrap_interval, paired_differences, student_interval
 from pernn.lab.reports.records import number, sort_key
 from pernn.lab.reports.rules import detectable, exceeds, holm, lies_within
-from pernn.lab.reports.statistics import EXACT, Interval, p_above, share_interval
+from pernn.lab.reports.statistics import EXACT, Interval, p_above, rank_correlation, share_interval
 from reports.trials import ENCODING, trial, trials
 
 VALUES = st.lists(st.integers(-1000, 1000).map(lambda n: n / 8), min_size=2, max_size=9)
@@ -21,7 +23,7 @@ ACCURACIES = [0.912, 0.931, 0.874, 0.952, 0.903, 0.25, 0.941]
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 7])
-def test_student_interval_agrees_with_scipy(count: int) -> None:
+def test_student_interval_agrees_with_scipy(count):
     values = ACCURACIES[:count]
     found = student_interval(values)
     low, high = scipy.stats.t.interval(
@@ -32,7 +34,7 @@ def test_student_interval_agrees_with_scipy(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 5, 7])
-def test_bootstrap_agrees_with_scipy(count: int) -> None:
+def test_bootstrap_agrees_with_scipy(count):
     values = ACCURACIES[:count]
     expected = scipy.stats.bootstrap(
         (values,),
@@ -49,7 +51,7 @@ def test_bootstrap_agrees_with_scipy(count: int) -> None:
 
 
 @pytest.mark.parametrize("values", [[0.9, 0.95, 0.8, 0.99], [1.0, 0.0, 1.0, 1.0, 0.0], [3.0, 1.0]])
-def test_bootstrap_of_few_values_is_that_of_all_resamples(values: list[float]) -> None:
+def test_bootstrap_of_few_values_is_that_of_all_resamples(values):
     count = len(values)
     means = sorted(sum(chosen) / count for chosen in product(values, repeat=count))
     place = math.ceil(0.025 * count**count) - 1
@@ -58,7 +60,7 @@ def test_bootstrap_of_few_values_is_that_of_all_resamples(values: list[float]) -
 
 
 @given(st.permutations(ACCURACIES))
-def test_intervals_do_not_depend_on_the_order(values: list[float]) -> None:
+def test_intervals_do_not_depend_on_the_order(values):
     for count in (5, 7):
         some = values if count == 7 else [one for one in values if one > 0.9]
         plain = [one for one in ACCURACIES if one in some]
@@ -67,9 +69,7 @@ def test_intervals_do_not_depend_on_the_order(values: list[float]) -> None:
 
 
 @given(VALUES)
-def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(
-    values: list[float],
-) -> None:
+def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(values):
     slack = 1e-9
     for interval in (bootstrap_interval(values), student_interval(values)):
         assert interval.low - slack <= interval.estimate <= interval.high + slack
@@ -79,7 +79,7 @@ def test_intervals_contain_the_mean_and_the_bootstrap_stays_in_the_range(
 
 
 @given(VALUES, st.floats(-50, 50), st.floats(-8, 8))
-def test_intervals_follow_shift_and_scale(values: list[float], shift: float, factor: float) -> None:
+def test_intervals_follow_shift_and_scale(values, shift, factor):
     # Drawn resamples are not their own mirror image: beyond six values that holds up to chance.
     mirrored = factor < 0 and len(values) > EXACT
     for make in (student_interval,) if mirrored else (bootstrap_interval, student_interval):
@@ -89,13 +89,13 @@ def test_intervals_follow_shift_and_scale(values: list[float], shift: float, fac
 
 
 @pytest.mark.parametrize("value", [0.1, 0.95, 1 / 3])
-def test_equal_values_have_an_interval_without_width(value: float) -> None:
+def test_equal_values_have_an_interval_without_width(value):
     for make in (bootstrap_interval, student_interval):
         interval = make([value] * 5)
         assert interval.low == interval.estimate == interval.high == value
 
 
-def test_one_value_has_no_interval() -> None:
+def test_one_value_has_no_interval():
     for make in (bootstrap_interval, student_interval):
         interval = make([0.5])
         assert math.isnan(interval.low)
@@ -122,20 +122,18 @@ def test_one_value_has_no_interval() -> None:
         ),
     ],
 )
-def test_an_interval_is_shown_to_two_digits_of_its_half_width(
-    interval: Interval, text: str
-) -> None:
+def test_an_interval_is_shown_to_two_digits_of_its_half_width(interval, text):
     assert str(interval) == text
 
 
 @pytest.mark.parametrize("values", [[], [0.5, math.nan], [math.inf]])
-def test_what_has_no_mean_is_refused(values: list[float]) -> None:
+def test_what_has_no_mean_is_refused(values):
     for make in (bootstrap_interval, student_interval):
         with pytest.raises(ConfigError, match="an interval needs"):
             make(values)
 
 
-def test_p_values_agree_with_scipy() -> None:
+def test_p_values_agree_with_scipy():
     samples = np.random.default_rng(0).normal(0.1, 1, (20, 5))
     expected = scipy.stats.ttest_1samp(samples, 0.05, axis=1, alternative="greater").pvalue
     np.testing.assert_allclose(p_above(samples, 0.05), expected, rtol=1e-9)
@@ -144,27 +142,27 @@ def test_p_values_agree_with_scipy() -> None:
 @pytest.mark.parametrize(
     ("value", "strict", "or_equal"), [(0.3, 0.0, 0.0), (0.1, 1.0, 1.0), (0.2, 1.0, 0.0)]
 )
-def test_p_values_of_equal_values_are_limits(value: float, strict: float, or_equal: float) -> None:
+def test_p_values_of_equal_values_are_limits(value, strict, or_equal):
     values = np.full(5, value + 1e-17)
     assert p_above(values, 0.2) == strict
     assert p_above(values, 0.2, or_equal=True) == or_equal
 
 
 @pytest.mark.parametrize(("hits", "count"), [(0, 5), (5, 5), (3, 10), (1, 1)])
-def test_share_interval_agrees_with_scipy(hits: int, count: int) -> None:
+def test_share_interval_agrees_with_scipy(hits, count):
     expected = scipy.stats.binomtest(hits, count).proportion_ci(0.95, method="exact")
     found = share_interval(hits, count)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_holm_is_holms() -> None:
+def test_holm_is_holms():
     """The example of Holm's paper's kind: 0.01 ≤ 0.05 / 4, 0.02 > 0.05 / 3, so the rest stays."""
     assert holm([0.02, 0.01, 0.03, 0.04], 0.05) == [False, True, False, False]
     assert holm([0.01, 0.012, 0.025, 0.05], 0.05) == [True] * 4
     assert holm([], 0.05) == []
 
 
-def test_pairs_match_by_seed_and_cell() -> None:
+def test_pairs_match_by_seed_and_cell():
     records = [
         trial(seed=2, k=8, encoding__kind="sinusoidal", m=0.75),
         trial(seed=1, k=8, encoding__kind="none", m=0.25),
@@ -178,7 +176,7 @@ def test_pairs_match_by_seed_and_cell() -> None:
     assert list(found.items()) == [((1, 8), 0.25), ((2, 8), -0.25)]
 
 
-def test_pairs_come_in_the_order_of_their_keys() -> None:
+def test_pairs_come_in_the_order_of_their_keys():
     records = trials()
     keys = list(paired_differences(records, "loss", ENCODING, ["core.kind", "task.vocab_size"]))
     assert keys == sorted(keys)
@@ -187,27 +185,25 @@ def test_pairs_come_in_the_order_of_their_keys() -> None:
     )
 
 
-def test_competing_trials_are_refused() -> None:
+def test_competing_trials_are_refused():
     with pytest.raises(ConfigError, match=r"two trials at encoding\.kind = sinusoidal, seed = 111"):
         paired_differences(trials(), "loss", ENCODING, ["task.vocab_size"])
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, math.nan, math.inf])
-def test_only_finite_numbers_are_numbers(value: object) -> None:
+def test_only_finite_numbers_are_numbers(value):
     assert number({"m": value}, "m") is None
     assert number({}, "m") is None
     assert number({"m": 2}, "m") == 2.0
 
 
-def test_numbers_stand_before_words() -> None:
+def test_numbers_stand_before_words():
     assert sorted(["b", 16, 2.5, "a", None], key=sort_key) == [2.5, 16, None, "a", "b"]
 
 
 @pytest.mark.parametrize(("count", "alpha"), [(5, 0.025), (8, 0.025 / 15), (16, 0.0025)])
 @pytest.mark.parametrize("both_sides", [False, True])
-def test_what_can_be_seen_is_seen_in_four_of_five_studies(
-    count: int, alpha: float, both_sides: bool
-) -> None:
+def test_what_can_be_seen_is_seen_in_four_of_five_studies(count, alpha, both_sides):
     """The very tests that decide, on studies whose effect, or margin, is that of the formula."""
     spread = scipy.stats.norm.ppf(0.75)  # any number
     values = np.random.default_rng(1).normal(0, spread, (40_000, count))
@@ -222,6 +218,63 @@ def test_what_can_be_seen_is_seen_in_four_of_five_studies(
     assert 0.79 < seen.mean() < (0.83 if both_sides else 0.81)
 
 
-def test_without_a_spread_nothing_can_be_said() -> None:
+def test_without_a_spread_nothing_can_be_said():
     assert detectable(student_interval([0.5, 0.5]), 2, 0.025) is None
     assert detectable(student_interval([0.5]), 1, 0.025) is None
+
+
+NUMBERS = st.integers(-3, 3) | st.floats(-1e6, 1e6)
+POINTS = st.lists(st.tuples(NUMBERS, NUMBERS, st.integers(1, 4)), min_size=2, max_size=30)
+
+
+@settings(max_examples=40, deadline=None)
+@given(POINTS)
+def test_the_estimate_is_scipys_with_ties_and_clusters(points):
+    x, y, seeds = zip(*points, strict=True)
+    found = rank_correlation(x, y, seeds)
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        assert math.isnan(found.estimate)
+        assert not found.bounded
+    else:
+        assert found.estimate == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
+        assert not found.bounded or -1 <= found.low <= found.high <= 1
+
+
+def test_the_interval_resamples_whole_seeds():
+    noise = random.Random(7)
+    seeds = [seed for seed in (1, 2, 3, 4) for _ in range(6)]
+    x = [noise.randrange(8) + seed for seed in seeds]
+    y = [noise.randrange(4) + one for one in x]
+    found = rank_correlation(x, y, seeds)
+    slow = []
+    for chosen in product((1, 2, 3, 4), repeat=4):
+        places = [i for cluster in chosen for i, seed in enumerate(seeds) if seed == cluster]
+        slow.append(spearmanr([x[i] for i in places], [y[i] for i in places]).statistic)
+    slow.sort()
+    assert (found.low, found.high) == pytest.approx((slow[6], slow[-7]))  # 256 · 0.025 = 6.4
+    assert found.method == "cluster bootstrap 0.95"
+    pairs = sorted(zip(seeds, x, y, strict=True), key=lambda pair: pair[1:])
+    seeds, x, y = zip(*pairs, strict=True)
+    assert rank_correlation(x, y, seeds) == found
+
+
+def test_exact_agreement_is_exactly_one():
+    x = [0.1, 0.2, 0.3, 5.0, 7.0]
+    assert rank_correlation(x, [one**3 for one in x], "abcde").estimate == 1.0
+    assert rank_correlation(x, [-one for one in x], "abcde").estimate == -1.0
+
+
+def test_one_seed_has_no_interval_and_constants_have_no_correlation():
+    assert rank_correlation([1, 2, 3], [1, 3, 2], [5, 5, 5]).method == "n = 1: no interval"
+    assert rank_correlation([1, 1], [1, 2], [1, 2]).method == "constant: no correlation"
+    # Half of the resamples of two seeds with a point each are one point twice.
+    assert rank_correlation([1, 2], [1, 2], [1, 2]).method == "too often undefined: no interval"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "seeds"),
+    [([], [], []), ([1], [1, 2], [1]), ([1, 2], [1, 2], [1]), ([math.nan, 1], [1, 2], [1, 2])],
+)
+def test_impossible_arguments_are_refused(x, y, seeds):
+    with pytest.raises(ConfigError):
+        rank_correlation(x, y, seeds)

@@ -4,14 +4,13 @@ import base64
 import gzip
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
 from pernn.lab.experiments import PLANNED, EveryTrial, experiment_names, find_experiment
-from pernn.lab.reports import Labels, Report, draw_curves, write_study
+from pernn.lab.reports import Report, draw_curves, write_study
 from pernn.lab.trials import Trial
 from reports.test_page import CLAIMS, HOSTILE, Reader
 from reports.trials import curves, experiment, planned, trials
@@ -23,15 +22,15 @@ RIGHT_TO_LEFT = "\u202egnp.exe"
 class Page(Reader):
     """Also tells scripts from words, and reads the scorecard."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.scripts: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         if tag not in ("link", "input"):
             super().handle_starttag(tag, attrs)
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         kept = self.scripts if self.open and self.open[-1] == "script" else self.words
         kept.append(data)
 
@@ -39,7 +38,7 @@ class Page(Reader):
 MADE_BY = {"packages": {"pernn": "0.1.0"}, "commit": "abcdef"}
 
 
-def chapter(**changes: Any) -> Report:
+def chapter(**changes):
     about = {
         "experiment": experiment(claims=CLAIMS),
         "scale": "demo",
@@ -53,13 +52,13 @@ def chapter(**changes: Any) -> Report:
     return Report(**{**about, **changes})
 
 
-def unpack(path: Path) -> list[str]:
+def unpack(path):
     """Return the chapters that the page keeps packed."""
     packed = re.findall(r'<script type="text/plain">(.*?)</script>', path.read_text())
     return [gzip.decompress(base64.b64decode(one)).decode() for one in packed]
 
 
-def read(path: Path) -> Page:
+def read(path):
     page = Page()
     page.feed(path.read_text())
     page.close()
@@ -68,12 +67,12 @@ def read(path: Path) -> Page:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(tmp_path_factory):
     """One sweep's page."""
     return write_study([chapter()], tmp_path_factory.mktemp("study") / "study.html")
 
 
-def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
+def test_every_claim_stands_on_the_scorecard(study):
     text = study.read_text()
     lines = re.findall(r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', text)
     others = [name for name in experiment_names() if name != "vocabulary_size"]
@@ -93,14 +92,14 @@ def test_every_claim_stands_on_the_scorecard(study: Path) -> None:
     assert "no finished trials" in words
 
 
-def _rows(page: Path, table: int) -> list[tuple[str, str]]:
+def _rows(page, table):
     found = re.findall(r"<table[^>]*claims.*?</table>", page.read_text(), re.DOTALL)
     return re.findall(
         r'<tr id="[^"]*" data-verdict="([^"]*)" data-experiment="([^"]*)">', found[table]
     )
 
 
-def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path) -> None:
+def test_a_claim_counts_once_by_its_planned_sweep(tmp_path):
     """Of one experiment: the demo, its whole grid at `small`, and a cell with other widths."""
     few = [one for one in trials() if one["core.kind"] == "lstm"]
     asked = [spec for spec in planned() if spec.core.kind == "lstm"]
@@ -131,7 +130,7 @@ def test_a_claim_counts_once_by_its_planned_sweep(tmp_path: Path) -> None:
     assert sum(numbers) == every - own + whole
 
 
-def test_claims_on_the_same_numbers_count_once(tmp_path: Path) -> None:
+def test_claims_on_the_same_numbers_count_once(tmp_path):
     first = CLAIMS[0]
     opposite = replace(first, name="again", predicate=replace(first.predicate, sign=-1))
     about = experiment(claims=(first, opposite))
@@ -143,7 +142,7 @@ def test_claims_on_the_same_numbers_count_once(tmp_path: Path) -> None:
     assert "contradicted" not in counts
 
 
-def test_equal_shares_of_other_trials_count_each(tmp_path: Path) -> None:
+def test_equal_shares_of_other_trials_count_each(tmp_path):
     claims = [
         replace(
             CLAIMS[0],
@@ -168,7 +167,7 @@ def test_equal_shares_of_other_trials_count_each(tmp_path: Path) -> None:
     assert "same numbers" not in counts
 
 
-def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path: Path) -> None:
+def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path):
     own = experiment(name="own", claims=())
     best = experiment(name="tuned_vocabulary_size", claims=())
     chapters = [chapter(), chapter(experiment=best), chapter(experiment=own)]
@@ -183,7 +182,7 @@ def test_chapters_after_the_first_are_packed_and_own_ones_are_first(tmp_path: Pa
     assert path.read_text().count("<svg") == 1
 
 
-def test_every_claim_has_a_link_of_its_own(study: Path) -> None:
+def test_every_claim_has_a_link_of_its_own(study):
     text = study.read_text()
     ids = re.findall(r'<tr id="([^"]*)"', text)
     assert len(ids) == len(set(ids)) > 100
@@ -191,7 +190,7 @@ def test_every_claim_has_a_link_of_its_own(study: Path) -> None:
     assert f"claim-vocabulary_size-{CLAIMS[0].name}" in ids
 
 
-def test_marks_tell_their_values_and_trials_their_names(study: Path) -> None:
+def test_marks_tell_their_values_and_trials_their_names(study):
     text = study.read_text()
     one = trials()[0]
     name = "Vocabulary size K: 4, seed 111"
@@ -204,7 +203,7 @@ def test_marks_tell_their_values_and_trials_their_names(study: Path) -> None:
     assert colours == {"#d55e00", "#0072b2"}
 
 
-def test_nothing_is_loaded_from_outside(study: Path) -> None:
+def test_nothing_is_loaded_from_outside(study):
     text, page = study.read_text(), read(study)
     assert not {"iframe", "img", "object"} & set(page.tags)
     assert all(link.startswith("#") for link in page.links)
@@ -213,7 +212,7 @@ def test_nothing_is_loaded_from_outside(study: Path) -> None:
     assert len(page.scripts) == 1
 
 
-def test_hostile_names_are_text(tmp_path: Path) -> None:
+def test_hostile_names_are_text(tmp_path):
     names = (HOSTILE, LONG, RIGHT_TO_LEFT)
     records = [
         {**one, "core.kind": names[place % 3], "run": f"{HOSTILE}{place}"}
@@ -232,28 +231,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert text.count("<script") == 1
 
 
-def test_equal_records_are_equal_bytes(study: Path, tmp_path: Path) -> None:
-    again = write_study([chapter()], tmp_path / "again.html")
-    assert again.read_bytes() == study.read_bytes()
-
-
-def test_curves_are_drawn() -> None:
-    records = trials(("gru",), (4, 8, 16, 32), (111, 222))
-
-    def lines(run: str) -> list[dict[str, Any]]:
-        return [
-            {"update": u, "kind": kind, "loss": 1 / u, "token_accuracy": 0.5}
-            for u in range(10, 2010, 10)
-            for kind in (["train", "test"] if u % 100 == 0 else ["train"])
-        ]
-
-    found = draw_curves(experiment(), curves(records, lines), "demo", ("svg",))
-    assert found.contents.keys() == {"learning_curves.svg"}
-    assert "scale demo" in found.footer
-    assert "n = 2 seeds" in found.footer
-
-
-def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
+def _drawn(monkeypatch, rows):
     """Return the figure of the curves before it becomes a file."""
     figures: list[Any] = []
     monkeypatch.setattr(
@@ -263,11 +241,11 @@ def _drawn(monkeypatch: pytest.MonkeyPatch, rows: Any) -> Any:
     return figures[0]
 
 
-def test_steep_training_losses_fall_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steep_training_losses_fall_without_a_jump(monkeypatch):
     """A test's line has the mean loss since the test before: far above a steep curve."""
     records = trials(("gru",), (4,))
 
-    def lines(run: str) -> list[dict[str, Any]]:
+    def lines(run):
         return [
             {"update": u, "kind": kind, "loss": loss, "token_accuracy": 1 - loss}
             | ({"train_loss": 0.8} if kind == "test" else {})
@@ -285,7 +263,7 @@ def test_steep_training_losses_fall_without_a_jump(monkeypatch: pytest.MonkeyPat
     assert list(accuracy.lines[0].get_xdata()) == [50, 100, 150, 200]
 
 
-def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch):
     """Cores with vocabularies of their own, more than can be drawn: the extremes of each."""
     records = [
         one
@@ -318,9 +296,7 @@ def test_curves_have_no_empty_panels_and_fit_a_screen(monkeypatch: pytest.Monkey
     )
 
 
-def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(monkeypatch):
     records = trials(("gru",), (4,), tuple(range(40)))
     lines = {
         one["run"]: [
@@ -337,24 +313,8 @@ def test_of_many_trials_some_are_drawn_and_the_mean_is_of_all(
     means = sorted(line.get_ydata()[0] for line in axes.lines if line.get_linewidth() > 1)
     # Vanilla and encoded trials are in turn.
     assert means == pytest.approx([39.0, 40.0])
-    said = "(thin lines: 32 trials of each)"
-    assert draw_curves(experiment(), rows, "demo", ()).caption.endswith(said)
-
-
-def test_curves_tell_banks_of_oscillators_apart() -> None:
-    """A grid about what only encoded networks have: two trials of a seed are no rivals."""
-    records = [
-        record | ({"encoding.frequencies": bank} if bank else {})
-        for record in trials(("gru",), (4,), (111,))
-        for bank in (("[1.0]", "[0.1]") if record["encoding.kind"] == "sinusoidal" else ("",))
-    ]
-    about = experiment()
-    about = replace(about, figure=replace(about.figure, rows="encoding.frequencies"))
-    records = [{**record, "run": str(place)} for place, record in enumerate(records)]
-    found = curves(records, lambda run: [{"update": 5, "kind": "test"}])
-    assert draw_curves(about, found, "demo", ()).inlined
-
-
-def test_the_label_of_a_missing_name_is_its_own() -> None:
-    assert Labels({})("core.kind") == "Core"
-    assert Labels({"core.kind": "Kern"})("core.kind") == "Kern"
+    drawn = draw_curves(experiment(), rows, "demo", ("svg",))
+    assert drawn.caption.endswith("(thin lines: 32 trials of each)")
+    assert drawn.contents.keys() == {"learning_curves.svg"}
+    assert "scale demo" in drawn.footer
+    assert "n = 40 seeds" in drawn.footer

@@ -3,31 +3,18 @@
 import csv
 import io
 import json
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer import Typer
-from typer.testing import CliRunner
+from pyarrow import parquet
 
 from pernn.errors import ConfigError, CorruptError
-from pernn.lab.cli.results import export
-from pernn.lab.experiments import (
-    AtLeast,
-    AtMost,
-    Claim,
-    Contrast,
-    Differs,
-    FigureLayout,
-    Place,
-    Predicate,
-)
+from pernn.lab.experiments import AtLeast, Claim, Contrast, Differs, Place
 from pernn.lab.reports import export_records, judge, report, write_report
-from pernn.lab.store import RunDirectory, Sweep, save_sweep
-from pernn.lab.store.files import checksum
 from pernn.lab.trials import unroll
+from reports.test_drawn import GRID
 from reports.trials import ENCODING, by_condition, by_length, experiment, planned, trial, trials
 
 VALUES = st.none() | st.integers(-9, 9) | st.floats(0, 1) | st.sampled_from(["a", "b"])
@@ -35,14 +22,14 @@ NAMES = st.sampled_from(["position", "token_accuracy", "q50", "target"])
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
+def tables(draw):
     length = draw(st.integers(0, 4))
     column = st.lists(VALUES, min_size=length, max_size=length)
     return draw(st.dictionaries(NAMES, column, max_size=3))
 
 
 @given(st.lists(tables(), max_size=3))
-def test_rows_are_laid_over_their_trial(found: list[dict[str, list[Any]]]) -> None:
+def test_rows_are_laid_over_their_trial(found):
     records = [
         trial(run=str(n), seed=n, token_accuracy=0.5, loss=1.0, tables={"t": table})
         for n, table in enumerate(found)
@@ -59,27 +46,27 @@ def test_rows_are_laid_over_their_trial(found: list[dict[str, list[Any]]]) -> No
     assert rows == expected
 
 
-def test_no_table_leaves_the_trials_alone() -> None:
+def test_no_table_leaves_the_trials_alone():
     records = by_length()
     assert all(one is other for one, other in zip(unroll(records, None), records, strict=True))
 
 
-def test_a_trial_without_the_table_contributes_nothing() -> None:
+def test_a_trial_without_the_table_contributes_nothing():
     assert unroll([*trials(), *by_length()], "by_length") == unroll(by_length(), "by_length")
     assert unroll(trials(), "by_length") == []
 
 
 @pytest.mark.parametrize("name", ["seed", "run", "kind", "task.length", "preset"])
-def test_a_column_named_like_a_setting_is_refused(name: str) -> None:
+def test_a_column_named_like_a_setting_is_refused(name):
     with pytest.raises(CorruptError, match=rf"run 7: table 't': column '{name}'"):
         unroll([trial(run=7, seed=1, tables={"t": {name: [1]}})], "t")
 
 
-def claim(predicate: Predicate, table: str | None = None) -> Claim:
+def claim(predicate, table=None):
     return Claim("name", "statement", Place("v3", "Fig. 3"), predicate, table)
 
 
-def test_claims_are_about_rows() -> None:
+def test_claims_are_about_rows():
     records = by_condition()
     rare = Contrast("disturbants", treated="rare", baseline="frequent")
     where = {"target": "rare", "encoding.kind": "none", "core.kind": "gru"}
@@ -98,7 +85,7 @@ def test_claims_are_about_rows() -> None:
     assert judge(claim(harms, "by_position"), []).verdict == "not run"
 
 
-def test_rows_that_compete_are_told_apart() -> None:
+def test_rows_that_compete_are_told_apart():
     where = {"target": "rare", "core.kind": "gru"}
     vague = Differs("token_accuracy", where, ENCODING, "position")
     with pytest.raises(ConfigError, match=r"they differ in disturbants$"):
@@ -110,7 +97,7 @@ def test_rows_that_compete_are_told_apart() -> None:
         judge(claim(vague_too, "by_position"), by_condition())
 
 
-def longer(gain: float) -> list[dict[str, Any]]:
+def longer(gain):
     return [
         trial(seed=seed, training__iterations=n, k=4, m=0.5 + gain * (n > 300_000) + seed / 1e3)
         for seed in (1, 2, 3, 4, 5)
@@ -118,7 +105,7 @@ def longer(gain: float) -> list[dict[str, Any]]:
     ]
 
 
-def test_conditions_may_be_numbers_or_absent() -> None:
+def test_conditions_may_be_numbers_or_absent():
     more = Differs("m", {}, Contrast("training.iterations", 600_000, 300_000), "k")
     found = judge(claim(more), longer(0.1))
     assert found.verdict == "supported"
@@ -131,40 +118,10 @@ def test_conditions_may_be_numbers_or_absent() -> None:
     assert judge(claim(alone), [*longer(0)[::2], *pretrained]).verdict == "contradicted"
 
 
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ([1.0, 1.2, 1.1, 0.9, 1.0], "supported"),
-        ([3.0, 3.5, 3.1, 3.2, 3.4], "contradicted"),
-        ([1.0, 3.0, 2.0, 1.0, 3.0], "inconclusive"),
-        ([2.0] * 5, "supported"),
-        ([1.0], "too few seeds"),
-        ([], "not run"),
-    ],
-)
-def test_at_most(values: list[float], verdict: str) -> None:
-    records = [
-        trial(seed=seed, k=k, m=value - 0.5 * (k == 8))
-        for seed, value in enumerate(values)
-        for k in (4, 8)
-    ]
-    found = judge(claim(AtMost("m", {}, "k", (4, 8), 2.0, "ours")), records)
-    assert found.verdict == verdict
-    assert found.quantity == "m" if verdict == "not run" else "m at k = 4"
+LAYOUT = replace(GRID, metrics=("token_accuracy",))
 
 
-LAYOUT = FigureLayout(
-    x="position",
-    panels=("target", "disturbants"),
-    lines="encoding.kind",
-    rows="core.kind",
-    metrics=("token_accuracy",),
-    table="by_position",
-    form="bands",
-)
-
-
-def test_the_report_is_of_rows(tmp_path: Path) -> None:
+def test_the_report_is_of_rows(tmp_path):
     records = [
         {**one, "preset": "as-written"} if one["seed"] == 111 else one for one in by_condition()
     ]
@@ -197,9 +154,7 @@ def test_the_report_is_of_rows(tmp_path: Path) -> None:
     assert page.count("mixed presets: as-run, as-written") >= 2
 
 
-def test_of_too_many_trials_a_page_lists_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_many_trials_a_page_lists_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MAX_LISTED", 7)
     records = by_condition()
     write_report(
@@ -213,20 +168,22 @@ def test_of_too_many_trials_a_page_lists_the_first(
     assert page.count("<td><code>") == 7
 
 
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_exports_leave_tables_out_or_unroll_them(form: str, tmp_path: Path) -> None:
-    path = tmp_path / f"records.{form}"
+READ = {
+    "csv": lambda path: [*csv.DictReader(io.StringIO(path.read_text()))],
+    "json": lambda path: json.loads(path.read_text()),
+    "parquet": lambda path: parquet.read_table(path).to_pylist(),
+}
 
-    def read() -> list[dict[str, Any]]:
-        text = path.read_text()
-        return json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
 
+@pytest.mark.parametrize("form", READ)
+def test_exports_leave_tables_out_or_unroll_them(form, tmp_path):
+    path, read = tmp_path / f"records.{form}", READ[form]
     records = by_length()
     assert export_records(records, path) == len(records)
-    assert len(read()) == len(records)
-    assert "tables" not in read()[0]
+    assert len(read(path)) == len(records)
+    assert "tables" not in read(path)[0]
     assert export_records(records, path, "by_length") == 20 * len(records)
-    rows = read()
+    rows = read(path)
     assert [int(row["length"]) for row in rows[:3]] == [5, 6, 7]
     assert {row["encoding.kind"] for row in rows} == {"none", "sinusoidal"}
     with pytest.raises(ConfigError, match=r"did you mean 'by_length'\?.*known: by_length"):
@@ -234,7 +191,7 @@ def test_exports_leave_tables_out_or_unroll_them(form: str, tmp_path: Path) -> N
     assert export_records([], path, "by_length") == 0
 
 
-def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) -> None:
+def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path):
     texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", ""]
     records = [{"text": text, "number": -0.5, "=name": -3, "none": None} for text in texts]
     export_records(records, tmp_path / "a.csv")
@@ -242,39 +199,3 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(tmp_path: Path) 
     assert rows[0] == ["text", "number", "'=name", "none"]
     defused = ["'" + text.replace("\r", "\n") for text in texts[:6]] + texts[6:]
     assert rows[1:] == [[text, "-0.5", "-3", ""] for text in defused]
-
-
-def test_the_command_writes_rows_of_a_table(tmp_path: Path) -> None:
-    runs = [checksum({"seed": number})[:16] for number in range(3)]
-    for number, name in enumerate(runs[:2]):
-        run = RunDirectory(tmp_path, name)
-        with run.locked():
-            run.write_spec({"seed": number})
-            table = {"length": [1, 2], "token_accuracy": [0.5, 0.25]}
-            result = {"fingerprint": name, "metrics": {"loss": 1.0}, "num_parameters": 7}
-            run.write_result({**result, "tables": {"by_length": table}})
-    save_sweep(tmp_path, Sweep("made-demo", "made", "demo", {}, runs))
-
-    app = Typer()
-    app.command()(export)
-
-    def run_export(*words: str) -> Any:
-        arguments = ["made-demo", "-r", str(tmp_path), "-o", str(tmp_path / "rows.csv"), *words]
-        return CliRunner().invoke(app, arguments)
-
-    assert run_export("--table", "by_length").output.startswith(
-        "4 rows of 2 of 3 trials written to "
-    )
-    assert (tmp_path / "rows.csv").read_text() == (
-        "run,seed,num_parameters,loss,length,token_accuracy\n"
-        f"{runs[0]},0,7,1.0,1,0.5\n{runs[0]},0,7,1.0,2,0.25\n"
-        f"{runs[1]},1,7,1.0,1,0.5\n{runs[1]},1,7,1.0,2,0.25\n"
-    )
-    assert run_export().output.startswith("2 of 3 trials written to ")
-    assert isinstance(run_export("--table", "by_position").exception, ConfigError)
-    (tmp_path / "runs" / runs[0] / "result.json").write_text("{}")
-    assert f"pernn: left out: {tmp_path}" in run_export().stderr
-    assert (
-        (tmp_path / "rows.csv").read_text().startswith(f"run,seed,num_parameters,loss\n{runs[1]}")
-    )
-    assert "--table by_length" in run_export("--help").output

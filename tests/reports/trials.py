@@ -1,7 +1,6 @@
 """Plausible finished trials, made up."""
 
 import random
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,16 +14,12 @@ CLASSES = ("frequent", "rare")
 VARIED = ("task.vocab_size", "core.kind", "encoding.kind", "seed")
 
 
-def trial(**columns: Any) -> dict[str, Any]:
+def trial(**columns):
     """One record; dots in column names are written as two underscores."""
     return {name.replace("__", "."): value for name, value in columns.items()}
 
 
-def trials(
-    cores: tuple[str, ...] = ("gru", "lstm"),
-    vocab_sizes: tuple[int, ...] = (4, 8, 16, 32),
-    seeds: tuple[int, ...] = SEEDS,
-) -> list[dict[str, Any]]:
+def trials(cores=("gru", "lstm"), vocab_sizes=(4, 8, 16, 32), seeds=SEEDS):
     """A grid in which the encoding helps, more so for large vocabularies."""
     noise = random.Random(1)
     records = []
@@ -56,14 +51,14 @@ def trials(
 
 
 @cache
-def planned() -> tuple[RunSpec, ...]:
+def planned():
     """The 80 specs of `trials()`."""
     return tuple(
         RunSpec().override({column: record[column] for column in VARIED}) for record in trials()
     )
 
 
-def experiment(**changes: Any) -> Experiment:
+def experiment(**changes):
     """A question with a figure like the paper's first, and no claims."""
     values: dict[str, Any] = {
         "name": "vocabulary_size",
@@ -90,7 +85,7 @@ def experiment(**changes: Any) -> Experiment:
     return Experiment(**{**values, **changes})
 
 
-def by_length(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
+def by_length(seeds=SEEDS):
     """Trials whose accuracy falls with the length."""
     noise = random.Random(2)
     lengths = list(range(5, 25))
@@ -103,7 +98,7 @@ def by_length(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
     return records
 
 
-def by_condition(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
+def by_condition(seeds=SEEDS):
     """Trials that are harmed by rare disturbants, whose networks differ in size by seed."""
     noise = random.Random(3)
     records = trials(("gru", "lstm"), (32,), seeds)
@@ -130,7 +125,7 @@ def by_condition(seeds: tuple[int, ...] = SEEDS) -> list[dict[str, Any]]:
 CONDITIONS = ("Frequent among Rare", "Rare among Frequent")
 
 
-def stability(seeds: tuple[int, ...] = SEEDS, shift: float = 0.0) -> list[dict[str, Any]]:
+def stability(seeds=SEEDS, shift=0.0):
     """Trials whose similarity grows with updates and with the position."""
     noise = random.Random(5)
     records = trials(("gru", "lstm"), (32,), seeds)
@@ -151,9 +146,7 @@ def stability(seeds: tuple[int, ...] = SEEDS, shift: float = 0.0) -> list[dict[s
     return records
 
 
-def curves(
-    records: list[dict[str, Any]], lines: Callable[[str], list[dict[str, Any]]]
-) -> list[Trial]:
+def curves(records, lines):
     """The same trials with lines of metrics."""
     found = []
     for record in records:

@@ -11,21 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pernn.errors import ConfigError, MachineError
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
 from pernn.lab.runners.worker import Child, Events
-from pernn.lab.runs import RunSpec, execute
+from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, read_status
+from tiny import tiny
 
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
-        "core": {"kind": "elman", "hidden_size": 8},
-        "encoding": {"kind": "none"},
-        "embedding_size": 8,
-        "training": {"iterations": 30, "batch_size": 4, "checkpoint_interval": 10},
-    }
-)
+SPEC = tiny("reverse_ordering", "elman", training={"iterations": 30, "checkpoint_interval": 10})
 SPECS = [SPEC.override({"seed": seed}) for seed in range(4)]
 LONG = SPEC.override({"training.iterations": 1_000_000, "training.checkpoint_interval": 20})
 
@@ -33,30 +25,18 @@ LONG = SPEC.override({"training.iterations": 1_000_000, "training.checkpoint_int
 class Ear(list[TrialEvent]):
     """Remembers what it hears."""
 
-    def __call__(self, event: TrialEvent) -> None:
+    def __call__(self, event):
         self.append(event)
 
-    def ends(self) -> dict[str, str]:
+    def ends(self):
         return {e.run: e.state for e in self if e.is_end}
 
 
-class Both(Ear):
-    """Remembers what it hears, and tells it on."""
-
-    def __init__(self, on_event) -> None:
-        super().__init__()
-        self.on_event = on_event
-
-    def __call__(self, event: TrialEvent) -> None:
-        self.append(event)
-        self.on_event(event)
-
-
-def results(root: Path, specs: list[RunSpec]) -> list[bytes]:
+def results(root, specs):
     return [(root / "runs" / s.fingerprint() / "result.json").read_bytes() for s in specs]
 
 
-def wait_for_checkpoint(root: Path, spec: RunSpec, after: int = 0) -> None:
+def wait_for_checkpoint(root, spec, after=0):
     directory = RunDirectory(root, spec.fingerprint())
     deadline = time.monotonic() + 240
     while not any(update > after for update in directory.checkpoints.updates()):
@@ -65,7 +45,7 @@ def wait_for_checkpoint(root: Path, spec: RunSpec, after: int = 0) -> None:
 
 
 @pytest.fixture(scope="module")
-def inline(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+def inline(tmp_path_factory):
     root = tmp_path_factory.mktemp("inline")
     ear = Ear()
     runner = InlineRunner(device="cpu")
@@ -75,12 +55,10 @@ def inline(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     return results(root, SPECS)
 
 
-def test_what_nobody_foresaw_ends_one_trial_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_nobody_foresaw_ends_one_trial_only(tmp_path, monkeypatch, capfd):
     from pernn.lab import runs
 
-    def broken(spec: RunSpec, *words: object, **more: object) -> object:
+    def broken(spec, *words, **more):
         if spec.seed == 1:
             raise RuntimeError("a part of another package\nis broken")
         return execute(spec, *words, **more)
@@ -97,24 +75,16 @@ def test_what_nobody_foresaw_ends_one_trial_only(
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_a_missing_device_is_said_before_the_start(tmp_path: Path) -> None:
-    ear = Ear()
-    with pytest.raises(MachineError, match="no device 'cuda:99'"):
-        LocalRunner(device="cuda:99").run(SPECS, tmp_path / "results", ear)
-    assert not ear
-    assert not (tmp_path / "results").exists()
-
-
 @pytest.mark.parametrize("runner", [InlineRunner(device="cpu"), LocalRunner(device="cpu")])
 def test_a_failed_trial_does_not_end_the_others_and_that_of_another_process_is_tried_again(
-    tmp_path: Path, inline: list[bytes], runner: Runner
-) -> None:
+    tmp_path, inline, runner
+):
     ear, bad = Ear(), SPEC.override({"training.precision": "tf32"})
     busy, *others = (spec.fingerprint() for spec in SPECS)
     with ExitStack() as stack:
         stack.enter_context(RunDirectory(tmp_path, busy).locked())
 
-        def on_event(event: TrialEvent) -> None:
+        def on_event(event):
             ear(event)
             if [e.run for e in ear if e.state == "finished"] == others:
                 stack.close()
@@ -126,18 +96,6 @@ def test_a_failed_trial_does_not_end_the_others_and_that_of_another_process_is_t
     assert "tf32 needs a CUDA device" in next(e.message for e in ear if e.state == "failed")
     assert ends == {spec.fingerprint(): "finished" for spec in SPECS}
     assert results(tmp_path, SPECS) == inline
-
-
-# A small guard of the slow one: tests/runners/test_schedule.py, of the schedule that counts.
-@pytest.mark.parametrize(
-    "runner", [InlineRunner, pytest.param(LocalRunner, marks=pytest.mark.slow)]
-)
-def test_a_number_of_trials_is_enough(tmp_path: Path, runner: type[LocalRunner]) -> None:
-    ear = Ear()
-    limits = Limits(trials=2)
-    runner(device="cpu", limits=limits).run(SPECS, tmp_path, ear)
-    assert ear.ends() == {spec.fingerprint(): "finished" for spec in SPECS[:2]}
-    assert limits.reason == "--max-trials 2 reached"
 
 
 STAND_IN = """
@@ -161,9 +119,7 @@ devices.limit_gpu_memory = lambda name, share: tell(f"{{share:g}} of {{name}}, o
 """A `sitecustomize.py`: two GPUs of a machine that has none, each the CPU under another name."""
 
 
-def test_workers_share_the_gpus_of_their_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_share_the_gpus_of_their_machine(tmp_path, monkeypatch):
     """Three workers on two GPUs: two take half of the first one each, one all of the second."""
     told = tmp_path / "told"
     told.mkdir()
@@ -176,13 +132,11 @@ def test_workers_share_the_gpus_of_their_machine(
     assert found == [*["0.5 of cuda:0, on cuda:0"] * 2, "cuda:1"]
 
 
-def test_a_new_worker_takes_the_gpu_of_the_dead_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_worker_takes_the_gpu_of_the_dead_one(tmp_path, monkeypatch):
     orders = []
     monkeypatch.setattr(Child, "send", lambda self, content: orders.append(content))
 
-    def drive(pool, schedule) -> None:
+    def drive(pool, schedule):
         for spec in SPECS[:2]:
             schedule.running[spec.fingerprint()] = spec
             pool.start(spec, {})
@@ -198,7 +152,7 @@ def test_a_new_worker_takes_the_gpu_of_the_dead_one(
     assert "GPU" not in LocalRunner(jobs=2).describe()
 
 
-def test_a_closed_child_leaves_no_thread_behind() -> None:
+def test_a_closed_child_leaves_no_thread_behind():
     before = threading.enumerate()
     process = subprocess.Popen(
         [sys.executable, "-c", "print('{}\\n' * 20_000)"],
@@ -211,7 +165,7 @@ def test_a_closed_child_leaves_no_thread_behind() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, asked: bool) -> None:
+def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path, asked):
     ear = Ear()
     directory = RunDirectory(tmp_path, LONG.fingerprint())
     begun = time.monotonic()
@@ -228,10 +182,10 @@ def test_at_a_limit_the_running_trial_is_checkpointed_and_left(tmp_path: Path, a
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_signals_checkpoint_and_leave(tmp_path: Path, number: signal.Signals) -> None:
+def test_signals_checkpoint_and_leave(tmp_path, number):
     ear = Ear()
 
-    def on_event(event: TrialEvent) -> None:
+    def on_event(event):
         ear(event)
         if event.update == 7:
             os.kill(os.getpid(), number)
@@ -242,7 +196,7 @@ def test_signals_checkpoint_and_leave(tmp_path: Path, number: signal.Signals) ->
     assert RunDirectory(tmp_path, LONG.fingerprint()).checkpoints.updates() == [7]
 
 
-def workers_of(process: int) -> list[int]:
+def workers_of(process):
     found = subprocess.run(
         ["pgrep", "--parent", str(process), "--full", "pernn.lab.runners.worker"],
         capture_output=True,
@@ -263,7 +217,7 @@ LocalRunner(jobs=2, device="cpu").run(specs, Path(sys.argv[1]), lambda event: No
 
 
 @pytest.fixture
-def driver(tmp_path: Path):
+def driver(tmp_path):
     """A driver in a process of its own, over one endless trial."""
     import json
 
@@ -281,15 +235,13 @@ def driver(tmp_path: Path):
     process.stderr.close()
 
 
-def test_a_killed_worker_is_replaced_until_it_dies_too_often(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path, monkeypatch):
     # The number itself is tested with the schedule; a worker takes seconds to start.
     monkeypatch.setattr("pernn.lab.runners.schedule.MAX_DEATHS", 2)
     ear = Ear()
     killed: list[int] = []
 
-    def on_event(event: TrialEvent) -> None:
+    def on_event(event):
         ear(event)
         if event.update == 0 and not event.is_end:
             # The journal's line is written before the first update of a life.
@@ -311,26 +263,7 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(
     assert events == ["started", "resumed", "failed"]
 
 
-@pytest.mark.slow
-def test_a_stopped_worker_and_one_that_is_sent_away_are_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERNN_LEASE_SECONDS", "3")
-    spec = LONG.override({"training.iterations": 2000})
-    sent = iter([signal.SIGSTOP, signal.SIGUSR1])
-
-    def on_event(event: TrialEvent) -> None:
-        if event.update and not event.is_end and (number := next(sent, None)):
-            (worker,) = workers_of(os.getpid())
-            os.kill(worker, number)
-
-    LocalRunner(device="cpu").run([spec], tmp_path, ear := Both(on_event))
-    assert ear.ends() == {spec.fingerprint(): "finished"}
-    events = [line["event"] for line in RunDirectory(tmp_path, spec.fingerprint()).read_journal()]
-    assert events == ["started", "resumed", "stopped", "resumed", "finished"]
-
-
-def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None:
+def test_a_killed_driver_takes_its_workers_along(tmp_path, driver):
     root = tmp_path / "results"
     wait_for_checkpoint(root, LONG)
     driver.kill()
@@ -341,25 +274,23 @@ def test_a_killed_driver_takes_its_workers_along(tmp_path: Path, driver) -> None
         time.sleep(0.05)
 
 
-# Small guards: test_signals_checkpoint_and_leave, in one process; test_same_records.py, of an
-# interrupt while workers run; and test_ctrl_c_loses_nothing of tests/cli/test_cli.py.
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_to_the_driver_checkpoints_and_leaves(
-    tmp_path: Path, driver, number: signal.Signals
-) -> None:
-    root = tmp_path / "results"
-    wait_for_checkpoint(root, LONG)
-    driver.send_signal(number)
-    assert driver.wait(timeout=240) != 0
-    assert "KeyboardInterrupt" in driver.stderr.read()
-    directory = RunDirectory(root, LONG.fingerprint())
-    last = directory.read_journal()[-1]
-    assert last["event"] == "stopped"
-    assert directory.checkpoints.updates()[-1] == last["update"]
+PART = """
+from typing import Literal
+
+from pernn.lab.encodings import NoneConfig
 
 
-@pytest.mark.parametrize("values", [{"jobs": 0}, {"threads": 0}])
-def test_no_processes_or_threads_is_refused(values: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match="expected at least 1"):
-        LocalRunner(**values)
+class OwnConfig(NoneConfig):
+    kind: Literal["own"] = "own"
+"""
+
+
+def test_a_worker_takes_modules_of_the_users_folder_last(tmp_path, monkeypatch):
+    (tmp_path / "random.py").write_text("raise SystemExit('the wrong module')")
+    (tmp_path / "part_beside_random.py").write_text(PART)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = SPEC.override({"encoding": "part_beside_random:OwnConfig"})
+    ear = Ear()
+    LocalRunner(jobs=1, device="cpu").run([spec], Path("results"), ear)
+    assert ear.ends() == {spec.fingerprint(): "finished"}, ear

@@ -1,15 +1,11 @@
 """The next trial: finished and held ones are passed over without waiting, dead workers counted."""
 
 import time
-from collections.abc import Mapping
-from pathlib import Path
-
-import pytest
 
 from pernn.lab.runners import Limits
 from pernn.lab.runners.runner import run_trial
 from pernn.lab.runners.schedule import MAX_DEATHS, Schedule, drive
-from pernn.lab.runs import RunSpec, execute
+from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory, lease, read_status
 from runners.test_runners import LONG, SPEC, SPECS, Ear
 from store.test_lease import OtherHost, silence
@@ -17,12 +13,12 @@ from store.test_lease import OtherHost, silence
 STAGED = SPEC.override({"analysis": {}})
 
 
-def make(specs, root: Path, **limits) -> tuple[Schedule, Ear]:
+def make(specs, root, **limits):
     ear = Ear()
     return Schedule(specs, root, Limits(**limits), ear), ear
 
 
-def start(schedule: Schedule) -> RunSpec | None:
+def start(schedule):
     trial = schedule.next()
     return None if trial is None else trial[0]
 
@@ -30,16 +26,16 @@ def start(schedule: Schedule) -> RunSpec | None:
 class Here:
     """Runs two trials in turn per look, and can let the first ones' machines burn."""
 
-    def __init__(self, schedule: Schedule, deaths: int = 0) -> None:
+    def __init__(self, schedule, deaths=0):
         self.schedule, self.deaths, self.stopped = schedule, deaths, False
 
-    def has_room(self) -> bool:
+    def has_room(self):
         return len(self.schedule.running) < 2
 
-    def start(self, spec: RunSpec, expired: Mapping[str, str]) -> None:
+    def start(self, spec, expired):
         assert set(expired) >= {spec.fingerprint()}
 
-    def look(self) -> None:
+    def look(self):
         for run, spec in list(self.schedule.running.items()):
             if self.deaths:
                 self.deaths -= 1
@@ -49,11 +45,11 @@ class Here:
             end = run_trial(spec, self.schedule.root, self.schedule.on_event, expired={}, **more)
             self.schedule.end(end)
 
-    def stop(self) -> None:
+    def stop(self):
         self.stopped = True
 
 
-def test_what_somebody_else_finished_is_not_started(tmp_path: Path) -> None:
+def test_what_somebody_else_finished_is_not_started(tmp_path):
     execute(SPEC, tmp_path, device="cpu")
     schedule, ear = make([SPEC, SPECS[1]], tmp_path)
     assert start(schedule) == SPECS[1]
@@ -62,9 +58,7 @@ def test_what_somebody_else_finished_is_not_started(tmp_path: Path) -> None:
     ]
 
 
-def test_a_held_trial_is_passed_over_at_once_and_looked_at_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_held_trial_is_passed_over_at_once_and_looked_at_again(tmp_path, monkeypatch):
     monkeypatch.setattr("pernn.lab.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
     schedule, ear = make([SPEC, SPECS[1]], tmp_path)
     with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
@@ -80,15 +74,15 @@ def test_a_held_trial_is_passed_over_at_once_and_looked_at_again(
     assert start(schedule) == SPEC
 
 
-def test_a_trial_whose_earlier_stage_is_held_is_passed_over(tmp_path: Path) -> None:
+def test_a_trial_whose_earlier_stage_is_held_is_passed_over(tmp_path):
     schedule, _ = make([STAGED, SPECS[1]], tmp_path)
     with RunDirectory(tmp_path, SPEC.fingerprint()).locked():
         assert start(schedule) == SPECS[1]
 
 
 def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv(lease.VARIABLE, "2")
     monkeypatch.setattr("pernn.lab.runners.schedule.LOOK_AGAIN_SECONDS", 0.1)
     schedule, _ = make([SPEC], tmp_path)
@@ -112,9 +106,7 @@ def test_another_hosts_lease_costs_no_waiting_and_is_followed_after_its_length(
             assert time.monotonic() - begun < 2
 
 
-def test_a_lease_that_was_not_seen_to_expire_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_that_was_not_seen_to_expire_is_not_taken(tmp_path, monkeypatch):
     monkeypatch.setattr("store.test_lease.RUN", SPEC.fingerprint())
     with OtherHost(RunDirectory(tmp_path, SPEC.fingerprint()), monkeypatch):
         begun = time.monotonic()
@@ -124,7 +116,7 @@ def test_a_lease_that_was_not_seen_to_expire_is_not_taken(
     assert time.monotonic() - begun < 5
 
 
-def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) -> None:
+def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path):
     schedule, ear = make([SPEC], tmp_path)
     drive(Here(schedule, deaths=MAX_DEATHS), schedule)
     run = SPEC.fingerprint()
@@ -138,7 +130,7 @@ def test_deaths_are_counted_and_the_failure_is_in_the_journal(tmp_path: Path) ->
     assert ear.ends() == {run: "finished"}
 
 
-def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path: Path) -> None:
+def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path):
     execute(SPEC, tmp_path, device="cpu")
     schedule, ear = make([SPEC], tmp_path)
     for _ in range(MAX_DEATHS):
@@ -149,7 +141,7 @@ def test_a_worker_that_dies_after_its_trial_has_finished_is_no_failure(tmp_path:
     assert events == ["started", "finished"]
 
 
-def test_what_was_stopped_unasked_is_started_again(tmp_path: Path) -> None:
+def test_what_was_stopped_unasked_is_started_again(tmp_path):
     schedule, ear = make([SPEC], tmp_path)
     engine = Here(schedule)
     engine.stopped = True
@@ -161,14 +153,14 @@ def test_what_was_stopped_unasked_is_started_again(tmp_path: Path) -> None:
     assert ear.ends() == {SPEC.fingerprint(): "finished"}
 
 
-def test_a_limit_of_trials_leaves_no_room_for_more(tmp_path: Path) -> None:
+def test_a_limit_of_trials_leaves_no_room_for_more(tmp_path):
     schedule, ear = make(SPECS, tmp_path, trials=3)
     drive(Here(schedule), schedule)
     assert list(ear.ends().values()) == ["finished"] * 3
     assert schedule.limits.reason == "--max-trials 3 reached"
 
 
-def test_a_pause_stops_what_runs(tmp_path: Path) -> None:
+def test_a_pause_stops_what_runs(tmp_path):
     ear = Ear()
     limits = Limits(paused=lambda: bool(ear))
     schedule = Schedule([LONG], tmp_path, limits, ear)

@@ -1,13 +1,10 @@
 """What of a run must not depend on the day, nor on where it was cut."""
 
-from collections.abc import Iterable
-from pathlib import Path
-
-from pernn.lab.runs import Outcome, RunSpec, execute
+from pernn.lab.runs import execute
 from pernn.lab.store import RunDirectory
 
 
-def contents(spec: RunSpec, root: Path) -> dict[str, bytes]:
+def contents(spec, root):
     """Return the files of a run and of its first stage, the last checkpoint of trainings too."""
     found = {}
     for stage in filter(None, (spec, spec.first_stage())):
@@ -20,7 +17,7 @@ def contents(spec: RunSpec, root: Path) -> dict[str, bytes]:
     return found
 
 
-def cut(spec: RunSpec, root: Path, updates: Iterable[int]) -> Outcome:
+def cut(spec, root, updates):
     """Run in `whole`, and in `cut` with stops after some updates; make sure that both are equal."""
     heard: list[int] = []
     whole = execute(spec, root / "whole", device="cpu", on_update=lambda n: not heard.append(n))

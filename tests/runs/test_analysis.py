@@ -1,27 +1,23 @@
 """A stage that analyses kept checkpoints: shared trainings, cuts anywhere, the same bits."""
 
 import json
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 
-from command_line import call
+from command_line import call, succeed
 from pernn.errors import ConfigError, CorruptError, TrialError
 from pernn.lab.runs import execute, stages
 from pernn.lab.store import RunDirectory
 from pernn.lab.training import advance
 from runs.bits import contents, cut
-from runs.test_tasks import tiny
+from tiny import tiny
 
-TRAINING = tiny("dual_frequency").override(
-    {"training.keep_interval": 4, "training.checkpoint_interval": 4, "training.iterations": 10}
-)
+TRAINING = tiny("dual_frequency", training={"keep_interval": 4, "iterations": 10})
 SPEC = TRAINING.override({"analysis": {"num_per_condition": 3, "map_per_condition": 2}})
 
 
-def test_the_training_is_an_ordinary_run() -> None:
+def test_the_training_is_an_ordinary_run():
     assert SPEC.first_stage() == TRAINING
     assert "analysis" not in TRAINING.dump()
     assert SPEC.analysed_updates == (0, 4, 8, 10)
@@ -30,12 +26,12 @@ def test_the_training_is_an_ordinary_run() -> None:
     assert sparse.analysed_updates == (0, 10)
 
 
-def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
+def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path):
     cut(SPEC, tmp_path, (5, 10, 11, 13))
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_checkpoints_side_by_side_give_the_same_bits(tmp_path: Path, threads: int) -> None:
+def test_checkpoints_side_by_side_give_the_same_bits(tmp_path, threads):
     before = torch.get_num_threads()
     for name in ("a", "b"):
         execute(TRAINING, tmp_path / name, device="cpu")
@@ -56,15 +52,13 @@ def test_checkpoints_side_by_side_give_the_same_bits(tmp_path: Path, threads: in
     torch.set_num_threads(before)
 
 
-def test_a_result_has_accuracy_and_stability(tmp_path: Path) -> None:
+def test_a_result_has_accuracy_and_stability(tmp_path):
     execute(TRAINING, tmp_path, device="cpu")
     heard: list[int] = []
     result = execute(SPEC, tmp_path, device="cpu", on_update=lambda n: not heard.append(n)).result
-    assert result is not None
     assert heard == [11, 12, 13, 14]  # the training was done before
     metrics, tables = result["metrics"], result["tables"]
     trained = RunDirectory(tmp_path, TRAINING.fingerprint()).read_result()
-    assert trained is not None
     assert metrics.items() >= trained["metrics"].items()
     assert tables.keys() == {*trained["tables"], "gradient_stability", "stability_map"}
     table = tables["gradient_stability"]
@@ -79,7 +73,7 @@ def test_a_result_has_accuracy_and_stability(tmp_path: Path) -> None:
     assert set(tables["stability_map"]["position"]) == {1, 2, 3, 4}
 
 
-def test_a_checkpoint_that_is_gone_is_said(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_gone_is_said(tmp_path):
     execute(TRAINING, tmp_path, device="cpu")
     folder = RunDirectory(tmp_path, TRAINING.fingerprint()).path / "checkpoints"
     (folder / "update-000000004" / "tensors.safetensors").write_bytes(b"no")
@@ -87,7 +81,7 @@ def test_a_checkpoint_that_is_gone_is_said(tmp_path: Path) -> None:
         execute(SPEC, tmp_path, device="cpu")
 
 
-def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_analysed_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"analysis\.source_step 5 lies beyond the input"):
         SPEC.override({"analysis.source_step": 5})
     other = tiny("language_modelling").override({"analysis": {"num_per_condition": 2}})
@@ -95,17 +89,12 @@ def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
         execute(other, tmp_path, device="cpu")
 
 
-def analyze(*words: object) -> subprocess.CompletedProcess[str]:
-    return call("analyze", *words)
-
-
-def test_the_command_analyses_a_half_finished_run(tmp_path: Path) -> None:
+def test_the_command_analyses_a_half_finished_run(tmp_path):
     execute(TRAINING, tmp_path, device="cpu", on_update=lambda n: n != 9)
     run = RunDirectory(tmp_path, TRAINING.fingerprint()).path
     before = sorted(run.rglob("*"))
     output = tmp_path / "rows.csv"
-    done = analyze(run, "--pairs", 3, "--device", "cpu", "--json", "-o", output)
-    assert done.returncode == 0, done.stderr
+    done = succeed("analyze", run, "--pairs", 3, "--device", "cpu", "--json", "-o", output)
     table = json.loads(done.stdout)["gradient_stability"]
     assert sorted(set(table["update"])) == [0, 4, 8, 9]
     assert len(output.read_text().splitlines()) == 1 + 16
@@ -114,17 +103,8 @@ def test_the_command_analyses_a_half_finished_run(tmp_path: Path) -> None:
     whole = execute(SPEC, tmp_path, device="cpu").result["tables"]["gradient_stability"]
     # What both measured is the same.
     assert table["similarity"][:12] == whole["similarity"][:12]
-    shown = analyze(run, "--pairs", 1, "--device", "cpu")
+    shown = call("analyze", run, "--pairs", 1, "--device", "cpu")
     assert "Rare among Frequent" in shown.stdout
-
-
-def test_the_command_says_what_is_no_run(tmp_path: Path) -> None:
-    done = analyze(tmp_path)
-    assert done.returncode == 2
-    assert "is not a run directory" in done.stderr
-    missing = analyze(tmp_path / "runs" / "0123456789abcdef")
-    assert missing.returncode == 2
-    assert "with a spec.json" in missing.stderr
 
 
 def test_gradients_of_a_diverged_training_count_as_the_worst(tmp_path, monkeypatch):

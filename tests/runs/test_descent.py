@@ -10,10 +10,10 @@ from pernn.lab.runs.analysis import nearest_checkpoints
 from pernn.lab.store import RunDirectory
 from pernn.randomness import RandomStream, Split
 from runs import bits
-from runs.test_anatomy import TRAINING as PLAIN
+from runs.test_anatomy import LEARNING
+from tiny import tiny
 
-TASK = {"kind": "dual_frequency", "vocab_size": 4, "length": 3, "num_per_cell": 2}
-TRAINING = PLAIN.override({"task": TASK, "core.kind": "lstm"})
+TRAINING = tiny("dual_frequency", vocab_size=4, length=3, num_per_cell=2, training=LEARNING)
 LEVELS = (0.3, 0.4, 0.99)
 ANALYSIS = {"kind": "descent", "levels": LEVELS, "num_per_condition": 3, "num_batches": 5}
 SPEC = TRAINING.override({"analysis": ANALYSIS})

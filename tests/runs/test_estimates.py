@@ -2,7 +2,6 @@
 
 import re
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,30 +9,24 @@ import torch
 
 from pernn.errors import MachineError, show_time
 from pernn.kernels import loading
-from pernn.lab.runs import RunSpec, estimate, estimates, execute
+from pernn.lab.runs import estimate, estimates, execute
 from pernn.lab.runs.estimates import measure
 from pernn.lab.store import RunDirectory
+from tiny import tiny
 
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 64, "length": 8, "num_held_out": 64},
-        "core": {"kind": "gru", "hidden_size": 32},
-        "encoding": {"kind": "sinusoidal", "size": 32},
-        "embedding_size": 32,
-        "training": {
-            "iterations": 44,
-            "batch_size": 16,
-            "log_interval": 5,
-            "evaluation_interval": 10,
-            "checkpoint_interval": 5,
-            "keep_interval": 15,
-        },
-    }
+SPEC = tiny(
+    "reverse_ordering",
+    "gru",
+    hidden_size=32,
+    vocab_size=64,
+    length=8,
+    num_held_out=64,
+    training={"iterations": 44, "checkpoint_interval": 5, "keep_interval": 15},
 )
 HERE = {"jobs": 1, "threads": 1, "device": "cpu"}
 
 
-def test_a_real_trial_keeps_the_checkpoints_that_were_estimated(tmp_path: Path) -> None:
+def test_a_real_trial_keeps_the_checkpoints_that_were_estimated(tmp_path):
     found = estimate([SPEC, SPEC.override({"seed": 2})], tmp_path, **HERE)
     assert (found.num_kinds, found.num_measured) == (1, 1)
     low, high = found.hours
@@ -48,7 +41,7 @@ def test_a_real_trial_keeps_the_checkpoints_that_were_estimated(tmp_path: Path) 
     assert found.disk == pytest.approx(9 * tensors[-1], rel=0.05)
 
 
-def test_the_time_is_that_of_the_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_is_that_of_the_updates(tmp_path, monkeypatch):
     seconds = [1.0, 2.0, 3.0, 4.0]
     monkeypatch.setattr(estimates, "measure", lambda *_: (seconds, 0))
     specs = [SPEC, SPEC.override({"seed": 2})]
@@ -58,9 +51,7 @@ def test_the_time_is_that_of_the_updates(tmp_path: Path, monkeypatch: pytest.Mon
     assert halved == pytest.approx([hours / 2 for hours in expected])
 
 
-def test_trials_that_share_a_gpu_may_take_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_that_share_a_gpu_may_take_turns(tmp_path, monkeypatch):
     monkeypatch.setattr(estimates, "measure", lambda *_: ([1.0], 0))
     specs = [SPEC.override({"seed": seed}) for seed in range(1, 9)]
     alone = 8 * 44 / 3600
@@ -74,7 +65,7 @@ def test_trials_that_share_a_gpu_may_take_turns(
     assert one == pytest.approx((alone / 8, alone))
 
 
-def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path: Path) -> None:
+def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path):
     changes = [
         {},
         {"training.iterations": 50, "seed": 2},
@@ -85,13 +76,11 @@ def test_what_decides_the_time_of_an_update_makes_a_kind(tmp_path: Path) -> None
     assert (found.num_kinds, found.num_measured) == (3, 3)
 
 
-def test_kernels_that_are_compiled_first_are_no_part_of_an_update(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kernels_that_are_compiled_first_are_no_part_of_an_update(monkeypatch):
     """On a fresh machine the first update would take as long as the compiler."""
     load = loading._load
 
-    def compile_first() -> loading.Kernels:
+    def compile_first():
         time.sleep(2 * estimates.ENOUGH_SECONDS)
         return load()
 
@@ -103,18 +92,16 @@ def test_kernels_that_are_compiled_first_are_no_part_of_an_update(
     assert max(taken) < estimates.ENOUGH_SECONDS
 
 
-def test_an_analysis_is_measured_by_one_checkpoint() -> None:
+def test_an_analysis_is_measured_by_one_checkpoint():
     (seconds,), size = measure(SPEC.override({"analysis": {"num_per_condition": 2}}), "cpu", 1)
     assert seconds > 0
     assert size == 0
 
 
-def test_kinds_that_were_not_measured_widen_the_range(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kinds_that_were_not_measured_widen_the_range(tmp_path, monkeypatch):
     times, asked = {8: [1.0], 64: [4.0]}, []
 
-    def some(spec: RunSpec, *_: object) -> tuple[list[float], int]:
+    def some(spec, *_):
         asked.append(spec.task.vocab_size)
         if spec.task.vocab_size not in times:
             raise ValueError("whatever a part raises")
@@ -133,13 +120,13 @@ def test_kinds_that_were_not_measured_widen_the_range(
     assert estimate(specs[:1], tmp_path, **HERE).describe() == "nothing that could be measured"
 
 
-def test_what_no_machine_can_hold_is_refused(tmp_path: Path) -> None:
+def test_what_no_machine_can_hold_is_refused(tmp_path):
     large = SPEC.override({"task.vocab_size": 2**31, "embedding_size": 2**20})
     with pytest.raises(MachineError, match="GiB of memory"):
         estimate([SPEC, large], tmp_path, **HERE)
 
 
-def test_what_does_not_fit_is_refused_by_how_much() -> None:
+def test_what_does_not_fit_is_refused_by_how_much():
     fits = {"hours": (1, 2), "num_kinds": 1, "num_measured": 1, "disk": 1, "memory": 1}
     fits |= {"free_disk": 2 * 10**9, "free_memory": 2 * 10**9}
     estimates.Estimate(**fits).check()
@@ -162,5 +149,5 @@ def test_what_does_not_fit_is_refused_by_how_much() -> None:
         (480 * 3600, "about 20.0 days"),
     ],
 )
-def test_times_are_written_for_people(seconds: float | None, said: str) -> None:
+def test_times_are_written_for_people(seconds, said):
     assert show_time(seconds) == said

@@ -1,65 +1,43 @@
 """Executing a run: new, stopped, resumed, done, damaged."""
 
 import math
-from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from shutil import copytree
 
 import pytest
 import torch
 
-from pernn.errors import CorruptError, MachineError, StoreError
+from pernn.errors import ConfigError, CorruptError, MachineError, StoreError, VersionError
 from pernn.kernels import find_kernels, without_kernels
 from pernn.lab.runs import RunSpec, execute, stages
+from pernn.lab.runs.execution import least_bytes
 from pernn.lab.store import CheckpointFolder, RunDirectory, read_status
 from pernn.lab.training import advance
 from pernn.lab.trials import gather
 from runs import bits
+from tiny import tiny
 
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 32},
-        "core": {"kind": "lstm", "hidden_size": 16},  # wide enough for the compiled kernels
-        "encoding": {"kind": "sinusoidal", "size": 8},
-        "embedding_size": 8,
-        "training": {
-            "iterations": 20,
-            "batch_size": 4,
-            "warmup_updates": 2,
-            "log_interval": 3,
-            "evaluation_interval": 7,
-            "checkpoint_interval": 5,
-        },
-    }
+SPEC = tiny(
+    hidden_size=16,  # wide enough for the compiled kernels
+    vocab_size=4,
+    length=5,
+    training={"iterations": 20, "evaluation_interval": 7, "checkpoint_interval": 5},
 )
 RUN = SPEC.fingerprint()
 contents = partial(bits.contents, SPEC)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def undisturbed(tmp_path_factory):
     root = tmp_path_factory.mktemp("undisturbed")
     assert execute(SPEC, root, device="cpu").state == "finished"
     return contents(root)
 
 
-def test_a_done_run_is_not_done_again(tmp_path: Path) -> None:
-    first = execute(SPEC, tmp_path, device="cpu")
-    before = {p: p.stat().st_mtime_ns for p in RunDirectory(tmp_path, RUN).path.rglob("*")}
-    second = execute(SPEC, tmp_path, device="cpu")
-    assert second.is_new is False
-    assert second.result == {"format": 1, **(first.result or {})}
-    after = {p: p.stat().st_mtime_ns for p in RunDirectory(tmp_path, RUN).path.rglob("*")}
-    assert after == before
-
-
-def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(tmp_path, monkeypatch):
     locked = RunDirectory.locked
 
-    def late(run: RunDirectory, expired: str) -> AbstractContextManager[None]:
+    def late(run, expired):
         monkeypatch.undo()
         assert execute(SPEC, tmp_path, device="cpu").state == "finished"
         return locked(run, expired)
@@ -71,20 +49,11 @@ def test_a_run_that_ends_while_its_lock_is_waited_for_is_not_done_again(
     assert events == ["started", "finished"]
 
 
-@pytest.mark.parametrize("cuts", [[1], [5], [6], [19], [20], [3, 4, 11]])
-def test_stopped_and_resumed_ends_in_the_same_bits(
-    tmp_path: Path, undisturbed: dict[str, bytes], cuts: list[int]
-) -> None:
-    for cut in cuts:
-        outcome = execute(SPEC, tmp_path, device="cpu", on_update=lambda n, cut=cut: n != cut)
-        assert outcome.state == "stopped"
-    assert execute(SPEC, tmp_path, device="cpu").state == "finished"
-    assert contents(tmp_path) == undisturbed
+def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path):
+    bits.cut(SPEC, tmp_path, (1, 3, 4, 5, 6, 11, 19, 20))
 
 
-def test_a_damaged_checkpoint_costs_time_only(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_a_damaged_checkpoint_costs_time_only(tmp_path, undisturbed):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
     folder = RunDirectory(tmp_path, RUN).path
     newest = folder / "checkpoints" / "update-000000012" / "tensors.safetensors"
@@ -99,24 +68,7 @@ def test_a_damaged_checkpoint_costs_time_only(
     assert "damaged checkpoint set aside" in events
 
 
-def test_a_lost_log_is_restored_from_the_checkpoint(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
-    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
-    directory = RunDirectory(tmp_path, RUN)
-    (directory.path / "metrics.jsonl").unlink()
-    said: list[str] = []
-    assert execute(SPEC, tmp_path, device="cpu", on_warning=said.append).state == "finished"
-    assert contents(tmp_path) == undisturbed
-    (line,) = (line for line in directory.read_journal() if "metrics" in line["event"])
-    assert len(said) == 1
-    assert "metrics.jsonl is missing" in said[0]
-    assert "metrics.jsonl is missing" in line["reason"]
-
-
-def test_what_a_kill_kept_from_being_pruned_is_pruned_later(
-    tmp_path: Path, undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_kill_kept_from_being_pruned_is_pruned_later(tmp_path, undisturbed, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointFolder, "prune", lambda *words: None)
         execute(SPEC, tmp_path, device="cpu")
@@ -128,9 +80,7 @@ def test_what_a_kill_kept_from_being_pruned_is_pruned_later(
     assert contents(tmp_path) == undisturbed
 
 
-def test_no_sound_checkpoint_means_from_the_beginning(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_no_sound_checkpoint_means_from_the_beginning(tmp_path, undisturbed):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 12)
     for manifest in RunDirectory(tmp_path, RUN).path.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{}")
@@ -139,15 +89,7 @@ def test_no_sound_checkpoint_means_from_the_beginning(
     assert contents(tmp_path) == undisturbed
 
 
-def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
-    execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 3)
-    path = RunDirectory(tmp_path, RUN).path / "spec.json"
-    path.write_text(path.read_text().replace('"batch_size": 4', '"batch_size": 5'))
-    with pytest.raises(CorruptError, match="was changed"):
-        execute(SPEC, tmp_path, device="cpu")
-
-
-def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path: Path) -> None:
+def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path):
     execute(SPEC, tmp_path, device="cpu", threads=2, on_update=lambda n: n != 3)
     try:
         execute(SPEC, tmp_path, device="cpu", threads=1, on_update=lambda n: n != 4)
@@ -160,13 +102,13 @@ def test_a_run_goes_on_with_its_threads_and_on_its_device(tmp_path: Path) -> Non
         execute(SPEC, tmp_path, device="cpu")
 
 
-def test_a_missing_device_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_missing_device_leaves_nothing_behind(tmp_path):
     with pytest.raises(MachineError):
         execute(SPEC, tmp_path, device="cuda:99")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
+def test_a_diverged_trial_is_a_result(tmp_path):
     wild = SPEC.override(
         {
             "training.learning_rate": 1e3,
@@ -216,9 +158,7 @@ def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["weight", "moment", "loss"])
-def test_no_checkpoint_holds_what_is_not_finite(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_no_checkpoint_holds_what_is_not_finite(tmp_path, monkeypatch, what):
     rarely = {"training.log_interval": 100, "training.evaluation_interval": 100}
     spec = SPEC.override({**rarely, "training.checkpoint_interval": 4})
 
@@ -244,8 +184,8 @@ def test_no_checkpoint_holds_what_is_not_finite(
     assert "not finite" in last["reason"]
 
 
-def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object) -> None:
+def test_a_full_disk_is_said_in_one_line(tmp_path, monkeypatch):
+    def full(*args):
         raise OSError(28, "No space left on device")
 
     execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 6)
@@ -256,9 +196,7 @@ def test_a_full_disk_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert execute(SPEC, tmp_path, device="cpu").state == "finished"
 
 
-def test_a_run_goes_on_without_kernels_if_it_began_so(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_a_run_goes_on_without_kernels_if_it_began_so(tmp_path, undisturbed):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     with without_kernels():
         execute(SPEC, whole, device="cpu")
@@ -270,11 +208,77 @@ def test_a_run_goes_on_without_kernels_if_it_began_so(
 
 
 @pytest.mark.skipif(find_kernels() is None, reason="no compiled kernels here")
-def test_a_run_that_began_with_kernels_wants_them(
-    tmp_path: Path, undisturbed: dict[str, bytes]
-) -> None:
+def test_a_run_that_began_with_kernels_wants_them(tmp_path, undisturbed):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update < 6)
     with without_kernels(), pytest.raises(MachineError, match="began with compiled kernels"):
         execute(SPEC, tmp_path, device="cpu")
     execute(SPEC, tmp_path, device="cpu")
     assert contents(tmp_path) == undisturbed
+
+
+HUGE = [
+    {"task.vocab_size": 2**31, "embedding_size": 2**20},
+    {"task.length": 2**16, "training.batch_size": 10**6, "task.vocab_size": 2**20},
+    {"core.hidden_size": 2**20, "core.num_layers": 2**10},
+    {"task.num_held_out": 2**24, "task.length": 2**16, "task.vocab_size": 2**20},
+]
+
+
+@pytest.mark.parametrize("sizes", HUGE)
+def test_what_cannot_fit_is_refused_and_leaves_nothing(tmp_path, sizes):
+    with pytest.raises(MachineError, match="GiB of memory"):
+        execute(SPEC.override(sizes), tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_least_is_no_more_than_what_is_there():
+    device = torch.device("cpu")
+    spec = RunSpec()
+    weights = 64 * (512 + 512) + 512 * 512
+    held_out = 1024 * 128
+    batch = 512 * 128
+    least = least_bytes(spec, spec.build_task(), device)
+    assert least == 4 * (3 * weights + batch * 512) + 8 * (batch + held_out)
+
+
+def test_an_analysis_of_a_billion_checkpoints_is_refused():
+    every = {"checkpoint_interval": 1, "keep_interval": 1, "iterations": 10**9}
+    with pytest.raises(ConfigError, match="analysis of 1,000,000,001 checkpoints"):
+        RunSpec.load({"analysis": {}, "training": every})
+
+
+@pytest.mark.parametrize("value", [2**63, 10**400])
+@pytest.mark.parametrize(
+    "path", ["core.hidden_size", "core.num_layers", "encoding.size", "training.log_interval"]
+)
+def test_every_size_has_a_bound(path, value):
+    with pytest.raises(ConfigError, match=rf"{path}: expected at most \S+, got {str(value)[:9]}"):
+        RunSpec().override({path: value})
+
+
+def test_an_edited_spec_file_is_not_another_trial(tmp_path):
+    directory = RunDirectory(tmp_path, SPEC.fingerprint())
+    with directory.locked():
+        directory.write_spec(SPEC.dump())
+    path = directory.path / "spec.json"
+    assert RunSpec.read(path) == SPEC
+    text = path.read_text()
+    path.write_text(text.replace('"batch_size": 4', '"batch_size": 5'))
+    with pytest.raises(ConfigError, match="was changed since"):
+        RunSpec.read(path)
+    path.write_text(text.replace('"format": 1', '"format": 2'))
+    with pytest.raises(VersionError):
+        RunSpec.read(path)
+
+
+def test_a_run_that_does_not_say_how_it_began_is_refused(tmp_path):
+    execute(SPEC, tmp_path, device="cpu", on_update=lambda update: update != 5)
+    directory = RunDirectory(tmp_path, SPEC.fingerprint())
+    environment = directory.read_environment()
+    for threads in ("1", 0, 2**20, None):
+        directory.write_environment({**environment, "threads": threads})
+        with pytest.raises(CorruptError, match="does not say device and threads"):
+            execute(SPEC, tmp_path, device="cpu")
+    (directory.path / "environment.json").unlink()
+    with pytest.raises(CorruptError, match="is missing"):
+        execute(SPEC, tmp_path, device="cpu")

@@ -12,6 +12,7 @@ from pernn.errors import ConfigError
 from pernn.lab.cores import CORES, GRUConfig
 from pernn.lab.runs import RunSpec, build, building, changed_parts, execute
 from pernn.lab.store import RunDirectory
+from tiny import tiny
 
 CPU = torch.device("cpu")
 SOURCE = """
@@ -47,17 +48,6 @@ class PlainConfig(CoreConfig):
     def build(self, input_size, generator=None):
         return Plain(input_size, self.hidden_size)
 """
-TINY = {
-    "core.hidden_size": 8,
-    "embedding_size": 8,
-    "encoding.size": 8,
-    "task.vocab_size": 4,
-    "task.length": 5,
-    "task.num_held_out": 16,
-    "training.iterations": 6,
-    "training.batch_size": 4,
-    "training.checkpoint_interval": 2,
-}
 
 
 @pytest.fixture
@@ -69,7 +59,7 @@ def module(tmp_path, monkeypatch):
         (tmp_path / "plainparts.py").write_text(source)
         sys.modules.pop("plainparts", None)
         importlib.invalidate_caches()
-        return RunSpec().override({"core.kind": "plainparts:PlainConfig", **TINY})
+        return tiny().override({"core.kind": "plainparts:PlainConfig"})
 
     yield write
     sys.modules.pop("plainparts", None)
@@ -148,7 +138,7 @@ def test_pythons_generator_is_seeded_and_restored_too():
 def test_our_own_parts_draw_from_no_global_generator():
     before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
     for core in CORES.names():
-        spec = RunSpec().override({**TINY, "core.kind": core, "encoding.kind": "learned"})
+        spec = tiny("reverse_ordering", core).override({"encoding.kind": "learned"})
         spec.core.build(8, torch.Generator())
         spec.encoding.build(8, "halves", torch.Generator())
         spec.build_task().stream(1).train(0, 2)

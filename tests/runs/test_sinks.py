@@ -12,30 +12,19 @@ import pytest
 from pernn.errors import ConfigError, MachineError, StoreError
 from pernn.lab.cli.options import Launch
 from pernn.lab.runners import LocalRunner
-from pernn.lab.runs import SINKS_VARIABLE, RunSpec, choose_sinks, execute, sinks
+from pernn.lab.runs import SINKS_VARIABLE, choose_sinks, execute, sinks
 from pernn.lab.store import RunDirectory
+from tiny import tiny
 
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 5, "num_held_out": 16},
-        "core": {"kind": "elman", "hidden_size": 8},
-        "training": {
-            "iterations": 12,
-            "batch_size": 4,
-            "log_interval": 3,
-            "evaluation_interval": 5,
-            "checkpoint_interval": 4,
-        },
-    }
-)
+SPEC = tiny("reverse_ordering", "elman")
 
 
-def single(value: float) -> float:
+def single(value):
     """The number as TensorBoard keeps it."""
     return float(np.float32(value))
 
 
-def read_tensorboard(folder: Path) -> Counter:
+def read_tensorboard(folder):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     (place,) = folder.iterdir()
@@ -51,24 +40,24 @@ def read_tensorboard(folder: Path) -> Counter:
 class WandB(ModuleType):
     """Stands in for `wandb`: takes what its offline runs are told, and forgets what it deletes."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__("wandb")
         self.Settings = dict
 
-    def init(self, **options: object) -> "WandB":
+    def init(self, **options):
         assert (options["mode"], options["id"]) == ("offline", SPEC.fingerprint())
         self.file = Path(str(options["dir"]), "points.jsonl")
         return self
 
-    def log(self, values: dict[str, float], step: int) -> None:
+    def log(self, values, step):
         with self.file.open("a") as file:
             file.write(json.dumps([values, step]) + "\n")
 
-    def finish(self) -> None:
+    def finish(self):
         """Nothing is open."""
 
 
-def read_wandb(folder: Path) -> Counter:
+def read_wandb(folder):
     (file,) = folder.glob("*/points.jsonl")
     lines = map(json.loads, file.read_text().splitlines())
     return Counter((key, step, single(one)) for found, step in lines for key, one in found.items())
@@ -77,7 +66,7 @@ def read_wandb(folder: Path) -> Counter:
 READERS = {"tensorboard": read_tensorboard, "wandb": read_wandb}
 
 
-def expected(root: Path) -> Counter:
+def expected(root):
     """All lines of the run's metrics, and the result."""
     directory = RunDirectory(root, SPEC.fingerprint())
     last = {"update": 12, "kind": "test", **directory.read_result()["metrics"]}
@@ -94,15 +83,15 @@ class KilledError(Exception):
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
+def plain(tmp_path_factory):
     root = tmp_path_factory.mktemp("plain")
     return execute(SPEC, root, device="cpu").result["weights_sha256"]
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_point_stands_once_however_often_a_run_is_taken_up(
-    name: str, tmp_path: Path, plain: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    name, tmp_path, plain, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "wandb", WandB())
     home = tmp_path / "home"
     home.mkdir()
@@ -110,7 +99,7 @@ def test_every_point_stands_once_however_often_a_run_is_taken_up(
         monkeypatch.setenv(variable, str(home))
     root = tmp_path / "results"
 
-    def killed(update: int) -> bool:
+    def killed(update):
         if update == 11:
             raise KilledError
         return True
@@ -130,23 +119,21 @@ def test_every_point_stands_once_however_often_a_run_is_taken_up(
     assert not [path for path in home.rglob("*") if path.is_file()]
 
 
-def test_worker_processes_write_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_processes_write_them(tmp_path, monkeypatch):
     monkeypatch.setenv(SINKS_VARIABLE, "tensorboard")
     LocalRunner(device="cpu").run([SPEC], tmp_path, lambda event: None)
     assert read_tensorboard(tmp_path / "logs" / "tensorboard") == expected(tmp_path)
 
 
-def test_a_sink_that_fails_is_left_out_and_the_run_goes_on(
-    tmp_path: Path, plain: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sink_that_fails_is_left_out_and_the_run_goes_on(tmp_path, plain, monkeypatch):
     written = []
 
-    def write(update: int, values: dict[str, float]) -> None:
+    def write(update, values):
         if update > 6:
             raise OSError("no space\nleft")
         written.append(update)
 
-    def begin(folder: Path, spec: RunSpec) -> sinks.Sink:
+    def begin(folder, spec):
         assert folder.parent == tmp_path / "logs" / "wandb"
         return write, lambda: None
 
@@ -159,9 +146,7 @@ def test_a_sink_that_fails_is_left_out_and_the_run_goes_on(
     assert said == ["logging to wandb ended: OSError: no space\\nleft"]
 
 
-def test_a_missing_package_is_said_before_the_first_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_said_before_the_first_trial(tmp_path, monkeypatch):
     monkeypatch.setenv(SINKS_VARIABLE, "")
     monkeypatch.setattr(sinks, "find_spec", lambda name: None)
     with pytest.raises(MachineError, match=r"--log-to wandb .*: .*pip install .*\[wandb\]'"):
@@ -174,9 +159,7 @@ def test_a_missing_package_is_said_before_the_first_trial(
         choose_sinks(None)
 
 
-def test_logs_do_not_leave_the_results_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logs_do_not_leave_the_results_directory(tmp_path, monkeypatch):
     monkeypatch.setenv(SINKS_VARIABLE, "tensorboard")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "logs").symlink_to(tmp_path / "elsewhere")

@@ -1,7 +1,5 @@
 """Two stages: pretraining in a run of its own, then extension; cut anywhere, the same bits."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,45 +7,28 @@ from pernn.errors import BusyError, ConfigError, CorruptError, TrialError
 from pernn.lab.runs import RunSpec, execute, stages
 from pernn.lab.store import RunDirectory
 from runs.bits import cut
+from tiny import tiny
 
-TRAINING = {
-    "batch_size": 4,
-    "warmup_updates": 2,
-    "log_interval": 3,
-    "evaluation_interval": 5,
-    "checkpoint_interval": 4,
-}
-FIRST = {
-    "task": {"kind": "reverse_ordering", "vocab_size": 4, "length": 4, "num_held_out": 32},
-    "training": {"iterations": 9, **TRAINING},
-}
-SPEC = RunSpec.load(
-    {
-        "task": {"kind": "reverse_ordering", "vocab_size": 8, "length": 4, "num_held_out": 32},
-        "core": {"kind": "gru", "hidden_size": 8},
-        "encoding": {"kind": "sinusoidal", "size": 8},
-        "embedding_size": 8,
-        "training": {"iterations": 7, **TRAINING},
-        "pretraining": FIRST,
-    }
+FIRST = tiny("reverse_ordering", "gru", vocab_size=4, training={"iterations": 9})
+SPEC = tiny("reverse_ordering", "gru", vocab_size=8, training={"iterations": 7}).override(
+    {"pretraining": {"task": FIRST.task.dump(), "training": FIRST.training.dump()}}
 )
 
 
-def test_a_spec_without_pretraining_does_not_mention_it() -> None:
+def test_a_spec_without_pretraining_does_not_mention_it():
     plain = SPEC.first_stage()
-    assert plain is not None
     assert "pretraining" not in plain.dump()
     assert plain.first_stage() is None
     assert RunSpec.load(SPEC.dump()) == SPEC
     assert SPEC.num_updates == 9 + 7
 
 
-def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path: Path) -> None:
+def test_cut_anywhere_it_ends_in_the_same_bits(tmp_path):
     # In the first stage, at its end, at the beginning of the second, in it.
     cut(SPEC, tmp_path, (3, 9, 10, 14))
 
 
-def test_frozen_weights_are_those_of_the_pretraining(tmp_path: Path) -> None:
+def test_frozen_weights_are_those_of_the_pretraining(tmp_path):
     execute(SPEC, tmp_path, device="cpu")
     before, after = (
         RunDirectory(tmp_path, one.fingerprint()).checkpoints.load_latest()[0].arrays
@@ -65,7 +46,7 @@ def test_frozen_weights_are_those_of_the_pretraining(tmp_path: Path) -> None:
     assert all(np.array_equal(before[name], after[name]) for name in cores)
 
 
-def test_trials_share_a_pretraining(tmp_path: Path) -> None:
+def test_trials_share_a_pretraining(tmp_path):
     execute(SPEC, tmp_path, device="cpu")
     heard: list[int] = []
     other = SPEC.override({"training.iterations": 5})
@@ -73,14 +54,14 @@ def test_trials_share_a_pretraining(tmp_path: Path) -> None:
     assert heard == list(range(10, 15))
 
 
-def test_a_pretraining_that_is_busy_is_left_to_whom_it_belongs(tmp_path: Path) -> None:
+def test_a_pretraining_that_is_busy_is_left_to_whom_it_belongs(tmp_path):
     first = RunDirectory(tmp_path, SPEC.first_stage().fingerprint())
     with first.locked(), pytest.raises(BusyError, match="is working on this run"):
         execute(SPEC, tmp_path, device="cpu")
     assert execute(SPEC, tmp_path, device="cpu").state == "finished"
 
 
-def test_a_pretraining_without_its_checkpoint_is_said(tmp_path: Path) -> None:
+def test_a_pretraining_without_its_checkpoint_is_said(tmp_path):
     execute(SPEC, tmp_path, device="cpu", on_update=lambda n: n != 10)
     folder = RunDirectory(tmp_path, SPEC.first_stage().fingerprint()).path / "checkpoints"
     for file in (folder / "update-000000009").iterdir():
@@ -98,15 +79,13 @@ def test_a_pretraining_without_its_checkpoint_is_said(tmp_path: Path) -> None:
         ({"pretraining.steps": 3}, "unknown key"),
     ],
 )
-def test_stages_that_do_not_fit_are_refused(change: dict[str, object], said: str) -> None:
+def test_stages_that_do_not_fit_are_refused(change, said):
     with pytest.raises(ConfigError, match=said):
         SPEC.override(change)
 
 
-def test_what_follows_on_a_diverged_pretraining_has_diverged_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def diverge(*_: object) -> None:
+def test_what_follows_on_a_diverged_pretraining_has_diverged_too(tmp_path, monkeypatch):
+    def diverge(*_):
         raise TrialError("the loss became nan")
 
     monkeypatch.setattr(stages, "advance", diverge)
@@ -116,7 +95,6 @@ def test_what_follows_on_a_diverged_pretraining_has_diverged_too(
         "the loss became nan",
         "its pretraining diverged: the loss became nan",
     ]
-    assert result is not None
     assert result["metrics"]["token_accuracy"] == 0.0
     assert result["diverged"] == {
         "update": 0,

@@ -1,7 +1,6 @@
 """Every task trains, stops and goes on, and ends in the same bits."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,47 +10,13 @@ from pernn.lab.runs import RunSpec, build, execute
 from pernn.lab.store import RunDirectory
 from pernn.lab.tasks import TASKS
 from runs.bits import cut
-
-# What a kind has beside `SIZES`, or other than it; None: it has no such option.
-SIZES = {"vocab_size": 6, "length": 4, "num_held_out": 32}
-OPTIONS = {
-    "infinite_vocabulary": {"vocab_size": None, "dimension": 6},
-    "dual_frequency": {"num_held_out": None, "num_per_cell": 3},
-    "variable_length": {"min_length": 2},
-    "vocabulary_extension": {"num_known": 3},
-    "language_modelling": {
-        "vocab_size": 320,
-        "num_held_out": None,
-        "corpus": {"kind": "grammar", "num_paragraphs": 301, "num_held_out": 40, "num_words": 400},
-    },
-}
-
-
-def tiny(kind: str, core: str = "lstm", **sizes: int) -> RunSpec:
-    options = {"kind": kind, **SIZES, **OPTIONS.get(kind, {})}
-    return RunSpec.load(
-        {
-            "task": {name: value for name, value in options.items() if value is not None},
-            "core": {"kind": core, "hidden_size": 8, **sizes},
-            "encoding": {"kind": "sinusoidal", "size": 8},
-            "embedding_size": 8,
-            "training": {
-                "iterations": 12,
-                "batch_size": 4,
-                "warmup_updates": 2,
-                "log_interval": 3,
-                "evaluation_interval": 5,
-                "checkpoint_interval": 4,
-            },
-        }
-    )
+from tiny import tiny
 
 
 @pytest.mark.parametrize("kind", TASKS.names())
-def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path: Path, kind: str) -> None:
+def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path, kind):
     spec = tiny(kind)
     whole = cut(spec, tmp_path, (3, 8))
-    assert whole.result is not None
     if kind == "infinite_vocabulary":
         assert -1 <= whole.result["metrics"]["cosine_similarity"] <= 1
     else:
@@ -61,15 +26,14 @@ def test_stopped_and_resumed_ends_in_the_same_bits(tmp_path: Path, kind: str) ->
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_stopped_run_of_s4d_ends_in_the_same_bits(tmp_path: Path, precision: str) -> None:
-    spec = tiny("reverse_ordering", "s4d", num_layers=2, state_size=8)
-    changes = {"precision": precision, "evaluation_interval": 7, "checkpoint_interval": 5}
-    spec = spec.override({f"training.{name}": value for name, value in changes.items()})
-    cut(spec, tmp_path, (1, 4, 10))
+def test_a_stopped_run_of_s4d_ends_in_the_same_bits(tmp_path, precision):
+    training = {"precision": precision, "evaluation_interval": 7, "checkpoint_interval": 5}
+    spec = tiny("reverse_ordering", "s4d", training=training)
+    cut(spec.override({"core.num_layers": 2, "core.state_size": 8}), tmp_path, (1, 4, 10))
 
 
 @pytest.mark.parametrize("kind", TASKS.names())
-def test_the_network_has_the_rows_that_the_task_needs(kind: str) -> None:
+def test_the_network_has_the_rows_that_the_task_needs(kind):
     spec = tiny(kind)
     model = build(spec, torch.device("cpu")).model
     extra_rows = len(spec.task.build().extra_rows)
@@ -80,18 +44,16 @@ def test_the_network_has_the_rows_that_the_task_needs(kind: str) -> None:
         assert len(model.embedding.weight) == spec.task.build().vocab_size + extra_rows
 
 
-def test_what_is_fed_back_is_told_apart(tmp_path: Path) -> None:
+def test_what_is_fed_back_is_told_apart(tmp_path):
     result = execute(tiny("autoregressive"), tmp_path, device="cpu").result
-    assert result is not None
     table, metrics = result["tables"]["by_feedback"], result["metrics"]
     assert table["feedback"] == ["own output", "truth"]
     assert {name: table[name][0] for name in metrics} == metrics
     assert table["loss"][1] != metrics["loss"]
 
 
-def test_vectors_leave_their_distribution(tmp_path: Path) -> None:
+def test_vectors_leave_their_distribution(tmp_path):
     result = execute(tiny("infinite_vocabulary"), tmp_path, device="cpu").result
-    assert result is not None
     table = result["tables"]["cosine"]
     assert list(table) == ["dimension", *(f"q{percent}" for percent in range(0, 101, 5))]
     assert {len(column) for column in table.values()} == {1}
@@ -102,26 +64,13 @@ def test_vectors_leave_their_distribution(tmp_path: Path) -> None:
     assert abs(metrics["loss"] + metrics["cosine_similarity"] - 1) < 1e-6
 
 
-@pytest.mark.parametrize("kind", ["autoregressive", "infinite_vocabulary"])
-def test_parts_draw_their_weights_from_streams_of_their_own(kind: str) -> None:
-    """Networks of one seed share what they have in common, whatever the code."""
-    specs = [tiny(kind).override({"encoding.kind": code}) for code in ("none", "sinusoidal")]
-    one, other = (build(spec, torch.device("cpu")).model.state_dict() for spec in specs)
-    shared = [name for name in one if not name.startswith("core.weight_ih")]
-    assert {"embedding.weight", "output_layer.weight", "output_layer.bias"} < set(shared)
-    assert ("phase" in shared) == (kind == "autoregressive")
-    for name in shared:
-        if not name.startswith("core."):
-            assert torch.equal(one[name], other[name]), name
-
-
-def test_a_masked_code_needs_queries() -> None:
+def test_a_masked_code_needs_queries():
     with pytest.raises(ConfigError, match="task autoregressive has none"):
         tiny("autoregressive").override({"encoding.masked": "output"})
     assert tiny("infinite_vocabulary").override({"encoding.masked": "output"})
 
 
-def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path: Path) -> None:
+def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path):
     spec = tiny("reverse_ordering")
     execute(spec, tmp_path, device="cpu")
     directory = RunDirectory(tmp_path, spec.fingerprint())
@@ -130,7 +79,6 @@ def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path: P
     }
     assert list(logged) == [3, 6, 9, 12]
     result = directory.read_result()
-    assert result is not None
     curve = result["tables"]["by_update"]
     assert curve["update"] == [5, 10, 12]
     # A line is the mean of the updates since the line before; it counts where it is written.
@@ -140,7 +88,6 @@ def test_every_evaluation_has_the_training_loss_since_the_one_before(tmp_path: P
     sparse = spec.override({"training.log_interval": 10})
     execute(sparse, tmp_path, device="cpu")
     rare = RunDirectory(tmp_path, sparse.fingerprint()).read_result()
-    assert rare is not None
     assert [value is None for value in rare["tables"]["by_update"]["train_loss"]] == [
         True,
         False,

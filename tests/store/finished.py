@@ -1,13 +1,10 @@
 """Run directories as pernn writes them, with made-up numbers."""
 
-import random
-from pathlib import Path
-
 from pernn.lab.runs import RunSpec
 from pernn.lab.store import RunDirectory
 
 
-def spec(seed: int, core: str = "gru") -> RunSpec:
+def spec(seed, core="gru"):
     """A small trial."""
     return RunSpec.load(
         {
@@ -18,7 +15,7 @@ def spec(seed: int, core: str = "gru") -> RunSpec:
     )
 
 
-def begin(root: Path, one: RunSpec) -> RunDirectory:
+def begin(root, one):
     """A run that was begun and killed."""
     run = RunDirectory(root, one.fingerprint())
     run.path.mkdir(parents=True, exist_ok=True)
@@ -28,7 +25,7 @@ def begin(root: Path, one: RunSpec) -> RunDirectory:
     return run
 
 
-def finish(root: Path, one: RunSpec, noise: random.Random) -> RunDirectory:
+def finish(root, one, noise):
     """A run with a result."""
     run = begin(root, one)
     run.note("finished", update=one.num_updates, updates=one.num_updates, seconds=0.5)

@@ -4,7 +4,6 @@ import json
 import shutil
 import time
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ SECONDS = 0.6
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+def run(tmp_path, monkeypatch):
     monkeypatch.setenv(lease.VARIABLE, str(SECONDS))
     return RunDirectory(tmp_path, RUN)
 
@@ -26,13 +25,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
 class OtherHost:
     """This process as if on a host whose locks nobody here sees."""
 
-    def __init__(
-        self, run: RunDirectory, monkeypatch: pytest.MonkeyPatch, boot_id: str = "another kernel"
-    ) -> None:
+    def __init__(self, run, monkeypatch, boot_id="another kernel"):
         self.run, self.patch = RunDirectory(run.path.parents[1], RUN), monkeypatch
         self.boot_id = boot_id
 
-    def __enter__(self) -> RunDirectory:
+    def __enter__(self):
         with self.patch.context() as patch:
             patch.setattr(lease, "this_boot_id", lambda: self.boot_id)
             patch.setattr("pernn.lab.store.run_directory.fcntl.flock", lambda *_: None)
@@ -40,17 +37,17 @@ class OtherHost:
             self.lock.__enter__()
         return self.run
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error):
         self.lock.__exit__(None, None, None)
 
 
-def silence(run: RunDirectory) -> None:
+def silence(run):
     """Have a holder say nothing any more, as if it were stopped."""
     run._lease._leaving.set()
     run._lease._beating.join()
 
 
-def watched(run: RunDirectory) -> str:
+def watched(run):
     """Watch a silent holder until its lease has expired; return the lease's name."""
     watch, expired = LeaseWatch(), ""
     while not expired:
@@ -60,7 +57,7 @@ def watched(run: RunDirectory) -> str:
     return expired
 
 
-def test_terms_rise_and_only_the_newest_is_kept(run: RunDirectory) -> None:
+def test_terms_rise_and_only_the_newest_is_kept(run):
     for term in (1, 2, 3):
         with run.locked():
             assert lease.newest_lease(run.path).term == term
@@ -69,7 +66,7 @@ def test_terms_rise_and_only_the_newest_is_kept(run: RunDirectory) -> None:
     assert [path.name for path in run.path.glob("lease-*")] == ["lease-000003.json"]
 
 
-def test_a_dead_holder_of_this_host_is_followed_at_once(run: RunDirectory) -> None:
+def test_a_dead_holder_of_this_host_is_followed_at_once(run):
     run.path.mkdir(parents=True)
     dead = lease.Holding(4, boot_id=lease.this_boot_id(), seconds=1000.0)
     (run.path / "lease-000004.json").write_bytes(dead.content())
@@ -79,9 +76,7 @@ def test_a_dead_holder_of_this_host_is_followed_at_once(run: RunDirectory) -> No
     assert time.monotonic() - begun < SECONDS
 
 
-def test_a_living_holder_on_another_host_is_seen_by_its_beat(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_living_holder_on_another_host_is_seen_by_its_beat(run, monkeypatch, tmp_path):
     with OtherHost(run, monkeypatch) as other:
         other.write_spec(SPEC)
         status = read_status(tmp_path, RUN)
@@ -93,9 +88,7 @@ def test_a_living_holder_on_another_host_is_seen_by_its_beat(
     assert read_status(tmp_path, RUN).state == "stopped"
 
 
-def test_a_silent_holder_on_another_host_is_followed_after_its_lease(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_holder_on_another_host_is_followed_after_its_lease(run, monkeypatch):
     with OtherHost(run, monkeypatch) as other:
         other.append_metrics({"update": 1})
         silence(other)
@@ -119,9 +112,7 @@ def test_a_silent_holder_on_another_host_is_followed_after_its_lease(
             assert {p: p.read_bytes() for p in run.path.rglob("*") if p.is_file()} == before
 
 
-def test_the_loser_of_a_lease_does_not_release_the_winners(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loser_of_a_lease_does_not_release_the_winners(run, monkeypatch):
     with OtherHost(run, monkeypatch) as other:
         silence(other)
         holder = run.locked(watched(run))
@@ -131,7 +122,7 @@ def test_the_loser_of_a_lease_does_not_release_the_winners(
     holder.__exit__(None, None, None)
 
 
-def test_two_writers_of_the_same_lines_converge(run: RunDirectory, tmp_path: Path) -> None:
+def test_two_writers_of_the_same_lines_converge(run, tmp_path):
     lines = [{"update": update, "loss": 1 / update} for update in range(1, 9)]
     alone = RunDirectory(tmp_path / "alone", RUN)
     alone.path.mkdir(parents=True)
@@ -172,7 +163,7 @@ WRITES = {
 }
 
 
-def files(run: RunDirectory) -> dict[Path, bytes]:
+def files(run):
     """Return what is there; of the journal, in which a line more does no harm, the beginning."""
     found = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     journal = run.path / "journal.jsonl"
@@ -183,8 +174,8 @@ def files(run: RunDirectory) -> dict[Path, bytes]:
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("deleted", [False, True], ids=["expired", "deleted"])
 def test_who_is_stopped_after_any_look_changes_nothing_of_the_next_holders(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, write: str, number: int, deleted: bool
-) -> None:
+    run, monkeypatch, write, number, deleted
+):
     with OtherHost(run, monkeypatch) as other, ExitStack() as stack:
         other.write_spec(SPEC)
         for line in LINES[:4]:
@@ -192,7 +183,7 @@ def test_who_is_stopped_after_any_look_changes_nothing_of_the_next_holders(
         state = {"metrics": "".join(json.dumps(line) + "\n" for line in LINES[:2])}
         look, looks, found = other._lease.check, [], []
 
-        def take_over() -> None:
+        def take_over():
             look()
             looks.append(1)
             if len(looks) != number:
@@ -225,9 +216,7 @@ def test_who_is_stopped_after_any_look_changes_nothing_of_the_next_holders(
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["alive", "deleted"])
-def test_hosts_of_one_snapshot_share_a_boot_id_and_no_owner(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, deleted: bool
-) -> None:
+def test_hosts_of_one_snapshot_share_a_boot_id_and_no_owner(run, monkeypatch, deleted):
     # Where no lock reaches, the second takes the run of the first, which lives, at once.
     with OtherHost(run, monkeypatch, lease.this_boot_id()) as other:
         other.write_spec(SPEC)
@@ -248,7 +237,7 @@ def test_hosts_of_one_snapshot_share_a_boot_id_and_no_owner(
             assert files(run) == before
 
 
-def test_a_checkpoint_that_kept_a_damaged_log_is_set_aside(run: RunDirectory) -> None:
+def test_a_checkpoint_that_kept_a_damaged_log_is_set_aside(run):
     run.path.mkdir(parents=True)
     run.checkpoints.save(Checkpoint(1, {}, {"metrics": '{"update": 1}\n'}))
     run.checkpoints.save(Checkpoint(2, {}, {"metrics": "\0" * 20 + '{"update": 2}\n'}))
@@ -264,9 +253,7 @@ def test_a_checkpoint_that_kept_a_damaged_log_is_set_aside(run: RunDirectory) ->
     ["", "{", "[]", '{"term": 7}', '{"term": 1, "seconds": NaN}', '{"term": 1, "host": "\\u001b"}',
      '{"term": 1, "seconds": 1e300}', '{"term": 1, "released": 1}', "[" * 100_000],
 )  # fmt: skip
-def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(
-    run: RunDirectory, content: str
-) -> None:
+def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(run, content):
     run.path.mkdir(parents=True)
     (run.path / "lease-000001.json").write_text(content)
     found = lease.newest_lease(run.path)
@@ -275,9 +262,7 @@ def test_whatever_stands_in_a_lease_it_is_watched_and_then_followed(
         assert lease.newest_lease(run.path).term == 2
 
 
-def test_a_lease_that_nobody_saw_expire_is_not_taken_over(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_that_nobody_saw_expire_is_not_taken_over(run, monkeypatch):
     with OtherHost(run, monkeypatch) as other:
         before = lease._name(lease._look(run.path))
         other._lease._leaving.wait(SECONDS / 2)
@@ -288,18 +273,14 @@ def test_a_lease_that_nobody_saw_expire_is_not_taken_over(
 
 
 @pytest.mark.parametrize("word", ["soon", "0", "-1", "nan", "inf", "1e9"])
-def test_the_length_of_a_lease_is_checked(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, word: str
-) -> None:
+def test_the_length_of_a_lease_is_checked(run, monkeypatch, word):
     monkeypatch.setenv(lease.VARIABLE, word)
     with pytest.raises(ConfigError, match=lease.VARIABLE), run.locked():
         pass
 
 
-def test_without_links_a_term_is_still_claimed_once(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
+def test_without_links_a_term_is_still_claimed_once(run, monkeypatch):
+    def refuse(*_):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("pernn.lab.store.lease.os.link", refuse)

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from pernn.lab.store import Progress, RunStatus, read_progress, seconds_left
 from store.finished import begin, spec
 
 
-def test_between_checkpoints_the_metrics_tell(tmp_path: Path) -> None:
+def test_between_checkpoints_the_metrics_tell(tmp_path):
     one = spec(1)
     run = begin(tmp_path, one)
     status = RunStatus(run.fingerprint, "running", 100)
@@ -32,7 +31,7 @@ def test_between_checkpoints_the_metrics_tell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\n", b"[]\n", b'{"update": "x"}\n'])
 @pytest.mark.parametrize("name", ["spec.json", "journal.jsonl", "metrics.jsonl"])
-def test_what_cannot_be_read_is_unknown(tmp_path: Path, name: str, content: bytes) -> None:
+def test_what_cannot_be_read_is_unknown(tmp_path, name, content):
     run = begin(tmp_path, spec(1))
     run.append_metrics({"update": 7})
     (run.path / name).write_bytes(content)
@@ -40,7 +39,7 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, name: str, content: byte
     assert found.update in (5, 7)
 
 
-def test_a_sweep_goes_on_at_the_pace_of_what_runs() -> None:
+def test_a_sweep_goes_on_at_the_pace_of_what_runs():
     statuses = [
         RunStatus("a", "finished", 0),
         RunStatus("b", "running", 40),

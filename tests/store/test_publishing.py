@@ -5,10 +5,8 @@ import pickle
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 
@@ -27,14 +25,14 @@ pytest.importorskip("pyarrow")
 SEEDS = range(3)
 
 
-def sweep_of(root: Path, seeds=SEEDS) -> Sweep:
+def sweep_of(root, seeds=SEEDS):
     runs = [spec(seed).fingerprint() for seed in seeds]
     found = Sweep("vocabulary_size-demo", "vocabulary_size", "demo", {}, runs)
     save_sweep(root, found)
     return found
 
 
-def results(root: Path, *, noise: int = 0, machine: str = "one", seeds=SEEDS) -> Sweep:
+def results(root, *, noise=0, machine="one", seeds=SEEDS):
     for seed in seeds:
         run = finish(root, spec(seed), random.Random(seed + noise))
         run.write_environment({"processor": machine, "threads": 2, "device": "cpu"})
@@ -46,12 +44,12 @@ def results(root: Path, *, noise: int = 0, machine: str = "one", seeds=SEEDS) ->
 
 
 @pytest.fixture
-def published(tmp_path: Path) -> Path:
+def published(tmp_path):
     publish(tmp_path / "r", results(tmp_path / "r"), tmp_path / "evidence")
     return tmp_path / "evidence"
 
 
-def test_records_are_those_of_the_results_directory(tmp_path: Path, published: Path) -> None:
+def test_records_are_those_of_the_results_directory(tmp_path, published):
     found = {one.run: one.row() for one in read_published(published)}
     runs = [spec(seed).fingerprint() for seed in SEEDS]
     assert list(found) == sorted(runs)
@@ -64,7 +62,7 @@ def test_records_are_those_of_the_results_directory(tmp_path: Path, published: P
     assert one.core_seconds.keys() == {runs[0]}
 
 
-def test_reading_starts_no_thread_that_could_abort_the_end_of_a_process(published: Path) -> None:
+def test_reading_starts_no_thread_that_could_abort_the_end_of_a_process(published):
     code = """
 import os, pathlib, sys
 from pernn.lab.store import load_pyarrow
@@ -82,7 +80,7 @@ print(len(found))
     assert (done.stdout, done.stderr) == ("3\n", "")
 
 
-def test_again_changes_nothing_and_order_plays_no_part(tmp_path: Path, published: Path) -> None:
+def test_again_changes_nothing_and_order_plays_no_part(tmp_path, published):
     (file,) = published.iterdir()
     before = file.read_bytes()
     root = tmp_path / "r"
@@ -94,7 +92,7 @@ def test_again_changes_nothing_and_order_plays_no_part(tmp_path: Path, published
     assert (late / file.name).read_bytes() == before
 
 
-def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path: Path, published: Path) -> None:
+def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path, published):
     other = tmp_path / "other"
     sweep = results(other, noise=1, machine="two", seeds=(2, 3))
     made = publish(other, sweep, published)
@@ -103,7 +101,7 @@ def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path: Path, publishe
     assert machines == {0: "one", 1: "one", 2: "one", 3: "two"}
 
 
-def test_what_is_damaged_is_left_out(tmp_path: Path) -> None:
+def test_what_is_damaged_is_left_out(tmp_path):
     root = tmp_path / "r"
     sweep = results(root)
     bad = RunDirectory(root, sweep.runs[0]).path / "result.json"
@@ -114,13 +112,13 @@ def test_what_is_damaged_is_left_out(tmp_path: Path) -> None:
     assert made.fates == {sweep.runs[2]: "published"}
 
 
-def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path: Path, published: Path) -> None:
+def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path, published):
     other = Sweep("vocabulary_size-demo", "sorting", "demo", {}, [])
     with pytest.raises(CorruptError, match="holds vocabulary_size demo"):
         publish(tmp_path / "r", other, published)
 
 
-def rewrite(folder: Path, change: Callable[[Any], Any], **about: Any) -> None:
+def rewrite(folder, change, **about):
     """Write the one file of a folder as another tool would, changed."""
     from pyarrow import parquet
 
@@ -131,8 +129,8 @@ def rewrite(folder: Path, change: Callable[[Any], Any], **about: Any) -> None:
     parquet.write_table(table, file)
 
 
-def replaced(column: str, value: Any) -> Callable[[Any], Any]:
-    def change(table: Any) -> Any:
+def replaced(column, value):
+    def change(table):
         import pyarrow as pa
 
         values = [value, *table.column(column).to_pylist()[1:]]
@@ -157,13 +155,13 @@ def replaced(column: str, value: Any) -> Callable[[Any], Any]:
         ("run", "0" * 16),
     ],
 )
-def test_an_edited_record_is_refused(published: Path, column: str, value: Any) -> None:
+def test_an_edited_record_is_refused(published, column, value):
     rewrite(published, replaced(column, value))
     with pytest.raises(CorruptError, match="not a file of published trials"):
         read_published(published)
 
 
-def test_a_trial_that_stands_twice_is_refused(published: Path) -> None:
+def test_a_trial_that_stands_twice_is_refused(published):
     rewrite(published, lambda table: table.take([0, 1, 2, 0]))
     for read in (read_published, lambda folder: describe_publication(next(folder.iterdir()))):
         with pytest.raises(CorruptError, match="twice"):
@@ -174,13 +172,13 @@ def test_a_trial_that_stands_twice_is_refused(published: Path) -> None:
     "about",
     [{"overrides": [1]}, {"overrides": 5}, {"experiment": []}, {"scale": None}, {"columns": 5}],
 )
-def test_a_description_of_wrong_types_is_refused(published: Path, about: dict[str, Any]) -> None:
+def test_a_description_of_wrong_types_is_refused(published, about):
     rewrite(published, lambda table: table, **about)
     with pytest.raises(CorruptError, match="not a file of published trials"):
         read_published(published)
 
 
-def test_older_and_newer_files_are_named_as_such(tmp_path: Path, published: Path) -> None:
+def test_older_and_newer_files_are_named_as_such(tmp_path, published):
     rewrite(published, lambda table: table, format=1)
     for use in (read_published, lambda to: publish(tmp_path, sweep_of(tmp_path), to)):
         with pytest.raises(CorruptError, match="published by an older version"):
@@ -190,7 +188,7 @@ def test_older_and_newer_files_are_named_as_such(tmp_path: Path, published: Path
         read_published(published)
 
 
-def test_a_small_file_that_would_fill_the_memory_is_refused(published: Path) -> None:
+def test_a_small_file_that_would_fill_the_memory_is_refused(published):
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -205,14 +203,12 @@ def test_a_small_file_that_would_fill_the_memory_is_refused(published: Path) -> 
         read_table(parquet.ParquetFile(pa.BufferReader(sink.getvalue())))
 
 
-def test_two_that_publish_at_once_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_that_publish_at_once_lose_nothing(tmp_path, monkeypatch):
     root, to = tmp_path / "r", tmp_path / "evidence"
     results(root)
     other = Thread(target=publish, args=(root, sweep_of(root, [2]), to))
 
-    def interrupted(root: Path, runs: list[str]) -> list[str]:
+    def interrupted(root, runs):
         # By now the first has read what is published.
         if not other.ident:
             other.start()
@@ -225,7 +221,7 @@ def test_two_that_publish_at_once_lose_nothing(
     assert {one.spec["seed"] for one in read_published(to)} == {0, 1, 2}
 
 
-def test_a_value_of_any_kind_comes_back_to_the_last_bit() -> None:
+def test_a_value_of_any_kind_comes_back_to_the_last_bit():
     import pyarrow as pa
 
     trials = [
@@ -248,7 +244,7 @@ def test_a_value_of_any_kind_comes_back_to_the_last_bit() -> None:
     assert pa.types.is_int64(file.schema_arrow.field("whole").type)
 
 
-def test_any_tool_can_use_the_columns(published: Path) -> None:
+def test_any_tool_can_use_the_columns(published):
     pandas = pytest.importorskip("pandas")
     (file,) = published.iterdir()
     frame = pandas.read_parquet(file)
@@ -267,14 +263,14 @@ def test_any_tool_can_use_the_columns(published: Path) -> None:
 class Trap:
     """Opens a file when it is unpickled."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place):
         self.place = place
 
     def __reduce__(self):
         return (Path.touch, (self.place,))
 
 
-def test_no_byte_is_unpickled_and_damage_is_said(published: Path, tmp_path: Path) -> None:
+def test_no_byte_is_unpickled_and_damage_is_said(published, tmp_path):
     (file,) = published.iterdir()
     file.write_bytes(pickle.dumps(Trap(tmp_path / "executed")))
     said: list[str] = []
@@ -284,7 +280,7 @@ def test_no_byte_is_unpickled_and_damage_is_said(published: Path, tmp_path: Path
     assert not (tmp_path / "executed").exists()
 
 
-def test_a_flipped_bit_is_noticed_or_changes_nothing(published: Path) -> None:
+def test_a_flipped_bit_is_noticed_or_changes_nothing(published):
     (file,) = published.iterdir()
     content, trials, noticed = file.read_bytes(), read_published(published), 0
     places = range(0, len(content), len(content) // 150)
@@ -297,7 +293,7 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(published: Path) -> None:
     assert noticed > len(places) / 2
 
 
-def test_a_curve_keeps_both_ends_and_only_numbers(published: Path) -> None:
+def test_a_curve_keeps_both_ends_and_only_numbers(published):
     for one in read_published(published):
         assert json.loads(json.dumps(one.curves)) == one.curves
         gaps = [b - a for a, b in zip(one.curves["update"], one.curves["update"][1:], strict=False)]

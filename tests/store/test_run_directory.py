@@ -1,10 +1,12 @@
 """The run directory: a contract that survives kills, edits and newer versions."""
 
+import gc
 import json
 import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,9 @@ from pernn.lab.store import (
     Checkpoint,
     RunDirectory,
     Sweep,
+    gc_paused,
+    list_sweeps,
+    load_sweep,
     read_status,
     read_statuses,
     save_sweep,
@@ -28,20 +33,14 @@ RUN = checksum(SPEC)[:16]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     run = RunDirectory(tmp_path, RUN)
     with run.locked():
         run.write_spec(SPEC)
     return run
 
 
-@pytest.mark.parametrize("name", ["", "..", "../../etc", "0123456789abcdeF", "a" * 17, "<b>"])
-def test_only_fingerprints_name_runs(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError):
-        RunDirectory(tmp_path, name)
-
-
-def test_one_writer_at_a_time(run: RunDirectory) -> None:
+def test_one_writer_at_a_time(run):
     script = f"""
 import sys
 from pathlib import Path
@@ -53,7 +52,6 @@ with RunDirectory(Path({str(run.path.parents[1])!r}), {RUN!r}).locked():
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(BusyError), run.locked():
             pass
@@ -65,14 +63,12 @@ with RunDirectory(Path({str(run.path.parents[1])!r}), {RUN!r}).locked():
             pass
 
 
-def test_looking_at_the_status_never_costs_a_run_its_lock(
-    run: RunDirectory, tmp_path: Path
-) -> None:
+def test_looking_at_the_status_never_costs_a_run_its_lock(run, tmp_path):
     from threading import Event, Thread
 
     stop = Event()
 
-    def look() -> None:
+    def look():
         while not stop.is_set():
             read_status(tmp_path, RUN)
 
@@ -87,14 +83,14 @@ def test_looking_at_the_status_never_costs_a_run_its_lock(
         watcher.join()
 
 
-def test_the_remains_of_a_killed_write_are_swept_up(run: RunDirectory) -> None:
+def test_the_remains_of_a_killed_write_are_swept_up(run):
     (run.path / ".result.json.77.partial").write_text('{"half')
     with run.locked():
         pass
     assert not list(run.path.glob(".*.partial"))
 
 
-def test_an_edited_spec_is_noticed(run: RunDirectory) -> None:
+def test_an_edited_spec_is_noticed(run):
     path = run.path / "spec.json"
     path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
     with pytest.raises(CorruptError, match="was changed"):
@@ -102,25 +98,14 @@ def test_an_edited_spec_is_noticed(run: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize("name", ["spec.json", "result.json"])
-def test_a_newer_format_is_refused(run: RunDirectory, name: str) -> None:
+def test_a_newer_format_is_refused(run, name):
     content = {"format": FORMAT + 1, "fingerprint": RUN, "spec": SPEC, "metrics": {}}
     (run.path / name).write_text(json.dumps(content))
     with pytest.raises(VersionError, match="newer pernn"):
         run.read_spec() if name == "spec.json" else run.read_result()
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "{}", '{"format": true}', '{"format": 1}', "[" * 100_000]
-)
-def test_damaged_results_are_no_results(run: RunDirectory, content: str) -> None:
-    (run.path / "result.json").write_text(content)
-    with pytest.raises(CorruptError) as caught:
-        run.read_result()
-    assert "\n" not in str(caught.value)
-    assert read_status(run.path.parents[1], RUN).state == "damaged"
-
-
-def test_a_torn_last_line_is_dropped_by_the_next(run: RunDirectory) -> None:
+def test_a_torn_last_line_is_dropped_by_the_next(run):
     run.append_metrics({"update": 1})
     with (run.path / "metrics.jsonl").open("ab") as file:
         file.write(b'{"upda')
@@ -129,13 +114,13 @@ def test_a_torn_last_line_is_dropped_by_the_next(run: RunDirectory) -> None:
     assert run.read_metrics() == [{"update": 1}, {"update": 2}]
 
 
-def test_a_torn_line_in_the_middle_is_damage(run: RunDirectory) -> None:
+def test_a_torn_line_in_the_middle_is_damage(run):
     (run.path / "metrics.jsonl").write_text('{"update": 1}\n{"upd\n{"update": 3}\n')
     with pytest.raises(CorruptError, match="line 2"):
         run.read_metrics()
 
 
-def test_metrics_go_back_to_a_checkpoint(run: RunDirectory) -> None:
+def test_metrics_go_back_to_a_checkpoint(run):
     run.append_metrics({"update": 1})
     state = run.metrics_so_far()
     run.append_metrics({"update": 2})
@@ -146,9 +131,7 @@ def test_metrics_go_back_to_a_checkpoint(run: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize("damage", ["lost", "cut", "changed", "zeros"])
-def test_a_lost_or_damaged_log_is_restored_from_the_checkpoint(
-    run: RunDirectory, damage: str
-) -> None:
+def test_a_lost_or_damaged_log_is_restored_from_the_checkpoint(run, damage):
     run.append_metrics({"update": 1})
     state, path = run.metrics_so_far(), run.path / "metrics.jsonl"
     content = path.read_bytes()
@@ -167,7 +150,7 @@ def test_a_lost_or_damaged_log_is_restored_from_the_checkpoint(
     assert run.read_metrics() == [{"update": 1}, {"update": 3}]
 
 
-def test_a_checkpoint_without_the_log_is_refused(run: RunDirectory) -> None:
+def test_a_checkpoint_without_the_log_is_refused(run):
     run.append_metrics({"update": 1})
     content = (run.path / "metrics.jsonl").read_bytes()
     with pytest.raises(CorruptError, match="a state without metrics"):
@@ -175,13 +158,11 @@ def test_a_checkpoint_without_the_log_is_refused(run: RunDirectory) -> None:
     assert (run.path / "metrics.jsonl").read_bytes() == content
 
 
-def test_every_new_entry_is_on_disk_before_a_checkpoint_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_new_entry_is_on_disk_before_a_checkpoint_counts(tmp_path, monkeypatch):
     on_disk: dict[int, set[str]] = {}
     fsync = os.fsync
 
-    def sync(descriptor: int) -> None:
+    def sync(descriptor):
         fsync(descriptor)
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             entries = Path(f"/dev/fd/{descriptor}").iterdir()
@@ -207,14 +188,14 @@ def test_every_new_entry_is_on_disk_before_a_checkpoint_counts(
     assert not lost
 
 
-def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path):
     (tmp_path / "runs").write_text("a file where a directory should be")
     with pytest.raises(StoreError) as caught, RunDirectory(tmp_path, RUN).locked():
         pass
     assert "\n" not in str(caught.value)
 
 
-def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_record_is_the_spec_beside_the_metrics(run, tmp_path):
     assert gather(tmp_path, [RUN]) == []
     result = {"fingerprint": RUN, "metrics": {"loss": 0.5}, "num_parameters": 7}
     run.write_result(result)
@@ -232,7 +213,7 @@ def test_a_record_is_the_spec_beside_the_metrics(run: RunDirectory, tmp_path: Pa
     assert found.row()["tables"] == {"by_length": table}
 
 
-def test_states(run: RunDirectory, tmp_path: Path) -> None:
+def test_states(run, tmp_path):
     assert read_status(tmp_path, RUN).state == "stopped"
     assert read_status(tmp_path, "f" * 16).state == "waiting"
     run.note("failed", update=3, reason="nan")
@@ -242,9 +223,7 @@ def test_states(run: RunDirectory, tmp_path: Path) -> None:
     assert read_status(tmp_path, RUN).state == "finished"
 
 
-def test_a_look_reads_only_the_results_that_are_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_reads_only_the_results_that_are_new(tmp_path, monkeypatch):
     first, second, other = (f"{number:016x}" for number in range(3))
     for name in (first, second):
         run = RunDirectory(tmp_path, name)
@@ -262,9 +241,7 @@ def test_a_look_reads_only_the_results_that_are_new(
     assert [found[run].state for run in found] == ["finished", "waiting", "waiting"]
 
 
-def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(
-    tmp_path: Path,
-) -> None:
+def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(tmp_path):
     RunDirectory(tmp_path / "results", RUN).note_failure("no GPU", "MachineError")
     status = read_status(tmp_path / "results", RUN)
     assert (status.state, status.reason) == ("failed", "no GPU")
@@ -274,3 +251,51 @@ def test_a_failure_is_noted_of_a_run_that_was_not_begun_and_never_elsewhere(
     with pytest.raises(StoreError, match="symbolic link"):
         RunDirectory(tmp_path / "linked", RUN).note_failure("no GPU")
     assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_the_collector_is_as_it_was_even_after_an_error(collecting):
+    before = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        with suppress(KeyError), gc_paused(), gc_paused():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() is collecting
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+SWEEP = Sweep("study-demo", "study", "demo", {"seed": 1}, ["0" * 16])
+
+
+def test_load_gives_what_was_saved(tmp_path):
+    save_sweep(tmp_path, SWEEP)
+    assert load_sweep(tmp_path, "study-demo") == SWEEP
+    assert list_sweeps(tmp_path) == ["study-demo"]
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        *((load_sweep, name) for name in ("..", "../x", "a/b", "", ".hidden", "<script>", "a\nb")),
+        *((RunDirectory, name) for name in ("", "..", "../../etc", "0123456789abcdeF", "a" * 17)),
+    ],
+)
+def test_names_cannot_lead_elsewhere(tmp_path, use, name):
+    with pytest.raises(ConfigError):
+        use(tmp_path, name)
+
+
+def test_an_unknown_sweep_is_answered_with_the_known(tmp_path):
+    save_sweep(tmp_path, SWEEP)
+    with pytest.raises(ConfigError, match="study-demo"):
+        load_sweep(tmp_path, "other")
+
+
+def test_people_read_what_was_changed_not_a_digest():
+    changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
+    sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
+    changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
+    assert sweep.title == f"study-demo · {changed}"
+    assert Sweep("study-demo", "study", "demo", {}, []).title == "study-demo"

@@ -1,9 +1,10 @@
-"""The script computes what we compute, and `benchmarks/updates.py` times both."""
+"""Benchmarks: the script computes what we compute; on a CPU, the one for GPUs finds faults."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import gpu
 import pytest
 import torch
 import updates
@@ -60,3 +61,20 @@ def test_the_command_prints_ratios_and_memory():
     assert row[6].count(" / ") == 2
     assert "threads: 1" in done.stdout
     assert {(64, 64, 8, 192), (128, 64, 16, 256)} <= {*updates.SHAPES}
+
+
+def test_parity_is_found_and_its_absence_noticed(monkeypatch):
+    found = gpu.compare_with_cpu(CPU, "gru", "learned", "bf16")
+    assert found["largest difference"] < found["tolerance"]
+    monkeypatch.setitem(gpu.TOLERANCE, "bf16", -1.0)
+    with pytest.raises(AssertionError):
+        gpu.compare_with_cpu(CPU, "gru", "learned", "bf16")
+
+
+def test_what_fails_is_printed_and_the_rest_goes_on(monkeypatch, capsys):
+    monkeypatch.setattr(gpu, "CORES", ("elman", "none such", "gru"))
+    monkeypatch.setattr("sys.argv", ["gpu.py", "--device", "cpu", "--parts", "times"])
+    assert gpu.main() == 1
+    said = capsys.readouterr().out
+    assert "| gru K=32 bf16 | " in said
+    assert "2 failed\ntimes, none such K=32 bf16:\nTraceback" in said
