@@ -52,6 +52,18 @@ def test_all_but_the_new_rows_stays_bit_by_bit(core, encoding):
     assert not torch.equal(model.output_layer.weight[5:], new[1])
 
 
+def test_a_second_extension_keeps_what_the_first_one_learnt():
+    model, _ = grown()
+    learn(model)
+    known = model.embedding.weight.clone(), model.output_layer.weight.clone()
+    extend_vocabulary(model, 10)
+    assert model.num_parameters == 2 * (6 + 6 + 1)
+    learn(model)
+    assert same_bits(model.embedding.weight[:8], known[0][:8])
+    assert same_bits(model.embedding.weight[10:], known[0][8:])
+    assert same_bits(model.output_layer.weight[:8], known[1])
+
+
 def test_only_the_new_rows_are_trainable():
     model, _ = grown()
     # Three ids: an embedding row, an output layer row and a bias each.

@@ -86,6 +86,8 @@ def extend_vocabulary(
 
 
 def _grow(module: nn.Module, name: str, new: Rows, known: int) -> None:
+    if parametrize.is_parametrized(module, name):  # of an earlier extension
+        parametrize.remove_parametrizations(module, name)
     old = getattr(module, name).detach()
     frozen = FrozenRows(old[:known], old[known:])
     setattr(module, name, nn.Parameter(frozen(new.detach().to(old.device))))
