@@ -15,7 +15,10 @@ BOUND = binom.ppf(1 - 1e-4, NUM_DRAWS, ALPHA) / NUM_DRAWS
 @pytest.mark.parametrize("one", SCENARIOS, ids=lambda one: f"{one.claim}: {one.truth}")
 def test_verdicts_are_wrong_at_most_as_often_as_stated(one):
     for count in (5, 8):
-        assert one.wrong(*one.rates(count, NUM_DRAWS)) <= BOUND
+        supported, contradicted = one.rates(count, NUM_DRAWS)
+        # On the edge of the claim both are wrong.
+        assert one.holds or supported <= BOUND
+        assert one.holds is False or contradicted <= BOUND
 
 
 SEEN = [
