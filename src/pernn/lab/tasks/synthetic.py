@@ -229,10 +229,8 @@ class SyntheticStream:
 
     def _inputs(self, first: int, batch_size: int) -> Inputs:
         """Draw the inputs of `steps_at_once` steps, one after another."""
-        size, steps = (
-            batch_size * self.task.num_draws,
-            range(first, first + self.task.steps_at_once),
-        )
+        size = batch_size * self.task.num_draws
+        steps = range(first, first + self.task.steps_at_once)
         words = [self._train.words(step, size) for step in steps]
         inputs = self.task.draw(np.concatenate(words).reshape(-1, self.task.num_draws))
         rejected = np.flatnonzero(self.is_held_out(inputs))
