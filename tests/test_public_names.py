@@ -28,8 +28,7 @@ EXPECTED = {
 }  # fmt: skip
 LAB = {
     "compare",
-    "RunSpec", "execute", "from_pretrained", "load_curves", "load_model", "load_results", "run",
-    "save_pretrained",
+    "RunSpec", "execute", "load_curves", "load_model", "load_results", "run",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from .every_call import every_call, stopped_at_every_call
 from .fuzz import fuzz
 from .hostile import hostile_names, hostile_specs, links, pickles
 from .ray_cluster import ray_cluster
-from .strangers import foreign_parts, hub_folders
+from .strangers import foreign_parts
 from .sweeps import random_kills, stopped_host, stopped_workers, two_drivers
 
 Scenario = Callable[..., Counts]
@@ -42,7 +42,6 @@ SCENARIOS: dict[str, Scenario] = {
         links,
         pickles,
         foreign_parts,
-        hub_folders,
         fuzz,
     )
 }

@@ -162,7 +162,7 @@ def follow(spec: RunSpec, root: Path, pause: int) -> None:
 def start(task: Callable[..., None], *words: object) -> BaseProcess:
     """Start a function in a process of its own that has imported torch."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pernn.lab.runs.execution", "pernn.lab.hub", "torch.optim"])
+    context.set_forkserver_preload(["pernn.lab.runs.execution", "torch.optim"])
     process = context.Process(target=task, args=words)
     process.start()
     return process

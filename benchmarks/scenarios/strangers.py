@@ -4,43 +4,23 @@ A cloned folder is the current one: its modules can be imported, and its data na
 """
 
 import json
-import os
-import pickle
-import resource
 import shutil
-import sys
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from safetensors.torch import load_file, save
-from torch import Tensor, int8
-
-from pernn import PositionEncodedRNN
-from pernn.errors import PernnError
-from pernn.lab import from_pretrained, save_pretrained
 from pernn.lab.config import fingerprint
 from pernn.lab.store import load_sweep, save_sweep
 from pernn.lab.trials import publish
 
-from .commands import Counts, copy, pernn, require, undisturbed
-from .every_call import REFUSED, await_end, start
-from .hostile import MEMORY
+from .commands import Counts, pernn, require, undisturbed
 
 EVIL = "from pathlib import Path\n\nPath(__file__).with_name('executed').touch()\n"
 NAMED = "evilmod:Config"
 READING = (
     ("status",), ("status", "SWEEP"), ("report", "SWEEP"), ("report", "--all"), ("prune", "--yes"),
-    ("export", "SWEEP", "-o", "out.csv"), ("export", "--hub", "hub"), ("publish", "SWEEP"),
+    ("export", "SWEEP", "-o", "out.csv"), ("publish", "SWEEP"),
     ("evidence", "--to", "pages"), ("compare", "seed=111", "seed=222", "--sweep", "SWEEP"),
 )  # fmt: skip
-CHANGES: tuple[Callable[[Tensor], Tensor], ...] = (
-    lambda one: one * float("nan"),
-    lambda one: one / 0,
-    lambda one: one.to(int8),
-    lambda one: one[:1].clone(),
-)
 
 
 def foreign_parts(directory: Path) -> Counts:
@@ -87,56 +67,3 @@ def _name_code(root: Path, sweep: str, place: str, work: Path) -> None:
         about.mkdir()
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
         (about / "entry_points.txt").write_text(f"[pernn.cores]\nevil = {NAMED}\n")
-
-
-def hub_folders(directory: Path) -> Counts:
-    """Damage a network's folder and name code in it; loading ends in one line, at once."""
-    source, work = directory / "net", directory / "hub"
-    sizes = {"embedding_size": 4, "hidden_size": 4}
-    save_pretrained(PositionEncodedRNN(4, "gru", "sinusoidal", **sizes), source)
-    config = json.loads((source / "config.json").read_text())
-    weights = load_file(source / "model.safetensors")
-    spec = {"task": {"kind": "reverse_ordering"}, "core": {"kind": "lstm"}, "encoding": "none"}
-    texts = ["[]", "5", "null", '"x"', "{}", "{", "[" * 100_000, '{"spec": []}']
-    texts += [
-        json.dumps({"network": {**config["network"], key: NAMED}}) for key in ("core", "encoding")
-    ]
-    for key in ("core", "encoding", "task"):
-        texts += [json.dumps({"spec": {**spec, key: kind}}) for kind in (NAMED, {"kind": NAMED})]
-    texts.append(json.dumps({"spec": {**spec, "pretraining": {"task": NAMED}}}))
-    cases: list[tuple[str, Callable[[Path], object]]] = []
-    cases += [("config.json", partial(_write, text.encode())) for text in texts]
-    for name in ("config.json", "model.safetensors"):
-        cases += [(name, how) for how in (os.mkfifo, _zeros, Path.mkdir, lambda path: None)]
-    content = (source / "model.safetensors").read_bytes()
-    ends = (0, 1, 7, 8, 60, len(content) // 2, len(content) - 1)
-    changed = [{name: change(one) for name, one in weights.items()} for change in CHANGES]
-    files = [*(content[:end] for end in ends), *map(save, changed), pickle.dumps({"a": 1})]
-    cases += [("model.safetensors", partial(_write, file)) for file in files]
-    for name, damage in cases:
-        copy(source, work)
-        (work / "evilmod.py").write_text(EVIL)
-        (work / name).unlink()
-        damage(work / name)
-        require(await_end(start(load, work), name) == REFUSED, f"{name}: not refused in one line")
-        require(not (work / "executed").exists(), f"{name}: executed")
-    return {"num_cases": len(cases)}
-
-
-def load(folder: Path) -> None:
-    """Load a network from the current folder, in little memory."""
-    os.chdir(folder)
-    sys.path.insert(0, "")
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    try:
-        from_pretrained(".")
-    except PernnError:
-        sys.exit(REFUSED)
-
-
-def _write(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
-
-
-def _zeros(path: Path) -> None:
-    path.symlink_to("/dev/zero")

@@ -258,7 +258,7 @@ def _unknown(name):
             "describe_versions",
             dict.fromkeys,
             3,
-            ["pip install torch", *map(install_command, ("parquet", "hub", "ray"))],
+            ["pip install torch", *map(install_command, ("parquet", "ray"))],
         ),
         ("requires", _unknown, 0, ["pip install -e ."]),
     ],

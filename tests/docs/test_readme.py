@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from command_line import call
 from pernn.analysis import KINDS
@@ -49,7 +50,7 @@ def test_its_example_runs():
 
 
 def test_the_example_of_a_network_is_short_and_learns(capsys):
-    example, layers = blocks("python", PYTORCH)
+    example, _, layers = blocks("python", PYTORCH)
     assert len(example.splitlines()) <= 12
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -58,6 +59,18 @@ def test_the_example_of_a_network_is_short_and_learns(capsys):
         exec(example, {})  # noqa: S102
     found = re.fullmatch(r"token accuracy: tensor\((.*)\)\n", capsys.readouterr().out)
     assert float(found[1]) > 0.2  # chance is 1/16
+
+
+def test_a_network_of_the_hubs_mixin_comes_back_from_its_folder(tmp_path, monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    exec(blocks("python", PYTORCH)[1], found)  # noqa: S102
+    network, tokens = found["network"], torch.randint(16, (3, 5))
+    again = found["Reverser"].from_pretrained("reverser")
+    assert torch.equal(network(tokens, num_queries=5), again(tokens, num_queries=5))
+    weights = load_file("reverser/model.safetensors")
+    assert all(torch.equal(one, weights[name]) for name, one in network.state_dict().items())
 
 
 @pytest.mark.parametrize("numbers", ["float32", "float64", "bfloat16", "float16"])

@@ -11,7 +11,6 @@ DAMAGE = {
     "full_disk": ({"num_sizes": 1}, 1),
     "confounded": ({}, 3),
     "foreign_parts": ({}, 40),
-    "hub_folders": ({}, 30),
     "fuzz": ({"num_inputs": 3_000, "seconds": 180.0}, 3_000),
 }
 """Scenario → its counts, and how many cases it must have had."""

@@ -9,7 +9,6 @@ from pernn.lazy import exports
 
 if TYPE_CHECKING:
     from .comparisons import compare as compare
-    from .hub import from_pretrained as from_pretrained, save_pretrained as save_pretrained
     from .runs import RunSpec as RunSpec, execute as execute, load_model as load_model
     from .sweeps import run as run
     from .trials import load_curves as load_curves, load_results as load_results

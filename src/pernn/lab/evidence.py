@@ -1,6 +1,5 @@
-"""Pages and data sets of all sweeps, published ones among them."""
+"""Pages of all sweeps, published ones among them."""
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -10,7 +9,6 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 from pernn.errors import ConfigError, CorruptError, MachineError, PernnError, StoreError
 from pernn.lab.experiments import SINGLE
@@ -20,8 +18,6 @@ from pernn.lab.reports import (
     Drawing,
     Format,
     Report,
-    export_curves,
-    export_records,
     fill,
     pace_figure,
     pace_parts,
@@ -34,15 +30,13 @@ from pernn.lab.store import (
     gc_paused,
     list_publications,
     list_sweeps,
-    load_pyarrow,
     read_registrations,
     require_writable,
     storing,
-    to_json,
     where_published,
     write_atomically,
 )
-from pernn.lab.sweeps import Plan, plan_again, repeat_command, report_of, restrict
+from pernn.lab.sweeps import Plan, plan_again, report_of, restrict
 from pernn.lab.trials import Trial, find_published, read_published
 
 Watch = Callable[[Iterable[Report], int], Iterable[Report]]
@@ -55,24 +49,6 @@ def _unwatched(reports: Iterable[Report], _count: int) -> Iterable[Report]:
 
 MOST_SHOWN = 100
 """Sweeps of which the page of all has a chapter each: one takes seconds to draw."""
-CARD = """\
----
-{header}
----
-
-# Trials of position-encoded recurrent networks
-
-Made by [pernn](https://arxiv.org/abs/2402.00236), `pernn export --hub`: a row per finished trial,
-its settings by dotted path beside its metrics, and a configuration per sweep.
-
-| sweep | finished trials | of | seeds | made by |
-|---|---|---|---|---|
-{rows}
-
-`SWEEP` has the trials, `SWEEP.curves` the lines of their training (`kind` train) and tests (test),
-any other configuration the rows of a table that each trial has. Trials of one seed are paired: they
-saw the same data. `claims.json` has what the texts of the study claim, each judged by these trials.
-"""
 
 
 def make_study(
@@ -113,74 +89,6 @@ def make_study(
     return len(plans)
 
 
-def write_dataset(
-    root: Path,
-    place: Path,
-    complain: Callable[[str], None],
-    folder: Path | None = None,
-    only: Collection[str] = (),
-) -> int:
-    """Write sweeps as a data set for the Hugging Face hub.
-
-    It has a card, `README.md`, Parquet files below `data`, and `claims.json`. Those of an earlier
-    export are replaced.
-
-    Args:
-        root: Results directory; it need not exist.
-        place: The folder.
-        complain: Told of each damaged run and each sweep of an unknown experiment; left out.
-        folder: Published trials, which count as finished; `None` to count none.
-        only: Names of sweeps; all if empty.
-
-    Returns:
-        The number of trials.
-
-    Raises:
-        ConfigError: If nothing is finished.
-        MachineError: If pyarrow is missing.
-        StoreError: If a file cannot be written; at once, before anything is read.
-    """
-    load_pyarrow()
-    require_writable(place / "README.md")
-    configs: list[str] = []
-    rows: list[str] = []
-    claims: list[dict[str, Any]] = []
-    count = 0
-    for plan in _plans(root, folder, complain, only or None):
-        sweep, report = plan.sweep, report_of(root, plan, complain)
-        if not (records := report.records):
-            continue
-        tables = {name: records for one in records for name in one["tables"] if name.isidentifier()}
-        for name, rows_of in {"": records, **tables}.items():
-            config = f"{sweep.name}.{name}" if name else sweep.name
-            if export_records(rows_of, place / f"data/{config}.parquet", name or None):
-                configs.append(config)
-        if any(one.has_lines for one in report.trials):
-            export_curves(report.trials, place / f"data/{sweep.name}.curves.parquet")
-            configs.append(f"{sweep.name}.curves")
-        claims += [{"sweep": sweep.name, **one.dump()} for one in report.verdicts]
-        cells = [sweep.name, len(records), len(sweep.runs), len({one["seed"] for one in records})]
-        command = repeat_command(sweep).replace("|", "\\|")
-        rows.append(f"| {' | '.join(map(str, cells))} | `{command}` |")
-        count += len(records)
-    if not rows:
-        raise ConfigError("no finished trial to export: `pernn status` shows what there is")
-    header = {
-        "license": "mit",
-        "pretty_name": "Trials of position-encoded recurrent networks",
-        "tags": ["recurrent-neural-network", "positional-encoding", "tabular"],
-        "configs": [
-            {"config_name": config, "data_files": f"data/{config}.parquet"} for config in configs
-        ],
-    }
-    # JSON is YAML.
-    lines = [f"{key}: {json.dumps(value)}" for key, value in header.items()]
-    card = CARD.format(header="\n".join(lines), rows="\n".join(rows))
-    write_atomically(place / "README.md", card.encode())
-    write_atomically(place / "claims.json", to_json({"claims": claims}))
-    return count
-
-
 def _readers(root: Path, folder: Path | None) -> Mapping[str, Callable[[], Plan]]:
     """Return what reads each sweep, by name, local ones first."""
     names = [*list_sweeps(root), *([SINGLE] if list_single_runs(root) else [])]
@@ -207,12 +115,12 @@ def _plans(
     root: Path,
     folder: Path | None,
     complain: Callable[[str], None],
-    only: Collection[str] | None = None,
+    only: Collection[str],
 ) -> Iterable[Plan]:
-    """Read every sweep once, or only some, with its published trials."""
+    """Read some sweeps once, with their published trials."""
     published = find_published(folder, None, complain)
     for name, read in _readers(root, folder if published else None).items():
-        if only is not None and name not in only:
+        if name not in only:
             continue
         try:
             plan = read()

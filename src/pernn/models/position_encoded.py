@@ -5,7 +5,7 @@ the embedding and each step's encoding is projected once per batch, then gathere
 query is one row at every output step: it is projected once and broadcast, its gradient a sum.
 """
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -45,9 +45,6 @@ class PositionEncodedRNN(EncodedNetwork):
         device: Where the network goes once its weights are drawn.
         dtype: Its type there.
         generator: Source of the initial weights of what is made here.
-
-    Attributes:
-        arguments: What it was built with; `None` where a part was given as a module.
 
     Raises:
         ConfigError: If K < 2, the number of extra rows is negative, the core is not a pernn core,
@@ -100,18 +97,6 @@ class PositionEncodedRNN(EncodedNetwork):
             dtype=dtype,
             generator=generator,
         )
-        self.arguments: dict[str, Any] | None = None
-        if isinstance(core, str) and isinstance(encoding, str) and not phase_size:
-            self.arguments = {
-                "vocab_size": vocab_size,
-                "core": core,
-                "encoding": encoding,
-                "embedding_size": self.embedding.embedding_dim,
-                "hidden_size": self.core.hidden_size,
-                "num_layers": num_layers or 1,
-                "num_positions": num_positions or 1024,
-                "num_extra_rows": num_extra_rows,
-            }
 
     def make_embedding(self, width: int) -> nn.Embedding:
         """Make the embedding: the rows of the ids, then the extra ones."""

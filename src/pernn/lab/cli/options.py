@@ -35,12 +35,9 @@ IgnorePublished = Annotated[
     bool,
     Option(help="Do not count published trials (in `evidence`, or PERNN_EVIDENCE) as done."),
 ]
-SweepName = Annotated[
-    str | None,
-    Argument(
-        help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
-    ),
-]
+SWEEP = Argument(
+    help="A sweep (see `pernn status`), an experiment, or `train` for those of `pernn train`."
+)
 Planned = Annotated[str, Argument(help="A sweep's name, see `pernn status`.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for scripts.")]
 Yes = Annotated[bool, Option("--yes", "-y")]

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from pernn.errors import ConfigError, counted, one_line
 from pernn.lab.experiments import experiment_names
-from pernn.lab.lookup import find_plan, find_sweep, full_name
+from pernn.lab.lookup import find_plan, find_sweep
 from pernn.lab.reports import Comparison, export_curves, export_records, require_exportable
 from pernn.lab.store import (
     FOLDER,
@@ -34,6 +34,7 @@ from pernn.lab.trials import publish as publish_sweep
 
 from .options import (
     RESULTS,
+    SWEEP,
     Additions,
     Assignments,
     IgnorePublished,
@@ -41,7 +42,6 @@ from .options import (
     Results,
     Scale,
     Seeds,
-    SweepName,
     grid_changes,
     left_out,
     number_of_jobs,
@@ -62,7 +62,7 @@ def _watch(reports: "Iterable[Report]", count: int) -> "Iterable[Report]":
 
 
 def report(
-    sweep: SweepName = None,
+    sweep: Annotated[str | None, SWEEP] = None,
     claims: bool = False,
     scale: Scale = "demo",
     results: Results = RESULTS,
@@ -193,9 +193,8 @@ def _print_comparison(found: Comparison, page: Path | None) -> None:
 
 
 def export(
-    sweep: SweepName = None,
-    output: Annotated[str | None, Option("--output", "-o")] = None,
-    hub: Path | None = None,
+    sweep: Annotated[str, SWEEP],
+    output: Annotated[str, Option("--output", "-o")],
     table: Annotated[str | None, Option("--table", "-t")] = None,
     curves: bool = False,
     scale: Scale = "demo",
@@ -207,34 +206,19 @@ def export(
     Published trials of the sweep count as finished; their learning curves are thinned.
 
     With --table, one record per row of a table, for example by length or by position. With
-    --curves, one record per logged line of training (kind train) and evaluation (kind test). With
-    --hub, all of these at once as Parquet, with the claims and a card, in a folder that can be
-    uploaded to the Hugging Face hub as a data set.
+    --curves, one record per logged line of training (kind train) and evaluation (kind test).
 
     Args:
         output: File: .csv, .json or .parquet decides the form.
-        hub: Write a folder for the Hugging Face hub: a data set; by default of all sweeps.
         table: Write the rows of this table of each trial instead.
         curves: Write the learning curves instead: all lines of metrics.
 
     Examples: pernn export vocabulary_size -o records.parquet;
     pernn export variable_length --table by_length -o by_length.csv;
-    pernn export vocabulary_size --curves -o curves.csv; pernn export --hub dataset
+    pernn export vocabulary_size --curves -o curves.csv
     """
     published = published_folder(ignore=ignore_published)
     damage: list[str] = []
-    if hub is not None:
-        if output is not None or table is not None or curves:
-            raise ConfigError("--hub writes all there is: leave out --output, --table and --curves")
-        # It draws too, and drawing takes long to import.
-        from pernn.lab.evidence import write_dataset
-
-        only = [full_name(sweep, scale)] if sweep else []
-        count = write_dataset(results, hub, damage.append, published, only)
-        typer.echo(f"{count} trials written to {hub}")
-        return left_out(damage)
-    if sweep is None or output is None:
-        raise ConfigError("expected a sweep and --output FILE, or --hub DIR")
     runs = find_sweep(results, sweep, scale, published, warn).runs
     require_exportable(output)
     if curves and table is not None:
