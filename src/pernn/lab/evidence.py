@@ -1,6 +1,7 @@
 """Pages of all sweeps, published ones among them."""
 
 import os
+import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -8,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from pernn.errors import ConfigError, CorruptError, MachineError, PernnError, StoreError
 from pernn.lab.experiments import SINGLE
@@ -274,8 +275,12 @@ def _drawn(
         ) from None
 
 
+_interrupted = Event()
+
+
 def _leave_with_parent() -> None:
-    """End this process when its parent is killed, which pools do not do."""
+    """Draw nothing more after Ctrl-C, and end when the parent is killed: pools do neither."""
+    signal.signal(signal.SIGINT, _interrupt)
 
     def wait() -> None:
         if parent := parent_process():
@@ -285,10 +290,17 @@ def _leave_with_parent() -> None:
     Thread(target=wait, daemon=True).start()
 
 
+def _interrupt(*_: object) -> None:
+    _interrupted.set()
+    raise KeyboardInterrupt
+
+
 def _draw(
     asked: tuple[Path, Path | None, str, Sequence[Format]],
 ) -> tuple[Drawing, list[Drawing]]:
     """Read a sweep again, and draw its figures."""
+    if _interrupted.is_set():  # this was in the queue already
+        raise KeyboardInterrupt
     root, folder, name, formats = asked
     plan = _readers(root, folder)[name]()
 
