@@ -297,5 +297,4 @@ def test_people_read_what_was_changed_not_a_digest():
     changes = {"core.kind": "gru", "task.vocab_size": [16, 64], "+encoding.kind": "learned"}
     sweep = Sweep("study-demo-98a0c730", "study", "demo", changes, [])
     changed = "core.kind=gru, task.vocab_size=[16, 64], +encoding.kind=learned"
-    assert sweep.title == f"study-demo · {changed}"
-    assert Sweep("study-demo", "study", "demo", {}, []).title == "study-demo"
+    assert sweep.changes == changed

@@ -60,11 +60,6 @@ class Sweep:
         """Its overrides as one line, `core.kind=gru, seed=[111, 222]`."""
         return ", ".join(f"{path}={in_words(value)}" for path, value in self.overrides.items())
 
-    @property
-    def title(self) -> str:
-        """Its experiment, its scale and its overrides, for people."""
-        return " · ".join(filter(None, (f"{self.experiment}-{self.scale}", self.changes)))
-
 
 def in_words(value: Any) -> str:
     """Return a value as it stands on a command line."""
