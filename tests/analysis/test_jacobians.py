@@ -165,6 +165,12 @@ def test_steps_that_are_not_there_are_refused(source, target, generator):
         jacobian(core, gates, source, target)
 
 
+def test_inference_mode_is_refused_where_autograd_would_find_nothing(generator):
+    core, gates = make(MinGRU, generator)
+    with torch.inference_mode(), pytest.raises(ConfigError, match=r"use torch\.no_grad"):
+        jacobian(core, gates, 1, 3)
+
+
 def test_work_is_divided_below_the_budget():
     for budget in (10, 100, 5_000, 60_000):
         sequences, rows = divide_work(100, 10, 50, 64, budget)

@@ -3,6 +3,7 @@
 The others have no twin in PyTorch: test_s4d.py and test_modern.py have their definitions.
 """
 
+from functools import partial
 from itertools import product
 
 import pytest
@@ -240,6 +241,39 @@ def test_vectors_of_another_width_are_refused(kind, width):
 def test_no_time_step_is_refused(kind):
     with pytest.raises(ConfigError, match="needs at least one time step"):
         build(kind)(draw(BATCH, 0, INPUT))
+
+
+@each_kind
+@pytest.mark.parametrize("num_outputs", [-1, 0, TIME + 1, 3 * TIME])
+def test_more_outputs_than_steps_are_refused(kind, num_outputs):
+    core, inputs = build(kind, hidden=16), draw(BATCH, TIME, INPUT)
+    for call in (core, lambda one, **options: core.recur(core.project(one), **options)):
+        with pytest.raises(ConfigError, match="num_outputs must lie in 1 … 6 steps"):
+            call(inputs, num_outputs=num_outputs)
+
+
+# PyTorch's own, of rules that it makes on first use, and of those that it lacks.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@each_kind
+def test_function_transforms_give_what_autograd_gives(kind):
+    core, inputs, along = build(kind, 2), draw(BATCH, TIME, INPUT), draw(BATCH, TIME, INPUT, seed=8)
+    outputs = partial(_outputs, core)
+    expected = torch.autograd.functional.jacobian(outputs, inputs)
+    where = inputs.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(outputs(where).square().sum(), where)
+    close(torch.func.grad(lambda x: outputs(x).square().sum())(inputs), gradient)
+    if kind in GATED:
+        # PyTorch's operator, which has no rule for the others, and says so.
+        return
+    tangent = torch.func.jvp(outputs, (inputs,), (along,))[1]
+    close(tangent, (expected * along).flatten(3).sum(3))
+    close(torch.func.jacrev(outputs)(inputs), expected)
+    close(torch.func.vmap(outputs)(inputs.unsqueeze(0))[0], outputs(inputs))
+
+
+def _outputs(core, inputs):
+    return core(inputs)[0]
 
 
 @each_kind

@@ -1,15 +1,19 @@
 """Every encoding through the same invariants, then what each one promises alone."""
 
 import math
+import pickle
+from copy import deepcopy
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pernn import PositionEncoded
 from pernn.encodings import Learned, NoEncoding, Random, Sinusoidal
+from pernn.encodings.sinusoidal import LONGEST_TABLE
 from pernn.errors import ConfigError
 from pernn.lab.encodings import (
     ENCODINGS,
@@ -120,6 +124,26 @@ def test_a_code_made_in_inference_mode_still_trains():
     weight = torch.ones(2, 4, requires_grad=True)
     torch.nn.functional.linear(encoding(3), weight).sum().backward()
     assert weight.grad is not None
+
+
+def test_sinusoids_far_away_are_the_same_and_cost_no_table():
+    encoding, whole = Sinusoidal(6), Sinusoidal(6)(LONGEST_TABLE + 9)
+    assert torch.equal(encoding(5, position_offset=LONGEST_TABLE), whole[-9:-4])
+    offsets = torch.tensor([LONGEST_TABLE, LONGEST_TABLE + 3])
+    joined = encoding.join(torch.zeros(2, 5, 1), position_offset=offsets)
+    assert torch.equal(joined[1, :, 1:], whole[-6:-1])
+    assert not len(encoding._table)
+    encoding(LONGEST_TABLE)
+    assert len(encoding._table) == LONGEST_TABLE
+    assert not len(deepcopy(encoding)._table)
+    assert len(pickle.dumps(encoding)) < LONGEST_TABLE
+
+
+def test_a_shape_tried_on_fake_tensors_leaves_nothing_behind():
+    encoding = Sinusoidal(4)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        encoding(torch.empty(2, 5, 4))
+    assert torch.equal(encoding(5), Sinusoidal(4)(5))
 
 
 @pytest.mark.gpu

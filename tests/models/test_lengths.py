@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_packed_sequence, unpack_sequence
 
 from drawn import draw, parts_of
 from pernn import (
@@ -111,6 +111,29 @@ def test_a_packed_sequence_is_each_sequence_alone(kind, offset):
         assert not ends or int(ends[0][index]) == position
         for one, other in zip(parts_of(final), parts_of(end), strict=True):
             close(one[:, index], other)
+
+
+@pytest.mark.parametrize("given", ["padded", "packed"])
+def test_padding_needs_no_row_of_a_table(given):
+    wrapped = PositionEncoded(GRU(WIDTH + 6, 16, batch_first=True), Learned(6, STEPS)).double()
+    offsets, vectors = [STEPS - n for n in LENGTHS], draw(4, STEPS + 5, WIDTH)
+    if given == "padded":
+        outputs, final, ends = wrapped(vectors, lengths=LENGTHS, position_offset=offsets)
+        assert not wrapped(vectors, lengths=LENGTHS)[0][:, STEPS:].any()
+    else:
+        sequences = [one[:n] for one, n in zip(vectors, LENGTHS, strict=True)]
+        packed = pack_sequence(sequences, enforce_sorted=False)
+        packed, final, ends = wrapped(packed, position_offset=offsets)
+        outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=STEPS + 5)
+    places = [slice(0, n) for n in LENGTHS]
+    check(wrapped, vectors, places, outputs, final, offsets=offsets)
+    assert ends.tolist() == [STEPS] * 4
+
+
+def test_a_packed_sequence_has_no_padding_on_the_left():
+    packed = pack_sequence([draw(9, WIDTH)[:n] for n in LENGTHS], enforce_sorted=False)
+    with pytest.raises(ConfigError, match="no padding: expected at least 0"):
+        make("gru")(packed, position_offset=torch.tensor([0, -2, 0, 0]))
 
 
 def test_gradients_stop_at_padding():

@@ -26,9 +26,17 @@ class AutogradJacobian:
         gates: Projected inputs, from the first step on.
         source: Step after which the state is taken, counted from 1.
         target: Step of the outputs.
+
+    Raises:
+        ConfigError: In `torch.inference_mode`, which has no gradients at all.
     """
 
     def __init__(self, core: Recurrence, gates: Gates, source: int, target: int) -> None:
+        if torch.is_inference_mode_enabled():
+            raise ConfigError(
+                "Jacobians by autograd need gradients, which torch.inference_mode has not: use "
+                "torch.no_grad"
+            )
         with torch.no_grad():
             _, state = core.recur(gates[:, :source])
             axes = batch_axes(core, gates)

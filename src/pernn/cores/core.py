@@ -156,9 +156,9 @@ class Core(nn.Module):
             The outputs, packed if the inputs are, and the state after each sequence's last step.
 
         Raises:
-            ConfigError: If the vectors have other axes or are not `input_size` wide, there is no
-                time step, the state has another shape, outputs of packed vectors are to be cut, or
-                `torch.jit.trace` is at work, which would fix the number of steps.
+            ConfigError: If the vectors have other axes or are not `input_size` wide, there are no
+                time steps or fewer than outputs, the state has another shape, outputs of packed
+                vectors are to be cut, or `torch.jit.trace` is at work, which would fix the steps.
         """
         if isinstance(inputs, Projected):
             return self.recur(inputs, hx, num_outputs=num_outputs)
@@ -272,9 +272,14 @@ class Core(nn.Module):
             )
         return parts
 
-    def _check_steps(self, num_steps: int) -> None:
+    def _check_steps(self, num_steps: int, num_outputs: int | None) -> None:
         if not num_steps:
             raise ConfigError(f"{type(self).__name__}: needs at least one time step, got none")
+        if num_outputs is not None and not 1 <= num_outputs <= num_steps:
+            raise ConfigError(
+                f"{type(self).__name__}: num_outputs must lie in 1 … {num_steps} steps, got "
+                f"{num_outputs}"
+            )
 
 
 def pack_as(packed: PackedSequence, padded: Float[Tensor, "batch time width"]) -> PackedSequence:
@@ -307,6 +312,14 @@ def check_columns(core: nn.Module, offset: int, width: int, columns: int) -> Non
             f"{type(core).__name__}: inputs cover features {offset} … {offset + width - 1}, "
             f"but the weights have {columns} columns"
         )
+
+
+def is_transformed(*tensors: Tensor) -> bool:
+    """Return whether `torch.func` differentiates or vectorises one of them."""
+    # A compiler sees through the transforms.
+    return not torch.compiler.is_compiling() and any(
+        map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)
+    )
 
 
 def map_state(state: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .core import is_transformed
+
 # `torch.library.custom_op` would load PyTorch's compiler, which takes seconds.
 LIBRARY = torch.library.Library("pernn", "FRAGMENT")
 LIBRARY.define("linear_scan(Tensor factors, Tensor inputs, Tensor initial, bool reverse) -> Tensor")
@@ -28,8 +30,18 @@ def linear_scan(
     Returns:
         All states, the initial one among them, `(time + 1, ...)`.
     """
+    if is_transformed(factors, inputs, initial):
+        return _step_by_step(factors, inputs, initial, reverse=reverse)
     states: Tensor = torch.ops.pernn.linear_scan(factors, inputs, initial, reverse)
     return states
+
+
+def _step_by_step(factors: Tensor, inputs: Tensor, initial: Tensor, *, reverse: bool) -> Tensor:
+    """Run the recurrence by operations that `torch.func` can transform."""
+    states, order = [initial], range(len(inputs))
+    for step in reversed(order) if reverse else order:
+        states.append(torch.addcmul(inputs[step], factors[step], states[-1]))
+    return torch.stack(states[::-1] if reverse else states)
 
 
 def _run(factors: Tensor, inputs: Tensor, initial: Tensor, reverse: bool) -> Tensor:  # noqa: FBT001

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from pernn.kernels import rounds_products
 
+from .core import is_transformed
 from .scanning import kernels_fit
 
 Size = int | Tensor
@@ -36,7 +37,7 @@ def takes_kernels(kind: str, vectors: Tensor, weight: Tensor, *, steps: Size, ba
         steps: Time steps.
         batch: Sequences.
     """
-    if isinstance(steps, Tensor) or isinstance(batch, Tensor):
+    if isinstance(steps, Tensor) or isinstance(batch, Tensor) or is_transformed(vectors, weight):
         return False
     if vectors.device.type == "cpu":
         if torch.is_autocast_enabled("cpu"):

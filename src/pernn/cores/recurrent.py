@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 from pernn.errors import ConfigError
 from pernn.kernels import autocast_dtype, linear, rounds_products
 
-from .core import Core, map_state
+from .core import Core, is_transformed, map_state
 from .operators import Size, takes_kernels
 from .projected import Projected
 from .scanning import kernels_fit, scan
@@ -169,6 +169,8 @@ class RecurrentCore(Core):
         weight = self.weight("hh", 0)
         if not kind or not steps or takes_kernels(kind, vectors, weight, steps=steps, batch=batch):
             return super()._run_vectors(vectors, hx, num_outputs)
+        if num_outputs is not None:  # of a trace, steps are a tensor
+            self._check_steps(steps, num_outputs)
         self._check_export(steps)
         outputs, final = self._run_operator(vectors, hx, batch)
         return outputs if num_outputs is None else outputs[:, steps - num_outputs :], final
@@ -251,7 +253,13 @@ class RecurrentCore(Core):
         """
         # Time first inside: each step then reads and writes one contiguous block.
         inputs = gates if isinstance(gates, Projected) else Projected.of(gates.transpose(0, 1))
-        self._check_steps(inputs.num_steps)
+        self._check_steps(inputs.num_steps, num_outputs)
+        weight = self.weight("hh", 0)
+        if vars(type(self)).get("kernel") and is_transformed(inputs.table, weight):
+            raise ConfigError(
+                f"torch.func does not reach into the recurrence of {type(self).__name__}: use "
+                "torch.autograd, core.to_torch(), or pernn.analysis for Jacobians"
+            )
         finals = []
         states = None if state is None else self._checked_state(state, inputs.batch)
         for layer in range(self.num_layers):

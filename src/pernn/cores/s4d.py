@@ -129,7 +129,7 @@ class S4D(Core):
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
-        self._check_steps(num_steps)
+        self._check_steps(num_steps, num_outputs)
         expected = (self.num_layers, batch, self.hidden_size, self.state_size // 2, 2)
         if state is not None:
             (state,) = self._check_state(state, [expected], "hidden, mode, part")

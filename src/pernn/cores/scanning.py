@@ -156,7 +156,10 @@ class _Scan(torch.autograd.Function):
             None if bias_hn is None else bias_hn.contiguous(),
             *states,
         )
-        ctx.kind, ctx.shape, ctx.units, ctx.dtype = kind, shape, units, dtype
+        ctx.kind, ctx.units, ctx.dtype = kind, units, dtype
+        # Not the inputs themselves, which would outlive what a checkpoint of PyTorch's frees.
+        ctx.input_time, ctx.query_row = shape.input_time, shape.query_row
+        ctx.has_queries = shape.num_queries > 0
         ctx.has_encodings = encodings is not None
         ctx.save_for_backward(table, tokens, weight, bias_hn, *states, outputs, cells, saved)
         ctx.set_materialize_grads(False)
@@ -169,15 +172,14 @@ class _Scan(torch.autograd.Function):
         ctx: Any, grad_outputs: Tensor | None, grad_cell: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         table, tokens, weight, bias_hn, hidden, cell, outputs, cells, saved = ctx.saved_tensors
-        shape = ctx.shape
         if grad_outputs is None:
             grad_outputs = outputs.new_zeros(1, *outputs.shape[1:])
         inner, grad_table, grad_encodings, grad_bias_hn, grad_hidden, grad_first_cell = (
             torch.ops.pernn.scan_backward(
                 ctx.kind,
                 ctx.units,
-                shape.input_time,
-                shape.query_row,
+                ctx.input_time,
+                ctx.query_row,
                 grad_outputs.contiguous(),
                 None if grad_cell is None else grad_cell.contiguous(),
                 table,
@@ -190,8 +192,8 @@ class _Scan(torch.autograd.Function):
                 cell,
             )
         )
-        if shape.num_queries:
-            grad_table[shape.query_row] += grad_encodings[shape.input_time :].sum(0)
+        if ctx.has_queries:
+            grad_table[ctx.query_row] += grad_encodings[ctx.input_time :].sum(0)
         rounds = ctx.dtype == torch.bfloat16
         return (
             *(None,) * 4,

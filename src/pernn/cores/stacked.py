@@ -119,7 +119,7 @@ class Stacked(Core):
         """
         values = gates.gates() if isinstance(gates, Projected) else gates.transpose(0, 1)
         num_steps, batch = values.shape[:2]
-        self._check_steps(num_steps)
+        self._check_steps(num_steps, num_outputs)
         first = self._layers[0]
         expected = (self.num_layers, batch, *first.state_shape)
         if state is None:

@@ -77,7 +77,7 @@ class Encoding(nn.Module, ABC):
             raise ConfigError(
                 f"position_offset is invalid: expected at least 0, got {position_offset}"
             )
-        encodings = self._scaled(position_offset + inputs)[position_offset:]
+        encodings = self._scaled(position_offset, position_offset + inputs)
         if self.masked is None:
             return encodings
         in_output = torch.arange(inputs, device=encodings.device) >= inputs - num_queries
@@ -104,6 +104,7 @@ class Encoding(nn.Module, ABC):
         *,
         position_offset: "int | Int[Tensor, ' batch']" = 0,
         batch_first: bool = True,
+        lengths: "Int[Tensor, ' batch'] | None" = None,
     ) -> Float[Tensor, "*shape joined"]:
         """Join the encoding to vectors: the plain way, step by step.
 
@@ -113,6 +114,8 @@ class Encoding(nn.Module, ABC):
             position_offset: Position of the first step, or of each sequence's first step; below 0
                 in one that is padded on the left, whose padding has the encoding of position 0.
             batch_first: Whether vectors of three axes are not `(time, batch, width)` instead.
+            lengths: Steps of each sequence, where each has an offset; what comes after is padding
+                and has the encoding of its last step.
 
         Returns:
             Vectors of `joined_size(width)`.
@@ -133,7 +136,8 @@ class Encoding(nn.Module, ABC):
         time_first = vectors.dim() == 3 and not batch_first
         num_steps = vectors.shape[0 if time_first else -2]
         if isinstance(position_offset, Tensor):
-            encodings = self._at_each(position_offset, num_steps, vectors.shape)
+            batch = vectors.shape[1 if time_first else 0] if vectors.dim() == 3 else None
+            encodings = self._at_each(position_offset, num_steps, batch, lengths)
             encodings = encodings.transpose(0, 1) if not batch_first else encodings
         else:
             encodings = self(num_steps, num_queries, position_offset=position_offset)
@@ -144,10 +148,9 @@ class Encoding(nn.Module, ABC):
         return torch.cat([joined, encodings.expand(*vectors.shape[:-1], -1)], dim=-1)
 
     def _at_each(
-        self, offsets: Tensor, num_steps: int, shape: torch.Size
+        self, offsets: Tensor, num_steps: int, batch: int | None, lengths: Tensor | None
     ) -> Float[Tensor, "batch time size"]:
         """Return the encodings of sequences that begin at positions of their own."""
-        batch = shape[0] * shape[1] // num_steps if len(shape) == 3 else None
         if offsets.is_floating_point() or offsets.dim() != 1 or len(offsets) != batch:
             raise ConfigError(
                 "position_offset is invalid: expected an int, or integers of shape "
@@ -160,13 +163,23 @@ class Encoding(nn.Module, ABC):
                 f"sequences, got {len(offsets)}"
             )
         steps = torch.arange(num_steps, device=offsets.device)
-        positions = (offsets.unsqueeze(1) + steps).clamp_min(0)
-        table = self._scaled(int(positions.max()) + 1)
-        return F.embedding(positions.to(table.device), table)
+        positions = (offsets.long().unsqueeze(1) + steps).clamp_min(0)
+        if lengths is not None:
+            last = offsets.clamp_min(0) + lengths.to(offsets.device) - 1
+            positions = positions.minimum(last.unsqueeze(1))
+        if not positions.numel():
+            return self._scaled(0, 0).new_empty(*positions.shape, self.size)
+        first = int(positions.min())
+        table = self._scaled(first, int(positions.max()) + 1)
+        return F.embedding((positions - first).to(table.device), table)
 
-    def _scaled(self, num_steps: int) -> Float[Tensor, "time size"]:
-        vectors = self.vectors(num_steps)
+    def _scaled(self, first: int, end: int) -> Float[Tensor, "time size"]:
+        vectors = self.between(first, end)
         return vectors if self.strength == 1 else self.strength * vectors
+
+    def between(self, first: int, end: int) -> Float[Tensor, "time size"]:
+        """Return the encodings of steps first … end − 1."""
+        return self.vectors(end)[first:]
 
     def extra_repr(self) -> str:
         """Return the size, and what is not the default."""

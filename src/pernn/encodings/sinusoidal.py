@@ -7,16 +7,20 @@ Source: Vaswani et al. (2017), section 3.5; the scale: Morita (2024), equations 
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch._subclasses import FakeTensor
 
 from pernn.errors import ConfigError
 
 from .encoding import Encoding
 from .oscillators import oscillator_problem
+
+LONGEST_TABLE = 2**14
+"""Steps that are kept; of later ones those that are asked for are computed anew."""
 
 
 class Sinusoidal(Encoding):
@@ -77,7 +81,7 @@ class Sinusoidal(Encoding):
         """Return the encodings, computed in float64 and rounded once."""
         if torch.compiler.is_compiling():
             # What is traced must not outlive the trace, nor depend on what was asked before.
-            return self._compute(num_steps)
+            return self._compute(0, num_steps)
         table = self._table
         if len(table) < num_steps or (table.device, table.dtype) != (
             self.anchor.device,
@@ -85,8 +89,20 @@ class Sinusoidal(Encoding):
         ):
             # Asked for one more step at a time, as in generation, the table grows by doubling.
             grown = 2 * len(table) if 0 < len(table) < num_steps <= 2 * len(table) else num_steps
-            self._table = table = self._compute(grown)
+            table = self._compute(0, grown)
+            if not isinstance(table, FakeTensor):
+                self._table = table
         return table[:num_steps]
+
+    def between(self, first: int, end: int) -> Float[Tensor, "time size"]:
+        """Return the encodings of steps first … end − 1, without those before if they are many."""
+        if end > LONGEST_TABLE and first:
+            return self._compute(first, end)
+        return super().between(first, end)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the table out of copies and files."""
+        return {**self.__dict__, "_table": torch.empty(0, self.size)}
 
     def extra_repr(self) -> str:
         """Return the size and the layout, and what is not the default."""
@@ -100,16 +116,16 @@ class Sinusoidal(Encoding):
 
     # The table outlives the call: made in inference mode it could never serve training.
     @torch.inference_mode(mode=False)
-    def _compute(self, num_steps: int) -> Tensor:
+    def _compute(self, first: int, end: int) -> Tensor:
         exponents = -torch.arange(0, self.size, 2, dtype=torch.float64) / self.size
         frequencies = torch.pow(10000.0 if self.base is None else float(self.base), exponents)
         if self.frequencies is not None:
             frequencies = torch.tensor(self.frequencies, dtype=torch.float64)
-        angles = torch.arange(num_steps, dtype=torch.float64).unsqueeze(1) * frequencies
+        angles = torch.arange(first, end, dtype=torch.float64).unsqueeze(1) * frequencies
         if self.phases is not None:
             angles = angles + torch.tensor(self.phases, dtype=torch.float64)
         waves = torch.stack(
             [angles.sin(), angles.cos()], dim=2 if self.layout == "interleaved" else 1
         )
-        unit = waves.reshape(num_steps, self.size) / math.sqrt(self.size / 2)
+        unit = waves.reshape(end - first, self.size) / math.sqrt(self.size / 2)
         return unit.to(self.anchor)

@@ -72,7 +72,7 @@ class PositionEncoded(nn.Module):
         vectors: Float[Tensor, "*shape width"] | PackedSequence,
         hx: Any = None,
         *,
-        position_offset: "int | Int[Tensor, ' batch'] | None" = None,
+        position_offset: "int | Sequence[int] | Int[Tensor, ' batch'] | None" = None,
         lengths: "Sequence[int] | Int[Tensor, ' batch'] | None" = None,
     ) -> tuple[Any, ...]:
         """Run the layer.
@@ -98,30 +98,51 @@ class PositionEncoded(nn.Module):
                 without its position, or lengths and offsets do not fit the vectors.
         """
         check_position(hx, position_offset, self.encoding)
-        offset = 0 if position_offset is None else position_offset
+        offset: Any = 0 if position_offset is None else position_offset
+        if isinstance(offset, list | tuple):
+            offset = torch.tensor(offset, device=vectors.data.device)
+        left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
         if isinstance(vectors, PackedSequence):
             if lengths is not None:
                 raise ConfigError("lengths is invalid beside a PackedSequence, which has its own")
+            if left is not None and left.any():
+                raise ConfigError(
+                    "position_offset is invalid beside a PackedSequence, which has no padding: "
+                    "expected at least 0"
+                )
             padded, counts = pad_packed_sequence(vectors, batch_first=True)
-            joined = self._join(padded, offset, batch_first=True)
+            joined = self._join(padded, offset, counts, batch_first=True)
             outputs, final = self.layer(pack_as(vectors, joined), hx)
             after = offset + counts.to(padded.device)
             return (outputs, final) if position_offset is None else (outputs, final, after)
-        joined = self._join(vectors, offset, batch_first=self.batch_first)
         time = 0 if vectors.dim() == 3 and not self.batch_first else -2
         steps = vectors.shape[time]
         ends: int | Tensor = steps
-        left = -offset.clamp_max(0) if isinstance(offset, Tensor) else None
         if lengths is None and (left is None or not left.any()):
+            joined = self._join(vectors, offset, None, batch_first=self.batch_first)
             outputs, final = self.layer(joined, hx)
         else:
             before, counts = self._count_steps(vectors, steps, left, lengths)
             ends = steps if lengths is None else counts
-            outputs, final = self._run_ragged(joined, hx, before, counts)
+            # What comes after the longest sequence needs no encoding: a table may not have one.
+            used = int((before + counts).max()) if counts.numel() else steps
+            joined = self._join(
+                vectors.narrow(time, 0, used), offset, counts, batch_first=self.batch_first
+            )
+            outputs, final = self._run_ragged(joined, hx, before, counts, steps)
         return (outputs, final) if position_offset is None else (outputs, final, offset + ends)
 
-    def _join(self, vectors: Tensor, offset: "int | Tensor", *, batch_first: bool) -> Tensor:
-        joined = self.encoding.join(vectors, position_offset=offset, batch_first=batch_first)
+    def _join(
+        self,
+        vectors: Tensor,
+        offset: "int | Tensor",
+        counts: Tensor | None,
+        *,
+        batch_first: bool,
+    ) -> Tensor:
+        joined = self.encoding.join(
+            vectors, position_offset=offset, batch_first=batch_first, lengths=counts
+        )
         width, wanted = joined.shape[-1], getattr(self.layer, "input_size", None)
         if isinstance(wanted, int) and wanted != width:
             raise ConfigError(
@@ -160,24 +181,24 @@ class PositionEncoded(nn.Module):
         return torch.zeros_like(counts) if left is None else left.to(counts.device), counts
 
     def _run_ragged(
-        self, joined: Tensor, hx: Any, left: Tensor, counts: Tensor
+        self, joined: Tensor, hx: Any, left: Tensor, counts: Tensor, num_steps: int
     ) -> tuple[Tensor, Any]:
         """Run padded sequences as if each were alone."""
         batched = joined if self.batch_first else joined.transpose(0, 1)
         rows = torch.arange(len(batched), device=batched.device).unsqueeze(1)
-        steps = torch.arange(batched.shape[1], device=batched.device)
-        left, last = left.unsqueeze(1), batched.shape[1] - 1
-        begun = batched[rows, (steps + left).clamp_max(last)]
+        steps = torch.arange(num_steps, device=batched.device)
+        left = left.unsqueeze(1)
+        begun = batched[rows, (steps + left).clamp_max(batched.shape[1] - 1)]
         packed = pack_padded_sequence(begun, counts.cpu(), batch_first=True, enforce_sorted=False)
         found, final = self.layer(packed, hx)
-        padded, _ = pad_packed_sequence(found, batch_first=True, total_length=last + 1)
+        padded, _ = pad_packed_sequence(found, batch_first=True, total_length=num_steps)
         # Zeros come before a sequence that is padded on the left, as after any other.
         outputs = padded[rows, (steps - left).clamp_min(0)]
         outputs = outputs.masked_fill((steps < left).unsqueeze(2), 0.0)
         return outputs if self.batch_first else outputs.transpose(0, 1), final
 
 
-def check_position(hx: Any, position_offset: "int | Tensor | None", encoding: Encoding) -> None:
+def check_position(hx: Any, position_offset: object, encoding: Encoding) -> None:
     """Refuse a state without a position, which would count from 0.
 
     Raises:
