@@ -50,6 +50,12 @@ if TYPE_CHECKING:
         Where as Where,
         pace_column as pace_column,
     )
-    from .tuning import TUNED as TUNED, Tuning as Tuning, read_grid as read_grid, tune as tune
+    from .tuning import (
+        TUNED as TUNED,
+        TUNED_CLAIM as TUNED_CLAIM,
+        Tuning as Tuning,
+        read_grid as read_grid,
+        tune as tune,
+    )
 
 __getattr__ = exports(__name__)

@@ -21,6 +21,8 @@ from .predicates import Choice, Claim, qualified
 
 TUNED = "~"
 """Begins the path of a setting that is tuned."""
+TUNED_CLAIM = "_tuned"
+"""Ends the name of a claim about conditions at their own best values."""
 MAX_EXTENSIONS = 4
 """Values that are tried beyond the grid."""
 DIGITS = 4
@@ -176,7 +178,7 @@ def at_best(claim: Claim, column: str, metric: str) -> Claim:
     name = "peak rate" if column == RATE else column
     choice = Choice(column, metric, VALIDATION_SEEDS)
     words = f", each network at its own best {name} (our check)"
-    return qualified(claim, "_tuned", words, choice=choice)
+    return qualified(claim, TUNED_CLAIM, words, choice=choice)
 
 
 def over_values(

@@ -14,6 +14,7 @@ from pernn.lab.config import flatten
 from pernn.lab.experiments import (
     CATALOGUE,
     LEVELS,
+    TUNED_CLAIM,
     find_experiment,
     names_of,
     pace_column,
@@ -203,7 +204,7 @@ def replication_parts(reports: Sequence[Report], pages: str = ".") -> dict[str, 
             ("experiment", "in the paper", "question"),
             [(f"[{name}]({name}.md)", one.source, one.question) for name, one in CATALOGUE.items()],
         ),
-        "counts": _counts(claims),
+        "counts": _counts(reports, claims),
         "scorecard": _scorecard(reports, claims, pages),
         "cost": _cost(reports),
         "spent": f"{len(every):,} runs took {_hours(every)} core-hours of CPUs.",
@@ -309,12 +310,29 @@ def _about(report: Report, pages: str, name: str) -> tuple[str, str, str]:
     return f"[{name}]({link_to(report, pages)})", done, num_seeds
 
 
-def _counts(claims: Sequence[Counted]) -> str:
+def _counts(reports: Sequence[Report], claims: Sequence[Counted]) -> str:
     """Return the totals in one sentence, for a page that has no room for the table."""
     count = Counter(one.outcome for one in claims)
-    words = {"same numbers": "judged by the numbers of another", "not run": "not run"}
-    found = [f"{count[kind]} {words.get(kind, kind)}" for kind in COUNTED if count[kind]]
-    return f"Of the {len(claims)} claims, our own checks of them among them: {', '.join(found)}."
+    apart = {
+        (report.experiment.name, verdict.claim.name.removesuffix(TUNED_CLAIM))
+        for report in reports
+        if report.scale != "demo"
+        for verdict in report.verdicts
+        if verdict.verdict in DECIDED
+    }
+    count["apart"] = sum(
+        (one.experiment, one.verdict.claim.name) in apart
+        for one in claims
+        if one.outcome == "not run"
+    )
+    count["not run"] -= count["apart"]
+    words = {
+        "same numbers": "judged by the numbers of another",
+        "apart": "in other settings",
+    }
+    order = (*DECIDED, "same numbers", "apart", "not run")
+    found = [f"{count[kind]} {words.get(kind, kind)}" for kind in order if count[kind]]
+    return f"Of {len(claims)} claims, our own checks included: {', '.join(found)}."
 
 
 def _cost(reports: Sequence[Report]) -> str:
