@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -22,12 +23,7 @@ from updates import make_spec, measure_one
 
 from pernn.kernels import without_kernels
 from pernn.lab.runs import RunSpec, build
-from pernn.lab.training import (
-    Precision,
-    TrainState,
-    computing,
-    evaluate,
-)
+from pernn.lab.training import Precision, TrainState, computing, evaluate
 
 CORES = ("lstm", "gru", "elman", "s4d")
 ENCODINGS = ("sinusoidal", "none", "learned", "random", "repeated_embedding")
@@ -48,11 +44,9 @@ Named = Iterator[tuple[str, Callable[[], Row]]]
 
 def parity(device: torch.device) -> Named:
     """Compare the losses of trainings with those on the CPU, through a checkpoint half-way."""
-    for precision in PRECISIONS[device.type]:
-        for core in CORES:
-            for encoding in ENCODINGS:
-                name = f"{core} {encoding} {precision}"
-                yield name, partial(compare_with_cpu, device, core, encoding, precision)
+    for precision, core, encoding in product(PRECISIONS[device.type], CORES, ENCODINGS):
+        run = partial(compare_with_cpu, device, core, encoding, precision)
+        yield f"{core} {encoding} {precision}", run
 
 
 def compare_with_cpu(
@@ -96,11 +90,9 @@ def losses(spec: RunSpec, device: torch.device) -> list[float]:
 
 def times(device: torch.device) -> Named:
     """Time updates, the good script's, and PyTorch's layer alone, in turn."""
-    for vocab in VOCABULARIES[device.type]:
-        for precision in reversed(PRECISIONS[device.type]):
-            for core in CORES:
-                run = partial(time_updates, device, core, vocab, precision)
-                yield f"{core} K={vocab} {precision}", run
+    precisions = reversed(PRECISIONS[device.type])
+    for vocab, precision, core in product(VOCABULARIES[device.type], precisions, CORES):
+        yield f"{core} K={vocab} {precision}", partial(time_updates, device, core, vocab, precision)
 
 
 def time_updates(device: torch.device, core: str, vocab: int, precision: Precision) -> Row:
@@ -114,9 +106,8 @@ def time_updates(device: torch.device, core: str, vocab: int, precision: Precisi
 def analysis(device: torch.device) -> Named:
     """Time the closed form of pairs' similarity against the textbook's `vmap(jacrev)`."""
     sizes = (512, 64) if device.type == "cuda" else (32, 8)
-    for core in CORES[:3]:
-        for pairs in (1, 16):
-            yield f"{core}, pairs: {pairs}", partial(measure, device, core, *sizes, pairs)
+    for core, pairs in product(CORES[:3], (1, 16)):
+        yield f"{core}, pairs: {pairs}", partial(measure, device, core, *sizes, pairs)
 
 
 PARTS = {"parity": parity, "times": times, "analysis": analysis}

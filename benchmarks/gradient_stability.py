@@ -1,17 +1,14 @@
 """Gradient stability of one pair: pernn's closed form against `vmap(jacrev(...))`.
 
 Interleaved: every round times each variant once, in turn, so that a drift of the machine touches
-all alike; Markdown of the medians is printed. One CPU thread, float32. Peak memory is that of a
-process of its own for each variant, beyond what it takes before the first pair.
+all alike; Markdown of the medians is printed. One CPU thread, float32.
 
     python benchmarks/gradient_stability.py [--core lstm] [--hidden 512] [--length 64]
         [--rounds 3]
 
 The textbook variant: a cell written out in Python, its time steps unrolled, `torch.func.jacrev`
 of the last hidden state in the state after the first step, `torch.func.vmap` over the pair. Both
-give the default similarity, whose error is that from the textbook's in float64. Beside them stands
-the time of the closed form's matrix products alone by `torch.bmm`: without compiled products
-nothing is faster.
+give the default similarity, whose error is that from the textbook's in float64.
 """
 
 import statistics
@@ -23,18 +20,13 @@ import typer
 from torch import Tensor
 from torch.func import jacrev, vmap
 from torch.nn import functional as F
-from turns import call_apart, print_table, time_in_turns
+from turns import print_table, time_in_turns
 
 from pernn.analysis import compare_jacobians, similarity
 from pernn.cores import GRU, LSTM, Elman, RecurrentCore
-from pernn.lab.runs import peak_memory
 from pernn.lab.training import now
 
 CORES: dict[str, type[RecurrentCore]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
-PRODUCTS = {"elman": 1, "gru": 1, "lstm": 2}
-"""H × H × H products per step and sequence in the closed form."""
-BLOCK_SECONDS = 0.02
-"""Least time of the runs that make up a turn: one product is short."""
 
 
 def cell(core: RecurrentCore, gate: Tensor, state: Tensor) -> Tensor:
@@ -83,25 +75,6 @@ VARIANTS: dict[str, Callable[[RecurrentCore, Tensor], float]] = {
 }
 
 
-def prepare(kind: str, hidden: int, length: int, pairs: int = 1) -> tuple[RecurrentCore, Tensor]:
-    """Make a core with its default weights and the projected inputs of some pairs."""
-    generator = torch.Generator().manual_seed(1)
-    core = CORES[kind](hidden, hidden, generator=generator).requires_grad_(requires_grad=False)
-    vectors = torch.randn(2 * pairs, 2 * length, hidden, generator=generator)
-    vectors[:, 0] = vectors[0, 0]
-    return core, core.project(vectors)
-
-
-def added_memory(name: str, kind: str, hidden: int, length: int) -> float:
-    """Return the mebibytes that one pair adds to this process."""
-    torch.set_num_threads(1)
-    core, gates = prepare(kind, hidden, length)
-    VARIANTS[name](core, gates[:, :2])  # what every variant loads on its first call
-    before = peak_memory()
-    VARIANTS[name](core, gates)
-    return (peak_memory() - before) / 2**20
-
-
 def measure(
     device: torch.device, kind: str, hidden: int, length: int, pairs: int = 1, rounds: int = 3
 ) -> dict[str, float]:
@@ -110,17 +83,16 @@ def measure(
     Raises:
         AssertionError: If the closed form is wrong.
     """
-    core, gates = prepare(kind, hidden, length, pairs)
-    core, gates = core.to(device), gates.to(device)
-    left, right, out = (torch.randn(2 * pairs, hidden, hidden, device=device) for _ in range(3))
+    generator = torch.Generator().manual_seed(1)
+    core = CORES[kind](hidden, hidden, generator=generator).requires_grad_(requires_grad=False)
+    vectors = torch.randn(2 * pairs, 2 * length, hidden, generator=generator)
+    vectors[:, 0] = vectors[0, 0]
+    gates = core.project(vectors).to(device)
+    core = core.to(device)
     runs = {name: partial(run, core, gates) for name, run in VARIANTS.items()}
-    products = {"bmm": lambda: torch.bmm(left, right, out=out)}
-    times = time_in_turns(runs | products, rounds, partial(now, device), BLOCK_SECONDS)
+    times = time_in_turns(runs, rounds, partial(now, device))
     answers = {name: run() for name, run in runs.items()}
     row = {f"{name}, ms": 1e3 * statistics.median(times[name]) for name in runs}
-    row["products by bmm, ms"] = (
-        1e3 * PRODUCTS[kind] * (2 * length - 1) * statistics.median(times["bmm"])
-    )
     slower = zip(times["textbook"], times["closed"], strict=True)
     row["textbook / closed"] = statistics.median(slow / fast for slow, fast in slower)
     exact = textbook(core.double(), gates.double())
@@ -130,20 +102,14 @@ def measure(
     return row | off
 
 
-def measure_here(kind: str, hidden: int, length: int, rounds: int) -> dict[str, str | float]:
-    """Return the cells of a row on this CPU."""
-    row = {"core": kind, "H": str(hidden), "L": str(length)}
-    row |= measure(torch.device("cpu"), kind, hidden, length, rounds=rounds)
-    for name in ("closed", "textbook"):
-        row[f"{name} MiB"] = call_apart(added_memory, name, kind, hidden, length)
-    return row
-
-
 def main(core: str = "", hidden: int = 512, length: int = 64, rounds: int = 3) -> None:
     """Compare the closed form of one pair's gradient stability with `vmap(jacrev(...))`."""
     torch.set_num_threads(1)
-    kinds = [core] if core else CORES
-    print_table(measure_here(kind, hidden, length, rounds) for kind in kinds)
+    cpu, sizes = torch.device("cpu"), {"H": str(hidden), "L": str(length)}
+    print_table(
+        {"core": kind, **sizes, **measure(cpu, kind, hidden, length, rounds=rounds)}
+        for kind in ([core] if core else CORES)
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Layers on dense vectors beside PyTorch's: time of `torch.nn`'s / time of ours, in turns.
 
-    python benchmarks/layers.py --core lstm,gru,elman --seconds 0.2 [--usual]
+    python benchmarks/layers.py --core lstm,gru,elman --rounds 20 [--usual]
 
 One line per shape: without gradients, with the weights', with the inputs' too; the operator that
 ours took. Times are this process's, on one thread, the least of all turns.
@@ -13,8 +13,7 @@ from itertools import product
 import torch
 import typer
 from torch import Tensor, nn
-from torch.utils.benchmark import Timer
-from turns import print_table
+from turns import print_table, time_in_turns
 
 from pernn.cores import GRU, LSTM, Elman
 from pernn.cores.operators import takes_kernels
@@ -30,7 +29,8 @@ GRID = [
     )
 ]
 WAYS = ("inference", "weights", "inputs too")
-LEAST_TURNS = 5
+BLOCK_SECONDS = 0.002
+"""Least time of the passes that are timed together."""
 
 
 def run_once(layer: nn.Module, inputs: Tensor, arriving: Tensor, way: str) -> Callable[[], None]:
@@ -48,22 +48,7 @@ def run_once(layer: nn.Module, inputs: Tensor, arriving: Tensor, way: str) -> Ca
     return infer if way == "inference" else train
 
 
-def ratio(theirs: Callable[[], None], ours: Callable[[], None], seconds: float) -> float:
-    """Return how many times as long theirs takes, both measured in turns."""
-    timers = [
-        Timer("run()", globals={"run": run}, timer=time.process_time) for run in (theirs, ours)
-    ]
-    once = min(timers[1].timeit(1).mean for _ in range(3))
-    number = max(1, int(0.002 / max(once, 1e-6)))
-    times: list[list[float]] = [[], []]
-    end = time.perf_counter() + seconds
-    while len(times[0]) < LEAST_TURNS or time.perf_counter() < end:
-        for timer, found in zip(timers, times, strict=True):
-            found.append(timer.timeit(number).mean)
-    return min(times[0]) / min(times[1])
-
-
-def measure(kind: str, shape: Shape, seconds: float) -> dict[str, str]:
+def measure(kind: str, shape: Shape, rounds: int) -> dict[str, str]:
     """Return the cells of one line."""
     hidden, batch, steps = shape
     ours_class, theirs_class = PAIRS[kind]
@@ -74,14 +59,17 @@ def measure(kind: str, shape: Shape, seconds: float) -> dict[str, str]:
     for way in WAYS:
         with torch.set_grad_enabled(way != "inference"):
             is_ours = takes_kernels(kind, inputs, ours.weight_hh_l0, steps=steps, batch=batch)
-        runs = (run_once(layer, inputs, arriving, way) for layer in (theirs, ours))
-        row[way] = f"{ratio(*runs, seconds):.2f} {'kernels' if is_ours else 'operator'}"
+        layers = {"theirs": theirs, "ours": ours}
+        runs = {name: run_once(layer, inputs, arriving, way) for name, layer in layers.items()}
+        times = time_in_turns(runs, rounds, time.process_time, BLOCK_SECONDS)
+        ratio = min(times["theirs"]) / min(times["ours"])
+        row[way] = f"{ratio:.2f} {'kernels' if is_ours else 'operator'}"
     return row
 
 
 def main(
     core: str = "lstm,gru,elman",
-    seconds: float = 0.2,
+    rounds: int = 20,
     *,
     usual: bool = False,
     most: float = 2e10,
@@ -89,7 +77,7 @@ def main(
     """Time layers on four usual shapes or a grid, but for too many multiplications."""
     torch.set_num_threads(1)
     print_table(
-        measure(kind, (hidden, batch, steps), seconds)
+        measure(kind, (hidden, batch, steps), rounds)
         for kind in core.split(",")
         for hidden, batch, steps in (USUAL if usual else GRID)
         if 24 * hidden**2 * batch * steps <= most

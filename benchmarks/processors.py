@@ -67,23 +67,19 @@ def limited_to(aten: str, onednn: str, mkl: str, target: str) -> dict[str, str]:
     }
 
 
+OFF = {"PERNN_KERNELS": "off"}
 BASE = limited_to("default", "SSE41", "SSE4_2", "x86-64-v2")
-_OFF = {"PERNN_KERNELS": "off"}
-_BF16 = limited_to("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake")
 EMULATED = {
-    "amx": ProcessorClass("AMX", "AMX, compiled *", "AVX512", {}),
-    "avx512-bf16": ProcessorClass("AVX-512", "AVX-512, compiled *", "AVX512", _BF16),
-    # Intel's library takes AVX2 on processors of others, whatever they have.
-    "avx512-amd": ProcessorClass(
-        "AVX-512, products by AVX2 in PyTorch",
+    "avx512-bf16": ProcessorClass(
+        "AVX-512",
         "AVX-512, compiled *",
         "AVX512",
-        _BF16 | {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+        limited_to("avx512", "AVX512_CORE_BF16", "AVX512", "cooperlake"),
     ),
     "avx2": ProcessorClass(
         "AVX2", "AVX2, compiled *", "AVX2", limited_to("avx2", "AVX2", "AVX2", "x86-64-v3")
     ),
-    "no-compiler": ProcessorClass("no compiler", "*, no compiled *", "DEFAULT", _OFF),
+    "no-compiler": ProcessorClass("no compiler", "*, no compiled *", "DEFAULT", OFF),
     "avx512": ProcessorClass(
         "AVX-512 without bfloat16",
         "AVX-512, compiled *",
@@ -97,12 +93,11 @@ EMULATED = {
         "no vector extensions, no compiler",
         "no vector extensions, no compiled *",
         "DEFAULT",
-        BASE | {"PERNN_KERNELS": "off"},
+        BASE | OFF,
     ),
 }
-"""Name → class; the first and `no-compiler` have all instructions of this processor."""
-TESTED = ("avx512-bf16", "avx512", "avx2", "baseline", "baseline-no-compiler", "no-compiler")
-"""Those of `EMULATED` that are tested, apart from the processor that is there."""
+"""Name → class; `no-compiler` has all instructions of this processor."""
+UNLIMITED = ProcessorClass("this processor", "*", "DEFAULT", {})
 TOLERANCE = {"fp32": 1e-6, "bf16": 5e-4}
 """Largest difference of a loss within 20 updates between two classes of processors, in nats."""
 SHARE = 0.05
@@ -169,7 +164,7 @@ def compute_on(emulated: ProcessorClass) -> dict[str, Any]:
 def is_possible(emulated: ProcessorClass) -> bool:
     """Return whether the processor that is here can do as much."""
     # Without variables, which hide what there is.
-    with EMULATED["amx"].imitated():
+    with UNLIMITED.imitated():
         found = call_apart(get_cpu_capability)
     rank = CAPABILITIES.index(found) if found in CAPABILITIES else 0
     return CAPABILITIES.index(emulated.needs) <= rank
@@ -196,11 +191,11 @@ def complaints(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 def main() -> int:
     """Run the numerical tests on every class; return 1 if they fail on one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("classes", nargs="*", choices=[[], *TESTED], metavar="CLASS")
+    parser.add_argument("classes", nargs="*", choices=[[], *EMULATED], metavar="CLASS")
     own, theirs = sys.argv[1:], ["-q", *(f"tests/{folder}" for folder in NUMERICAL)]
     if "--" in own:
         own, theirs = own[: own.index("--")], [*theirs, *own[own.index("--") + 1 :]]
-    chosen = parser.parse_args(own).classes or list(TESTED)
+    chosen = parser.parse_args(own).classes or list(EMULATED)
     native, failed = compute_everything(), []
     print(f"here: {native['arithmetic']}", flush=True)
     for name in chosen:

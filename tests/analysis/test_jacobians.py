@@ -6,7 +6,7 @@ from torch import nn
 
 from agreement import each_way
 from drawn import draw, parts_of
-from pernn.analysis import Linearisation, jacobian, linearise
+from pernn.analysis import jacobian, linearise
 from pernn.analysis.fallback import AutogradJacobian
 from pernn.analysis.jacobians import choose_form
 from pernn.analysis.linearisation import divide_work, even_blocks
@@ -70,20 +70,6 @@ def test_no_budget_is_too_small_and_none_changes_the_result(kind, generator):
     whole = jacobian(core, gates, 2, 8)
     for budget in (0, 3_000, 10_000):
         close(jacobian(core, gates, 2, 8, memory_budget=budget), whole)
-
-
-@pytest.mark.parametrize("kind", CORES)
-def test_rows_hold_the_states_inner_products(kind, generator):
-    core, gates = make(kind, generator)
-    linear = linearise(core, gates, 2, 8)
-    assert isinstance(linear, Linearisation)
-    rows, exponents = linear.rows(0, 5)
-    assert rows.shape == (3, 5, linear.width)
-    rows = torch.ldexp(rows, exponents.unsqueeze(2))
-    full = linear.expand(rows)
-    # Of different sequences too: that is what a pair is.
-    close((rows[0] * rows[1]).sum(1), (full[0] * full[1]).sum(1))
-    close(linear.outputs, core.recur(gates[:, :8])[0][:, -1].detach())
 
 
 def test_rows_far_below_the_smallest_number_keep_their_direction(generator):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pernn.analysis import KINDS, compare_jacobians, jacobian, similarity
-from pernn.cores import GRU, LSTM, S4D, Elman
+from pernn.cores import GRU, LRU, LSTM, S4D, Elman, MinGRU, MinLSTM
 from pernn.errors import ConfigError
 
 LAWFUL = ("similarity", "frobenius")
@@ -79,7 +79,7 @@ def test_a_kind_that_is_not_there_is_refused():
         similarity(torch.ones(1, 2, 2), torch.ones(1, 2, 2), "cosine")
 
 
-@pytest.mark.parametrize("core", [Elman, GRU, LSTM, S4D])
+@pytest.mark.parametrize("core", [Elman, GRU, LSTM, S4D, MinGRU, MinLSTM, LRU])
 @pytest.mark.parametrize("memory_budget", [0, 10_000, 2**29])
 def test_streamed_and_whole_agree(core, memory_budget, generator):
     module = core(3, 6, generator=generator).double()

@@ -1,8 +1,7 @@
-"""minGRU, minLSTM, LRU, gated delta rule: against their definitions and their authors' forms."""
+"""minGRU, minLSTM, LRU, gated delta rule: against their definitions, step by step."""
 
 import math
 
-import parallel_forms
 import pytest
 import torch
 from torch.nn import functional as F
@@ -10,7 +9,6 @@ from torch.nn import functional as F
 from drawn import draw
 from pernn.cores import LRU, GatedDelta, MinGRU, MinLSTM
 from pernn.cores.gated_delta import CHUNK
-from pernn.cores.linear_scan import linear_scan
 
 KINDS = {
     "min_gru": MinGRU,
@@ -125,39 +123,6 @@ def test_gradients_are_those_of_the_step_form(kind, num_steps):
 def test_a_second_derivative_is_right(kind):
     core, inputs = build(kind), draw(1, 4, INPUT).requires_grad_()
     assert torch.autograd.gradgradcheck(lambda vectors: core(vectors)[0], inputs)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("num_steps", [1, 2, 7, 16, 33])
-def test_scans_are_the_authors_parallel_ones(num_steps):
-    factors, inputs = draw(num_steps, 3).sigmoid(), draw(num_steps, 3, seed=3).exp()
-    found = linear_scan(factors, inputs, torch.zeros(3, dtype=torch.float64))[1:]
-    near(found, parallel_forms.scan_in_logarithms(factors.log(), inputs.log()), 1e-12)
-    near(found, parallel_forms.scan_by_pairs(factors, inputs), 1e-12)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", ["lru", "gated_delta"])
-@each_length
-def test_whole_sequences_are_the_authors_parallel_form(kind, num_steps):
-    core, inputs = build(kind, batch_first=False), draw(num_steps, BATCH, INPUT)
-    near(core(inputs)[0], parallel_forms.FORMS[kind](core, inputs), 1e-12)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", ["min_gru", "min_lstm"])
-def test_the_timed_form_is_the_authors_version_with_positive_candidates(kind, monkeypatch):
-    core, inputs = build(kind, batch_first=False), draw(20, BATCH, INPUT)
-    layer = core.layers[0]
-    plain = type(layer).coefficients
-
-    def positive(gates):
-        *others, candidate = gates.chunk(layer.num_gates, dim=2)
-        candidate = torch.where(candidate >= 0, candidate + 0.5, candidate.sigmoid())
-        return plain(layer, torch.cat([*others, candidate], dim=2))
-
-    monkeypatch.setattr(layer, "coefficients", positive)
-    near(core(inputs)[0], parallel_forms.FORMS[kind](core, inputs), 1e-12)
 
 
 @torch.no_grad()

@@ -130,12 +130,6 @@ def test_as_run_paragraphs_without_a_target_are_left_out(root):
     assert known.num_paragraphs("test") == known.manifest["num_paragraphs"]["test"] == expected
 
 
-def test_what_is_prepared_is_not_prepared_again(corpus):
-    stages = []
-    assert prepare(SMALL, lambda *stage: stages.append(stage)).digest == corpus.digest
-    assert stages == []
-
-
 def test_parquet_and_raw_text_give_equal_corpora(root):
     write(LITTLE, raw_folder("little"))
     folder = raw_folder("columns")

@@ -26,25 +26,6 @@ def close(found, expected):
 
 @pytest.mark.parametrize("core", CORE_KINDS)
 @pytest.mark.parametrize("encoding", ENCODING_KINDS)
-@pytest.mark.parametrize("batch_first", [True, False])
-def test_two_chunks_of_a_layer_are_the_whole(core, encoding, batch_first):
-    code = network("gru", encoding).encoding
-    layer = CORES.validate({"kind": core, "hidden_size": 6}).build(code.joined_size(WIDTH)).double()
-    layer.batch_first = batch_first
-    wrapped, vectors = PositionEncoded(layer, code), draw(BATCH, TIME, WIDTH)
-    time = 1 if batch_first else 0
-    vectors = vectors if batch_first else vectors.transpose(0, 1)
-    whole, final = wrapped(vectors)
-    first, second = vectors.split([CUT, TIME - CUT], dim=time)
-    before, state, position = wrapped(first, position_offset=0)
-    after, end, position = wrapped(second, state, position_offset=position)
-    close(torch.cat([before, after], dim=time), whole)
-    close(end, final)
-    assert position == TIME
-
-
-@pytest.mark.parametrize("core", CORE_KINDS)
-@pytest.mark.parametrize("encoding", ENCODING_KINDS)
 def test_two_chunks_of_a_network_are_the_whole(core, encoding):
     model = network(core, encoding)
     tokens = torch.randint(9, (BATCH, TIME), generator=torch.Generator().manual_seed(2))

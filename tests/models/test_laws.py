@@ -174,13 +174,6 @@ def test_scoring_steps_that_do_not_exist_is_refused(network, num_scored, plain):
 
 
 @each_network
-def test_answers_never_depend_on_other_sequences(network):
-    model = build(network, vocab_size=50).double()
-    tokens, options = shown(network, 50)
-    torch.testing.assert_close(model(tokens[1:2], **options)[0], model(tokens, **options)[1])
-
-
-@each_network
 def test_the_generator_alone_decides_the_weights(network):
     state = torch.get_rng_state()
     one, same = (build(network, encoding="learned") for _ in range(2))

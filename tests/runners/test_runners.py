@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from scenarios.trials import Driver, newest, wait_until
 
 from pernn.lab.runners import InlineRunner, Limits, LocalRunner, Runner, TrialEvent, local
 from pernn.lab.runners.worker import Child, Events
@@ -34,14 +35,6 @@ class Ear(list[TrialEvent]):
 
 def results(root, specs):
     return [(root / "runs" / s.fingerprint() / "result.json").read_bytes() for s in specs]
-
-
-def wait_for_checkpoint(root, spec, after=0):
-    directory = RunDirectory(root, spec.fingerprint())
-    deadline = time.monotonic() + 240
-    while not any(update > after for update in directory.checkpoints.updates()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -206,35 +199,6 @@ def workers_of(process):
     return [int(word) for word in found.stdout.split()]
 
 
-DRIVER = """
-import sys
-from pathlib import Path
-from pernn.lab.runners import LocalRunner
-from pernn.lab.runs import RunSpec
-specs = [RunSpec.read(Path(name)) for name in sys.argv[2:]]
-LocalRunner(jobs=2, device="cpu").run(specs, Path(sys.argv[1]), lambda event: None)
-"""
-
-
-@pytest.fixture
-def driver(tmp_path):
-    """A driver in a process of its own, over one endless trial."""
-    import json
-
-    (tmp_path / "long.json").write_text(json.dumps(LONG.dump()))
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(tmp_path / "results"), str(tmp_path / "long.json")],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    yield process
-    for worker in workers_of(process.pid):
-        os.kill(worker, signal.SIGKILL)
-    process.kill()
-    process.wait()
-    process.stderr.close()
-
-
 def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path, monkeypatch):
     # The number itself is tested with the schedule; a worker takes seconds to start.
     monkeypatch.setattr("pernn.lab.runners.schedule.MAX_DEATHS", 2)
@@ -246,11 +210,8 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path, monkeypat
         if event.update == 0 and not event.is_end:
             # The journal's line is written before the first update of a life.
             directory = RunDirectory(tmp_path, LONG.fingerprint())
-            deadline = time.monotonic() + 240
-            while len(directory.read_journal()) <= len(killed):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            wait_for_checkpoint(tmp_path, LONG)
+            wait_until(lambda: len(directory.read_journal()) > len(killed))
+            wait_until(lambda: newest(tmp_path, LONG) > 0)
             (worker,) = workers_of(os.getpid())
             os.kill(worker, signal.SIGKILL)
             killed.append(worker)
@@ -263,15 +224,15 @@ def test_a_killed_worker_is_replaced_until_it_dies_too_often(tmp_path, monkeypat
     assert events == ["started", "resumed", "failed"]
 
 
-def test_a_killed_driver_takes_its_workers_along(tmp_path, driver):
-    root = tmp_path / "results"
-    wait_for_checkpoint(root, LONG)
-    driver.kill()
-    driver.wait()
-    deadline = time.monotonic() + 240
-    while read_status(root, LONG.fingerprint()).state != "stopped":
-        assert time.monotonic() < deadline, read_status(root, LONG.fingerprint())
-        time.sleep(0.05)
+def test_a_killed_driver_takes_its_workers_along(tmp_path):
+    driver = Driver(tmp_path, [LONG], 2)
+    try:
+        wait_until(lambda: newest(tmp_path, LONG) > 0)
+        driver.process.kill()
+        driver.process.wait()
+        wait_until(lambda: read_status(tmp_path, LONG.fingerprint()).state == "stopped")
+    finally:
+        driver.end()
 
 
 PART = """

@@ -99,36 +99,31 @@ def test_batches_in_pieces(monkeypatch):
     assert len(update_and_evaluate(monkeypatch, spec)) > 200
 
 
-def multiply_in_float32(states, device):
-    with torch.autocast(device.type, enabled=False):
-        return states.float() @ torch.zeros(8, 8, device=device)
+def multiply_in_float32(states):
+    with torch.autocast(META.type, enabled=False):
+        return states.float() @ torch.zeros(8, 8, device=META)
 
 
 FAULTS = {
-    "a CPU tensor": (lambda states, _: states + torch.zeros(8), "a tensor o[fn] cpu"),
-    "an item": (lambda states, _: states * states.sum().item(), "waits for a number"),
-    "a mask": (lambda states, _: states + states[states > 0].sum(), "a boolean mask counts"),
-    "float64": (lambda states, _: (states.double() * 2).float(), "makes torch.float64"),
+    "a CPU tensor": (lambda states: states + torch.zeros(8), "a tensor o[fn] cpu"),
+    "an item": (lambda states: states * states.sum().item(), "waits for a number"),
+    "a mask": (lambda states: states + states[states > 0].sum(), "a boolean mask counts"),
+    "float64": (lambda states: (states.double() * 2).float(), "makes torch.float64"),
     "a product": (multiply_in_float32, "mm: factors of type torch.float32"),
 }
-"""What is done to the states of a network on a device, and how it is refused."""
-
-
-def once_recorded(fault, device):
-    """Return what leaves the first call alone, in which everything is set up."""
-    calls = itertools.count()
-    return lambda states: fault(states, device) if next(calls) else states
+"""What is done to the states of a network, and how it is refused."""
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_planted_faults_are_found(monkeypatch, kind):
-    (fault, said), real = FAULTS[kind], PositionEncodedRNN.states
-    spoil = once_recorded(fault, META)
-    monkeypatch.setattr(
-        PositionEncodedRNN,
-        "states",
-        lambda self, *args, **more: spoil(real(self, *args, **more)),
-    )
+    (fault, said), real, calls = FAULTS[kind], PositionEncodedRNN.states, itertools.count()
+
+    def spoiled(*args, **more):
+        states = real(*args, **more)
+        # Not in the first call, in which everything is set up.
+        return fault(states) if next(calls) else states
+
+    monkeypatch.setattr(PositionEncodedRNN, "states", spoiled)
     spec = make_spec("gru", "none", "reverse_ordering", "bf16")
     with pytest.raises(RefusedError, match=said):
         update_and_evaluate(monkeypatch, spec)

@@ -22,7 +22,7 @@ from pernn.lab.store import (
 )
 from pernn.lab.store import run_directory as module
 from pernn.lab.store.files import checksum, parse_lines, read_whole
-from pernn.lab.trials import gather, read_trial
+from pernn.lab.trials import read_trial
 
 SPEC = {"seed": 1}
 RUN = checksum(SPEC)[:16]
@@ -260,18 +260,3 @@ def test_a_large_environment_is_not_read(run):
     (run.path / "environment.json").write_text(json.dumps({"python": "3" * 2**22}))
     with pytest.raises(CorruptError, match="nothing that pernn wrote"):
         run.read_environment()
-
-
-def test_no_metric_takes_the_place_of_another_column(run, tmp_path):
-    metrics = {"run": 1.0, "seed": 2.0, "tables": 3.0, "loss": 0.5}
-    run.write_result({"fingerprint": RUN, "metrics": metrics})
-    assert gather(tmp_path, [RUN])[0].row() == {
-        "run": RUN,
-        "seed": 1,
-        "num_parameters": None,
-        "tables": {},
-        "metric.run": 1.0,
-        "metric.seed": 2.0,
-        "metric.tables": 3.0,
-        "loss": 0.5,
-    }

@@ -12,7 +12,6 @@ import pytest
 
 from pernn.errors import CorruptError, VersionError
 from pernn.lab.store import (
-    RunDirectory,
     Sweep,
     describe_publication,
     save_sweep,
@@ -99,17 +98,6 @@ def test_of_two_machines_the_first_stays_and_it_is_said(tmp_path, published):
     assert list(made.fates.values()) == ["kept the first", "published"]
     machines = {one.spec["seed"]: one.environment["processor"] for one in read_published(published)}
     assert machines == {0: "one", 1: "one", 2: "one", 3: "two"}
-
-
-def test_what_is_damaged_is_left_out(tmp_path):
-    root = tmp_path / "r"
-    sweep = results(root)
-    bad = RunDirectory(root, sweep.runs[0]).path / "result.json"
-    bad.write_text(bad.read_text().replace('"token_accuracy": 0.', '"token_accuracy": 1.', 1))
-    (RunDirectory(root, sweep.runs[1]).path / "metrics.jsonl").write_text("{\n")
-    made = publish(root, sweep, tmp_path / "evidence")
-    assert list(made.left_out) == list(sweep.runs[:2])
-    assert made.fates == {sweep.runs[2]: "published"}
 
 
 def test_another_sweeps_file_is_not_taken_for_ones_own(tmp_path, published):

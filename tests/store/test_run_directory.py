@@ -195,22 +195,25 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_a_record_is_the_spec_beside_the_metrics(run, tmp_path):
+def test_a_record_is_the_spec_beside_the_metrics_which_take_no_columns_place(run, tmp_path):
     assert gather(tmp_path, [RUN]) == []
-    result = {"fingerprint": RUN, "metrics": {"loss": 0.5}, "num_parameters": 7}
-    run.write_result(result)
-    assert gather(tmp_path, [RUN])[0].row() == {
+    metrics = {"run": 1.0, "seed": 2.0, "tables": 3.0, "loss": 0.5}
+    run.write_result({"fingerprint": RUN, "metrics": metrics})
+    record = {
         "run": RUN,
         "task.kind": "reverse_ordering",
         "seed": 1,
-        "num_parameters": 7,
+        "num_parameters": None,
         "tables": {},
+        "metric.run": 1.0,
+        "metric.seed": 2.0,
+        "metric.tables": 3.0,
         "loss": 0.5,
     }
-    table = {"length": [1, 2], "token_accuracy": [0.5, 0.25]}
-    run.write_result({**result, "tables": {"by_length": table}})
-    (found,) = gather(tmp_path, [RUN])
-    assert found.row()["tables"] == {"by_length": table}
+    assert gather(tmp_path, [RUN])[0].row() == record
+    more = {"num_parameters": 7, "tables": {"by_length": {"length": [1, 2], "loss": [0.5, 0.25]}}}
+    run.write_result({"fingerprint": RUN, "metrics": metrics, **more})
+    assert gather(tmp_path, [RUN])[0].row() == record | more
 
 
 def test_states(run, tmp_path):
